@@ -1,0 +1,26 @@
+"""Warpline: which source line makes a PyTorch training step as long as it is.
+
+``warpline.load(run)`` gives a run's report as pandas tables; everything else is behind the
+command line (``python -m warpline``) and the language server.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from warpline.tables import Tables
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "load"]
+
+
+def load(run: str) -> Tables:
+    """Read a run folder into pandas tables; see :class:`warpline.tables.Tables`.
+
+    ``run`` is the path of a run folder, as ``warpline profile`` prints it. Raises
+    :class:`warpline.model.problem.Problem` when it is not one.
+    """
+    from warpline.tables import load as load_tables  # pandas is slow to import: only when asked for
+
+    return load_tables(run)

@@ -1,0 +1,1 @@
+"""The nouns of the program: frozen dataclasses, no behaviour beyond derived fields."""

@@ -1,0 +1,112 @@
+"""A profile: what each source line cost, with all that rules and views need to know about it.
+
+Attribution makes it from a trace; the contract's :class:`warpline.model.report.Report` is cut
+from it. Times are means per captured step in milliseconds, brought to the unprofiled step's scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from warpline.model.report import Attributed, Phase, Roofline, Steps, Unattributed
+from warpline.model.run import Facts, Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel (or copy) of a line: all its launches of the same name, phase and grid."""
+
+    name: str
+    phase: Phase
+    count: float  # launches per step
+    device_ms: float
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+    registers: int | None = None
+    shared_bytes: int | None = None
+    occupancy_percent: float | None = None  # torch's estimate
+    bytes: float | None = None  # of copies
+    kind: str = "kernel"  # "kernel" | "copy" | "set" | "communication"
+    tensor_cores: bool | None = None  # None: cannot be told from the name
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One dispatcher call of a line: all calls of the same name, phase and shapes."""
+
+    name: str
+    phase: Phase
+    count: float
+    device_ms: float  # of the kernels it launched itself; on a CPU its own (exclusive) time
+    cpu_ms: float  # inclusive host time
+    shapes: tuple[tuple[int, ...], ...] = ()
+    dtypes: tuple[str, ...] = ()  # "float", "c10::BFloat16", "Scalar", …, as the trace names them
+    strides: tuple[tuple[int, ...], ...] = ()
+    launches: float = 0.0
+    outer: bool = True  # called by the line itself and not by another op
+    flops: float | None = None
+    bytes: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LineCost:
+    file: str
+    line: int
+    function: str
+    step_ms: float = 0.0  # exclusive; lines plus unattributed make the step
+    device_ms: float = 0.0
+    forward_ms: float = 0.0
+    backward_ms: float = 0.0
+    recompute_ms: float = 0.0
+    idle_ms: float = 0.0
+    cpu_ms: float = 0.0
+    sync_ms: float = 0.0
+    loader_ms: float = 0.0  # part of idle/cpu: the host waited for, or made, the next batch here
+    gc_ms: float = 0.0
+    copy_ms: float = 0.0  # device time of copies, part of device_ms
+    communication_ms: float = 0.0  # device time of collectives, part of device_ms
+    calls: float = 0.0
+    launches: float = 0.0
+    memory_bytes: int = 0  # held at the step's memory peak
+    kept_bytes: float = 0.0  # allocated here per step and never freed while we looked
+    kernels: tuple[Kernel, ...] = ()
+    ops: tuple[Op, ...] = ()
+    roofline: Roofline | None = None
+    group: tuple[int, ...] = ()  # indices into Profile.groups: fused kernels this line is part of
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Lines that run as one kernel."""
+
+    kernel: str
+    lines: tuple[tuple[str, int], ...]
+    device_ms: float
+    backward: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A range the user named with record_function or NVTX."""
+
+    name: str
+    count: float
+    wall_ms: float
+    share: float  # of the step, 0..1
+    device_ms: float
+    domain: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    manifest: Manifest
+    facts: Facts
+    steps: Steps
+    lines: tuple[LineCost, ...]  # by descending step_ms
+    unattributed: Unattributed
+    attributed: Attributed
+    sources: dict[str, str]  # path -> text as it was when the script ran
+    groups: tuple[Group, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    notes: tuple[str, ...] = ()
+    totals: dict[str, float] = field(default_factory=dict)  # busy_ms, idle_ms, sync_ms, loader_ms, …

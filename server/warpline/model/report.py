@@ -1,0 +1,181 @@
+"""The report, field for field as ``contract.md`` (format 1) has it.
+
+All times are means over the captured steps in milliseconds unless the name carries another unit.
+Lines are 1-based, columns 0-based in code points, paths absolute. Nothing may be added here
+without a new ``FORMAT``; what only our own views need belongs to :mod:`warpline.model.profile`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+FORMAT = 1
+
+Phase = Literal["forward", "backward", "recompute"]
+Severity = Literal["error", "warning", "information", "hint"]
+Applicability = Literal["safe", "unsafe", "display"]
+Basis = Literal["simulated", "bound", "estimate"]
+Bound = Literal["compute", "memory", "launch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    kind: Literal["cuda", "cpu"]
+    name: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    python: str
+    torch: str
+    device: Device
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    captured: int
+    step_ms: float
+    profiled_step_ms: float
+    slowdown: float
+    device_busy_percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class KernelUse:
+    name: str
+    phase: Phase
+    count: float
+    device_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpUse:
+    name: str
+    phase: Phase
+    count: float
+    device_ms: float
+    shapes: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    flops: float
+    bytes: float
+    percent_of_peak: float
+    bound: Bound
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    file: str
+    line: int
+    function: str
+    step_ms: float
+    device_ms: float
+    forward_ms: float
+    backward_ms: float
+    recompute_ms: float
+    idle_ms: float
+    cpu_ms: float
+    sync_ms: float
+    calls: float
+    launches: float
+    memory_bytes: int
+    kernels: tuple[KernelUse, ...] = ()
+    ops: tuple[OpUse, ...] = ()
+    roofline: Roofline | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unattributed:
+    device_ms: float
+    step_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Attributed:
+    device_percent: float
+    step_percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One measured number behind a finding; every number in a message is one of these."""
+
+    metric: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    step_ms: float
+    speedup: float
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """``speedup`` is plain step time over changed step time; ``low`` and ``high`` bound it (95 %)."""
+
+    speedup: float
+    low: float
+    high: float
+    loss_drift: float | None
+    memory_ratio: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace ``start`` (inclusive) to ``end`` (exclusive), each ``(line, column)``, by ``text``."""
+
+    file: str
+    start: tuple[int, int]
+    end: tuple[int, int]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    title: str
+    applicability: Applicability
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``file``/``line`` is the edit site, ``cause`` the hot line (they may be the same)."""
+
+    id: str
+    rule: str
+    severity: Severity
+    file: str
+    line: int
+    cause: Place
+    message: str
+    evidence: tuple[Evidence, ...]
+    predicted: Predicted | None = None
+    measured: Measured | None = None
+    fixes: tuple[Fix, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    format: int
+    script: str
+    argv: tuple[str, ...]
+    environment: Environment
+    steps: Steps
+    lines: tuple[Line, ...]
+    unattributed: Unattributed
+    attributed: Attributed
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]

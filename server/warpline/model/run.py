@@ -1,0 +1,157 @@
+"""A run folder: what the runner leaves behind and the server reads.
+
+::
+
+    RUN/
+      manifest.json     Manifest; written last, by rename: a folder without it is no run
+      facts.json        Facts: what the runner saw beside the trace
+      lines.bin         int64 pairs (time_ns, thread_index << 32 | location) in order of time per
+                        thread: from that moment the thread is at that location. Location 0 means
+                        "in no file of the user's".
+      samples.bin       the same pairs, sampled during the timing window (profiler and line events
+                        off), so that host time of lines that are pure Python is not distorted;
+                        may be absent
+      locations.json    Locations: the table that ``lines.bin`` and ``samples.bin`` index
+      trace.json        the Chrome trace as torch.profiler wrote it (``with_stack`` off)
+      sources.json      {path: text} of every user file that appears in Locations or in a site
+      report.json       the finished Report (cache; written by the server, may be absent)
+      measured.json     measurements of fixes (written by the server, may be absent)
+
+Nothing in it is ever unpickled or executed. All ``_ns`` stamps are unix time
+(``time.time_ns()``), the clock that the trace is on once ``baseTimeNanoseconds`` is added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+RUN_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """The device that the script used. Zeros and None where it does not apply or is not known."""
+
+    kind: str = "cpu"  # "cuda" | "cpu"
+    name: str = ""
+    count: int = 1
+    capability: tuple[int, int] | None = None  # CUDA compute capability
+    multiprocessors: int = 0
+    memory_bytes: int = 0
+    bf16: bool = False  # torch.cuda.is_bf16_supported() / CPU: the type exists
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked for, enough to ask for it again."""
+
+    target: str = ""  # the script's absolute path, or the module's name
+    module: bool = False
+    argv: tuple[str, ...] = ()
+    cwd: str = ""
+    python: str = ""  # the interpreter's path
+    launcher: tuple[str, ...] = ()  # e.g. ("torchrun", "--nproc-per-node", "2")
+    environment: dict[str, str] = field(default_factory=dict)  # set on top of the server's own
+    steps: int = 5
+    warmup: int | None = None  # None: until step times settle
+    whole_run: bool = False
+    timeout_s: float | None = None
+    include: tuple[str, ...] = ()  # more folders whose files count as the user's
+    nvtx: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    format: int
+    created_ns: int
+    script: str  # absolute path of the file that ran as __main__
+    argv: tuple[str, ...]
+    python_version: str
+    torch_version: str
+    device: DeviceFacts
+    request: Request
+    step_source: str  # "profiler" | "mark" | "optimizer" | "loader" | "forward" | "whole"
+    timed_ns: tuple[int, ...]  # durations of the steps timed without the profiler
+    captured: tuple[tuple[int, int], ...]  # [start_ns, end_ns) of each captured step
+    line_events: str  # "monitoring" | "settrace" | "none" (and then a note says why)
+    roots: tuple[str, ...]  # folders whose files are the user's
+    exit_status: int | None = None  # the script's own, when it ended by itself
+    rank: int = 0
+    world_size: int = 1
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Locations:
+    """``locations[i] = (file index, line, function index)``; entry 0 is (-1, 0, -1)."""
+
+    files: tuple[str, ...]
+    functions: tuple[str, ...]  # qualified names, "Block.forward", "<module>"
+    locations: tuple[tuple[int, int, int], ...]
+    threads: tuple[int, ...]  # native thread ids; index = thread_index of the pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where an object was made, and what it was made with.
+
+    ``kind`` and the keys of ``facts`` (absent when unknown):
+
+    - ``"loader"``: num_workers, batch_size, pin_memory, persistent_workers, prefetch_factor,
+      drop_last, dataset_type, dataset_length, dataset_file, dataset_line (its ``__getitem__``),
+      collate_file, collate_line, batches_per_epoch, epochs_started (iterators made), in_main_ms
+    - ``"optimizer"``: type, fused, foreach, parameters (number of tensors), steps, zero_grad_set_to_none
+    - ``"module"``: type (qualified class name), bias, in_channels…, dtype, device, channels_last,
+      memory_format; only modules made by a user's line
+    - ``"parallel"``: type ("DataParallel", "DistributedDataParallel", "FSDP"), find_unused_parameters
+    - ``"tensor"``: device it was made on, then moved ``to``; ``op`` (factory function), bytes, calls
+    - ``"compile"``: mode, fullgraph, dynamic
+    - ``"to"``: a host-to-device copy: bytes, non_blocking, pinned, calls
+    - ``"sync"``: what (item, tolist, numpy, bool, print, nonzero, synchronize, empty_cache…), calls
+    """
+
+    kind: str
+    file: str
+    line: int
+    function: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    uses: tuple[tuple[str, int], ...] = ()  # user lines where it was iterated, called or stepped
+
+
+@dataclass(frozen=True, slots=True)
+class CompileEvent:
+    """A graph break, recompilation or compiled graph that Dynamo reported."""
+
+    kind: str  # "graph_break" | "recompile" | "compile"
+    file: str
+    line: int
+    reason: str
+    count: int = 1
+    milliseconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledKernel:
+    """A kernel that Inductor made and the user lines it was fused from."""
+
+    name: str
+    lines: tuple[tuple[str, int, str], ...]  # (file, line, function)
+    backward: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    sites: tuple[Site, ...] = ()
+    #: flags as the script left them: allow_tf32, float32_matmul_precision, cudnn_benchmark,
+    #: deterministic, anomaly_mode, autocast (bool: any step ran under autocast), grad_scaler,
+    #: cpu_count, threads, grad_enabled_in_step
+    flags: dict[str, Any] = field(default_factory=dict)
+    gc_ns: tuple[tuple[int, int], ...] = ()  # collections during the captured steps
+    gc_timed_ns: int = 0  # time of collections during the timing window
+    compile_events: tuple[CompileEvent, ...] = ()
+    compiled_kernels: tuple[CompiledKernel, ...] = ()
+    memory: dict[str, float] = field(default_factory=dict)  # peak_bytes, reserved_bytes, growth_bytes_per_step…
+    nvml: dict[str, float] = field(default_factory=dict)  # utilisation_percent, clock_mhz, throttle…, other_processes
+    peaks: dict[str, float] = field(default_factory=dict)  # measured: flops by dtype, bytes_per_s
+    losses: tuple[float, ...] = ()  # of the first steps, where the runner could see them
