@@ -1,0 +1,141 @@
+"""What a fix would change in the captured step, as plain data.
+
+A rule names a change; the simulation (:mod:`warpline.simulate`) replays the step with it. Places
+are ``(file, line)`` of the *hot* lines (where the ops, copies, syncs or waits are seen), not of the
+edit site. An empty ``places`` means the whole step. Rules know nothing of how it is simulated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Places = tuple[tuple[str, int], ...]
+Precision = Literal["tf32", "bf16", "fp16", "fp32"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderWorkers:
+    """Batches are made by ``workers`` processes, prefetched, instead of as they are now.
+
+    ``places``: lines that wait for the next batch. ``persistent``: workers outlive an epoch.
+    ``batch_ms``: what one batch costs one process, where a rule knows it (else it is the wait
+    itself without workers, and wait + step over the present workers with them).
+    """
+
+    workers: int
+    places: Places = ()
+    present: int = 0
+    persistent: bool = True
+    batch_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OverlapCopies:
+    """Host-to-device copies at ``places`` are asynchronous: pinned source, ``non_blocking=True``.
+
+    ``rate_factor``: how many times faster a pinned copy runs than the pageable one.
+    """
+
+    places: Places = ()
+    rate_factor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveSyncs:
+    """The host no longer waits for the device at ``places``. ``keep``: share that stays (1/N)."""
+
+    places: Places = ()
+    keep: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fuse:
+    """The kernels of ``places`` (both phases) become ``kernels`` ones a step and phase.
+
+    ``bytes``: what the fused kernels read and write a step; their time is then ``bytes`` over the
+    device's bandwidth. None: the widest of the replaced kernels stands for the fused one.
+    """
+
+    places: Places
+    kernels: int = 1
+    bytes: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MatmulRate:
+    """Matrix products (and convolutions, attention) at ``places`` run in another precision.
+
+    ``elementwise``: under autocast, memory-bound kernels between them move half the bytes too.
+    ``factor``: the speed-up of the products; None: from the device's rates.
+    """
+
+    precision: Precision
+    places: Places = ()
+    factor: float | None = None
+    elementwise: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveLaunches:
+    """The host queues ``places`` as one launch (``torch.compile``, CUDA graph).
+
+    ``fuse``: runs of memory-bound kernels are merged as Inductor would; ``keep``: share of the host
+    time and launches that stays.
+    """
+
+    places: Places = ()
+    fuse: bool = True
+    keep: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class FuseOptimizer:
+    """The optimizer's kernels at ``places`` become a few multi-tensor ones.
+
+    ``bytes``: what they read and write a step (parameters, gradients, state), None when unknown.
+    """
+
+    places: Places
+    bytes: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LargerBatch:
+    """``factor`` times the samples a step: reported as time per present batch."""
+
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Time at ``places`` becomes ``factor`` times what it is (0 removes the line).
+
+    For what the other changes do not say: a better memory format, a tuned algorithm, work moved out
+    of the step (garbage collection, ``empty_cache``, printing), a faster sample function.
+    """
+
+    places: Places
+    device: float = 1.0
+    host: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Several changes in one step, applied in this order."""
+
+    changes: tuple[Change, ...]
+
+
+Change = (
+    LoaderWorkers
+    | OverlapCopies
+    | RemoveSyncs
+    | Fuse
+    | MatmulRate
+    | RemoveLaunches
+    | FuseOptimizer
+    | LargerBatch
+    | Scale
+    | Together
+)
