@@ -1,0 +1,91 @@
+"""What a project says about itself: ``[tool.warpline]`` of the nearest ``pyproject.toml``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from warpline.model.problem import Problem
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover - the same module under its older name
+    import tomli as tomllib
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``[tool.warpline]``, every key with its default. Keys are written with dashes in the file.
+
+    ``folder`` is where the ``pyproject.toml`` lies (the folder asked about when there is none).
+    """
+
+    folder: str = ""
+    include: tuple[str, ...] = ()  # more folders whose files count as the user's, absolute here
+    ignore: tuple[str, ...] = ()  # rules that stay silent in this project
+    hints: float = 1.0  # lines below this share of the step (percent) show no hint
+    python: str = ""  # interpreter that runs the script; "" = found by itself
+    launcher: str = ""  # e.g. "torchrun --nproc-per-node 2"
+    steps: int = 5
+    warmup: int | None = None
+    timeout: float | None = None
+
+
+def settings(folder: Path) -> Settings:
+    """The settings that hold in ``folder``. Raises Problem for a file that cannot be understood."""
+    folder = Path(os.path.abspath(folder))
+    for place in (folder, *folder.parents):
+        path = place / "pyproject.toml"
+        if path.is_file():
+            return _read(path)
+    return Settings(folder=str(folder))
+
+
+def roots(script: Path, cwd: Path) -> tuple[str, ...]:
+    """The folders whose files are the user's: the working folder and the script's own."""
+    found = []
+    for folder in (Path(os.path.abspath(script)).parent, Path(os.path.abspath(cwd))):
+        if str(folder) not in found:
+            found.append(str(folder))
+    return tuple(found)
+
+
+def _read(path: Path) -> Settings:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Problem(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Problem(f"{path} is not valid TOML: {error}") from None
+    table = document.get("tool", {}).get("warpline", {})
+    if not isinstance(table, dict):
+        raise Problem(f"{path}: tool.warpline must be a table")
+    known = {field.name for field in fields(Settings)} - {"folder"}
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name not in known:
+            raise Problem(f"{path}: unknown setting tool.warpline.{key} (known: {', '.join(sorted(known))})")
+        values[name] = value
+    try:
+        found: Settings = msgspec.convert(values, Settings)
+    except msgspec.ValidationError as error:
+        raise Problem(f"{path}: tool.warpline: {error}") from None
+    include = tuple(os.path.abspath(path.parent / Path(entry).expanduser()) for entry in found.include)
+    python = str(Path(os.path.abspath(path.parent / Path(found.python).expanduser()))) if found.python else ""
+    return Settings(
+        folder=str(path.parent),
+        include=include,
+        ignore=found.ignore,
+        hints=found.hints,
+        python=python,
+        launcher=found.launcher,
+        steps=found.steps,
+        warmup=found.warmup,
+        timeout=found.timeout,
+    )

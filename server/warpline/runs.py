@@ -1,0 +1,130 @@
+"""Run folders: where they lie, which is the newest, and reading and writing their parts.
+
+A folder is a run once ``manifest.json`` lies in it (written last, by rename). Whatever is read is
+checked against its type; a malformed part is a :class:`Problem`, never a crash: a run may come
+from a stranger.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from warpline.model.problem import Problem
+from warpline.model.run import RUN_FORMAT, Facts, Manifest
+
+MANIFEST = "manifest.json"
+FACTS = "facts.json"
+SOURCES = "sources.json"
+
+T = TypeVar("T")
+
+
+def runs_folder(cwd: Path) -> Path:
+    """``<cwd>/.warpline/runs``, made when missing, with a ``.gitignore`` that hides all of it.
+
+    Raises Problem (status 2) where it cannot be written.
+    """
+    folder = cwd / ".warpline" / "runs"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        ignore = folder.parent / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise Problem(
+            f"cannot write to {folder}: {_reason(error)} (use --run-dir to put runs elsewhere)"
+        ) from None
+    return folder
+
+
+def new_run(folder: Path) -> Path:
+    """A path in ``folder`` for the next run: nothing is there yet, and names sort by time."""
+    name = datetime.now().strftime("%Y%m%d-%H%M%S-%f")[:-3]
+    path, number = folder / name, 1
+    while path.exists():
+        path, number = folder / f"{name}-{number}", number + 1
+    return path
+
+
+def is_run(path: Path) -> bool:
+    return (path / MANIFEST).is_file()
+
+
+def newest(folder: Path, script: str | Path | None = None) -> Path:
+    """The newest complete run in ``folder``, of ``script`` only when that is given.
+
+    Raises Problem when there is none. Runs that cannot be read are passed over.
+    """
+    wanted = os.path.realpath(script) if script is not None else None
+    try:
+        names = sorted((entry.name for entry in os.scandir(folder)), reverse=True)
+    except OSError:
+        names = []
+    for name in names:
+        run = folder / name
+        if not is_run(run):
+            continue
+        if wanted is None:
+            return run
+        try:
+            if os.path.realpath(manifest(run).script) == wanted:
+                return run
+        except Problem:
+            continue
+    of_script = f" of {script}" if script is not None else ""
+    raise Problem(f"no run{of_script} in {folder}: make one with `warpline profile`")
+
+
+def manifest(run: Path) -> Manifest:
+    found = read(run, MANIFEST, Manifest)
+    if found.format > RUN_FORMAT or found.format < 1:
+        raise Problem(
+            f"{run} has run format {found.format}; this Warpline reads up to {RUN_FORMAT}: update it"
+        )
+    return found
+
+
+def facts(run: Path) -> Facts:
+    return read(run, FACTS, Facts)
+
+
+def sources(run: Path) -> dict[str, str]:
+    """Path of each user file to its text as it was when the script ran."""
+    return read(run, SOURCES, dict[str, str])
+
+
+def read(run: Path, name: str, kind: type[T]) -> T:
+    """``run/name`` as ``kind``. Raises Problem when it is missing or not what it should be."""
+    path = run / name
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        if name == MANIFEST:
+            raise Problem(f"{run} is no run folder: it has no {MANIFEST}") from None
+        raise Problem(f"cannot read {path}: {_reason(error)}") from None
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Problem(f"{path} is malformed: {error}") from None
+
+
+def write_json(run: Path, name: str, value: Any) -> Path:
+    """Write ``value`` as ``run/name`` so that a reader sees the old text or the new, never a part."""
+    path = run / name
+    scratch = run / f".{name}.{os.getpid()}"
+    try:
+        scratch.write_bytes(msgspec.json.encode(value))
+        scratch.replace(path)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise Problem(f"cannot write {path}: {_reason(error)}") from None
+    return path
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
