@@ -1,0 +1,93 @@
+"""The command line: ``warpline COMMAND …``, the same as ``python -m warpline COMMAND …``."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from warpline import __version__
+from warpline.commands import COMMANDS
+from warpline.model.problem import Problem
+
+_USAGE = "usage: warpline COMMAND [options]   (warpline COMMAND --help says more)"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Complains in one line, where argparse would print its usage as well."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Problem(f"{message} ({self.prog} --help says more)")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status: 0, 1, 2 or 130 (contract.md)."""
+    name, *rest = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    if name in ("-h", "--help", "help"):
+        print(_overview())
+        return 0
+    if name in ("-V", "--version"):
+        print(f"warpline {__version__}")
+        return 0
+    if name not in COMMANDS:
+        return _complain(_unknown(name), 2)
+    try:
+        return _run(name, rest)
+    except Problem as problem:
+        return _complain(str(problem), problem.status)
+    except KeyboardInterrupt:
+        return _complain("interrupted", 130)
+    except BrokenPipeError:
+        # The reader went away (`warpline show | head`); say nothing when Python flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        # A fault of ours is one line too; the traceback on request.
+        if os.environ.get("WARPLINE_TRACEBACK"):
+            raise
+        fault = f"{type(error).__name__}: {error}".splitlines()[0]
+        return _complain(f"internal error: {fault} (WARPLINE_TRACEBACK=1 shows where)", 2)
+
+
+def _run(name: str, rest: Sequence[str]) -> int:
+    module = importlib.import_module(f"warpline.commands.{COMMANDS[name][0]}")
+    # No abbreviations: what follows SCRIPT is the script's, and must not be taken for ours.
+    parser = _Parser(
+        prog=f"warpline {name}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.configure(parser)
+    status: int = module.run(parser.parse_args(rest))
+    sys.stdout.flush()
+    return status
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    rows = (f"  {name:{width}}  {summary}" for name, (_, summary) in COMMANDS.items())
+    return "\n".join(
+        (_USAGE, "", "Which source line makes a PyTorch step as long as it is, and what to do.", "", *rows)
+    )
+
+
+def _unknown(name: str) -> str:
+    close = difflib.get_close_matches(name, COMMANDS, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else "'warpline --help' lists the commands."
+    if name.endswith(".py"):
+        hint = f"did you mean 'warpline profile {name}'?"
+    return f"there is no command '{name}'; {hint}"
+
+
+def _complain(message: str, status: int) -> int:
+    print(f"warpline: {message}", file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+"""One module per command, imported only when that command runs.
+
+Each has a docstring (its help), ``configure(parser)`` to add its arguments, and
+``run(options) -> int``, the exit status of the contract: 0, 1, 2 or 130. What a user can act on is
+raised as :class:`warpline.model.problem.Problem`; ``__main__`` prints it as one line.
+"""
+
+from __future__ import annotations
+
+#: command -> (module in this package, what it does in one line). In the order of the help.
+COMMANDS = {
+    "profile": ("profile", "run a script, measure its steps, print what each line costs"),
+    "show": ("show", "print an earlier run again"),
+    "compare": ("compare", "two runs side by side, line by line"),
+    "fix": ("fix", "the quick fixes of the newest run: shown, written, or tried and timed"),
+    "tune": ("tune", "try the fixes, alone and together, and leave a patch of the best set"),
+    "kernel": ("kernel", "look inside one kernel with Nsight Compute"),
+    "import": ("import_", "read traces made elsewhere into a run"),
+    "report": ("report", "write a run as one self-contained page"),
+    "rules": ("rules", "list the rules"),
+    "explain": ("explain", "the page of one rule"),
+    "doctor": ("doctor", "what this machine can measure, and how to get what is missing"),
+    "server": ("server", "the language server"),
+}

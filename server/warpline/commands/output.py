@@ -1,0 +1,48 @@
+"""How a report leaves the program: as the table, or as JSON to a file or to standard output."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from warpline.model.problem import Problem
+from warpline.model.report import Report
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--json", metavar="FILE", help="write JSON to FILE ('-': standard output, and no table)"
+    )
+    parser.add_argument("--top", type=int, metavar="N", help="lines to show (as many as matter)")
+
+
+def write(run: Path, report: Report, options: argparse.Namespace) -> None:
+    """The table on standard output, unless ``--json -`` claims that for the report."""
+    if options.json:
+        json(report, options.json)
+    if options.json != "-":
+        from warpline.terminal import report as terminal
+
+        terminal.show(run, report, top=options.top)
+
+
+def json(value: Any, destination: str) -> None:
+    """``value`` as JSON into the file ``destination``, or to standard output for ``-``."""
+    import msgspec
+
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+    if destination == "-":
+        sys.stdout.buffer.write(text)
+        sys.stdout.buffer.flush()
+        return
+    path = Path(destination)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        scratch.write_bytes(text)
+        scratch.replace(path)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise Problem(f"cannot write {destination}: {(error.strerror or str(error)).lower()}") from None

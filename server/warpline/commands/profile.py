@@ -1,0 +1,65 @@
+"""Run SCRIPT as `python SCRIPT ARGS...` would, measure a window of its steps, print what each line costs.
+
+The script is stopped after the window as Ctrl-C would stop it, unless --whole-run is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from warpline.commands import output, target
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "warpline profile [options] (SCRIPT | -m MODULE) [ARGS...]"
+    parser.add_argument("--steps", type=number(1), metavar="N", help="steps to capture (5)")
+    parser.add_argument("--warmup", type=number(0), metavar="N", help="warm-up steps (until times settle)")
+    parser.add_argument("--whole-run", action="store_true", help="let the script run to its end")
+    parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="give up after this long")
+    parser.add_argument("--nvtx", action="store_true", help="also write NVTX ranges named by step and line")
+    parser.add_argument("--run-dir", metavar="DIR", help="where run folders go (.warpline/runs)")
+    parser.add_argument(
+        "--progress-fd", type=number(0), metavar="N", help="write progress to this descriptor as JSON lines"
+    )
+    output.configure(parser)
+    target.configure(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    request = target.with_window(target.request(options), options)
+    from warpline import pipeline
+    from warpline.terminal import progress
+
+    with progress.shown(options.progress_fd) as on_progress:
+        run_folder, report = pipeline.profile(
+            request,
+            folder=Path(options.run_dir).absolute() if options.run_dir else None,
+            on_progress=on_progress,
+        )
+    output.write(run_folder, report, options)
+    return 0
+
+
+def number(least: int) -> Callable[[str], int]:
+    """An argparse type: a whole number of at least ``least``."""
+
+    def whole(text: str) -> int:
+        value = int(text) if text.isdecimal() else -1
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        return value
+
+    return whole
+
+
+def seconds(text: str) -> float:
+    """An argparse type: a time above zero."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return value

@@ -1,0 +1,90 @@
+"""What runs: SCRIPT or MODULE with its arguments, for every command that takes them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+from warpline.model.problem import Problem
+from warpline.model.run import Request
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--python --launcher --include``, ``-m MODULE ARGS...`` and ``SCRIPT ARGS...``."""
+    parser.add_argument("--python", metavar="PATH", help="interpreter to run the script with")
+    parser.add_argument("--launcher", metavar="COMMAND", help="e.g. 'torchrun --nproc-per-node 2'")
+    parser.add_argument(
+        "--include", action="append", default=[], metavar="DIR", help="files in DIR count as yours too"
+    )
+    parser.add_argument(
+        "-m",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        metavar="MODULE",
+        help="run a module, as python -m does",
+    )
+    # Everything after SCRIPT is the script's, whatever it looks like.
+    parser.add_argument("target", nargs=argparse.REMAINDER, metavar="SCRIPT [ARGS...]", help="what to run")
+
+
+def request(options: argparse.Namespace) -> Request:
+    """What the command line asked for, completed from ``[tool.warpline]`` of the project.
+
+    Raises Problem when nothing, or nothing that exists, was named.
+    """
+    from warpline import project
+
+    cwd = Path.cwd()
+    words = options.module if options.module is not None else options.target
+    if words[:1] == ["--"]:
+        words = words[1:]
+    if not words:
+        raise Problem("say what to run: warpline profile train.py, or warpline profile -m package.train")
+    target = words[0] if options.module is not None else str(script(words[0]))
+    settings = project.settings(cwd if options.module is not None else Path(target).parent)
+    try:
+        launcher = tuple(shlex.split(options.launcher or settings.launcher))
+    except ValueError as error:
+        raise Problem(f"--launcher {options.launcher!r} cannot be read: {error}") from None
+    return Request(
+        target=target,
+        module=options.module is not None,
+        argv=tuple(words[1:]),
+        cwd=str(cwd),
+        python=_interpreter(options.python) if options.python else settings.python,
+        launcher=launcher,
+        steps=settings.steps,
+        warmup=settings.warmup,
+        timeout_s=settings.timeout,
+        include=(*settings.include, *(os.path.abspath(folder) for folder in options.include)),
+    )
+
+
+def with_window(request: Request, options: argparse.Namespace) -> Request:
+    """The request with what ``profile``'s own options say about the window of steps."""
+    return replace(
+        request,
+        steps=options.steps or request.steps,
+        warmup=request.warmup if options.warmup is None else options.warmup,
+        timeout_s=options.timeout or request.timeout_s,
+        whole_run=options.whole_run,
+        nvtx=options.nvtx,
+    )
+
+
+def script(word: str) -> Path:
+    """The absolute path of a script that exists, links not resolved. Raises Problem."""
+    path = Path(os.path.abspath(word))
+    if path.is_dir() and not (path / "__main__.py").is_file():
+        raise Problem(f"{word} is a folder without __main__.py, not a script")
+    if not path.exists():
+        raise Problem(f"there is no script {word}")
+    return path
+
+
+def _interpreter(word: str) -> str:
+    # A bare name is looked up on PATH by whoever starts it; a path must not depend on the folder.
+    return os.path.abspath(word) if os.sep in word else word

@@ -1,0 +1,1 @@
+"""What a person sees, as plain data: no LSP, no terminal, no HTML."""
