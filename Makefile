@@ -1,0 +1,55 @@
+# make demo      set up .venv, profile an example, print its lines and findings
+# make test      set up, check the style and the types, run every test
+# make editors   once, about 3 minutes: the real editors that tests/editors drives
+# make gpu-test  the tests that need a CUDA device
+# make PYTHON=/path/to/python3.12 …  uses another interpreter (3.10 to 3.14)
+
+PYTHON ?= python3
+VENV ?= .venv
+DEMO ?= examples/quickstart/slow.py
+
+bin := $(VENV)/bin
+pip := $(bin)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.PHONY: demo test gpu-test lint editors readme clean
+
+demo: $(VENV)/.ready-examples
+	$(bin)/warpline profile $(DEMO)
+
+# The editors are heavy, so `make editors` gets them; without them their tests are left out, and it says so.
+test: lint
+	@if tests/editors/install.sh --check; then marks="not gpu"; else marks="not gpu and not editor"; fi; \
+		echo "$(bin)/python -m pytest -m \"$$marks\""; $(bin)/python -m pytest -m "$$marks"
+
+gpu-test: $(VENV)/.ready-dev
+	$(bin)/python -m pytest -m gpu tests/gpu
+
+editors: node_modules/.package-lock.json
+	tests/editors/install.sh
+
+lint: $(VENV)/.ready-dev node_modules/.package-lock.json
+	$(bin)/ruff format --check --quiet .
+	$(bin)/ruff check --quiet .
+	$(bin)/mypy --no-error-summary
+	npm run --silent typecheck
+	npm run --silent lint
+
+# The printed reports in README.md and examples/*/README.md, from runs on this machine.
+readme: $(VENV)/.ready-examples
+	$(bin)/python docs/print_reports.py
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null \
+		|| { echo "make: $(PYTHON) is missing or older than 3.10; say PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready-%: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(pip) --editable '.[$*]'
+	touch $@
+
+node_modules/.package-lock.json: package.json package-lock.json
+	npm ci --no-audit --no-fund --loglevel=error
+	touch $@
+
+clean:
+	rm -rf $(VENV) node_modules dist

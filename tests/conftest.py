@@ -1,0 +1,64 @@
+"""What every test may use: the commands as a user runs them, and one recorded run that all share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from warpline import pipeline
+from warpline.model.report import Report
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: Generous: CI has two slow cores that others use as well.
+LIMIT_S = 180
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This process's, with our sources importable and torch kept to one thread."""
+    path = os.pathsep.join(filter(None, (str(ROOT / "server"), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **more}
+
+
+def warpline(*words: str | Path, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """``warpline WORDS…`` as a user runs it, in ``cwd``; output captured as text."""
+    return subprocess.run(
+        [sys.executable, "-m", "warpline", *map(str, words)],
+        cwd=cwd,
+        env=environment(**more),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+
+
+@dataclass(frozen=True)
+class ExampleRun:
+    """``examples/quickstart/slow.py`` in a folder of its own, profiled once for the whole session.
+
+    Read only: a test that changes the run or the folder works on a copy.
+    """
+
+    folder: Path  # the working folder, ``.warpline/runs`` lies in it
+    script: Path
+    run: Path
+    report: Report
+    stdout: str  # what `warpline profile` printed
+    stderr: str
+
+
+@pytest.fixture(scope="session")
+def example_run(tmp_path_factory: pytest.TempPathFactory) -> ExampleRun:
+    folder = tmp_path_factory.mktemp("example")
+    script = folder / "slow.py"
+    script.write_bytes((ROOT / "examples/quickstart/slow.py").read_bytes())
+    done = warpline("profile", script.name, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    (run,) = (path for path in (folder / ".warpline/runs").iterdir() if (path / "manifest.json").is_file())
+    return ExampleRun(folder, script, run, pipeline.report_of(run), done.stdout, done.stderr)
