@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from warpline import pipeline
 from warpline.model.report import Report
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,6 +54,8 @@ class ExampleRun:
 
 @pytest.fixture(scope="session")
 def example_run(tmp_path_factory: pytest.TempPathFactory) -> ExampleRun:
+    from warpline import pipeline  # pandas and numpy, for those alone who need them
+
     folder = tmp_path_factory.mktemp("example")
     script = folder / "slow.py"
     script.write_bytes((ROOT / "examples/quickstart/slow.py").read_bytes())
