@@ -1,0 +1,176 @@
+"""Plain against changed: rounds of processes in turn, until the interval is narrow enough."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from warpline.measure import interval, losses, timed
+from warpline.measure.candidate import Candidate
+from warpline.measure.interval import Interval
+from warpline.measure.timed import Timed, Timer
+from warpline.model.problem import Problem
+from warpline.model.report import Measured
+from warpline.model.run import Request
+
+Report = Callable[[int, int, str], None]
+"""``(done, total, message)``: processes run, processes expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a measurement has cost enough."""
+
+    first: int = interval.FIRST  # rounds that decide how many there will be
+    half_width: float = 0.02  # of the log ratio; or a fifth of the gain, where that is wider
+    rounds: int = 16
+    seconds: float = 300.0  # for all rounds; the round that is running is finished
+    run_s: float = 120.0  # for one process: a candidate that hangs costs this
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one candidate. ``measured`` is None when it could not be timed."""
+
+    candidate: Candidate
+    baseline_step_ms: float
+    step_ms: float | None
+    measured: Measured | None
+    kept: bool
+    reason: str
+    rounds: int
+
+
+@dataclass(slots=True)
+class Pairs:
+    """The rounds of one candidate so far, the plain run of each beside the changed one."""
+
+    candidate: Candidate
+    plain: list[Timed] = field(default_factory=list)
+    changed: list[Timed] = field(default_factory=list)
+    baseline_ms: list[float] = field(default_factory=list)  # of every plain run, also beside a failure
+    failure: str = ""
+
+    def log_ratios(self) -> list[float]:
+        work = self.candidate.work
+        return [
+            math.log(work * plain.step_ms / changed.step_ms)
+            for plain, changed in zip(self.plain, self.changed, strict=True)
+        ]
+
+    def needed(self, limits: Limits) -> int:
+        ratios = self.log_ratios()
+        if len(ratios) < limits.first:
+            return limits.first
+        wanted = max(limits.half_width, abs(fmean(ratios[: limits.first])) / 5)
+        return min(limits.rounds, interval.rounds_needed(ratios, wanted, limits.first))
+
+
+def measure(
+    request: Request,
+    candidate: Candidate,
+    limits: Limits | None = None,
+    *,
+    timer: Timer = timed.run,
+    on_progress: Report | None = None,
+    cancelled: threading.Event | None = None,
+) -> Outcome:
+    """Run plain and changed in turn and say what the change gains.
+
+    Raises Problem when the plain script itself cannot be timed (status 1) or on cancel (130); what
+    goes wrong with the changed one is its outcome.
+    """
+    limits = limits or Limits()
+    report = on_progress or (lambda done, total, message: None)
+    began = time.monotonic()
+    # The first pair warms the file caches and finds what fails; the clock does not count it.
+    report(0, 2 * limits.first + 2, "plain")
+    warm = Pairs(candidate)
+    play(request, [warm], 0, limits=limits, timer=timer, cancelled=cancelled)
+    pairs = Pairs(candidate, baseline_ms=warm.baseline_ms, failure=warm.failure)
+    while not pairs.failure and len(pairs.changed) < pairs.needed(limits):
+        # Half the limit's worth of rounds is the least that the clock may leave.
+        if time.monotonic() - began > limits.seconds and len(pairs.changed) >= 2:
+            break
+        done = len(pairs.changed)
+        report(2 * done + 2, 2 * pairs.needed(limits) + 2, f"round {done + 1}")
+        play(request, [pairs], done, limits=limits, timer=timer, cancelled=cancelled)
+    return outcome(pairs, limits)
+
+
+def play(
+    request: Request,
+    several: Sequence[Pairs],
+    number: int,
+    *,
+    limits: Limits,
+    timer: Timer,
+    cancelled: threading.Event | None = None,
+) -> None:
+    """One round: the plain script once, each candidate once; every other round the other way round,
+    so that a machine that slowly warms up or fills favours neither.
+    """
+    turns: list[Pairs | None] = [None, *several]
+    plain: Timed | None = None
+    seen: list[tuple[Pairs, Timed]] = []
+    for turn in turns if number % 2 == 0 else reversed(turns):
+        if cancelled is not None and cancelled.is_set():
+            raise Problem("interrupted", 130)
+        if turn is None:
+            plain = timer(request, {}, limits.run_s, cancelled)
+            continue
+        try:
+            seen.append((turn, timer(request, turn.candidate.overlay, limits.run_s, cancelled)))
+        except Problem as problem:
+            if problem.status == 130 or (cancelled is not None and cancelled.is_set()):
+                raise
+            turn.failure = str(problem)
+    assert plain is not None
+    for pairs in several:
+        pairs.baseline_ms.append(plain.step_ms)
+    for pairs, changed in seen:
+        pairs.plain.append(plain)
+        pairs.changed.append(changed)
+
+
+def outcome(pairs: Pairs, limits: Limits) -> Outcome:
+    """The verdict on what was seen. A gain is one whose whole interval lies above 1."""
+    candidate, rounds = pairs.candidate, len(pairs.changed)
+    baseline = fmean(pairs.baseline_ms)
+    if pairs.failure or not rounds:
+        return Outcome(candidate, baseline, None, None, False, pairs.failure or "it was not timed", rounds)
+    found = interval.of(pairs.log_ratios(), limits.first)
+    moved = losses.drift(
+        [run.losses for run in pairs.plain],
+        [run.losses for run in pairs.changed],
+        candidate.safe,
+        candidate.work,
+    )
+    measured = Measured(found.speedup, found.low, found.high, moved.value, _memory(pairs))
+    reason = _verdict(found, moved)
+    step_ms = fmean(run.step_ms for run in pairs.changed) / candidate.work
+    kept = found.low > 1.0 and moved.allowed
+    return Outcome(candidate, baseline, step_ms, measured, kept, reason, rounds)
+
+
+def _verdict(found: Interval, moved: losses.Drift) -> str:
+    if not moved.allowed:
+        return moved.reason
+    if found.high < 1.0:
+        return "slower"
+    if found.low <= 1.0:
+        return "no gain that can be told from noise"
+    return moved.reason or "faster"
+
+
+def _memory(pairs: Pairs) -> float | None:
+    both = [
+        (plain.peak_bytes, changed.peak_bytes)
+        for plain, changed in zip(pairs.plain, pairs.changed, strict=True)
+        if plain.peak_bytes and changed.peak_bytes
+    ]
+    return fmean(changed / plain for plain, changed in both) if both else None

@@ -1,0 +1,95 @@
+"""What ``warpline fix --measure --json`` and ``warpline tune --json`` print (contract.md, format 1)."""
+
+from __future__ import annotations
+
+import difflib
+import io
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from warpline.measure.candidate import Texts
+from warpline.measure.contest import Outcome
+from warpline.model.report import FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One candidate. Numbers are None where it could not be timed, ``high`` where it is unbounded."""
+
+    fixes: tuple[str, ...]
+    step_ms: float | None
+    speedup: float | None
+    low: float | None
+    high: float | None
+    loss_drift: float | None
+    memory_ratio: float | None
+    kept: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best proven set; no fixes, 1.0 and an empty patch when none was proven."""
+
+    fixes: tuple[str, ...] = ()
+    speedup: float = 1.0
+    patch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    format: int
+    baseline_step_ms: float
+    candidates: tuple[Tried, ...]
+    best: Best
+
+
+def results(
+    outcomes: Sequence[Outcome], best: Outcome | None, texts: Texts, baseline_step_ms: float = 0.0
+) -> Results:
+    """The contract's form of ``outcomes``; ``best`` is one of them or None."""
+    baselines = [one.baseline_step_ms for one in outcomes] or [baseline_step_ms]
+    chosen = Best()
+    if best is not None and best.measured is not None:
+        patch = unified(best.candidate.overlay, texts)
+        chosen = Best(best.candidate.fixes, best.measured.speedup, patch)
+    return Results(FORMAT, sum(baselines) / len(baselines), tuple(map(tried, outcomes)), chosen)
+
+
+def tried(outcome: Outcome) -> Tried:
+    seen = outcome.measured
+    return Tried(
+        fixes=outcome.candidate.fixes,
+        step_ms=outcome.step_ms,
+        speedup=seen.speedup if seen else None,
+        low=seen.low if seen else None,
+        high=seen.high if seen and math.isfinite(seen.high) else None,
+        loss_drift=seen.loss_drift if seen else None,
+        memory_ratio=seen.memory_ratio if seen else None,
+        kept=outcome.kept,
+        reason=outcome.reason,
+    )
+
+
+def unified(overlay: Mapping[str, str], texts: Texts) -> str:
+    """A unified diff that ``git apply`` and ``patch -p1`` take in the working folder.
+
+    Paths below the working folder are relative to it, others absolute.
+    """
+    return "".join(_file_patch(file, texts(file) or "", overlay[file]) for file in sorted(overlay))
+
+
+def _file_patch(file: str, old: str, new: str) -> str:
+    shown = os.path.relpath(file)
+    inside = not shown.startswith(os.pardir)
+    names = (f"a/{shown}", f"b/{shown}") if inside else (file, file)
+    pieces = difflib.unified_diff(_lines(old), _lines(new), *names)
+    return "".join(
+        piece if piece.endswith("\n") else f"{piece}\n\\ No newline at end of file\n" for piece in pieces
+    )
+
+
+def _lines(text: str) -> list[str]:
+    return list(io.StringIO(text, newline="\n"))

@@ -1,0 +1,108 @@
+"""``measured.json`` of a run: what was measured for its findings, kept until the code changes.
+
+A measurement speaks of the text it was made with: the files that the fix edits and the finding's
+own. It is stale as soon as one of them reads otherwise, and fresh again when the change is undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+from warpline import runs
+from warpline.measure.candidate import Texts, digest
+from warpline.measure.contest import Outcome
+from warpline.model.problem import Problem
+from warpline.model.report import Finding, Measured
+
+NAME = "measured.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One measurement of one finding's fix."""
+
+    finding: str
+    texts: dict[str, str]  # path -> digest of the plain text it was measured with
+    changed: str  # Candidate.key
+    baseline_step_ms: float
+    step_ms: float | None
+    measured: Measured | None
+    kept: bool
+    reason: str
+    predicted: float | None = None  # the speed-up that was predicted before
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    format: int = FORMAT
+    entries: tuple[Entry, ...] = ()
+
+
+def entry(outcome: Outcome, finding: Finding, texts: Texts) -> Entry:
+    """What is stored of ``outcome``, which was measured for ``finding``."""
+    files = {*outcome.candidate.overlay, finding.file, finding.cause.file}
+    return Entry(
+        finding=finding.id,
+        texts={file: _digest(file, texts) for file in sorted(files)},
+        changed=outcome.candidate.key,
+        baseline_step_ms=outcome.baseline_step_ms,
+        step_ms=outcome.step_ms,
+        measured=outcome.measured,
+        kept=outcome.kept,
+        reason=outcome.reason,
+        predicted=finding.predicted.speedup if finding.predicted else None,
+    )
+
+
+def load(run: Path) -> tuple[Entry, ...]:
+    """Every measurement of ``run``, stale ones too; none when there is no file or it is not ours."""
+    if not (run / NAME).is_file():
+        return ()
+    try:
+        found = runs.read(run, NAME, Measurements)
+    except Problem:
+        return ()
+    return found.entries if found.format == FORMAT else ()
+
+
+def add(run: Path, new: Entry) -> None:
+    """Store ``new``, in place of an earlier measurement of the same finding."""
+    kept = tuple(old for old in load(run) if old.finding != new.finding)
+    runs.write_json(run, NAME, Measurements(entries=(*kept, new)))
+
+
+def fresh(run: Path, texts: Texts) -> dict[str, Entry]:
+    """Finding id -> its measurement, where the code it speaks of still reads the same."""
+    return {
+        one.finding: one
+        for one in load(run)
+        if all(_digest(file, texts) == seen for file, seen in one.texts.items())
+    }
+
+
+def attach(run: Path, findings: Sequence[Finding], texts: Texts) -> tuple[Finding, ...]:
+    """``findings`` with what was measured for them, where that still holds."""
+    known = fresh(run, texts)
+    return tuple(
+        replace(one, measured=known[one.id].measured if one.id in known else None) for one in findings
+    )
+
+
+def prediction_error(folder: Path) -> tuple[float, int] | None:
+    """``(median relative error, count)`` of past predictions measured in the runs of ``folder``."""
+    errors = [
+        abs(one.predicted / one.measured.speedup - 1)
+        for run in sorted(folder.iterdir())
+        if runs.is_run(run)
+        for one in load(run)
+        if one.predicted and one.measured
+    ]
+    return (median(errors), len(errors)) if errors else None
+
+
+def _digest(file: str, texts: Texts) -> str:
+    return digest([(file, texts(file) or "")])
