@@ -1,0 +1,133 @@
+'''What a rule is written with.
+
+A rule is one file in :mod:`warpline.rules` with one class; the file's name is the rule's name and
+its module docstring is the rule's page. Nothing has to be registered. ``find`` looks at measured
+cost first and at the source only to find the edit::
+
+    """The script's first line: what is wrong, one sentence.
+
+    ## What it does
+    ## Why is this slow
+    ## Example
+
+    ```python
+    #> device kind=cuda capability=(9,0); flags allow_tf32=false
+    import torch
+
+    total = 0.0
+    for batch in loader:
+        loss = model(batch)  #> cost device_ms=10
+        total += loss.item()  #> found; cost cpu_ms=6 sync_ms=5; op aten::item count=1 cpu_ms=5
+    ```
+
+    ## Use instead
+
+    ```python
+    (the example's text after the first fix, to the letter; prose only when there is no edit)
+    ```
+
+    ## Near misses
+
+    Prose and annotated code blocks on which the rule stays silent; at least one of them has no cost.
+
+    ## Fix safety
+    ## References
+    """
+
+    class SyncInStep(Rule):
+        area = "waiting"
+        needs_gpu = True
+
+        def find(self, context: Context) -> Iterator[Draft]:
+            for cost in context.profile.lines:                    # evidence first
+                if not context.matters(cost.sync_ms):
+                    continue
+                source = context.source(cost.file)
+                call = source.call(cost.line, "item") if source else None
+                yield context.draft(
+                    (cost.file, cost.line), (cost.file, cost.line),   # edit site, hot line
+                    "The host waits {wait} for the device here.",      # no digits in a template:
+                    {"wait": ms("sync wait", cost.sync_ms)},           # every number is evidence
+                    cost_ms=cost.sync_ms,                              # below the threshold: dropped
+                    saving_ms=cost.sync_ms,                            # bound of the gain
+                    change=RemoveSyncs(((cost.file, cost.line),)),     # warpline.model.change
+                    fixes=[partial(fix, source, call)],                # each gives a Fix or raises Refused
+                )
+
+    def fix(source, call):
+        if source is None or call is None:
+            raise Refused("the call is not on that line")
+        edits = Edits(source)
+        edits.replace(call, source.code(call.func.value) + ".detach()")
+        return edits.fix("Add the loss up on the device", "safe")
+
+``Context``: ``profile``, ``step_ms``, ``device``, ``on_gpu``, ``cost(file, line)``, ``costs(places)``,
+``costs_within(file, first, last)``, ``sites(kind)``, ``share(ms)`` (percent), ``matters(ms)``,
+``text(file)``, ``source(file)``, ``note(text)`` (abstain: say once why), ``draft(…)``.
+
+``Source`` (a parsed file): ``call(line, *names)``, ``calls``, ``at(line, *types)``,
+``statement_at(line)``, ``statement(node)``, ``block(node)``, ``loops(node)``, ``enclosing(node, *types)``,
+``ancestors``, ``parent``, ``nodes(*types, within=node)``, ``span``, ``line``, ``code``, ``name(node)``
+(dotted, imports resolved), ``is_named(node, *names)``, ``literal(node)``, ``argument(call, name,
+position)``, ``unpacked(call)``.
+
+``Edits(source)``: ``replace``, ``set_argument``, ``remove_argument``, ``insert_before``,
+``insert_after``, ``replace_statement``, ``remove``, ``wrap(statements, "with x:")``,
+``add_import("torch.nn.functional.gelu", "import torch.nn.functional as F")`` -> how to write it,
+``fix(title, applicability, *edits of other files)``.
+
+``origin(context, source, expression)``: where a value comes from (a constant, a config dict, an
+argparse default, …), also through imports; see :mod:`warpline.rulekit.origin`.
+
+**Annotations** are comments ``#> clause; clause; …`` at the end of a line (about that line) or on a
+line of their own (``#^ …``: about the line above; ``#> …``: about the run); they are no part of the
+text. A clause is a verb and ``key=value`` words, values being literals without blanks (quote them
+otherwise), ``true``/``false`` or plain text:
+
+- ``found``: the rule finds something here (and nowhere else)
+- ``cost step_ms= device_ms= backward_ms= idle_ms= cpu_ms= sync_ms= loader_ms= calls= launches= …``: fields
+  of LineCost; ``step_ms`` defaults to the larger of ``cpu_ms`` and ``device_ms``
+- ``op aten::mm count= device_ms= cpu_ms= phase= shapes=[[8,4],[4,4]] dtypes=float,float outer=false``
+- ``kernel NAME count= device_ms= phase= grid=(1,1,1) block=(128,1,1) kind=copy tensor_cores=false``
+- ``site loader num_workers=0 …`` (kinds and keys: warpline.model.run.Site); ``use loader``: the sites of
+  that kind are used on this line
+- ``event graph_break reason="…"`` (CompileEvent)
+- for the run: ``device …`` (DeviceFacts; an H200 unless said), ``steps step_ms= device_busy_percent=``
+  (``step_ms`` defaults to the lines' sum), ``flags …``, ``memory …``, ``peaks …``, ``totals …``,
+  ``manifest …``, ``gc ms=5``
+'''
+
+from warpline.rulekit.apply import apply
+from warpline.rulekit.context import MINIMUM_MS, MINIMUM_SHARE, Context
+from warpline.rulekit.discovery import rule_named, rules
+from warpline.rulekit.draft import Draft
+from warpline.rulekit.edits import Edits, Refused
+from warpline.rulekit.message import count, ms, percent, shown, size
+from warpline.rulekit.origin import Origin, origin
+from warpline.rulekit.page import Page
+from warpline.rulekit.rule import Rule
+from warpline.rulekit.source import NOT_LITERAL, Source, Unreadable
+
+__all__ = [
+    "MINIMUM_MS",
+    "MINIMUM_SHARE",
+    "NOT_LITERAL",
+    "Context",
+    "Draft",
+    "Edits",
+    "Origin",
+    "Page",
+    "Refused",
+    "Rule",
+    "Source",
+    "Unreadable",
+    "apply",
+    "count",
+    "ms",
+    "origin",
+    "percent",
+    "rule_named",
+    "rules",
+    "shown",
+    "size",
+]

@@ -1,0 +1,128 @@
+"""What a rule looks at: the profile, and the sources as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from warpline.model.change import Change
+from warpline.model.profile import LineCost, Profile
+from warpline.model.report import Evidence, Fix, Place, Severity
+from warpline.model.run import Site
+from warpline.rulekit.draft import Draft
+from warpline.rulekit.edits import Refused
+from warpline.rulekit.message import message as fill
+from warpline.rulekit.source import Source, Unreadable
+
+#: Evidence below both shows nothing: 2 % of the step, or one millisecond when that is less.
+MINIMUM_SHARE = 0.02
+MINIMUM_MS = 1.0
+
+
+class Context:
+    """One look at a profile by all rules. ``texts(path)`` gives a file as it is now, or None.
+
+    Lines of ``profile`` are lines of those texts (:func:`warpline.rulekit.rebase.rebase` sees to it).
+    """
+
+    def __init__(self, profile: Profile, texts: Callable[[str], str | None]) -> None:
+        self.profile = profile
+        self.step_ms = profile.steps.step_ms
+        self.device = profile.manifest.device
+        self.on_gpu = self.device.kind == "cuda"
+        self.notes: list[str] = []
+        self._texts = texts
+        self._sources: dict[str, Source | None] = {}
+        self._costs = {(cost.file, cost.line): cost for cost in profile.lines}
+
+    # -- the profile ----------------------------------------------------------------------------
+
+    def cost(self, file: str, line: int) -> LineCost | None:
+        """What a line cost, None when nothing was seen there."""
+        return self._costs.get((file, line))
+
+    def costs(self, places: Iterable[tuple[str, int]]) -> list[LineCost]:
+        """The costs of ``places``, each once, those without any left out."""
+        return [self._costs[place] for place in dict.fromkeys(places) if place in self._costs]
+
+    def costs_within(self, file: str, first: int, last: int) -> list[LineCost]:
+        """The costs of lines ``first`` to ``last`` of a file."""
+        return [cost for cost in self.profile.lines if cost.file == file and first <= cost.line <= last]
+
+    def sites(self, kind: str) -> list[Site]:
+        """Where objects of ``kind`` were made (see :class:`warpline.model.run.Site`)."""
+        return [site for site in self.profile.facts.sites if site.kind == kind]
+
+    def share(self, milliseconds: float) -> float:
+        """Percent of the step."""
+        return 100 * milliseconds / self.step_ms if self.step_ms else 0.0
+
+    def matters(self, milliseconds: float) -> bool:
+        """Whether that much of a step is worth a word."""
+        return milliseconds > 0 and milliseconds >= min(MINIMUM_SHARE * self.step_ms, MINIMUM_MS)
+
+    # -- the sources ----------------------------------------------------------------------------
+
+    def text(self, file: str) -> str | None:
+        """A file as it is now; None when it is gone or not the user's."""
+        return self._texts(file)
+
+    def source(self, file: str) -> Source | None:
+        """A file parsed; None (and one note for all rules) when it is gone or cannot be parsed."""
+        if file not in self._sources:
+            self._sources[file] = None
+            text = self._texts(file)
+            if text is not None:
+                try:
+                    self._sources[file] = Source(file, text)
+                except Unreadable as reason:
+                    self.note(f"{file}: no fix is looked for, since {reason}")
+        return self._sources[file]
+
+    def note(self, text: str) -> None:
+        """Say once why something could not be judged."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    # -- what is found --------------------------------------------------------------------------
+
+    def draft(
+        self,
+        site: tuple[str, int],
+        cause: tuple[str, int],
+        message: str,
+        evidence: Mapping[str, Evidence],
+        *,
+        cost_ms: float,
+        saving_ms: float | None = None,
+        change: Change | None = None,
+        fixes: Sequence[Callable[[], Fix]] = (),
+        severity: Severity | None = None,
+    ) -> Draft:
+        """A finding: ``site`` is the line to edit, ``cause`` the line where the time is seen.
+
+        ``message`` is a template over ``evidence`` (``"waits {wait}"``). ``cost_ms`` is the measured
+        time per step that it is about: below the threshold the finding is dropped. ``saving_ms`` (at
+        most ``cost_ms``, its default) is the bound of what the change saves. ``fixes`` are functions
+        that give a Fix or raise Refused; when all refuse, the first reason ends the message.
+        """
+        made, reasons = [], []
+        for make in fixes:
+            try:
+                made.append(make())
+            except Refused as reason:
+                reasons.append(str(reason))
+        text = fill(message, evidence)
+        if reasons and not made:
+            text += f" No edit is offered: {reasons[0]}."
+        saving = cost_ms if saving_ms is None else min(saving_ms, cost_ms)
+        return Draft(
+            *site,
+            Place(*cause),
+            text,
+            tuple(evidence.values()),
+            cost_ms,
+            saving,
+            change,
+            tuple(made),
+            severity,
+        )

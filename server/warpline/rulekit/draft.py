@@ -1,0 +1,22 @@
+"""What a rule hands over: a finding without its id, rank and prediction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warpline.model.change import Change
+from warpline.model.report import Evidence, Fix, Place, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    file: str  # the edit site
+    line: int
+    cause: Place
+    message: str
+    evidence: tuple[Evidence, ...]
+    cost_ms: float  # measured time per step that it is about
+    saving_ms: float  # at best saved per step
+    change: Change | None = None
+    fixes: tuple[Fix, ...] = ()
+    severity: Severity | None = None  # None: the rule's own

@@ -1,0 +1,275 @@
+"""Changes to one file, kept as the smallest plain ranges; comments and formatting stay.
+
+Every method raises :class:`Refused` rather than make a doubtful change. Nothing is written: the
+result is a :class:`warpline.model.report.Fix`.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+import libcst as cst
+
+from warpline.model.report import Applicability, Edit, Fix
+from warpline.rulekit.apply import apply, line_starts
+from warpline.rulekit.imports import import_line, imported_names, local_name
+from warpline.rulekit.source import Position, Source, Statement
+
+
+class Refused(Exception):
+    """No edit can be made here; ``str()`` says why, in words for the end of a message."""
+
+
+class Edits:
+    """Collects changes to ``source``; :meth:`fix` makes them a Fix."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._changes: list[tuple[Position, Position, str]] = []
+        self._imported: dict[str, str] = {}
+
+    # -- expressions ----------------------------------------------------------------------------
+
+    def replace(self, node: cst.CSTNode, new: cst.CSTNode | str) -> None:
+        """Put ``new`` (code, or a LibCST node) where ``node`` stands."""
+        code = new if isinstance(new, str) else self.source.module.code_for_node(new)
+        self._change(*self.source.span(node), code)
+
+    def set_argument(self, call: cst.Call, name: str, code: str, position: int | None = None) -> None:
+        """Pass ``name=code``: the argument's value is replaced, or a keyword is added at the end."""
+        present = self.source.argument(call, name, position)
+        if present is not None:
+            self.replace(present.value, code)
+            return
+        if any(arg.star for arg in call.args):
+            raise Refused(f"`{name}` may be among the arguments that are unpacked there")
+        if len(call.args) == 1 and isinstance(call.args[0].value, cst.GeneratorExp):
+            raise Refused("its only argument is a generator expression")
+        self._append_argument(call, f"{name}={code}")
+
+    def _append_argument(self, call: cst.Call, code: str) -> None:
+        end = self.source.span(call)[1]
+        closing = (end[0], end[1] - 1)
+        if not call.args:
+            self._change(closing, closing, code)
+            return
+        last = call.args[-1]
+        last_end = self.source.span(last.value)[1]
+        tail = self.source.slice(last_end, closing)
+        trailing = isinstance(last.comma, cst.Comma)
+        if "\n" not in tail and "\r" not in tail:
+            at = closing if trailing else last_end
+            self._change(at, at, (f" {code}" if tail.endswith(",") else code) if trailing else f", {code}")
+            return
+        # One argument a line: the new one gets a line of its own, after the last one's comment.
+        if not trailing:
+            self._change(last_end, last_end, ",")
+        line = last_end[0]
+        if isinstance(last.comma, cst.Comma):
+            line = self.source.span(last.comma)[0][0]
+        line_end = (line, len(self.source.lines[line - 1]))
+        indentation = self.source.indentation(self.source.line(last))
+        comma = "," if trailing else ""
+        self._change(line_end, line_end, f"{self.source.newline}{indentation}{code}{comma}")
+
+    def remove_argument(self, call: cst.Call, name: str) -> None:
+        """No longer pass keyword ``name``; nothing happens when it is not passed."""
+        args = list(call.args)
+        index = next((i for i, arg in enumerate(args) if arg.keyword and arg.keyword.value == name), None)
+        if index is None:
+            return
+        start, end = self.source.span(args[index])[0], self.source.span(args[index].value)[1]
+        if index + 1 < len(args):
+            end = self.source.span(args[index + 1])[0]
+        elif index > 0:
+            start = self.source.span(args[index - 1].value)[1]
+        if "#" in self.source.slice(start, end):
+            raise Refused(f"a comment stands beside `{name}`")
+        self._change(start, end, "")
+
+    # -- statements -----------------------------------------------------------------------------
+
+    def insert_before(self, statement: Statement, code: str) -> None:
+        """Put whole lines of ``code`` (written without indentation) before ``statement``."""
+        line = self.source.line(statement)
+        self._whole_line(statement)
+        self._change((line, 0), (line, 0), self._block(code, self.source.indentation(line)))
+
+    def insert_after(self, statement: Statement, code: str) -> None:
+        """Put whole lines of ``code`` (written without indentation) after ``statement``."""
+        self._whole_line(statement)
+        line = self.source.span(statement)[1][0]
+        indentation = self.source.indentation(self.source.line(statement))
+        if line < len(self.source.lines):
+            self._change((line + 1, 0), (line + 1, 0), self._block(code, indentation))
+        else:
+            at = (line, len(self.source.lines[line - 1]))
+            block = self._block(code, indentation).removesuffix(self.source.newline)
+            self._change(at, at, self.source.newline + block)
+
+    def replace_statement(self, statement: Statement, code: str) -> None:
+        """Put ``code`` (written without indentation) where ``statement`` stands."""
+        self._whole_line(statement)
+        start, end = self.source.span(statement)
+        block = self._block(code, self.source.indentation(start[0])).removesuffix(self.source.newline)
+        self._change(start, end, block.lstrip(" \t"))
+
+    def remove(self, statement: Statement) -> None:
+        """Take ``statement`` out; its comment stays, and a block that would be empty gets ``pass``."""
+        self._whole_line(statement)
+        start, end = self.source.span(statement)
+        if len(self.source.block(statement)) == 1 and not isinstance(
+            self.source.parent(statement), cst.Module
+        ):
+            self._change(start, end, "pass")
+            return
+        rest = self.source.lines[end[0] - 1][end[1] :]
+        if rest.strip():
+            column = end[1] + len(rest) - len(rest.lstrip())
+            self._change(start, (end[0], column), "")
+        elif end[0] < len(self.source.lines):
+            self._change((start[0], 0), (end[0] + 1, 0), "")
+        else:
+            self._change((start[0], 0), (end[0], len(self.source.lines[end[0] - 1])), "")
+
+    def wrap(self, statements: list[Statement], header: str) -> None:
+        """Indent ``statements`` (neighbours in one block) under ``header``, e.g. ``with x:``."""
+        if not statements:
+            raise Refused("there is nothing to put into the block")
+        first = self.source.line(statements[0])
+        last = self.source.span(statements[-1])[1][0]
+        self._whole_line(statements[0])
+        self._whole_line(statements[-1])
+        indentation = self.source.indentation(first)
+        step = self.source.module.default_indent
+        self._change((first, 0), (first, 0), f"{indentation}{header}{self.source.newline}")
+        inside_strings = self._string_lines(first, last)
+        for line in range(first, last + 1):
+            if self.source.lines[line - 1].strip() and line not in inside_strings:
+                self._change((line, 0), (line, 0), step)
+
+    # -- imports --------------------------------------------------------------------------------
+
+    def add_import(self, wanted: str, statement: str) -> str:
+        """How to write the dotted name ``wanted`` in this file; ``statement`` (``import torch``,
+        ``from torch import nn``) is added once, after the imports, when nothing imported has it."""
+        names = imported_names(self.source.nodes(cst.Import), self.source.nodes(cst.ImportFrom))
+        top = [
+            small
+            for line in self.source.module.body
+            if isinstance(line, cst.SimpleStatementLine)
+            for small in line.body
+        ]
+        at_top = imported_names(
+            [small for small in top if isinstance(small, cst.Import)],
+            [small for small in top if isinstance(small, cst.ImportFrom)],
+        )
+        written = local_name(at_top | self._imported, wanted)
+        if written is not None:
+            return written
+        parsed = cst.parse_statement(statement)
+        small = parsed.body[0] if isinstance(parsed, cst.SimpleStatementLine) else None
+        new = imported_names(
+            [small] if isinstance(small, cst.Import) else [],
+            [small] if isinstance(small, cst.ImportFrom) else [],
+        )
+        written = local_name(new, wanted)
+        if written is None:
+            raise ValueError(f"`{statement}` does not bring `{wanted}`")
+        taken = set(new) & (set(names) | {node.value for node in self.source.nodes(cst.Name)})
+        if taken and not all(names.get(name) == new[name] for name in taken):
+            raise Refused(f"the name `{sorted(taken)[0]}` means something else in this file")
+        self._imported |= new
+        self._insert_import(statement)
+        return written
+
+    def _insert_import(self, statement: str) -> None:
+        body = self.source.module.body
+        index = import_line(self.source.module)
+        if index:
+            self.insert_after(body[index - 1], statement)
+        elif body:
+            self.insert_before(body[0], statement)
+        else:
+            self._change((1, 0), (1, 0), f"{statement}{self.source.newline}")
+
+    # -- the result -----------------------------------------------------------------------------
+
+    def fix(self, title: str, applicability: Applicability, *others: Edits) -> Fix:
+        """All changes (and those of ``others``, in other files) as a Fix.
+
+        Raises :class:`Refused` when they change nothing, overlap, or leave text that does not parse.
+        """
+        edits: list[Edit] = []
+        for part in (self, *others):
+            edits += part._result()
+        if not edits:
+            raise Refused("the code is already so")
+        return Fix(title, applicability, tuple(edits))
+
+    def _result(self) -> list[Edit]:
+        merged: dict[tuple[Position, Position], str] = {}
+        for start, end, code in self._changes:
+            key = (start, end)
+            if key in merged and start != end:
+                raise Refused("two changes fall on the same place")
+            merged[key] = merged.get(key, "") + code
+        path = self.source.path
+        edits = [Edit(path, start, end, code) for (start, end), code in merged.items()]
+        small = [found for edit in edits if (found := self._smallest(edit)) is not None]
+        small.sort(key=lambda edit: (edit.start, edit.end))
+        try:
+            changed = apply(self.source.text, small)
+            cst.parse_module(changed)
+        except (ValueError, cst.ParserSyntaxError) as error:
+            raise Refused(f"the edit would not leave valid code ({str(error).splitlines()[0]})") from None
+        return small
+
+    def _smallest(self, edit: Edit) -> Edit | None:
+        """``edit`` without what it would leave as it is at its start and end."""
+        old, new = self.source.slice(edit.start, edit.end), edit.text
+        if old == new:
+            return None
+        head = 0
+        while head < min(len(old), len(new)) and old[head] == new[head]:
+            head += 1
+        if old[:head].endswith("\r"):
+            head -= 1
+        tail = 0
+        while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+            tail += 1
+        if tail and old[len(old) - tail] == "\n":
+            tail -= 1  # never between the two halves of a line end
+        start = self._advance(edit.start, old[:head])
+        return Edit(
+            edit.file, start, self._advance(edit.start, old[: len(old) - tail]), new[head : len(new) - tail]
+        )
+
+    @staticmethod
+    def _advance(position: Position, text: str) -> Position:
+        starts = line_starts(text)
+        if len(starts) == 1:
+            return position[0], position[1] + len(text)
+        return position[0] + len(starts) - 1, len(text) - starts[-1]
+
+    def _change(self, start: Position, end: Position, code: str) -> None:
+        self._changes.append((start, end, code))
+
+    def _block(self, code: str, indentation: str) -> str:
+        lines = textwrap.dedent(code).strip("\n").split("\n")
+        return "".join((indentation + line if line else "") + self.source.newline for line in lines)
+
+    def _whole_line(self, statement: Statement) -> None:
+        start = self.source.span(statement)[0]
+        if self.source.lines[start[0] - 1][: start[1]].strip():
+            raise Refused("the statement shares its line with another one")
+        if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) > 1:
+            raise Refused("the statement shares its line with another one")
+
+    def _string_lines(self, first: int, last: int) -> set[int]:
+        found: set[int] = set()
+        for node in self.source.nodes(cst.SimpleString, cst.FormattedString):
+            (start, _), (end, _) = self.source.span(node)
+            if first <= start and end <= last:
+                found |= set(range(start + 1, end + 1))
+        return found

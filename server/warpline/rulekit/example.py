@@ -1,0 +1,176 @@
+"""The annotated code of a rule's page, as text and as a profile that the rule can look at.
+
+Annotations are comments that begin with ``#>`` or ``#^``; see :mod:`warpline.rulekit` for the grammar.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from warpline.model.profile import Kernel, LineCost, Op, Profile
+from warpline.model.report import Attributed, Steps, Unattributed
+from warpline.model.run import CompileEvent, DeviceFacts, Facts, Manifest, Request, Site
+from warpline.rulekit.page import without_annotations
+
+FILE = "/example/train.py"
+
+_H200: dict[str, Any] = {
+    "kind": "cuda",
+    "name": "NVIDIA H200",
+    "capability": (9, 0),
+    "multiprocessors": 132,
+    "memory_bytes": 150_754_820_096,
+    "bf16": True,
+}
+_MARK = re.compile(r"(.*?)(?:(#[>^]) (.*))?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    text: str
+    profile: Profile
+    found: tuple[int, ...]  # lines at which the rule must find something, and nowhere else
+
+
+@dataclass
+class _Reader:
+    costs: dict[int, LineCost] = field(default_factory=dict)
+    sites: list[Site] = field(default_factory=list)
+    uses: dict[str, list[int]] = field(default_factory=dict)
+    events: list[CompileEvent] = field(default_factory=list)
+    found: list[int] = field(default_factory=list)
+    device: dict[str, Any] = field(default_factory=dict)
+    steps: dict[str, Any] = field(default_factory=dict)
+    flags: dict[str, Any] = field(default_factory=dict)
+    memory: dict[str, Any] = field(default_factory=dict)
+    peaks: dict[str, Any] = field(default_factory=dict)
+    totals: dict[str, Any] = field(default_factory=dict)
+    manifest: dict[str, Any] = field(default_factory=dict)
+    gc_ns: list[tuple[int, int]] = field(default_factory=list)
+
+    def cost(self, line: int) -> LineCost:
+        return self.costs.setdefault(line, LineCost(FILE, line, "<module>"))
+
+    def clause(self, line: int, verb: str, words: list[str]) -> None:
+        """One clause of an annotation on ``line``. Raises ValueError for one that is unknown."""
+        plain = [word for word in words if "=" not in word]
+        values = {
+            key: _value(text) for key, _, text in (word.partition("=") for word in words if "=" in word)
+        }
+        tables = ("device", "steps", "flags", "memory", "peaks", "totals", "manifest")
+        if verb in tables:
+            getattr(self, verb).update(values)
+        elif verb == "found":
+            self.found.append(line)
+        elif verb == "cost":
+            self.costs[line] = replace(self.cost(line), **values)
+        elif verb == "op":
+            self.costs[line] = replace(self.cost(line), ops=(*self.cost(line).ops, _op(plain[0], values)))
+        elif verb == "kernel":
+            known: dict[str, Any] = {"phase": "forward", "count": 1.0, "device_ms": 0.0} | values
+            self.costs[line] = replace(
+                self.cost(line), kernels=(*self.cost(line).kernels, Kernel(plain[0], **known))
+            )
+        elif verb == "site":
+            self.sites.append(Site(plain[0], FILE, line, "<module>", values))
+        elif verb == "use":
+            self.uses.setdefault(plain[0], []).append(line)
+        elif verb == "event":
+            event: dict[str, Any] = {"reason": ""} | values
+            self.events.append(CompileEvent(plain[0], FILE, line, **event))
+        elif verb == "gc":
+            self.gc_ns.append((0, int(float(values["ms"]) * 1e6)))
+        else:
+            raise ValueError(f"unknown annotation `{verb}`")
+
+
+def read_example(code: str) -> Example:
+    """Read annotated ``code``. Lines of annotations alone belong to no line of the text."""
+    text = without_annotations(code)
+    reader = _Reader()
+    line = 0
+    for raw in code.split("\n"):
+        before, mark, annotation = _MARK.match(raw).groups()  # type: ignore[union-attr]  # matches all
+        line += bool(before.strip() or not mark)
+        for clause in (annotation or "").split(";"):
+            words = shlex.split(clause)
+            if words:
+                reader.clause(line, words[0], words[1:])
+    return Example(text, _profile(text, reader), tuple(reader.found))
+
+
+def _profile(text: str, reader: _Reader) -> Profile:
+    lines = [
+        replace(cost, step_ms=cost.step_ms or max(cost.cpu_ms, cost.device_ms))
+        for cost in reader.costs.values()
+    ]
+    lines.sort(key=lambda cost: (-cost.step_ms, cost.line))
+    step_ms = float(reader.steps.get("step_ms") or sum(cost.step_ms for cost in lines))
+    busy = float(reader.steps.get("device_busy_percent", 0.0))
+    manifest = Manifest(
+        format=1,
+        created_ns=0,
+        script=FILE,
+        argv=(),
+        python_version="3.12.3",
+        torch_version="2.11.0",
+        device=DeviceFacts(**(_H200 | reader.device)),
+        request=Request(target=FILE),
+        step_source="optimizer",
+        timed_ns=(),
+        captured=((0, 1),) * 5,
+        line_events="monitoring",
+        roots=("/example",),
+    )
+    facts = Facts(
+        sites=tuple(
+            replace(site, uses=tuple((FILE, line) for line in reader.uses.get(site.kind, ())))
+            for site in reader.sites
+        ),
+        flags={"cpu_count": 16} | reader.flags,
+        gc_ns=tuple(reader.gc_ns),
+        compile_events=tuple(reader.events),
+        memory=reader.memory,
+        peaks=reader.peaks,
+    )
+    return Profile(
+        manifest=replace(manifest, **reader.manifest),
+        facts=facts,
+        steps=Steps(5, step_ms, step_ms, 1.0, busy),
+        lines=tuple(lines),
+        unattributed=Unattributed(0.0, max(0.0, step_ms - sum(cost.step_ms for cost in lines))),
+        attributed=Attributed(100.0, 100.0),
+        sources={FILE: text},
+        totals=reader.totals,
+    )
+
+
+def _op(name: str, values: dict[str, Any]) -> Op:
+    known: dict[str, Any] = {"phase": "forward", "count": 1.0, "device_ms": 0.0, "cpu_ms": 0.0} | values
+    if isinstance(known.get("dtypes"), str):
+        known["dtypes"] = tuple(known["dtypes"].split(","))
+    return Op(name, **known)
+
+
+def _value(text: str) -> Any:
+    """A literal with lists as tuples; what is no literal is a string; ``true`` and ``false`` too."""
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return _tuples(ast.literal_eval(text))
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(part) for part in value) if isinstance(value, (list, tuple)) else value
+
+
+def texts(example: Example) -> Callable[[str], str | None]:
+    """The example's file, for :class:`warpline.rulekit.Context`."""
+    return lambda path: example.text if path == FILE else None

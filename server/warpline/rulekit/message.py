@@ -1,0 +1,65 @@
+"""Messages whose every number is a measured one: templates filled from Evidence."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Mapping
+
+from warpline.model.report import Evidence
+
+#: A number that is no part of a name (``bf16``, ``conv2d``, ``float32`` are names).
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w]|\.\d)")
+
+
+def ms(metric: str, value: float) -> Evidence:
+    """Milliseconds per step."""
+    return Evidence(metric, value, "ms")
+
+
+def percent(metric: str, value: float, of: str = "step") -> Evidence:
+    """``value`` percent (0 to 100) of ``of``."""
+    return Evidence(metric, value, f"percent of {of}")
+
+
+def count(metric: str, value: float, unit: str = "count") -> Evidence:
+    """A number of ``unit``: workers, kernels, calls per step, …"""
+    return Evidence(metric, value, unit)
+
+
+def size(metric: str, value: float) -> Evidence:
+    """Bytes."""
+    return Evidence(metric, value, "bytes")
+
+
+def shown(evidence: Evidence) -> str:
+    """How the number is written in a message: ``40.0 ms``, ``61 %``, ``1.2 GiB``, ``8``."""
+    value, unit = evidence.value, evidence.unit
+    if unit == "ms":
+        return f"{_figures(value)} ms"
+    if unit.startswith("percent"):
+        return f"{_figures(value) if value < 1 else round(value)} %"
+    if unit == "bytes":
+        for name in ("B", "KiB", "MiB", "GiB"):
+            if abs(value) < 1024 or name == "GiB":
+                return f"{_figures(value) if name != 'B' else round(value)} {name}"
+            value /= 1024
+    return str(round(value)) if float(value).is_integer() else _figures(value)
+
+
+def _figures(value: float) -> str:
+    """Three figures, never an exponent: 1234, 123, 12.3, 1.23, 0.12."""
+    size_ = abs(value)
+    return f"{value:.0f}" if size_ >= 100 else f"{value:.1f}" if size_ >= 10 else f"{value:.2f}"
+
+
+def message(template: str, evidence: Mapping[str, Evidence]) -> str:
+    """``template`` with ``{key}`` replaced by the evidence of that key.
+
+    Raises ValueError for a number written into the template, and KeyError for an unknown key:
+    both are mistakes in the rule.
+    """
+    written = "".join(part for part, *_ in string.Formatter().parse(template))
+    if found := NUMBER.search(written):
+        raise ValueError(f"the number {found.group()} in a message is not in its evidence")
+    return template.format_map({key: shown(value) for key, value in evidence.items()})

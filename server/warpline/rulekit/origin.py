@@ -1,0 +1,288 @@
+"""Where a value comes from: a constant, a config dict, a dataclass field, a command-line default.
+
+``DataLoader(data, **cfg)`` with ``num_workers`` in a dict of another module is edited there, and the
+finding says so. Only what can be followed without doubt is followed: one assignment, one default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import libcst as cst
+
+from warpline.rulekit.context import Context
+from warpline.rulekit.source import NOT_LITERAL, Source
+
+_SCOPES = (cst.FunctionDef, cst.ClassDef)
+_DEPTH = 6  # assignments followed before giving up
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """``node`` is the expression that holds the value, in ``source``; ``words`` names it for a message.
+
+    ``kind``: "literal" (of the expression itself), "constant", "dict", "field", "argument" (the
+    default of a command-line option, which the command line may override), "unknown".
+    """
+
+    kind: Literal["literal", "constant", "dict", "field", "argument", "unknown"]
+    source: Source
+    node: cst.BaseExpression
+    words: str
+
+    @property
+    def file(self) -> str:
+        return self.source.path
+
+    @property
+    def line(self) -> int:
+        return self.source.line(self.node)
+
+    @property
+    def editable(self) -> bool:
+        """Whether another literal may be written at ``node``."""
+        return self.kind != "unknown" and self.source.literal(self.node) is not NOT_LITERAL
+
+
+def origin(context: Context, source: Source, expression: cst.BaseExpression, depth: int = _DEPTH) -> Origin:
+    """Follow ``expression`` to the literal that it stands for."""
+    unknown = Origin("unknown", source, expression, f"`{source.code(expression)}`")
+    if source.literal(expression) is not NOT_LITERAL:
+        return Origin("literal", source, expression, f"`{source.code(expression)}`")
+    if depth == 0:
+        return unknown
+    if isinstance(expression, cst.Name):
+        return _name(context, source, expression, depth) or unknown
+    key = _key(source, expression)
+    if key is not None:
+        holder = _holder(expression)
+        found = unpacked_origin(context, source, holder, key, depth - 1) if holder is not None else None
+        found = found or _only(_dict_values(context, key)) or _only(_options(context, key))
+        return found or unknown
+    if isinstance(expression, cst.Attribute):
+        name = expression.attr.value
+        found = _own_attribute(context, source, expression, depth) if _is_self(expression.value) else None
+        return found or _only(_options(context, name)) or _only(_fields(context, name)) or unknown
+    return unknown
+
+
+def unpacked_origin(
+    context: Context, source: Source, value: cst.BaseExpression, key: str, depth: int = _DEPTH
+) -> Origin | None:
+    """Where ``key`` of a mapping passed as ``**value`` comes from; None when it is not in it."""
+    if isinstance(value, cst.Name) and depth > 0:
+        for where, node in _assigned(context, source, value):
+            found = unpacked_origin(context, where, node, key, depth - 1)
+            if found is not None:
+                return Origin(found.kind, found.source, found.node, f'`{value.value}["{key}"]`')
+        return None
+    entry = _entry(source, value, key)
+    if entry is not None:
+        return _dict_origin(context, source, entry, key, depth)
+    if isinstance(value, cst.Subscript) and depth > 0:
+        return _only(_dict_values(context, key))
+    return None
+
+
+def mapping(
+    context: Context, source: Source, value: cst.BaseExpression
+) -> tuple[Source, cst.BaseExpression] | None:
+    """The dict display or ``dict(…)`` call that a ``**value`` stands for, to add a key to."""
+    if isinstance(value, cst.Dict) or (isinstance(value, cst.Call) and source.name(value.func) == "dict"):
+        return source, value
+    found = list(_assigned(context, source, value)) if isinstance(value, cst.Name) else []
+    return mapping(context, *found[0]) if len(found) == 1 else None
+
+
+def _dict_origin(context: Context, source: Source, entry: cst.BaseExpression, key: str, depth: int) -> Origin:
+    if source.literal(entry) is not NOT_LITERAL:
+        return Origin("dict", source, entry, f"the entry `{key}`")
+    return origin(context, source, entry, max(depth - 1, 0))
+
+
+def _name(context: Context, source: Source, name: cst.Name, depth: int) -> Origin | None:
+    found = list(_assigned(context, source, name))
+    if len(found) != 1:
+        return None
+    where, node = found[0]
+    inner = origin(context, where, node, depth - 1)
+    if inner.kind == "unknown":
+        return None
+    if inner.kind == "literal":
+        return Origin("constant", inner.source, inner.node, f"`{name.value}`")
+    return inner
+
+
+def _assigned(
+    context: Context, source: Source, name: cst.Name
+) -> Iterator[tuple[Source, cst.BaseExpression]]:
+    """The values assigned to ``name`` in the innermost scope that assigns it; imports are followed."""
+    scopes: list[cst.CSTNode] = [node for node in source.ancestors(name) if isinstance(node, cst.FunctionDef)]
+    for scope in [*scopes, source.module]:
+        values = [(source, value) for value in _values(source, scope, name.value)]
+        if isinstance(scope, cst.FunctionDef):
+            values += _defaults(context, source, scope, name.value)
+        if values:
+            yield from values
+            return
+    module, _, wanted = source.name(name).rpartition(".")
+    if module:
+        other = module_source(context, source, module)
+        if other is not None:
+            yield from ((other, value) for value in _values(other, other.module, wanted))
+
+
+def _values(source: Source, scope: cst.CSTNode, name: str) -> Iterator[cst.BaseExpression]:
+    assignments: list[cst.Assign | cst.AnnAssign] = [*source.nodes(cst.Assign, within=scope)]
+    assignments += source.nodes(cst.AnnAssign, within=scope)
+    for node in assignments:
+        owner = next((outer for outer in source.ancestors(node) if isinstance(outer, _SCOPES)), source.module)
+        if owner is not scope or node.value is None:
+            continue
+        targets = (
+            [node.target] if isinstance(node, cst.AnnAssign) else [entry.target for entry in node.targets]
+        )
+        if any(isinstance(target, cst.Name) and target.value == name for target in targets):
+            yield node.value
+
+
+def _defaults(
+    context: Context, source: Source, function: cst.FunctionDef, name: str
+) -> list[tuple[Source, cst.BaseExpression]]:
+    """What a parameter gets: from the only call that passes it by keyword, else its default."""
+    params = function.params
+    param = next((p for p in (*params.params, *params.kwonly_params) if p.name.value == name), None)
+    if param is None:
+        return []
+    order = [p.name.value for p in params.params if p.name.value not in ("self", "cls")]
+    passed = []
+    for path in context.profile.sources:
+        other = context.source(path)
+        for call in other.nodes(cst.Call) if other is not None else ():
+            assert other is not None
+            if other.is_named(call.func, function.name.value) and not call.lpar:
+                position = order.index(name) if name in order else None
+                arg = other.argument(call, name, position)
+                if arg is not None:
+                    passed.append((other, arg.value))
+    if passed:
+        return passed
+    return [(source, param.default)] if param.default is not None else []
+
+
+def module_source(context: Context, source: Source, module: str) -> Source | None:
+    """The user's file that ``import module`` in ``source`` means, by its path."""
+    tail = module.lstrip(".").replace(".", "/")
+    endings = (f"/{tail}.py", f"/{tail}/__init__.py")
+    found = [path for path in context.profile.sources if path.replace("\\", "/").endswith(endings)]
+    near = source.path.replace("\\", "/").rpartition("/")[0]
+    found.sort(key=lambda path: (not path.startswith(near), len(path)))
+    return context.source(found[0]) if found else None
+
+
+def _sources(context: Context) -> Iterator[Source]:
+    for path in context.profile.sources:
+        found = context.source(path)
+        if found is not None:
+            yield found
+
+
+def _dict_values(context: Context, key: str) -> Iterator[Origin]:
+    for source in _sources(context):
+        for node in source.nodes(cst.Dict):
+            entry = _entry(source, node, key)
+            if entry is not None:
+                yield Origin("dict", source, entry, f"the entry `{key}`")
+
+
+def _entry(source: Source, value: cst.BaseExpression, key: str) -> cst.BaseExpression | None:
+    if isinstance(value, cst.Dict):
+        for element in value.elements:
+            if isinstance(element, cst.DictElement) and source.literal(element.key) == key:
+                return element.value
+    if isinstance(value, cst.Call) and source.is_named(value.func, "dict", "SimpleNamespace", "Namespace"):
+        found = source.argument(value, key)
+        return found.value if found is not None else None
+    return None
+
+
+def _options(context: Context, name: str) -> Iterator[Origin]:
+    """The default of ``add_argument("--num-workers", default=0)``."""
+    wanted = {f"--{name}", f"--{name.replace('_', '-')}"}
+    for source in _sources(context):
+        for call in source.nodes(cst.Call):
+            if not source.is_named(call.func, "add_argument", "option"):
+                continue
+            if any(source.literal(arg.value) in wanted for arg in call.args if arg.keyword is None):
+                default = source.argument(call, "default")
+                if default is not None:
+                    yield Origin(
+                        "argument", source, default.value, f"the option `--{name.replace('_', '-')}`"
+                    )
+
+
+def _fields(context: Context, name: str) -> Iterator[Origin]:
+    """A field of a class body (dataclass or plain), or a keyword of a namespace."""
+    for source in _sources(context):
+        for node in source.nodes(cst.ClassDef):
+            for value in _values(source, node, name):
+                yield Origin("field", source, value, f"`{node.name.value}.{name}`")
+        for call in source.nodes(cst.Call):
+            if source.is_named(call.func, "SimpleNamespace", "Namespace"):
+                entry = _entry(source, call, name)
+                if entry is not None:
+                    yield Origin("dict", source, entry, f"`{name}`")
+
+
+def _own_attribute(context: Context, source: Source, node: cst.Attribute, depth: int) -> Origin | None:
+    """``self.name``: what the class assigns to it, once."""
+    owner = source.enclosing(node, cst.ClassDef)
+    if owner is None:
+        return None
+    values = list(_values(source, owner, node.attr.value))
+    for assign in source.nodes(cst.Assign, within=owner):
+        for entry in assign.targets:
+            target = entry.target
+            if (
+                isinstance(target, cst.Attribute)
+                and _is_self(target.value)
+                and target.attr.value == node.attr.value
+            ):
+                values.append(assign.value)
+    return origin(context, source, values[0], depth - 1) if len(values) == 1 else None
+
+
+def _is_self(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value in ("self", "cls")
+
+
+def _key(source: Source, node: cst.BaseExpression) -> str | None:
+    """The key of ``cfg["key"]`` or ``cfg.get("key", …)``."""
+    found = None
+    if (
+        isinstance(node, cst.Subscript)
+        and len(node.slice) == 1
+        and isinstance(node.slice[0].slice, cst.Index)
+    ):
+        found = source.literal(node.slice[0].slice.value)
+    elif (
+        isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "get"
+    ):
+        found = source.literal(node.args[0].value) if node.args else None
+    return found if isinstance(found, str) else None
+
+
+def _holder(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    if isinstance(node, cst.Subscript):
+        return node.value
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        return node.func.value
+    return None
+
+
+def _only(found: Iterator[Origin]) -> Origin | None:
+    """The only one, None when there are none or several."""
+    first, second = next(found, None), next(found, None)
+    return first if second is None else None

@@ -1,0 +1,223 @@
+"""One user file, parsed: which node stands on a line, what a name means, where a block ends.
+
+Lines are 1-based and columns 0-based in code points, as in :class:`warpline.model.report.Edit`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from warpline.rulekit.imports import imported_names
+
+Position = tuple[int, int]
+Span = tuple[Position, Position]
+Node = TypeVar("Node", bound=cst.CSTNode)
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+_COMPOUND = (
+    cst.For,
+    cst.While,
+    cst.If,
+    cst.With,
+    cst.FunctionDef,
+    cst.ClassDef,
+    cst.Try,
+    cst.TryStar,
+    cst.Match,
+)
+_STATEMENT = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
+
+#: What :meth:`Source.literal` gives for an expression that is no literal.
+NOT_LITERAL: Any = object()
+
+
+class Unreadable(Exception):
+    """The file cannot be worked on; ``str()`` says why, in words for a note."""
+
+
+class Source:
+    """A parsed file. ``text`` is what edits refer to."""
+
+    def __init__(self, path: str, text: str) -> None:
+        """Parse ``text``. Raises :class:`Unreadable` when it is no valid Python."""
+        self.path = path
+        self.text = text
+        self.lines = re.split(r"\r\n|\r|\n", text)
+        self.newline = "\r\n" if "\r\n" in text else "\n"
+        try:
+            wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
+        except cst.ParserSyntaxError as error:
+            raise Unreadable(f"line {error.raw_line} cannot be parsed") from None
+        except (RecursionError, ValueError, UnicodeError) as error:
+            raise Unreadable(f"it cannot be parsed ({error})") from None
+        self.module = wrapper.module
+        if self.module.code != text:
+            # Form feeds and the like: columns would be off, and a wrong edit is worse than none.
+            raise Unreadable("its text does not survive parsing unchanged")
+        self._spans = wrapper.resolve(PositionProvider)
+        self._parents: dict[cst.CSTNode, cst.CSTNode] = {}
+        self._nodes: list[cst.CSTNode] = []
+        self._index(self.module)
+        self._imports = imported_names(self.nodes(cst.Import), self.nodes(cst.ImportFrom))
+
+    def _index(self, root: cst.CSTNode) -> None:
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            self._nodes.append(node)
+            children = node.children
+            for child in children:
+                self._parents[child] = node
+            waiting.extend(reversed(children))
+
+    # -- places ---------------------------------------------------------------------------------
+
+    def span(self, node: cst.CSTNode) -> Span:
+        """``((line, column), (line, column))`` of a node, surrounding whitespace left out."""
+        found = self._spans[node]
+        return (found.start.line, found.start.column), (found.end.line, found.end.column)
+
+    def line(self, node: cst.CSTNode) -> int:
+        return self.span(node)[0][0]
+
+    def code(self, node: cst.CSTNode) -> str:
+        """The text of a node, to the letter."""
+        return self.slice(*self.span(node))
+
+    def slice(self, start: Position, end: Position) -> str:
+        if start[0] == end[0]:
+            return self.lines[start[0] - 1][start[1] : end[1]]
+        middle = self.lines[start[0] : end[0] - 1]
+        first, last = self.lines[start[0] - 1][start[1] :], self.lines[end[0] - 1][: end[1]]
+        return self.newline.join([first, *middle, last])
+
+    def indentation(self, line: int) -> str:
+        """The white space that ``line`` begins with."""
+        text = self.lines[line - 1]
+        return text[: len(text) - len(text.lstrip())]
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        return self._parents.get(node)
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The nodes around ``node``, innermost first."""
+        while (node := self._parents.get(node)) is not None:  # type: ignore[assignment]
+            yield node
+
+    def enclosing(self, node: cst.CSTNode, *types: type[Node]) -> Node | None:
+        """The innermost node of one of ``types`` around ``node``."""
+        return next((found for found in self.ancestors(node) if isinstance(found, types)), None)
+
+    def inside(self, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
+        return node is outer or any(found is outer for found in self.ancestors(node))
+
+    # -- finding nodes --------------------------------------------------------------------------
+
+    def nodes(self, *types: type[Node], within: cst.CSTNode | None = None) -> list[Node]:
+        """All nodes of ``types`` in the order of the text, in the whole file or ``within`` a node."""
+        found = [node for node in self._nodes if isinstance(node, types)]
+        return found if within is None else [node for node in found if self.inside(node, within)]
+
+    def at(self, line: int, *types: type[Node]) -> list[Node]:
+        """Nodes of ``types`` that cover ``line``; those that begin on it first, then the smallest."""
+        found: list[tuple[bool, int, int, Node]] = []
+        for node in self.nodes(*types):
+            if node not in self._spans:
+                continue
+            start, end = self.span(node)
+            if start[0] <= line <= end[0]:
+                found.append((start[0] != line, end[0] - start[0], len(found), node))
+        return [entry[-1] for entry in sorted(found, key=lambda entry: entry[:3])]
+
+    def calls(self, line: int, *names: str) -> list[cst.Call]:
+        """Calls that cover ``line``, of functions with one of ``names`` (see :meth:`is_named`)."""
+        found = self.at(line, cst.Call)
+        return [call for call in found if not names or self.is_named(call.func, *names)]
+
+    def call(self, line: int, *names: str) -> cst.Call | None:
+        return next(iter(self.calls(line, *names)), None)
+
+    def statement(self, node: cst.CSTNode) -> Statement | None:
+        """The statement that ``node`` is part of (itself, when it is one)."""
+        if isinstance(node, _STATEMENT):
+            return node
+        return next((found for found in self.ancestors(node) if isinstance(found, _STATEMENT)), None)
+
+    def statement_at(self, line: int) -> Statement | None:
+        """The innermost statement that covers ``line``."""
+        found: list[Statement] = [*self.at(line, cst.SimpleStatementLine)]
+        found += [node for kind in _COMPOUND for node in self.at(line, kind)]
+        return min(found, key=lambda node: _size(self.span(node))) if found else None
+
+    def block(self, node: cst.CSTNode) -> list[Statement]:
+        """The statements of the block in which the statement of ``node`` stands."""
+        statement = self.statement(node)
+        parent = self.parent(statement) if statement is not None else None
+        body = parent.body if isinstance(parent, (cst.IndentedBlock, cst.Module)) else ()
+        return [found for found in body if isinstance(found, _STATEMENT)]
+
+    def loops(self, node: cst.CSTNode) -> list[cst.For | cst.While]:
+        """The loops around ``node`` inside its function, innermost first."""
+        found: list[cst.For | cst.While] = []
+        for outer in self.ancestors(node):
+            if isinstance(outer, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+                break
+            if isinstance(outer, (cst.For, cst.While)):
+                found.append(outer)
+        return found
+
+    # -- meaning --------------------------------------------------------------------------------
+
+    def name(self, node: cst.CSTNode | None) -> str:
+        """The dotted name of an expression with imports resolved: ``F.gelu`` ->
+        ``torch.nn.functional.gelu``; "" for what is no dotted name."""
+        parts: list[str] = []
+        while isinstance(node, cst.Attribute):
+            parts.append(node.attr.value)
+            node = node.value
+        if not isinstance(node, cst.Name):
+            return ""
+        parts.append(self._imports.get(node.value, node.value))
+        return ".".join(reversed(parts))
+
+    def is_named(self, node: cst.CSTNode | None, *names: str) -> bool:
+        """Whether ``node`` is one of ``names``: a full dotted name, or a last part (``DataLoader``)."""
+        found = self.name(node)
+        if not found and isinstance(node, cst.Attribute):
+            found = node.attr.value  # a method of some expression: ``f(x).item``
+        return bool(found) and any(found == name or found.endswith(f".{name}") for name in names)
+
+    def literal(self, node: cst.CSTNode | None) -> Any:
+        """The value of a literal expression, or :data:`NOT_LITERAL`."""
+        if node is None:
+            return NOT_LITERAL
+        try:
+            return ast.literal_eval(self.code(node).strip())
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, KeyError):
+            return NOT_LITERAL
+
+    def argument(self, call: cst.Call, name: str, position: int | None = None) -> cst.Arg | None:
+        """The argument passed by keyword ``name``, or as the ``position``-th positional one."""
+        for arg in call.args:
+            if arg.keyword is not None and arg.keyword.value == name:
+                return arg
+        if position is None:
+            return None
+        plain = [arg for arg in call.args if arg.keyword is None]
+        if len(plain) <= position or any(arg.star for arg in plain[: position + 1]):
+            return None
+        return plain[position]
+
+    def unpacked(self, call: cst.Call) -> list[cst.BaseExpression]:
+        """What is passed as ``**value``."""
+        return [arg.value for arg in call.args if arg.star == "**"]
+
+
+def _size(span: Span) -> Position:
+    (start_line, start_column), (end_line, end_column) = span
+    return end_line - start_line, end_column - start_column

@@ -1,0 +1,99 @@
+"""Every rule's page is its test: the example, its near misses and its sections."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from warpline.rulekit import Context, Draft, Rule, apply, rules, shown
+from warpline.rulekit.example import FILE, Example, read_example, texts
+from warpline.rulekit.message import NUMBER
+from warpline.rulekit.page import REQUIRED, without_annotations
+
+AREAS = {"data", "precision", "fusion", "waiting", "many devices", "compiled", "kernels", "memory"}
+EXAMPLES = [
+    pytest.param(rule, code, after, id=f"{rule.name}-{index}")
+    for rule in rules()
+    for index, (code, after) in enumerate(rule.page.examples())
+]
+NEAR_MISSES = [
+    pytest.param(rule, code, id=f"{rule.name}-{index}")
+    for rule in rules()
+    for index, code in enumerate(rule.page.near_misses())
+]
+
+
+def found_in(rule: Rule, example: Example) -> list[Draft]:
+    """What the rule finds, as diagnosis would take it: worth a word, and never GPU talk on a CPU."""
+    context = Context(example.profile, texts(example))
+    if rule.needs_gpu and not context.on_gpu:
+        return []
+    return [draft for draft in rule.find(context) if context.matters(draft.cost_ms)]
+
+
+@pytest.mark.parametrize("rule", [pytest.param(rule, id=rule.name) for rule in rules()])
+def test_page_has_every_section(rule: Rule) -> None:
+    page = rule.page
+    assert rule.area in AREAS
+    assert page.summary and "\n\n" not in page.summary
+    titles = [title for title, _ in page.sections]
+    assert [title for title in REQUIRED if title not in titles] == []
+    assert all(text for _, text in page.sections)
+    assert page.examples(), "a page has an example"
+    assert page.near_misses(), "a page has a near miss"
+    assert "https://" in page.section("References")
+
+
+@pytest.mark.parametrize(("rule", "code", "after"), EXAMPLES)
+def test_example_is_found_at_the_marked_line_and_fixed_to_the_letter(
+    rule: Rule, code: str, after: str | None
+) -> None:
+    example = read_example(code)
+    assert example.found, "the example marks the line that is found"
+    drafts = found_in(rule, example)
+    assert sorted(draft.line for draft in drafts) == sorted(example.found)
+    assert {draft.file for draft in drafts} == {FILE}
+    for draft in drafts:
+        known = {shown(evidence).split()[0] for evidence in draft.evidence}
+        words = " ".join([draft.message, *(fix.title for fix in draft.fixes)])
+        assert set(NUMBER.findall(words)) <= known
+        assert draft.evidence and 0 <= draft.saving_ms <= draft.cost_ms
+    if after is None:
+        assert not any(draft.fixes for draft in drafts)
+        return
+    text = example.text
+    for draft in drafts:
+        for fix in draft.fixes:
+            ast.parse(apply(example.text, fix.edits))
+    edits = [edit for draft in drafts for edit in draft.fixes[0].edits]
+    text = apply(example.text, edits)
+    assert text.rstrip("\n") == without_annotations(after).rstrip("\n")
+
+
+@pytest.mark.parametrize(("rule", "code", "after"), EXAMPLES)
+def test_fix_is_not_offered_twice(rule: Rule, code: str, after: str | None) -> None:
+    """The same profile on the fixed text: nothing that changes it once more."""
+    example = read_example(code)
+    edits = [edit for draft in found_in(rule, example) for fix in draft.fixes[:1] for edit in fix.edits]
+    if not edits:
+        return
+    text = apply(example.text, edits)
+    again = Context(example.profile, lambda path: text if path == FILE else None)
+    for draft in rule.find(again):
+        for fix in draft.fixes:
+            assert apply(text, fix.edits).count("\n") == text.count("\n"), "the same fix piles up"
+            assert fix.edits != edits
+
+
+@pytest.mark.parametrize(("rule", "code"), NEAR_MISSES)
+def test_near_miss_is_silent(rule: Rule, code: str) -> None:
+    example = read_example(code)
+    assert example.found == ()
+    assert [draft.message for draft in found_in(rule, example)] == []
+
+
+@pytest.mark.parametrize(("rule", "code", "after"), EXAMPLES)
+def test_no_cost_no_finding(rule: Rule, code: str, after: str | None) -> None:
+    """Evidence first: the same text without a single annotation finds nothing."""
+    assert found_in(rule, read_example(without_annotations(code))) == []
