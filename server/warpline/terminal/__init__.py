@@ -1,0 +1,1 @@
+"""Tables and progress for a terminal, plain text when piped."""

@@ -1,0 +1,25 @@
+"""The console that everything is printed through."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TextIO
+
+from rich.console import Console
+
+#: Where there is no terminal to ask: wide enough for a costed line of code, narrow enough for a mail.
+_PIPE_WIDTH = 110
+
+
+def console(file: TextIO | None = None) -> Console:
+    """For ``file`` (standard output). No colours and no terminal's width when it is piped."""
+    file = file or sys.stdout
+    if isinstance(file, io.TextIOWrapper):
+        # A terminal that cannot show a letter gets a question mark, not a crash.
+        file.reconfigure(errors="replace")
+    made = Console(file=file, highlight=False, markup=False, emoji=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = _PIPE_WIDTH
+    return made

@@ -1,0 +1,135 @@
+"""The report in the terminal: the step on top, costed source lines, findings, what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.syntax import Syntax
+from rich.table import Table as Grid
+from rich.text import Text
+
+from warpline import runs
+from warpline.model.report import Line, Report
+from warpline.terminal.console import console
+from warpline.view import findings, units
+from warpline.view.table import Function, Row, Table, table
+from warpline.view.text import printable
+
+_SEVERITY = {
+    "error": ("✖", "bold red"),
+    "warning": ("▲", "bold yellow"),
+    "information": ("●", "cyan"),
+    "hint": ("·", "dim"),
+}
+_BAR_WIDTH = 10
+#: Below this width only the step's share is shown beside the source.
+_NARROW = 90
+
+
+def show(run: Path, report: Report, top: int | None = None, out: Console | None = None) -> None:
+    """Print ``report``, whose sources lie in ``run``."""
+    if out is None:
+        out = console()
+        if not out.is_terminal:
+            # rich fills lines up with blanks; nobody wants those in a file.
+            with out.capture() as printed:
+                show(run, report, top, out)
+            out.file.write("".join(f"{line.rstrip()}\n" for line in printed.get().splitlines()))
+            return
+    shown = table(report, runs.sources(run), top, cwd=str(Path.cwd()))
+    _print_summary(out, shown)
+    for function in shown.functions:
+        _print_function(out, function, shown.columns)
+    if shown.rest:
+        out.print(Text(f"\n{shown.rest}", style="dim"))
+    _print_findings(out, report, shown)
+    out.print(Text(f"\n{shown.unattributed}", style="dim"))
+    for note in report.notes:
+        out.print(Text(f"Note: {printable(note)}", style="dim"))
+    out.print(Text(f"Run: {run}", style="dim"), soft_wrap=True)
+
+
+def _print_summary(out: Console, shown: Table) -> None:
+    out.print(Rule(Text(shown.title, style="bold"), align="left", style="dim"))
+    for line in shown.summary:
+        out.print(Text(line))
+
+
+def _print_function(out: Console, function: Function, columns: tuple[str, ...]) -> None:
+    columns = columns if out.width >= _NARROW else ()
+    heading = Text("\n")
+    heading.append(function.name, style="bold")
+    heading.append(f"  {function.place}", style="cyan")
+    heading.append(f"  {units.ms(function.step_ms)}, {units.percent(function.share)}")
+    out.print(heading)
+    grid = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", expand=True)
+    grid.add_column("line", justify="right", style="dim", no_wrap=True)
+    grid.add_column("step ms", justify="right", no_wrap=True, min_width=7)
+    grid.add_column("", justify="right", no_wrap=True, min_width=5)
+    grid.add_column("", width=_BAR_WIDTH, no_wrap=True)
+    for column in columns:
+        grid.add_column(column, justify="right", no_wrap=True, min_width=7)
+    grid.add_column("", ratio=1, no_wrap=True, overflow="ellipsis")
+    for row in function.rows:
+        grid.add_row(*_cells(row, columns, out))
+    out.print(grid)
+
+
+def _cells(row: Row, columns: tuple[str, ...], out: Console) -> list[Text]:
+    if not row.line:
+        return [Text("⋮", style="dim")]
+    source = _source(row.source, out) if row.cost else Text(row.source, style="dim")
+    if row.cost is None:
+        return [Text(str(row.line)), *(Text() for _ in range(3 + len(columns))), source]
+    style = "bold red" if row.share >= 0.2 else "yellow" if row.share >= 0.05 else ""
+    return [
+        Text(str(row.line)),
+        Text(units.milliseconds(row.cost.step_ms), style=style),
+        Text(units.percent(row.share), style=style),
+        Text(_bar(row.share), style=style or "dim"),
+        *(Text(_milliseconds(row.cost, column), style="dim") for column in columns),
+        source,
+    ]
+
+
+def _milliseconds(cost: Line, column: str) -> str:
+    value: float = getattr(cost, f"{column}_ms")
+    return units.milliseconds(value) if value >= 0.0005 else ""
+
+
+def _bar(share: float) -> str:
+    whole, eighths = divmod(round(max(0.0, min(1.0, share)) * _BAR_WIDTH * 8), 8)
+    return "█" * whole + " ▏▎▍▌▋▊▉"[eighths].strip()
+
+
+def _source(line: str, out: Console) -> Text:
+    if not out.is_terminal:
+        return Text(line)
+    text = Syntax("", "python", theme="ansi_dark", background_color="default").highlight(line)
+    text.rstrip()
+    return text
+
+
+def _print_findings(out: Console, report: Report, shown: Table) -> None:
+    if not report.findings:
+        out.print(Text("\nNo findings: no rule saw anything to gain here."))
+        return
+    out.print(Text("\nFindings", style="bold"))
+    for finding in report.findings:
+        said = findings.summary(finding, shown.names)
+        mark, style = _SEVERITY[said.severity]
+        heading = Text(f"{mark} ", style=style)
+        heading.append(said.place, style="cyan")
+        heading.append(f"  {said.rule}", style="bold")
+        out.print(heading)
+        out.print(Padding(Text(said.message), (0, 0, 0, 2)))
+        for line in said.details:
+            out.print(Padding(Text(line, style="dim"), (0, 0, 0, 4)))
+    safe = sum(fix.applicability == "safe" for finding in report.findings for fix in finding.fixes)
+    if any(finding.fixes for finding in report.findings):
+        out.print(
+            Text(f"\nwarpline fix --diff {shown.title} shows the fixes ({safe} safe), --measure times them")
+        )

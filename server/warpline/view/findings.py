@@ -1,0 +1,77 @@
+"""A finding in a few short lines: where, what, what it would gain, how to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from warpline.model.report import Finding
+from warpline.view import text, units
+
+_BASIS = {
+    "simulated": "simulated",
+    "bound": "at most",
+    "estimate": "estimated",
+}
+_APPLICABILITY = {
+    "safe": "values stay the same",
+    "unsafe": "values may change",
+    "display": "by hand",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    place: str  # "train.py:18"
+    rule: str
+    severity: str
+    message: str
+    details: tuple[str, ...]  # the hot line, evidence, gain, fixes; each one line
+
+
+def summary(finding: Finding, names: Mapping[str, str]) -> Summary:
+    """``names`` says what a path is called on the screen (:func:`warpline.view.text.names`)."""
+    cause = finding.cause
+    elsewhere = (cause.file, cause.line) != (finding.file, finding.line)
+    details = [
+        *([f"seen at {_place(cause.file, cause.line, names)}"] if elsewhere else []),
+        *evidence(finding),
+        *gains(finding),
+        *(f"fix: {text.printable(fix.title)} ({_APPLICABILITY[fix.applicability]})" for fix in finding.fixes),
+    ]
+    return Summary(
+        place=_place(finding.file, finding.line, names),
+        rule=text.printable(finding.rule),
+        severity=finding.severity,
+        message=text.printable(finding.message),
+        details=tuple(details),
+    )
+
+
+def evidence(finding: Finding) -> tuple[str, ...]:
+    """The measured numbers behind it, in one line; nothing when there are none."""
+    if not finding.evidence:
+        return ()
+    parts = (f"{text.printable(e.metric)} {units.evidence(e.value, e.unit)}" for e in finding.evidence)
+    return ("; ".join(parts),)
+
+
+def gains(finding: Finding) -> tuple[str, ...]:
+    """What was measured, else what is predicted, and how that is known."""
+    if finding.measured:
+        found = finding.measured
+        words = f"measured: {units.speedup(found.speedup)} as fast ({found.low:.2f} to {found.high:.2f})"
+        if found.loss_drift is not None:
+            words += f", loss drifts by {found.loss_drift:.2g}"
+        return (words,)
+    if finding.predicted:
+        expected = finding.predicted
+        return (
+            f"predicted: {units.ms(expected.step_ms)} a step, {units.speedup(expected.speedup)} as fast "
+            f"({_BASIS[expected.basis]})",
+        )
+    return ()
+
+
+def _place(file: str, line: int, names: Mapping[str, str]) -> str:
+    return f"{names.get(file) or text.printable(file)}:{line}"

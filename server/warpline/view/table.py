@@ -1,0 +1,143 @@
+"""The report as a table: the hottest functions, their source lines, the cost beside each line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from warpline.model.report import Line, Report
+from warpline.view import text, units
+
+#: Lines below this share of the step are left out, unless --top asks for more.
+_LEAST_SHARE = 0.005
+_MOST_LINES = 30
+#: Up to so many lines between two costly ones are shown for context; more are elided.
+_CONTEXT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One source line. ``cost`` is None for a line shown only for context, ``line`` 0 for a gap."""
+
+    line: int
+    source: str
+    cost: Line | None = None
+    share: float = 0.0  # of the step, 0..1
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    file: str
+    name: str
+    place: str  # "model.py:31", where its first costly line is
+    step_ms: float
+    share: float
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    title: str
+    summary: tuple[str, ...]
+    functions: tuple[Function, ...]
+    rest: str  # what the lines not shown cost together; "" when all are shown
+    unattributed: str
+    columns: tuple[str, ...]  # of "forward backward recompute idle sync", those with anything in them
+    names: Mapping[str, str]  # path -> what it is called here
+
+
+def table(report: Report, sources: Mapping[str, str], top: int | None = None, cwd: str = "") -> Table:
+    """What the terminal and the page show. ``sources`` are the texts as they were when the script ran."""
+    step = report.steps.step_ms
+    shown = _chosen(report.lines, step, top)
+    names = text.names({line.file for line in report.lines} | {report.script}, cwd)
+    by_function: dict[tuple[str, str], list[Line]] = {}
+    for line in shown:
+        by_function.setdefault((line.file, line.function), []).append(line)
+    functions = [
+        _function(lines, sources.get(file, ""), step, names[file]) for (file, _), lines in by_function.items()
+    ]
+    functions.sort(key=lambda function: -function.step_ms)
+    seen = {id(line) for line in shown}
+    rest = [line for line in report.lines if id(line) not in seen]
+    rest_ms = sum(line.step_ms for line in rest)
+    return Table(
+        title=" ".join((text.short_path(report.script, cwd), *map(text.printable, report.argv))),
+        summary=_summary(report),
+        functions=tuple(functions),
+        rest=f"{len(rest)} more lines: {_of_step(rest_ms, step)}" if rest else "",
+        unattributed=_unattributed(report),
+        columns=tuple(
+            column
+            for column in ("forward", "backward", "recompute", "idle", "sync")
+            if any(getattr(line, f"{column}_ms") >= 0.0005 for line in shown)
+        ),
+        names=names,
+    )
+
+
+def _chosen(lines: Sequence[Line], step_ms: float, top: int | None) -> list[Line]:
+    ordered = sorted(lines, key=lambda line: (-line.step_ms, -line.device_ms, line.file, line.line))
+    if top is not None:
+        return ordered[:top]
+    return [line for line in ordered[:_MOST_LINES] if line.step_ms >= _LEAST_SHARE * step_ms]
+
+
+def _function(lines: list[Line], source: str, step_ms: float, called: str) -> Function:
+    costs = {line.line: line for line in lines}
+    written = text.lines(source)
+
+    def row(number: int) -> Row:
+        words = written[number - 1] if 0 < number <= len(written) else ""
+        cost = costs.get(number)
+        share = cost.step_ms / step_ms if cost and step_ms else 0.0
+        return Row(number, text.printable(words), cost, share)
+
+    rows: list[Row] = []
+    last = 0
+    for number in sorted(costs):
+        if last and number - last > _CONTEXT + 1:
+            rows.append(Row(0, ""))
+        elif last:
+            rows += [row(between) for between in range(last + 1, number)]
+        rows.append(row(number))
+        last = number
+    margin = min((len(r.source) - len(r.source.lstrip()) for r in rows if r.source.strip()), default=0)
+    total = sum(line.step_ms for line in lines)
+    return Function(
+        file=lines[0].file,
+        name=text.printable(lines[0].function),
+        place=f"{called}:{min(costs)}",
+        step_ms=total,
+        share=total / step_ms if step_ms else 0.0,
+        rows=tuple(replace(r, source=r.source[margin:]) for r in rows),
+    )
+
+
+def _summary(report: Report) -> tuple[str, ...]:
+    steps, environment = report.steps, report.environment
+    device = environment.device
+    name = text.printable(device.name or device.kind.upper())
+    what = f"{device.count} x {name}" if device.count > 1 else name
+    plural = "step" if steps.captured == 1 else "steps"
+    return (
+        f"{units.ms(steps.step_ms)} a step, measured without the profiler; "
+        f"{units.ms(steps.profiled_step_ms)} with it ({units.speedup(steps.slowdown)})",
+        f"device busy {units.percentage(steps.device_busy_percent)} of the step; "
+        f"{steps.captured} {plural} captured",
+        f"{what}, torch {text.printable(environment.torch)}, Python {text.printable(environment.python)}",
+    )
+
+
+def _unattributed(report: Report) -> str:
+    missing = report.unattributed
+    return (
+        f"Not attributed to any line: {_of_step(missing.step_ms, report.steps.step_ms)}, "
+        f"device time {units.ms(missing.device_ms)} "
+        f"({units.percentage(100 - report.attributed.device_percent)} of it)"
+    )
+
+
+def _of_step(value_ms: float, step_ms: float) -> str:
+    share = units.percent(value_ms / step_ms) if step_ms else "0 %"
+    return f"{units.ms(value_ms)} ({share} of the step)"
