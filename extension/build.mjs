@@ -1,0 +1,23 @@
+// dist/: the extension as one file, and the requirements of the server's environment.
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { build } from "esbuild";
+
+rmSync("dist", { recursive: true, force: true });
+await build({
+  entryPoints: ["extension/src/extension.ts"],
+  outfile: "dist/extension.js",
+  bundle: true,
+  external: ["vscode"],
+  platform: "node",
+  target: "node20",
+  format: "cjs",
+  minify: true,
+  logLevel: "warning",
+});
+
+// pyproject.toml is where the server's dependencies are named; pip in the user's place reads a plain list.
+const dependencies = /^dependencies = \[\n(.*?)^\]/ms.exec(readFileSync("pyproject.toml", "utf8"));
+if (dependencies === null) throw new Error("pyproject.toml: no dependencies");
+const requirements = [...dependencies[1].matchAll(/^ *"(.*)",?$/gm)].map(([, requirement]) => requirement);
+if (requirements.length === 0) throw new Error("pyproject.toml: dependencies are not one a line");
+writeFileSync("dist/requirements.txt", requirements.join("\n") + "\n");

@@ -1,0 +1,85 @@
+// The server's environment. LibCST is compiled, so no .vsix can carry the server for every platform: on first
+// start it gets a virtual environment in the extension's storage, unless the user names an interpreter that has it.
+import * as fs from "node:fs/promises";
+import * as path from "node:path";
+import * as vscode from "vscode";
+import * as interpreter from "./interpreter";
+
+/** The Python that has the server, made if need be. Rejects with a message that a user can act on. */
+export async function python(context: vscode.ExtensionContext, log: vscode.LogOutputChannel): Promise<string> {
+  const named = vscode.workspace.getConfiguration("warpline").get<string>("server.python", "");
+  if (named === "") return own(context, log);
+  await interpreter.run(named, ["-c", "import warpline"]).catch((error: unknown) => {
+    throw new Error(`${named} (setting warpline.server.python) has no Warpline: ${message(error)}`);
+  });
+  return named;
+}
+
+async function own(context: vscode.ExtensionContext, log: vscode.LogOutputChannel): Promise<string> {
+  const wanted = await fs.readFile(context.asAbsolutePath("dist/requirements.txt"), "utf8");
+  const folder = path.join(context.globalStorageUri.fsPath, "server");
+  const executable = inside(folder);
+  const present = await fs.readFile(path.join(folder, "requirements.txt"), "utf8").catch(() => undefined);
+  if (present !== wanted || !(await exists(executable))) {
+    await vscode.window.withProgress(
+      { location: vscode.ProgressLocation.Notification, title: "Warpline: installing its server (once)", cancellable: true },
+      (progress, token) => make(folder, wanted, log, progress, token),
+    );
+  }
+  // The sources stay in the extension; the environment only knows where they are. PYTHONPATH would reach the
+  // user's scripts too.
+  const packages = await sitePackages(folder);
+  await fs.writeFile(path.join(packages, "warpline.pth"), context.asAbsolutePath("server") + "\n");
+  return executable;
+}
+
+/** Make the environment beside its place and move it there when it is complete. */
+async function make(
+  folder: string,
+  requirements: string,
+  log: vscode.LogOutputChannel,
+  progress: vscode.Progress<{ message?: string }>,
+  token: vscode.CancellationToken,
+): Promise<void> {
+  const base = await interpreter.forServer();
+  if (base === undefined) throw new Error("its server needs Python 3.10 or newer with venv, and none was found on PATH");
+  const building = `${folder}-${process.pid}`;
+  const say = (line: string): void => {
+    log.info(line);
+    progress.report({ message: line.slice(0, 80) });
+  };
+  try {
+    await fs.mkdir(building, { recursive: true });
+    const list = path.join(building, "requirements.txt");
+    await fs.writeFile(list, requirements);
+    say(`making an environment with ${base}`);
+    await interpreter.run(base, ["-m", "venv", building], say, token);
+    const install = ["-m", "pip", "install", "--disable-pip-version-check", "--no-input", "-r", list];
+    await interpreter.run(inside(building), install, say, token);
+    await fs.rm(folder, { recursive: true, force: true });
+    await fs.rename(building, folder);
+  } finally {
+    await fs.rm(building, { recursive: true, force: true });
+  }
+}
+
+function inside(folder: string): string {
+  return process.platform === "win32" ? path.join(folder, "Scripts", "python.exe") : path.join(folder, "bin", "python");
+}
+
+async function sitePackages(folder: string): Promise<string> {
+  if (process.platform === "win32") return path.join(folder, "Lib", "site-packages");
+  const [version] = (await fs.readdir(path.join(folder, "lib"))).filter((name) => name.startsWith("python"));
+  return path.join(folder, "lib", version ?? "python3", "site-packages");
+}
+
+async function exists(file: string): Promise<boolean> {
+  return fs.access(file).then(
+    () => true,
+    () => false,
+  );
+}
+
+export function message(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,69 @@
+// Which Python: the one that runs the user's scripts, and candidates for the server's own environment.
+import { spawn } from "node:child_process";
+import * as vscode from "vscode";
+
+interface PythonExtension {
+  environments: {
+    getActiveEnvironmentPath(resource?: vscode.Uri): { path: string };
+    resolveEnvironment(path: { path: string }): Promise<{ executable: { uri?: vscode.Uri } } | undefined>;
+  };
+}
+
+/** The interpreter chosen in the Python extension for this file; undefined when there is no such choice. */
+async function chosenInPythonExtension(resource?: vscode.Uri): Promise<string | undefined> {
+  const extension = vscode.extensions.getExtension<PythonExtension>("ms-python.python");
+  if (extension === undefined) return undefined;
+  const { environments } = await extension.activate();
+  const environment = await environments.resolveEnvironment(environments.getActiveEnvironmentPath(resource));
+  return environment?.executable.uri?.fsPath;
+}
+
+/** What runs the user's script. Undefined leaves the choice to the server, which looks for the folder's environment. */
+export async function forScripts(resource?: vscode.Uri): Promise<string | undefined> {
+  const named = vscode.workspace.getConfiguration("warpline", resource).get<string>("python", "");
+  return named !== "" ? undefined : chosenInPythonExtension(resource).catch(() => undefined);
+}
+
+/** An interpreter that can make the server's environment: Python 3.10 or newer with venv. */
+export async function forServer(): Promise<string | undefined> {
+  const names = ["python3", "python", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10"];
+  const chosen = await chosenInPythonExtension().catch(() => undefined);
+  for (const candidate of chosen === undefined ? names : [chosen, ...names]) {
+    const able = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
+    const found = await run(candidate, ["-c", able]).then(
+      () => true,
+      () => false,
+    );
+    if (found) return candidate;
+  }
+  return undefined;
+}
+
+/** Run a program to its end; rejects with the last line it wrote when it fails or cannot be started. */
+export function run(
+  program: string,
+  args: string[],
+  onLine: (line: string) => void = () => undefined,
+  token?: vscode.CancellationToken,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] });
+    const cancelled = token?.onCancellationRequested(() => child.kill());
+    let last = "";
+    const read = (text: string): void => {
+      for (const line of text.split(/\r?\n/).filter((part) => part.trim() !== "")) {
+        last = line.trim();
+        onLine(last);
+      }
+    };
+    child.stdout.setEncoding("utf8").on("data", read);
+    child.stderr.setEncoding("utf8").on("data", read);
+    child.on("error", reject);
+    child.on("close", (status) => {
+      cancelled?.dispose();
+      if (token?.isCancellationRequested) reject(new vscode.CancellationError());
+      else if (status === 0) resolve();
+      else reject(new Error(last !== "" ? last : `${program} ended with status ${status}`));
+    });
+  });
+}

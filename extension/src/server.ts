@@ -1,0 +1,107 @@
+// Starting, restarting and losing the language server, without ever nagging about it.
+import * as fs from "node:fs/promises";
+import * as vscode from "vscode";
+import { CloseAction, ErrorAction, LanguageClient, TransportKind } from "vscode-languageclient/node";
+import type { LanguageClientOptions, Middleware } from "vscode-languageclient/node";
+import * as environment from "./environment";
+
+/** A second death within this time is not followed by a restart but by the one question whether to. */
+const RESTART_WITHIN_MS = 60_000;
+
+/** Reports to the log only: a broken pipe or a failed request is no reason for a popup. */
+class QuietClient extends LanguageClient {
+  override error(message: string, data?: unknown): void {
+    super.error(message, data, false);
+  }
+}
+
+export class Server implements vscode.Disposable {
+  private client: LanguageClient | undefined;
+  private lastDeath = -Infinity;
+  private starting: Promise<void> | undefined;
+  private readonly started = new vscode.EventEmitter<LanguageClient>();
+  readonly onStarted = this.started.event;
+
+  constructor(
+    private readonly context: vscode.ExtensionContext,
+    private readonly log: vscode.LogOutputChannel,
+    private readonly middleware: Middleware,
+  ) {}
+
+  /** The running client; undefined while there is none. */
+  get running(): LanguageClient | undefined {
+    return this.client?.isRunning() ? this.client : undefined;
+  }
+
+  /** The running client, started if need be; undefined when that fails, which the user has then been told. */
+  async ready(): Promise<LanguageClient | undefined> {
+    if (this.running === undefined) await this.start();
+    return this.running;
+  }
+
+  start(): Promise<void> {
+    this.starting ??= this.tryStart().finally(() => (this.starting = undefined));
+    return this.starting;
+  }
+
+  async restart(): Promise<void> {
+    await this.dispose();
+    await this.start();
+  }
+
+  async dispose(): Promise<void> {
+    const client = this.client;
+    this.client = undefined;
+    await client?.dispose().catch((error: unknown) => this.log.info(`stopping: ${environment.message(error)}`));
+  }
+
+  private async tryStart(): Promise<void> {
+    try {
+      const python = await environment.python(this.context, this.log);
+      // Python looks for modules in its current folder first; in the user's, a queue.py would break the server.
+      const cwd = this.context.globalStorageUri.fsPath;
+      await fs.mkdir(cwd, { recursive: true });
+      this.log.info(`starting ${python} -m warpline server`);
+      this.client = new QuietClient(
+        "warpline",
+        "Warpline",
+        { command: python, args: ["-m", "warpline", "server"], options: { cwd }, transport: TransportKind.stdio },
+        this.options(),
+      );
+      await this.client.start();
+      this.started.fire(this.client);
+    } catch (error) {
+      if (error instanceof vscode.CancellationError) return;
+      this.log.error(environment.message(error));
+      void this.offer(`Warpline could not start: ${environment.message(error)}`, "Try Again");
+    }
+  }
+
+  private options(): LanguageClientOptions {
+    return {
+      documentSelector: [{ scheme: "file", language: "python" }],
+      // eslint-disable-next-line @typescript-eslint/no-deprecated -- the pull model does not tell of a change
+      synchronize: { configurationSection: "warpline" },
+      outputChannel: this.log,
+      middleware: this.middleware,
+      initializationFailedHandler: () => false,
+      errorHandler: {
+        error: () => ({ action: ErrorAction.Continue, handled: true }),
+        closed: () => {
+          const again = Date.now() - this.lastDeath < RESTART_WITHIN_MS;
+          this.lastDeath = Date.now();
+          if (!again) return { action: CloseAction.Restart, handled: true };
+          void this.offer("Warpline's server ended twice within a minute.", "Restart");
+          return { action: CloseAction.DoNotRestart, handled: true };
+        },
+      },
+    };
+  }
+
+  private async offer(message: string, again: string): Promise<void> {
+    const choice = await vscode.window.showErrorMessage(message, again, "Choose Interpreter", "Show Log");
+    if (choice === again) await this.restart();
+    else if (choice === "Show Log") this.log.show();
+    else if (choice !== undefined) await vscode.commands.executeCommand("workbench.action.openSettings", "warpline.server.python");
+  }
+}
