@@ -55,7 +55,7 @@ def test_example_is_found_at_the_marked_line_and_fixed_to_the_letter(
     assert sorted(draft.line for draft in drafts) == sorted(example.found)
     assert {draft.file for draft in drafts} == {FILE}
     for draft in drafts:
-        known = {shown(evidence).split()[0] for evidence in draft.evidence}
+        known = {number for evidence in draft.evidence for number in NUMBER.findall(shown(evidence))}
         words = " ".join([draft.message, *(fix.title for fix in draft.fixes)])
         assert set(NUMBER.findall(words)) <= known
         assert draft.evidence and 0 <= draft.saving_ms <= draft.cost_ms

@@ -6,10 +6,11 @@ import re
 import string
 from collections.abc import Mapping
 
+from warpline.model import units
 from warpline.model.report import Evidence
 
 #: A number that is no part of a name (``bf16``, ``conv2d``, ``float32`` are names).
-NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w]|\.\d)")
+NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?![\w]|\.\d)")
 
 
 def ms(metric: str, value: float) -> Evidence:
@@ -36,21 +37,10 @@ def shown(evidence: Evidence) -> str:
     """How the number is written in a message: ``40.0 ms``, ``61 %``, ``1.2 GiB``, ``8``."""
     value, unit = evidence.value, evidence.unit
     if unit == "ms":
-        return f"{_figures(value)} ms"
-    if unit.startswith("percent"):
-        return f"{_figures(value) if value < 1 else round(value)} %"
+        return units.ms(value)
     if unit == "bytes":
-        for name in ("B", "KiB", "MiB", "GiB"):
-            if abs(value) < 1024 or name == "GiB":
-                return f"{_figures(value) if name != 'B' else round(value)} {name}"
-            value /= 1024
-    return str(round(value)) if float(value).is_integer() else _figures(value)
-
-
-def _figures(value: float) -> str:
-    """Three figures, never an exponent: 1234, 123, 12.3, 1.23, 0.12."""
-    size_ = abs(value)
-    return f"{value:.0f}" if size_ >= 100 else f"{value:.1f}" if size_ >= 10 else f"{value:.2f}"
+        return units.size(value)
+    return units.percentage(value) if unit.startswith("percent") else units.count(value)
 
 
 def message(template: str, evidence: Mapping[str, Evidence]) -> str:

@@ -1,101 +1,17 @@
-"""The one place that turns numbers into words: times, shares, bytes, counts, ratios.
-
-A number is shown with about three significant digits, never more than were measured, and a value
-that is not zero is never shown as zero.
-"""
+"""Numbers as words, for what a person sees: :mod:`warpline.model.units`, where rules find them too."""
 
 from __future__ import annotations
 
-_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-_COUNT_UNITS = ("", "k", "M", "G", "T", "P")
+from warpline.model.units import (
+    count,
+    evidence,
+    milliseconds,
+    ms,
+    percent,
+    percentage,
+    rate,
+    size,
+    speedup,
+)
 
-
-def ms(value: float) -> str:
-    """A time given in milliseconds: ``ms(12.4) == "12.4 ms"``, ``ms(0.0004) == "<0.001 ms"``.
-
-    From ten seconds on it is shown in seconds.
-    """
-    if abs(value) >= 10_000:
-        return f"{value / 1000:.1f} s"
-    return f"{milliseconds(value)} ms"
-
-
-def milliseconds(value: float) -> str:
-    """The number of :func:`ms` without its unit, for columns that are headed by it."""
-    return _digits(value, smallest=0.001)
-
-
-def percent(ratio: float) -> str:
-    """A share given as 0..1: ``percent(0.38) == "38 %"``, ``percent(0.004) == "0.4 %"``."""
-    return percentage(ratio * 100)
-
-
-def percentage(value: float) -> str:
-    """A share given as 0..100, as the report has it: ``percentage(38.2) == "38 %"``."""
-    magnitude = abs(value)
-    if magnitude == 0:
-        return "0 %"
-    if magnitude < 0.1:
-        return "<0.1 %"
-    # "100 %" is said of the whole only: 99.97 % attributed is not everything.
-    if 99.5 <= magnitude < 100:
-        return f"{min(magnitude, 99.9):.1f} %"
-    return f"{value:.1f} %" if magnitude < 9.95 else f"{value:.0f} %"
-
-
-def size(value: float) -> str:
-    """An amount of memory given in bytes: ``size(2 * 2**30) == "2.0 GiB"``."""
-    amount = float(value)
-    for unit in _BYTE_UNITS:
-        if abs(amount) < 1024 or unit == _BYTE_UNITS[-1]:
-            break
-        amount /= 1024
-    return f"{amount:.0f} {unit}" if unit == "B" or abs(amount) >= 100 else f"{amount:.1f} {unit}"
-
-
-def count(value: float) -> str:
-    """Calls, launches, events: ``count(3) == "3"``, ``count(2.5) == "2.5"``, `x`."""
-    if value == int(value) and abs(value) < 10_000:
-        return str(int(value))
-    if abs(value) < 100:
-        return f"{value:.1f}"
-    return f"{value:,.0f}".replace(",", " ")
-
-
-def rate(value: float, unit: str) -> str:
-    """A large figure with a prefix: ``rate(6.2e13, "FLOP/s") == "62.0 TFLOP/s"``."""
-    amount = float(value)
-    for prefix in _COUNT_UNITS:
-        if abs(amount) < 1000 or prefix == _COUNT_UNITS[-1]:
-            break
-        amount /= 1000
-    return f"{amount:.0f} {prefix}{unit}" if abs(amount) >= 100 else f"{amount:.1f} {prefix}{unit}"
-
-
-def speedup(value: float) -> str:
-    """A ratio of step times: ``speedup(2.6) == "2.6 times"``, ``speedup(1.04) == "1.04 times"``."""
-    return f"{value:.1f} times" if abs(value) >= 1.995 else f"{value:.2f} times"
-
-
-def evidence(value: float, unit: str) -> str:
-    """One number of a finding's evidence in its own unit: ``"ms"``, ``"bytes"``, ``"percent of step"``, …"""
-    if unit == "ms":
-        return ms(value)
-    if unit == "bytes":
-        return size(value)
-    if unit.startswith("percent"):
-        return percentage(value) + unit.removeprefix("percent")
-    return f"{count(value)} {unit}".rstrip()
-
-
-def _digits(value: float, smallest: float) -> str:
-    magnitude = abs(value)
-    if magnitude == 0:
-        return "0"
-    if magnitude < smallest:
-        return f"<{smallest:g}"
-    if magnitude < 0.0995:
-        return f"{value:.3f}"
-    if magnitude < 9.95:
-        return f"{value:.2f}"
-    return f"{value:.1f}" if magnitude < 99.95 else f"{value:.0f}"
+__all__ = ["count", "evidence", "milliseconds", "ms", "percent", "percentage", "rate", "size", "speedup"]
