@@ -35,7 +35,10 @@ def report(**changes: object) -> r.Report:
             replace(
                 line(MODEL, 3, "Net.forward", step_ms=2.0, device_ms=2.0, forward_ms=0.7, backward_ms=1.3),
                 launches=3,
-                kernels=(r.KernelUse("gemm<float>", "forward", 1, 0.7), r.KernelUse("gemm2", "backward", 2, 1.3)),
+                kernels=(
+                    r.KernelUse("gemm<float>", "forward", 1, 0.7),
+                    r.KernelUse("gemm2", "backward", 2, 1.3),
+                ),
                 ops=(r.OpUse("aten::addmm", "forward", 1, 0.7, ((64, 8), (8, 8))),),
                 roofline=r.Roofline(6.2e9, 1.2e6, 6.0, "memory"),
             ),
@@ -55,7 +58,11 @@ def report(**changes: object) -> r.Report:
                 message="The step waits for the loader, which works in the main process.",
                 evidence=(r.Evidence("exposed wait", 60.0, "percent of step"), r.Evidence("wait", 6.0, "ms")),
                 predicted=r.Predicted(4.0, 2.5, "simulated"),
-                fixes=(r.Fix("Add num_workers=8", "safe", (r.Edit(SCRIPT, (4, 24), (4, 24), ", num_workers=8"),)),),
+                fixes=(
+                    r.Fix(
+                        "Add num_workers=8", "safe", (r.Edit(SCRIPT, (4, 24), (4, 24), ", num_workers=8"),)
+                    ),
+                ),
             ),
             r.Finding(
                 id="c3d4",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from rich.console import Console
@@ -23,3 +25,15 @@ def console(file: TextIO | None = None) -> Console:
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = _PIPE_WIDTH
     return made
+
+
+@contextmanager
+def paged() -> Iterator[Console]:
+    """A console for one page of output; what is piped loses the blanks that rich fills lines up with."""
+    out = console()
+    if out.is_terminal:
+        yield out
+        return
+    with out.capture() as printed:
+        yield out
+    out.file.write("".join(f"{line.rstrip()}\n" for line in printed.get().split("\n")[:-1]))

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from warpline import runs
 from warpline.model.report import Line, Report
-from warpline.terminal.console import console
+from warpline.terminal.console import paged
 from warpline.view import findings, units
 from warpline.view.table import Function, Row, Table, table
 from warpline.view.text import printable
@@ -29,27 +29,20 @@ _BAR_WIDTH = 10
 _NARROW = 90
 
 
-def show(run: Path, report: Report, top: int | None = None, out: Console | None = None) -> None:
-    """Print ``report``, whose sources lie in ``run``."""
-    if out is None:
-        out = console()
-        if not out.is_terminal:
-            # rich fills lines up with blanks; nobody wants those in a file.
-            with out.capture() as printed:
-                show(run, report, top, out)
-            out.file.write("".join(f"{line.rstrip()}\n" for line in printed.get().splitlines()))
-            return
+def show(run: Path, report: Report, top: int | None = None) -> None:
+    """Print ``report``, whose sources lie in ``run``. ``top``: lines shown, else those that matter."""
     shown = table(report, runs.sources(run), top, cwd=str(Path.cwd()))
-    _print_summary(out, shown)
-    for function in shown.functions:
-        _print_function(out, function, shown.columns)
-    if shown.rest:
-        out.print(Text(f"\n{shown.rest}", style="dim"))
-    _print_findings(out, report, shown)
-    out.print(Text(f"\n{shown.unattributed}", style="dim"))
-    for note in report.notes:
-        out.print(Text(f"Note: {printable(note)}", style="dim"))
-    out.print(Text(f"Run: {run}", style="dim"), soft_wrap=True)
+    with paged() as out:
+        _print_summary(out, shown)
+        for function in shown.functions:
+            _print_function(out, function, shown.columns)
+        if shown.rest:
+            out.print(Text(f"\n{shown.rest}", style="dim"))
+        _print_findings(out, report, shown)
+        out.print(Text(f"\n{shown.unattributed}", style="dim"))
+        for note in report.notes:
+            out.print(Text(f"Note: {printable(note)}", style="dim"))
+        out.print(Text(f"Run: {run}", style="dim"), soft_wrap=True)
 
 
 def _print_summary(out: Console, shown: Table) -> None:
