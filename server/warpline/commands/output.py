@@ -33,15 +33,22 @@ def json(value: Any, destination: str) -> None:
     """``value`` as JSON into the file ``destination``, or to standard output for ``-``."""
     import msgspec
 
-    text = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+    write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n", destination)
+
+
+def write_bytes(data: bytes, destination: str) -> None:
+    """All of ``data`` or nothing: a reader never sees half a file. Raises Problem."""
     if destination == "-":
-        sys.stdout.buffer.write(text)
+        sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
     path = Path(destination)
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        scratch.write_bytes(text)
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)  # a pipe or /dev/stderr: nothing to replace
+            return
+        scratch.write_bytes(data)
         scratch.replace(path)
     except OSError as error:
         scratch.unlink(missing_ok=True)

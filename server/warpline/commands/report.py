@@ -1,0 +1,26 @@
+"""Write a run (the newest when RUN is left out) as one self-contained page."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from warpline.commands import output, run_argument
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--html", metavar="FILE", required=True, help="the page to write ('-': standard output)"
+    )
+    run_argument.configure(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    run_folder = run_argument.find(options.run)
+    from warpline import pipeline, runs
+    from warpline.html.page import page
+
+    report = pipeline.report_of(run_folder)
+    text = page(report, runs.sources(run_folder), cwd=str(Path.cwd()))
+    output.write_bytes(text.encode(), options.html)
+    return 0
