@@ -61,6 +61,9 @@ cost first and at the source only to find the edit::
         edits.replace(call, source.code(call.func.value) + ".detach()")
         return edits.fix("Add the loss up on the device", "safe")
 
+Class attributes of a rule: ``area``, ``needs_gpu`` (never asked about a run on a CPU), ``covers``
+(names of rules that say the same less well at the same lines), ``severity`` (else by the saving).
+
 ``Context``: ``profile``, ``step_ms``, ``device``, ``on_gpu``, ``cost(file, line)``, ``costs(places)``,
 ``costs_within(file, first, last)``, ``sites(kind)``, ``share(ms)`` (percent), ``matters(ms)``,
 ``text(file)``, ``source(file)``, ``note(text)`` (abstain: say once why), ``draft(…)``.
@@ -77,7 +80,7 @@ position)``, ``unpacked(call)``.
 ``fix(title, applicability, *edits of other files)``.
 
 ``origin(context, source, expression)``: where a value comes from (a constant, a config dict, an
-argparse default, …), also through imports; see :mod:`warpline.rulekit.origin`.
+argparse default, …), also through imports; see :mod:`warpline.rulekit.origins`.
 
 **Annotations** are comments ``#> clause; clause; …`` at the end of a line (about that line) or on a
 line of their own (``#^ …``: about the line above; ``#> …``: about the run); they are no part of the
@@ -97,16 +100,47 @@ otherwise), ``true``/``false`` or plain text:
   ``manifest …``, ``gc ms=5``
 '''
 
-from warpline.rulekit.apply import apply
-from warpline.rulekit.context import MINIMUM_MS, MINIMUM_SHARE, Context
-from warpline.rulekit.discovery import rule_named, rules
-from warpline.rulekit.draft import Draft
-from warpline.rulekit.edits import Edits, Refused
-from warpline.rulekit.message import count, ms, percent, shown, size
-from warpline.rulekit.origin import Origin, origin
-from warpline.rulekit.page import Page
-from warpline.rulekit.rule import Rule
-from warpline.rulekit.source import NOT_LITERAL, Source, Unreadable
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from warpline.rulekit.applied import apply
+    from warpline.rulekit.context import MINIMUM_MS, MINIMUM_SHARE, Context
+    from warpline.rulekit.discovery import rule_named, rules
+    from warpline.rulekit.draft import Draft
+    from warpline.rulekit.edits import Edits, Refused
+    from warpline.rulekit.message import count, ms, percent, shown, size
+    from warpline.rulekit.origins import Origin, origin
+    from warpline.rulekit.page import Page
+    from warpline.rulekit.rule import Rule
+    from warpline.rulekit.source import NOT_LITERAL, Source, Unreadable
+
+#: Imported when first asked for: a page can be read without LibCST being loaded.
+_MODULES = {
+    "apply": "applied",
+    "MINIMUM_MS": "context",
+    "MINIMUM_SHARE": "context",
+    "Context": "context",
+    "rule_named": "discovery",
+    "rules": "discovery",
+    "Draft": "draft",
+    "Edits": "edits",
+    "Refused": "edits",
+    "count": "message",
+    "ms": "message",
+    "percent": "message",
+    "shown": "message",
+    "size": "message",
+    "Origin": "origins",
+    "origin": "origins",
+    "Page": "page",
+    "Rule": "rule",
+    "NOT_LITERAL": "source",
+    "Source": "source",
+    "Unreadable": "source",
+}
 
 __all__ = [
     "MINIMUM_MS",
@@ -131,3 +165,9 @@ __all__ = [
     "shown",
     "size",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -11,7 +11,7 @@ import textwrap
 import libcst as cst
 
 from warpline.model.report import Applicability, Edit, Fix
-from warpline.rulekit.apply import apply, line_starts
+from warpline.rulekit.applied import apply, line_starts
 from warpline.rulekit.imports import import_line, imported_names, local_name
 from warpline.rulekit.source import Position, Source, Statement
 

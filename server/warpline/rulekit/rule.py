@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from typing import ClassVar
 
 from warpline.model.report import Severity
 from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
-from warpline.rulekit.page import Page, parse_page
+from warpline.rulekit.page import Page, page
 
 
 class Rule:
@@ -18,7 +17,9 @@ class Rule:
     area: ClassVar[
         str
     ]  #: "data", "precision", "fusion", "waiting", "many devices", "compiled", "kernels", "memory"
-    severity: ClassVar[Severity] = "warning"
+    severity: ClassVar[Severity | None] = None  #: None: by the share of the step that it would save
+    #: rules that say the same less well: where this one finds something they stay silent
+    covers: ClassVar[tuple[str, ...]] = ()
     needs_gpu: ClassVar[bool] = False  #: never asked about a run on a CPU
 
     @property
@@ -28,7 +29,8 @@ class Rule:
 
     @property
     def page(self) -> Page:
-        return parse_page(self.name, sys.modules[type(self).__module__].__doc__ or "")
+        """The rule's documentation."""
+        return page(self.name)
 
     def find(self, context: Context) -> Iterable[Draft]:
         """The findings in a profile, in any order."""

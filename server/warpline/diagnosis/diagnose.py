@@ -1,0 +1,134 @@
+"""Run the rules over a profile; what they find is filtered, merged, ranked and given ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from warpline.diagnosis.identity import identities
+from warpline.diagnosis.rebase import rebase
+from warpline.diagnosis.suppress import Suppressions
+from warpline.model.change import Change
+from warpline.model.profile import Profile
+from warpline.model.report import Finding, Predicted, Severity
+from warpline.rulekit import Context, Draft, Rule, rules
+
+Texts = Callable[[str], "str | None"]
+#: ``predict(profile, change)``: the step with the change made; None when it cannot say.
+Predict = Callable[[Profile, Change], "Predicted | None"]
+
+#: Share of the step, in percent, from which on a saving is a warning, an information, else a hint.
+#: (Input wait: 5 % in the TensorBoard plugin, 10 % and more in TraceML.)
+WARNING, INFORMATION = 10.0, 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    findings: tuple[Finding, ...]  # what saves most first
+    notes: tuple[str, ...]
+
+
+def diagnose(
+    profile: Profile,
+    texts: Texts,
+    ignore: Iterable[str] = (),
+    *,
+    predict: Predict | None = None,
+    catalogue: Sequence[Rule] | None = None,
+) -> Diagnosis:
+    """The findings in ``profile``, at the lines of ``texts(path)`` (the sources as they are now).
+
+    ``ignore``: names of rules that the project's settings silence. ``predict``: else the bound that
+    the rule gives stands. A rule that raises costs its own findings and leaves one note.
+    """
+    profile = rebase(profile, texts)
+    context = Context(profile, texts)
+    silenced = set(ignore)
+    suppressions: dict[str, Suppressions] = {}
+    found: list[tuple[Rule, Draft]] = []
+    for rule in rules() if catalogue is None else catalogue:
+        if rule.name in silenced or (rule.needs_gpu and not context.on_gpu):
+            continue
+        try:
+            drafts = [draft for draft in rule.find(context) if context.matters(draft.cost_ms)]
+        except Exception as error:  # noqa: BLE001  # one rule's mistake must not cost the report
+            context.note(f"the rule {rule.name} failed ({type(error).__name__}: {error}) and says nothing")
+            continue
+        found += [(rule, draft) for draft in drafts if not _suppressed(rule, draft, texts, suppressions)]
+    kept = _merged(found)
+    ids = identities([(rule.name, draft) for rule, draft in kept], profile.manifest.roots, texts)
+    findings = [
+        _finding(context, rule, draft, name, predict) for (rule, draft), name in zip(kept, ids, strict=True)
+    ]
+    findings.sort(key=lambda finding: (_predicted_ms(finding), finding.file, finding.line, finding.rule))
+    return Diagnosis(tuple(findings), tuple(context.notes))
+
+
+def _suppressed(rule: Rule, draft: Draft, texts: Texts, known: dict[str, Suppressions]) -> bool:
+    for file, line in ((draft.file, draft.line), (draft.cause.file, draft.cause.line)):
+        if file not in known:
+            known[file] = Suppressions(texts(file) or "")
+        if known[file].holds(rule.name, line):
+            return True
+    return False
+
+
+def _merged(found: list[tuple[Rule, Draft]]) -> list[tuple[Rule, Draft]]:
+    """One finding per rule and edit site, and none that another rule says better at its lines."""
+    best: dict[tuple[str, str, int], tuple[Rule, Draft]] = {}
+    for rule, draft in found:
+        key = (rule.name, draft.file, draft.line)
+        if key not in best or best[key][1].saving_ms < draft.saving_ms:
+            best[key] = (rule, draft)
+    covered = {
+        (name, place) for rule, draft in best.values() for name in rule.covers for place in _places(draft)
+    }
+    return [
+        (rule, draft)
+        for rule, draft in best.values()
+        if not any(
+            (rule.name, place) in covered
+            for place in ((draft.file, draft.line), (draft.cause.file, draft.cause.line))
+        )
+    ]
+
+
+def _places(draft: Draft) -> set[tuple[str, int]]:
+    places = {(draft.file, draft.line), (draft.cause.file, draft.cause.line)}
+    return places | set(getattr(draft.change, "places", ()))
+
+
+def _finding(context: Context, rule: Rule, draft: Draft, name: str, predict: Predict | None) -> Finding:
+    predicted = None
+    if predict is not None and draft.change is not None:
+        try:
+            predicted = predict(context.profile, draft.change)
+        except Exception as error:  # noqa: BLE001  # a prediction is no reason to lose a finding
+            context.note(f"no simulation for {rule.name} ({type(error).__name__}: {error}): a bound is shown")
+    if predicted is None:
+        step_ms = max(context.step_ms - draft.saving_ms, 0.0)
+        speedup = context.step_ms / step_ms if step_ms > 0 else 1.0
+        predicted = Predicted(step_ms, speedup, "bound") if draft.saving_ms > 0 and step_ms > 0 else None
+    saved = context.share(context.step_ms - predicted.step_ms) if predicted is not None else 0.0
+    return Finding(
+        id=name,
+        rule=rule.name,
+        severity=draft.severity or rule.severity or _severity(saved),
+        file=draft.file,
+        line=draft.line,
+        cause=draft.cause,
+        message=draft.message,
+        evidence=draft.evidence,
+        predicted=predicted,
+        fixes=draft.fixes,
+    )
+
+
+def _severity(saved_percent: float) -> Severity:
+    if saved_percent >= WARNING:
+        return "warning"
+    return "information" if saved_percent >= INFORMATION else "hint"
+
+
+def _predicted_ms(finding: Finding) -> float:
+    return finding.predicted.step_ms if finding.predicted is not None else float("inf")

@@ -1,0 +1,26 @@
+"""A finding's fixes, made anew against the text as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warpline.diagnosis.rebase import Moves, rebase
+from warpline.model.profile import Profile
+from warpline.model.report import Finding, Fix
+from warpline.rulekit import Context, rule_named
+
+
+def fixes(profile: Profile, finding: Finding, texts: Callable[[str], str | None]) -> tuple[Fix, ...]:
+    """The fixes of ``finding`` (its lines are those of the run) for ``texts(path)``.
+
+    Empty when its line is gone, the fix is already made, or the rule no longer offers one.
+    """
+    rule = rule_named(finding.rule)
+    if rule is None:
+        return ()
+    site = Moves(profile, texts).now((finding.file, finding.line))
+    if site is None:
+        return ()
+    context = Context(rebase(profile, texts), texts)
+    near = [draft for draft in rule.find(context) if (draft.file, draft.line) == site]
+    return max(near, key=lambda draft: draft.saving_ms).fixes if near else ()
