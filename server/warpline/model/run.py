@@ -47,6 +47,7 @@ class Request:
     """What was asked for, enough to ask for it again."""
 
     target: str = ""  # the script's absolute path, or the module's name
+    typed: str = ""  # the script as it was typed: what sys.argv[0] shows; "" is the same as target
     module: bool = False
     argv: tuple[str, ...] = ()
     cwd: str = ""
@@ -151,7 +152,11 @@ class Facts:
     gc_timed_ns: int = 0  # time of collections during the timing window
     compile_events: tuple[CompileEvent, ...] = ()
     compiled_kernels: tuple[CompiledKernel, ...] = ()
-    memory: dict[str, float] = field(default_factory=dict)  # peak_bytes, reserved_bytes, growth_bytes_per_step…
-    nvml: dict[str, float] = field(default_factory=dict)  # utilisation_percent, clock_mhz, throttle…, other_processes
+    memory: dict[str, float] = field(
+        default_factory=dict
+    )  # peak_bytes, reserved_bytes, growth_bytes_per_step…
+    nvml: dict[str, float] = field(
+        default_factory=dict
+    )  # utilisation_percent, clock_mhz, throttle…, other_processes
     peaks: dict[str, float] = field(default_factory=dict)  # measured: flops by dtype, bytes_per_s
     losses: tuple[float, ...] = ()  # of the first steps, where the runner could see them

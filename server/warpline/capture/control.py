@@ -1,0 +1,64 @@
+"""The control file: what the runner is to do. ``runner/control.py`` is its reader."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+import msgspec
+
+from warpline.model.run import Request
+
+
+class Purpose(str, Enum):
+    PROFILE = "profile"
+    TIME = "time"
+    WHOLE = "whole"
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Lengths in steps; None is for the runner to find out."""
+
+    warmup: int | None = None
+    timed: int | None = None
+    captured: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    request: Request
+    purpose: Purpose
+    folder: str
+    pipe: str
+    windows: Windows
+    seed: int | None = None
+    overlay: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        return Path(self.pipe).with_name("control.json")
+
+
+def write_control(
+    request: Request,
+    folder: Path,
+    purpose: Purpose,
+    *,
+    windows: Windows | None = None,
+    seed: int | None = None,
+    overlay: Mapping[str, str] | None = None,
+) -> Control:
+    """Make a private folder with the control file and the pipe (a FIFO: it reaches the ranks that a
+    launcher starts, where an inherited descriptor would not)."""
+    private = Path(tempfile.mkdtemp(prefix="warpline-"))
+    pipe = private / "progress"
+    os.mkfifo(pipe, 0o600)
+    windows = windows or Windows(warmup=request.warmup, captured=max(1, request.steps))
+    control = Control(request, purpose, str(folder), str(pipe), windows, seed, dict(overlay or {}))
+    control.path.write_bytes(msgspec.json.encode(control))
+    return control

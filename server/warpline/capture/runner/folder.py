@@ -1,0 +1,24 @@
+"""Write the run folder; the manifest last, by rename."""
+
+import json
+import os
+
+
+def write(path, name, value):
+    with open(os.path.join(path, name), "w", encoding="utf-8") as file:
+        json.dump(value, file, ensure_ascii=True)
+
+
+def write_records(path, name, locations):
+    with open(os.path.join(path, name), "wb") as file:
+        for records in locations.threads.values():
+            file.write(records.packed())
+
+
+def write_manifest(path, manifest):
+    scratch = os.path.join(path, ".manifest")
+    with open(scratch, "w", encoding="utf-8") as file:
+        json.dump(manifest, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(scratch, os.path.join(path, "manifest.json"))

@@ -1,0 +1,107 @@
+"""What the runner has to do with the import system: wait for torch, and stay out of the way."""
+
+import importlib.util
+import os
+import re
+import sys
+
+_OLDEST = (2, 4)
+_AT_START = frozenset(sys.builtin_module_names) | {
+    "site", "os", "posixpath", "genericpath", "stat", "_stat", "codecs", "encodings", "io", "abc", "_abc", "sys",
+    "_collections_abc", "_sitebuiltins", "zipimport", "importlib", "runpy", "pkgutil",
+}  # fmt: skip
+
+
+def torch_problem():
+    """One line about a missing or too old torch, else None. Does not import it."""
+    try:
+        spec = importlib.util.find_spec("torch")
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or not spec.submodule_search_locations:
+        return "%s has no torch: name the interpreter that has it with --python" % sys.executable
+    version = _version(spec.submodule_search_locations[0])
+    if version is not None and version[0] < _OLDEST:
+        wanted = ".".join(map(str, _OLDEST))
+        return "%s has torch %s; Warpline needs %s or newer" % (sys.executable, version[1], wanted)
+    return None
+
+
+def _version(folder):
+    try:
+        with open(os.path.join(folder, "version.py"), encoding="utf-8") as file:
+            found = re.search(r"__version__\s*=\s*['\"]((\d+)\.(\d+)[^'\"]*)", file.read())
+    except OSError:
+        return None
+    return ((int(found[2]), int(found[3])), found[1]) if found else None
+
+
+def give_way(folder):
+    """Forget modules of the standard library that we imported and ``folder`` has its own of.
+
+    ``python script.py`` would let the script's own ``queue.py`` win; ours are kept by reference.
+    """
+    try:
+        names = {name[:-3] if name.endswith(".py") else name for name in os.listdir(folder)}
+    except (OSError, NotADirectoryError):
+        return
+    for module in list(sys.modules):
+        top = module.partition(".")[0]
+        if top in names and top not in _AT_START and top != "__main__":
+            del sys.modules[module]
+
+
+_waiting = {}
+
+
+def when_imported(name, act):
+    """Call ``act(module)`` once, right after module ``name`` has been imported (now, if it is)."""
+    if name in sys.modules:
+        act(sys.modules[name])
+        return
+    _waiting.setdefault(name, []).append(act)
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+
+
+def stop_waiting():
+    """Take our finder out of the import system."""
+    _waiting.clear()
+    if _finder in sys.meta_path:
+        sys.meta_path.remove(_finder)
+
+
+class _Finder:
+    """Finds nothing itself: lets the others find, and wraps the loader of what is waited for."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in _waiting:
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                if spec.loader is not None and hasattr(spec.loader, "exec_module"):
+                    spec.loader = _Loader(spec.loader, _waiting.pop(name))
+                return spec
+        return None
+
+
+class _Loader:
+    def __init__(self, loader, acts):
+        self.loader = loader
+        self.acts = acts
+
+    def create_module(self, spec):
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__loader__ = self.loader
+        module.__spec__.loader = self.loader
+        self.loader.exec_module(module)
+        for act in self.acts:
+            act(module)
+
+
+_finder = _Finder()

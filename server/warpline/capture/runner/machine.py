@@ -1,0 +1,44 @@
+"""The device that the script used, and the flags as it left them."""
+
+import os
+
+
+def device(torch):
+    """DeviceFacts as a dict."""
+    if not torch.cuda.is_initialized():
+        return {"kind": "cpu", "name": _cpu_name(), "count": 1, "bf16": True}
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return {
+        "kind": "cuda",
+        "name": properties.name,
+        "count": torch.cuda.device_count(),
+        "capability": [properties.major, properties.minor],
+        "multiprocessors": properties.multi_processor_count,
+        "memory_bytes": properties.total_memory,
+        "bf16": torch.cuda.is_bf16_supported(),
+    }
+
+
+def flags(torch):
+    return {
+        "allow_tf32": torch.backends.cuda.matmul.allow_tf32,
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "anomaly_mode": torch.is_anomaly_enabled(),
+        "cpu_count": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _cpu_name():
+    import platform
+
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

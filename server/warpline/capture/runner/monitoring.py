@@ -1,0 +1,118 @@
+"""Line records by ``sys.monitoring``: Python 3.12 and newer.
+
+Events are switched on for the user's code objects only; a library's code object is met once, when
+it starts for the first time, and switched off at that spot.
+"""
+
+import sys
+import threading
+from time import time_ns
+
+
+class Monitoring:
+    kind = "monitoring"
+
+    def __init__(self, locations):
+        self.locations = locations
+        self.tool = None
+        self.watched = {}  # id(code) -> code
+
+    def start(self):
+        """Record from now on, in all threads and in all frames that they are in."""
+        monitoring = sys.monitoring
+        self.tool = next(tool for tool in (4, 3, 5, 1, 0) if monitoring.get_tool(tool) is None)
+        monitoring.use_tool_id(self.tool, "warpline")
+        events = monitoring.events
+        self.local_events = events.LINE | events.PY_RETURN | events.PY_YIELD | events.PY_RESUME
+        on_line, on_leave, on_resume, on_unwind, on_start = self._callbacks()
+        for event, callback in (
+            (events.LINE, on_line),
+            (events.PY_RETURN, on_leave),
+            (events.PY_YIELD, on_leave),
+            (events.PY_RESUME, on_resume),
+            (events.PY_THROW, on_resume),
+            (events.PY_UNWIND, on_unwind),
+            (events.PY_START, on_start),
+        ):
+            monitoring.register_callback(self.tool, event, callback)
+        for frame in sys._current_frames().values():
+            while frame is not None:
+                self._watch(frame.f_code)
+                frame = frame.f_back
+        monitoring.set_events(
+            self.tool, events.PY_START | events.PY_RESUME | events.PY_UNWIND | events.PY_THROW
+        )
+        here = self.locations.user_files.nearest(sys._getframe(1))
+        if here is not None:
+            records = self.locations.records()
+            records.add(time_ns())
+            records.add(self.locations.lines_of(here.f_code)[here.f_lineno])
+
+    def enter_thread(self, frame=None):
+        """All threads are watched already."""
+
+    def stop(self):
+        monitoring = sys.monitoring
+        monitoring.set_events(self.tool, 0)
+        for code in self.watched.values():
+            monitoring.set_local_events(self.tool, code, 0)
+        for event in range(32):
+            if 1 << event <= monitoring.events.PY_THROW << 4:
+                try:
+                    monitoring.register_callback(self.tool, 1 << event, None)
+                except ValueError:
+                    pass
+        monitoring.free_tool_id(self.tool)
+        self.watched.clear()
+        self.tool = None
+
+    def _watch(self, code):
+        """Switch the line events of ``code`` on if it is the user's; True if it is."""
+        if self.locations.lines_of(code) is None:
+            return False
+        if id(code) not in self.watched:
+            self.watched[id(code)] = code
+            sys.monitoring.set_local_events(self.tool, code, self.local_events)
+        return True
+
+    def _callbacks(self):
+        user, of_code, lines_of = self.locations.user_files, self.locations.of_code, self.locations.lines_of
+        threads, records_of = self.locations.threads, self.locations.records
+        ident, get_frame, disable = threading.get_ident, sys._getframe, sys.monitoring.DISABLE
+        watch = self._watch
+
+        def on_line(code, line):
+            try:
+                add = threads[ident()].add
+                lines = of_code[id(code)]
+            except KeyError:
+                add, lines = records_of().add, lines_of(code)
+            add(time_ns())
+            add(lines[line])
+
+        def record(frame):
+            while frame is not None and user[frame.f_code.co_filename] is None:
+                frame = frame.f_back
+            add = records_of().add
+            add(time_ns())
+            add(0 if frame is None else lines_of(frame.f_code)[frame.f_lineno])
+
+        def on_leave(code, offset, value):
+            if user[code.co_filename] is not None:
+                record(get_frame(1).f_back)
+
+        def on_unwind(code, offset, error):
+            if user[code.co_filename] is not None:
+                record(get_frame(1).f_back)
+
+        def on_resume(code, offset, error=None):
+            if user[code.co_filename] is None:
+                return disable if error is None else None
+            watch(code)
+            record(get_frame(1))
+            return None
+
+        def on_start(code, offset):
+            return None if watch(code) else disable
+
+        return on_line, on_leave, on_resume, on_unwind, on_start

@@ -1,0 +1,42 @@
+"""torch's profiler by its own low-level calls: nothing is parsed in Python, C++ writes the trace."""
+
+import torch
+from torch._C._profiler import _ExperimentalConfig
+from torch.autograd import (
+    ProfilerActivity,
+    ProfilerConfig,
+    ProfilerState,
+    _disable_profiler,
+    _enable_profiler,
+    _prepare_profiler,
+    _supported_activities,
+)
+
+
+class Recording:
+    """Ops with shapes and memory, launches and kernels. ``prepare``, ``start``, ``stop``, ``save``."""
+
+    def __init__(self):
+        self.cuda = torch.cuda.is_available() and ProfilerActivity.CUDA in _supported_activities()
+        self.activities = {ProfilerActivity.CPU} | ({ProfilerActivity.CUDA} if self.cuda else set())
+        self.result = None
+
+    def prepare(self):
+        _prepare_profiler(self._config(), self.activities)
+
+    def start(self):
+        _enable_profiler(self._config(), self.activities)
+
+    def stop(self):
+        self.result = _disable_profiler()
+
+    def save(self, path):
+        self.result.save(path)
+        self.result = None
+
+    @staticmethod
+    def _config():
+        shapes, memory, stack, flops, modules = True, True, False, False, False
+        return ProfilerConfig(
+            ProfilerState.KINETO, shapes, memory, stack, flops, modules, _ExperimentalConfig()
+        )

@@ -1,0 +1,64 @@
+"""Run the script exactly as ``python script.py args`` or ``python -m module args`` would."""
+
+import builtins
+import os
+import runpy
+import sys
+from importlib.machinery import SourceFileLoader
+
+from . import imports
+
+
+def run(control):
+    request = control.request
+    target, argv = request["target"], list(request["argv"])
+    main = sys.modules["__main__"].__dict__
+    main.clear()
+    main.update(
+        __name__="__main__",
+        __doc__=None,
+        __package__=None,
+        __loader__=None,
+        __spec__=None,
+        __builtins__=builtins,
+    )
+    safe = getattr(sys.flags, "safe_path", False) or sys.flags.isolated
+    if request["module"]:
+        _path_entry(os.getcwd(), safe)
+        sys.argv = ["-m", *argv]
+        _original_arguments(["-m", target], argv)
+        runpy._run_module_as_main(target)
+        return
+    typed = request.get("typed") or target
+    sys.argv = [typed, *argv]
+    _original_arguments([typed], argv)
+    if os.path.isdir(target) or not _is_source(target):
+        sys.path.insert(0, target)
+        imports.give_way(target)
+        runpy._run_module_as_main("__main__", False)
+        return
+    _path_entry(os.path.dirname(os.path.realpath(target)), safe)
+    with open(target, "rb") as file:
+        text = file.read()
+    main["__annotations__"] = {}
+    main["__file__"] = target
+    main["__cached__"] = None
+    main["__loader__"] = SourceFileLoader("__main__", target)
+    exec(compile(text, target, "exec", dont_inherit=True), main)
+
+
+def _path_entry(folder, safe):
+    if not safe:
+        sys.path.insert(0, folder)
+        imports.give_way(folder)
+
+
+def _original_arguments(first, argv):
+    if hasattr(sys, "orig_argv"):
+        sys.orig_argv = [sys.orig_argv[0], *first, *argv]
+
+
+def _is_source(path):
+    """False for a zip archive with a ``__main__`` in it."""
+    with open(path, "rb") as file:
+        return file.read(4) != b"PK\x03\x04"

@@ -1,0 +1,44 @@
+"""The order of things around the script: prepare, run it, tell how it ended."""
+
+import os
+import sys
+
+from . import imports, script, tracebacks
+from .control import Control
+from .pipe import Pipe
+from .session import Session, Stopped
+
+
+def run(path):
+    """Run the script that the control file at ``path`` names; ends as the script ends."""
+    control = Control(path)
+    pipe = Pipe(control.pipe, control.rank)
+    missing = imports.torch_problem()
+    if missing:
+        pipe.send("problem", message=missing, status=2)
+        sys.exit(2)
+    session = Session(control, pipe)
+    imports.when_imported("torch", session.torch_is_here)
+    os.register_at_fork(after_in_child=session.forget)
+    pipe.progress("starting", 0, None, "starting the script")
+    try:
+        script.run(control)
+    except Stopped:
+        session.ended(None)
+        sys.exit(0)
+    except KeyboardInterrupt as error:
+        if session.stopping:  # another thread asked the main thread to stop
+            session.ended(None)
+            sys.exit(0)
+        session.ended(error)
+        tracebacks.show_and_silence(error)
+        raise
+    except SystemExit as error:
+        session.ended(error)
+        raise
+    except BaseException as error:
+        session.ended(error)
+        tracebacks.show_and_silence(error)
+        raise
+    else:
+        session.ended(None)

@@ -1,0 +1,34 @@
+"""How long the windows are. Times in ns; pure functions of what was seen."""
+
+WARMUP_LEAST = 3
+WARMUP_MOST = 40
+WARMUP_MOST_NS = 12_000_000_000
+SETTLED = 1.15  # the median of the last three steps against the quickest so far
+
+
+def settled(durations, compiling):
+    """True once step times have come to rest, or long enough was waited for it.
+
+    ``durations`` are those of the warm-up so far; ``compiling`` says that something was compiled
+    during the last one.
+    """
+    if len(durations) < WARMUP_LEAST:
+        return False
+    if len(durations) >= WARMUP_MOST or (sum(durations) > WARMUP_MOST_NS and not compiling):
+        return True
+    last = sorted(durations[-3:])[1]
+    return not compiling and last <= SETTLED * min(durations)
+
+
+def timed_steps(step_ns):
+    """Steps of the timing window: about half a second, at least 10 of quick and 3 of slow steps."""
+    if step_ns >= 5_000_000_000:
+        return 2
+    if step_ns >= 1_000_000_000:
+        return 3
+    return max(6 if step_ns >= 200_000_000 else 10, min(400, 500_000_000 // max(step_ns, 1)))
+
+
+def sampled_steps(step_ns):
+    """Steps of the sampling window: about 0.3 s."""
+    return max(1, min(300, 300_000_000 // max(step_ns, 1)))

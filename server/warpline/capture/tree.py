@@ -1,0 +1,47 @@
+"""The whole tree of a target: its group, its descendants, and what carries its mark."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+MARK = "WARPLINE_TARGET"  # environment variable that every process of the target inherits
+
+
+def kill(root: subprocess.Popen[bytes], mark: str) -> None:
+    """Kill everything that ``root`` started and that is still there; returns once it is gone."""
+    for _ in range(10):
+        found = members(root.pid, mark)
+        if root.poll() is None:
+            found.add(root.pid)
+        if not found:
+            break
+        with contextlib.suppress(OSError):
+            os.killpg(root.pid, signal.SIGKILL)
+        for pid in found:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        root.wait()
+
+
+def members(root: int, mark: str) -> set[int]:
+    """Living processes in the session of ``root``, below it, or with the mark in their environment."""
+    wanted = f"{MARK}={mark}".encode()
+    found = set()
+    for entry in Path("/proc").iterdir() if Path("/proc/self").exists() else ():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            state, session = _state(entry)
+            if state != "Z" and (session == root or wanted in (entry / "environ").read_bytes().split(b"\0")):
+                found.add(int(entry.name))
+    found.discard(os.getpid())
+    return found
+
+
+def _state(entry: Path) -> tuple[str, int]:
+    fields = (entry / "stat").read_text().rpartition(")")[2].split()
+    return fields[0], int(fields[3])
