@@ -1,0 +1,306 @@
+"""Calls of torch as terms: functions and methods to the same form.
+
+Every entry takes ``(terms, args, keywords)`` with the tensor first, as the function form has it,
+and returns None when it does not know the arguments (the call then is opaque).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from warpline.rulekit.terms.term import Term, Terms
+
+Call = Callable[[Terms, Sequence[Term], Mapping[str, Term]], "Term | None"]
+
+_ONE = "exp log log1p expm1 tanh erf sigmoid relu abs sin cos relu6 softplus"
+_TWO = {
+    "add": Terms.add, "sub": Terms.sub, "subtract": Terms.sub, "mul": Terms.mul, "multiply": Terms.mul,
+    "div": Terms.div, "divide": Terms.div, "true_divide": Terms.div, "pow": Terms.pow,
+}  # fmt: skip
+_COMPARE = ["eq", "ne", "lt", "gt", "le", "ge"]
+
+
+class Arguments:
+    """Positional and keyword arguments by the names of a signature."""
+
+    def __init__(self, names: str, args: Sequence[Term], keywords: Mapping[str, Term]) -> None:
+        order = names.split()
+        self.ok = len(args) <= len(order) and all(key in order for key in keywords)
+        self.by_name = {**dict(zip(order, args, strict=False)), **keywords}
+
+    def __getitem__(self, name: str) -> Term:
+        return self.by_name[name]
+
+    def get(self, *names: str) -> Term | None:
+        return next((self.by_name[name] for name in names if name in self.by_name), None)
+
+
+def static(term: Term | None) -> Any:
+    """The Python value of a constant or a tuple of constants; Ellipsis when there is none."""
+    if term is None:
+        return None
+    if term.op == "const":
+        return term.value
+    if term.op == "tuple":
+        values = tuple(static(arg) for arg in term.args)
+        return ... if ... in values else values
+    return ...
+
+
+def dims(term: Term | None) -> tuple[int, ...] | None:
+    """``-1`` and ``(-1,)`` -> ``(-1,)``; None for all dimensions. Raises ValueError when not constant."""
+    value = static(term)
+    if value is None:
+        return None
+    if isinstance(value, int):
+        return (value,)
+    if isinstance(value, tuple) and all(isinstance(item, int) for item in value):
+        return value
+    raise ValueError("not constant")
+
+
+def _reduction(op: str) -> Call:
+    def call(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+        if len(args) > 2 and all(
+            isinstance(arg.value, int) and not isinstance(arg.value, bool) for arg in args[1:]
+        ):
+            args = [args[0], terms.make("tuple", *args[1:])]  # x.mean(-2, -1)
+        given = Arguments("input dim keepdim dtype axis", args, keywords)
+        keep = static(given.get("keepdim"))
+        if not given.ok or given.get("dtype") or keep is ...:
+            return None
+        return terms.make(op, given["input"], value=(dims(given.get("dim", "axis")), bool(keep)))
+
+    return call
+
+
+def _variance(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    """``var(x)`` with value (dims, keepdim, correction)."""
+    if len(args) > 1 and isinstance(args[1].value, bool):  # var(x, False)
+        given = Arguments("input unbiased", args, keywords)
+    else:
+        given = Arguments("input dim unbiased keepdim correction", args, keywords)
+    keep, unbiased = static(given.get("keepdim")), static(given.get("unbiased"))
+    correction = static(given.get("correction"))
+    if not given.ok or ... in (keep, unbiased, correction):
+        return None
+    if correction is None:
+        correction = 0 if unbiased is False else 1
+    if not isinstance(correction, int | float):
+        return None
+    return terms.make("var", given["input"], value=(dims(given.get("dim")), bool(keep), int(correction)))
+
+
+def _unsqueeze(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    """``x.mean(-1).unsqueeze(-1)`` is ``x.mean(-1, keepdim=True)``."""
+    inner, dim = args[0], static(Arguments("input dim", args, keywords)["dim"])
+    if (
+        inner.op in ("mean", "sum", "var")
+        and isinstance(inner.value, tuple)
+        and inner.value[:2] == ((dim,), False)
+    ):
+        return terms.make(inner.op, *inner.args, value=(inner.value[0], True, *inner.value[2:]))
+    if inner.op == "sqrt" and inner.args[0].op == "var":
+        variance = _unsqueeze(terms, [inner.args[0], *args[1:]], keywords)
+        return variance and terms.sqrt(variance)
+    return terms.make("unsqueeze", inner, value=dim) if isinstance(dim, int) else None
+
+
+def _with_mean(first: Call) -> Call:
+    """``torch.var_mean``: a pair."""
+
+    def call(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+        spread = first(terms, args, keywords)
+        if spread is None:
+            return None
+        variance = spread.args[0] if spread.op == "sqrt" else spread
+        return terms.make("tuple", spread, terms.make("mean", variance.args[0], value=variance.value[:2]))
+
+    return call
+
+
+def _deviation(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    variance = _variance(terms, args, keywords)
+    return variance and terms.sqrt(variance)
+
+
+def _softmax(op: str) -> Call:
+    def call(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+        given = Arguments("input dim _stacklevel dtype", args, keywords)
+        dim = static(given.get("dim"))
+        if not isinstance(dim, int) or not given.ok:
+            return None
+        result = terms.make(op, given["input"], value=dim)
+        return terms.make("cast", result) if given.get("dtype") else result
+
+    return call
+
+
+def _transpose(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    given = Arguments("input dim0 dim1", args, keywords)
+    pair = static(given.get("dim0")), static(given.get("dim1"))
+    if not all(isinstance(dim, int) for dim in pair):
+        return None
+    return terms.make("transpose", given["input"], value=tuple(sorted(pair)))
+
+
+def _permute(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    order = static(args[1]) if len(args) == 2 else tuple(static(arg) for arg in args[1:])
+    if keywords or not isinstance(order, tuple) or not all(isinstance(dim, int) for dim in order):
+        return None
+    size = len(order)
+    order = tuple(dim % size for dim in order)
+    if size >= 2 and order == (*range(size - 2), size - 1, size - 2):
+        return terms.make("transpose", args[0], value=(-2, -1))
+    return terms.make("permute", args[0], value=order)
+
+
+def _matmul(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    return None if keywords or len(args) != 2 else terms.make("matmul", *args)
+
+
+def _einsum(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    """``bhqd,bhkd->bhqk`` and the like as a matmul of the last two dimensions."""
+    rule = static(args[0]) if args else None
+    if not isinstance(rule, str) or len(args) != 3 or keywords or "->" not in rule or "..." in rule:
+        return None
+    left, right = rule.replace(" ", "").split("->")[0].split(",")
+    out = rule.replace(" ", "").split("->")[1]
+    batch, row, column = out[:-2], out[-2], out[-1]
+    inner = [letter for letter in left if letter in right and letter not in out]
+    if len(inner) != 1 or row not in left or column not in right or row in right or column in left:
+        return None
+    sides = (
+        _arranged(terms, args[1], left, batch + row + inner[0]),
+        _arranged(terms, args[2], right, batch + inner[0] + column),
+    )
+    return terms.make("matmul", sides[0], sides[1]) if sides[0] and sides[1] else None
+
+
+def _arranged(terms: Terms, term: Term, have: str, want: str) -> Term | None:
+    if sorted(have) != sorted(want):
+        return None
+    if have == want:
+        return term
+    return _permute(terms, [term, terms.const(tuple(have.index(letter) for letter in want))], {})
+
+
+def _masked_fill(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    given = Arguments("input mask value", args, keywords)
+    return (
+        terms.make("masked_fill", given["input"], given["mask"], given["value"])
+        if len(given.by_name) == 3
+        else None
+    )
+
+
+def _where(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    return terms.make("where", *args) if len(args) == 3 and not keywords else None
+
+
+def _dropout(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    given = Arguments("input p training inplace", args, keywords)
+    p, training = given.get("p") or terms.const(0.5), given.get("training") or terms.const(True)
+    return terms.make("dropout", given["input"], p, training)
+
+
+def _cast(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    return terms.make("cast", args[0])
+
+
+def _to(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    """Only a change of type; ``.to(device)`` stays opaque."""
+    kind = args[1] if len(args) == 2 and not keywords else keywords.get("dtype") if len(args) == 1 else None
+    if kind is None:
+        return None
+    if (kind.op == "global" and str(kind.value) in _FLOATS) or (kind.op == "attr" and kind.value == "dtype"):
+        return terms.make("cast", args[0])
+    return None
+
+
+_FLOATS = {"torch.float32", "torch.float", "torch.float16", "torch.half", "torch.bfloat16"}
+
+
+def _size(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+    if len(args) == 2 and not keywords:
+        return terms.make(
+            "size", args[0], value=static(args[1]) if isinstance(static(args[1]), int) else None
+        )
+    return None
+
+
+def _one(op: str) -> Call:
+    return lambda terms, args, keywords: terms.make(op, args[0]) if len(args) == 1 and not keywords else None
+
+
+def _two(make: Callable[[Terms, Term, Term], Term]) -> Call:
+    return lambda terms, args, keywords: (
+        make(terms, args[0], args[1]) if len(args) == 2 and not keywords else None
+    )
+
+
+def _pair(op: str) -> Call:
+    return lambda terms, args, keywords: terms.make(op, *args) if len(args) == 2 and not keywords else None
+
+
+def _general(op: str, names: str, needed: int) -> Call:
+    """A call kept by the names of its arguments; constants only beyond the first ``needed``."""
+
+    def call(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+        given = Arguments(names, args, keywords)
+        first = names.split()[:needed]
+        rest = {key: static(value) for key, value in given.by_name.items() if key not in first}
+        if not given.ok or any(name not in given.by_name for name in first) or ... in rest.values():
+            return None
+        return terms.make(op, *(given[name] for name in first), value=tuple(sorted(rest.items(), key=str)))
+
+    return call
+
+
+#: By the last part of the name: ``torch.mean``, ``torch.nn.functional.softmax`` and ``x.mean`` alike.
+CALLS: dict[str, Call] = {
+    **{name: _one(name) for name in _ONE.split()},
+    **{name: _two(make) for name, make in _TWO.items()},
+    **{name: _pair(name) for name in (*_COMPARE, "maximum", "minimum")},
+    "sqrt": lambda terms, args, keywords: terms.sqrt(args[0]) if len(args) == 1 else None,
+    "rsqrt": _one("rsqrt"),
+    "square": lambda terms, args, keywords: terms.pow(args[0], terms.const(2)),
+    "reciprocal": lambda terms, args, keywords: terms.div(terms.const(1), args[0]),
+    "neg": lambda terms, args, keywords: terms.neg(args[0]),
+    "logical_not": _one("not"),
+    "mean": _reduction("mean"), "sum": _reduction("sum"),
+    "var": _variance, "std": _deviation,
+    "var_mean": _with_mean(_variance), "std_mean": _with_mean(_deviation),
+    "softmax": _softmax("softmax"), "log_softmax": _softmax("log_softmax"),
+    "transpose": _transpose, "swapaxes": _transpose, "permute": _permute,
+    "matmul": _matmul, "bmm": _matmul, "einsum": _einsum,
+    "masked_fill": _masked_fill, "where": _where, "dropout": _dropout,
+    "float": _cast, "half": _cast, "bfloat16": _cast, "type_as": _cast, "to": _to,
+    "contiguous": lambda terms, args, keywords: args[0],
+    "size": _size,
+    "tril": _general("tril", "input diagonal", 1), "triu": _general("triu", "input diagonal", 1),
+    "clamp": _general("clamp", "input min max", 1), "clamp_min": _general("clamp", "input min", 1),
+    "gather": _general("gather", "input dim index", 3),
+    "unsqueeze": _unsqueeze, "squeeze": _general("squeeze", "input dim", 1),
+    "nll_loss": _general("nll_loss", "input target", 2),
+    "one_hot": _general("one_hot", "input num_classes", 1),
+}  # fmt: skip
+
+#: Methods that change the tensor and return it.
+IN_PLACE = {f"{name}_": name for name in ("add", "sub", "mul", "div", "masked_fill", "neg", "sqrt", "exp")}
+
+
+def _plain(op: str) -> Call:
+    """A call without effects that is kept as it is written."""
+
+    def call(terms: Terms, args: Sequence[Term], keywords: Mapping[str, Term]) -> Term | None:
+        return terms.make(op, *args, *keywords.values(), value=tuple(keywords))
+
+    return call
+
+
+_WITHOUT_EFFECT = """
+ones zeros ones_like zeros_like full arange finfo view reshape expand expand_as flatten
+"""
+CALLS.update({name: _plain(name) for name in _WITHOUT_EFFECT.split()})

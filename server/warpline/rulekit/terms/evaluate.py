@@ -1,0 +1,245 @@
+"""Expressions to terms, in the names of one moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+import libcst as cst
+
+from warpline.rulekit.source import Source
+from warpline.rulekit.terms.calls import CALLS, IN_PLACE
+from warpline.rulekit.terms.term import Term, Terms
+
+BINARY: dict[Any, Callable[[Terms, Term, Term], Term]] = {
+    cst.Add: Terms.add, cst.Subtract: Terms.sub, cst.Multiply: Terms.mul, cst.Divide: Terms.div,
+    cst.Power: Terms.pow, cst.MatrixMultiply: lambda made, a, b: made.make("matmul", a, b),
+}  # fmt: skip
+_COMPARE = {
+    cst.Equal: "eq", cst.NotEqual: "ne", cst.LessThan: "lt", cst.GreaterThan: "gt", cst.LessThanEqual: "le",
+    cst.GreaterThanEqual: "ge", cst.Is: "is", cst.IsNot: "is_not",
+}  # fmt: skip
+_CONSTANTS: dict[str, Hashable] = {
+    "math.pi": math.pi, "torch.pi": math.pi, "numpy.pi": math.pi, "math.e": math.e, "math.inf": math.inf,
+    "torch.inf": math.inf, "numpy.inf": math.inf, "True": True, "False": False, "None": None,
+}  # fmt: skip
+_NAMESPACES = ("torch.", "math.", "numpy.")
+
+
+def descend(node: cst.CSTNode, *types: Any) -> Iterator[Any]:
+    """``node`` and what is inside it, of ``types``, in the order of the text."""
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, types):
+            yield found
+        waiting.extend(reversed(found.children))
+
+
+class Evaluator:
+    """Gives terms; ``env`` holds the names as they are now. Calls that it does not know are fresh."""
+
+    def __init__(self, source: Source, members: dict[str, cst.Call], function: cst.FunctionDef) -> None:
+        self.source = source
+        self.made = Terms()
+        self.env: dict[str, Term] = {}
+        self.terms: dict[cst.BaseExpression, Term] = {}
+        self.written: dict[Term, tuple[cst.BaseExpression, dict[str, Term]]] = {}  # where it stands first
+        self.unknown: set[cst.CSTNode] = set()  # calls that may do anything
+        self.members = members
+        # An attribute that the function itself assigns is not one value.
+        self.stored = {
+            target.target.attr.value
+            for target in descend(function, cst.AssignTarget)
+            if isinstance(target.target, cst.Attribute)
+        }
+
+    def bind_fresh(self, name: str) -> None:
+        self.env[name] = self.made.fresh("name", value=name)
+
+    def term(self, node: cst.BaseExpression) -> Term:
+        term = self.terms[node] = self._evaluate(node)
+        if term not in self.written:
+            self.written[term] = (node, dict(self.env))
+        return term
+
+    def _evaluate(self, node: cst.BaseExpression) -> Term:
+        made = self.made
+        match node:
+            case cst.Integer() | cst.Float() | cst.SimpleString():
+                return made.const(node.evaluated_value)
+            case cst.Ellipsis():
+                return made.const(...)
+            case cst.Name():
+                return self._name(node)
+            case cst.BinaryOperation():
+                left, right = self.term(node.left), self.term(node.right)
+                make = BINARY.get(type(node.operator))
+                return (
+                    make(made, left, right) if make else made.make(type(node.operator).__name__, left, right)
+                )
+            case cst.UnaryOperation():
+                inner = self.term(node.expression)
+                if isinstance(node.operator, cst.Minus):
+                    return made.neg(inner)
+                return inner if isinstance(node.operator, cst.Plus) else made.make("not", inner)
+            case cst.Comparison(comparisons=[one]) if type(one.operator) in _COMPARE:
+                return made.make(
+                    _COMPARE[type(one.operator)], self.term(node.left), self.term(one.comparator)
+                )
+            case cst.IfExp():
+                return made.make("if", self.term(node.test), self.term(node.body), self.term(node.orelse))
+            case cst.Tuple() | cst.List() if all(isinstance(item, cst.Element) for item in node.elements):
+                return made.make("tuple", *(self.term(item.value) for item in node.elements))
+            case cst.Attribute():
+                return self._attribute(node)
+            case cst.Call():
+                return self._call(node)
+            case cst.Subscript():
+                return self._subscript(node)
+        for child in node.children:
+            if isinstance(child, cst.BaseExpression) and not isinstance(node, cst.Lambda):
+                self.term(child)
+        return made.fresh("opaque")
+
+    def _name(self, node: cst.Name) -> Term:
+        if node.value in self.env:
+            return self.env[node.value]
+        return self._global(self.source.name(node))
+
+    def _global(self, full: str) -> Term:
+        return (
+            self.made.const(_CONSTANTS[full]) if full in _CONSTANTS else self.made.make("global", value=full)
+        )
+
+    def _imported(self, node: cst.BaseExpression) -> str | None:
+        """The dotted name of something in a module; None for what hangs on a local name."""
+        full = self.source.name(node)
+        root = node
+        while isinstance(root, cst.Attribute):
+            root = root.value
+        local = isinstance(root, cst.Name) and (
+            root.value in self.env or root.value == full.split(".")[0] == "self"
+        )
+        return full if full and not local else None
+
+    def _attribute(self, node: cst.Attribute) -> Term:
+        full = self._imported(node)
+        if full is not None:
+            return self._global(full)
+        base, name = self.term(node.value), node.attr.value
+        if name in ("mT", "T"):
+            return self.made.make("transpose", base, value=(-2, -1))
+        return (
+            self.made.fresh("attr", base, value=name)
+            if name in self.stored
+            else self.made.make("attr", base, value=name)
+        )
+
+    def _subscript(self, node: cst.Subscript) -> Term:
+        base = self.term(node.value)
+        parts = [self._index(element.slice) for element in node.slice]
+        of_shape = (base.op, base.value) in (("attr", "shape"), ("size", None))
+        if of_shape and len(parts) == 1 and parts[0].op == "const" and isinstance(parts[0].value, int):
+            return self.made.make("size", base.args[0], value=parts[0].value)
+        if (
+            parts
+            and parts[-1] is self.made.const(None)
+            and all(part is self.made.const(...) for part in parts[:-1])
+        ):
+            return CALLS["unsqueeze"](self.made, [base, self.made.const(-1)], {}) or self.made.fresh("opaque")
+        return self.made.make("index", base, *parts)
+
+    def _index(self, part: cst.BaseSlice) -> Term:
+        if isinstance(part, cst.Index):
+            return self.term(part.value)
+        assert isinstance(part, cst.Slice)
+        ends = (
+            self.term(end) if end is not None else self.made.const(None)
+            for end in (part.lower, part.upper, part.step)
+        )
+        return self.made.make("slice", *ends)
+
+    # -- calls -------------------------------------------------------------------------------
+
+    def _call(self, node: cst.Call) -> Term:
+        values = [self.term(arg.value) for arg in node.args]
+        if not any(arg.star for arg in node.args):
+            args = [value for value, arg in zip(values, node.args, strict=True) if arg.keyword is None]
+            keywords = {
+                arg.keyword.value: value for value, arg in zip(values, node.args, strict=True) if arg.keyword
+            }
+            try:
+                known = self._known(node.func, args, keywords)
+            except (ValueError, IndexError, KeyError):  # arguments that the table does not know
+                known = None
+            if known is not None:
+                return known
+        if isinstance(node.func, cst.Attribute) and self._imported(node.func) is None:
+            self.term(node.func.value)
+        self.unknown.add(node)
+        return self.made.fresh("call", *values, value=self.source.name(node.func))
+
+    def _known(self, func: cst.BaseExpression, args: list[Term], keywords: dict[str, Term]) -> Term | None:
+        full = self._imported(func)
+        if full is not None:
+            if full == "torch.tensor" and len(args) == 1 and args[0].number is not None:
+                return args[0]
+            if full == "float" and len(args) == 1 and isinstance(args[0].value, str):
+                return self.made.const(float(args[0].value))
+            known = CALLS.get(full.rpartition(".")[2]) if full.startswith(_NAMESPACES) else None
+            return known(self.made, args, keywords) if known else None
+        if not isinstance(func, cst.Attribute):
+            return None
+        name = func.attr.value
+        if isinstance(func.value, cst.Name) and func.value.value == "self":
+            member = self.members.get(name)
+            return self._module_call(func, member, args) if member and not keywords else None
+        known = CALLS.get(IN_PLACE.get(name, name))
+        return known(self.made, [self.term(func.value), *args], keywords) if known else None
+
+    def _module_call(self, func: cst.Attribute, member: cst.Call, args: list[Term]) -> Term | None:
+        """``self.softmax(x)`` where ``self.softmax = nn.Softmax(dim=-1)``."""
+        kind = self.source.name(member.func).rpartition(".")[2]
+        if len(args) != 1:
+            return None
+        if kind in ("Softmax", "LogSoftmax"):
+            dim = self.source.argument(member, "dim", 0)
+            value = self.source.literal(dim.value) if dim else None
+            name = "softmax" if kind == "Softmax" else "log_softmax"
+            return self.made.make(name, args[0], value=value) if isinstance(value, int) else None
+        if kind == "Dropout":
+            module = self.term(func)
+            settings = (self.made.make("attr", module, value=name) for name in ("p", "training"))
+            return self.made.make("dropout", args[0], *settings)
+        simple = {
+            "ReLU": "relu",
+            "Sigmoid": "sigmoid",
+            "Tanh": "tanh",
+            "Softplus": "softplus",
+            "Identity": None,
+        }
+        if kind in simple and not (kind == "Softplus" and member.args):
+            op = simple[kind]
+            return self.made.make(op, args[0]) if op else args[0]
+        return None
+
+
+def module_members(source: Source, owner: cst.ClassDef) -> dict[str, cst.Call]:
+    """``self.name = Something(...)`` of a class, by name; a name assigned twice is left out."""
+    found: dict[str, list[cst.BaseExpression]] = {}
+    for node in descend(owner, cst.Assign, cst.AnnAssign):
+        targets = [item.target for item in node.targets] if isinstance(node, cst.Assign) else [node.target]
+        for target in targets:
+            if (
+                isinstance(target, cst.Attribute)
+                and isinstance(target.value, cst.Name)
+                and target.value.value == "self"
+            ):
+                found.setdefault(target.attr.value, []).append(node.value or target)
+    return {
+        name: values[0]
+        for name, values in found.items()
+        if len(values) == 1 and isinstance(values[0], cst.Call)
+    }

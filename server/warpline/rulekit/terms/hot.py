@@ -1,0 +1,129 @@
+"""Hand-written formulas in the functions that cost time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Generic, TypeVar
+
+import libcst as cst
+
+from warpline.model.profile import LineCost
+from warpline.rulekit.context import Context
+from warpline.rulekit.source import Source
+from warpline.rulekit.terms.flow import Flow, Step, follow
+from warpline.rulekit.terms.rewrite import Rewrite
+from warpline.rulekit.terms.term import Term
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Formula(Generic[Found]):
+    """``found``: what the matcher made of ``rewrite.node``; ``costs``: of all lines that compute it."""
+
+    found: Found
+    rewrite: Rewrite
+    costs: tuple[LineCost, ...]
+
+    @property
+    def flow(self) -> Flow:
+        return self.rewrite.flow
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Where the new expression goes."""
+        source = self.flow.source
+        return source.path, source.line(self.rewrite.node)
+
+    @property
+    def hottest(self) -> tuple[str, int]:
+        cost = max(self.costs, key=lambda cost: cost.step_ms)
+        return cost.file, cost.line
+
+    @property
+    def step_ms(self) -> float:
+        return sum(cost.step_ms for cost in self.costs)
+
+    @property
+    def places(self) -> tuple[tuple[str, int], ...]:
+        return tuple((cost.file, cost.line) for cost in self.costs)
+
+    def fused_ms(self) -> float:
+        """At least what one pass costs: the widest kernel of each phase (on a CPU, the widest op)."""
+        widest: dict[str, float] = {}
+        for cost in self.costs:
+            uses = cost.kernels or cost.ops
+            for use in uses:
+                widest[use.phase] = max(widest.get(use.phase, 0.0), use.device_ms)
+        return min(sum(widest.values()), self.step_ms)
+
+
+def formulas(context: Context, match: Callable[[Flow, Term], Found | None]) -> Iterator[Formula[Found]]:
+    """The largest expressions that ``match`` knows, in functions whose lines matter together."""
+    for source_file, function in _hot_functions(context):
+        source = context.source(source_file)
+        if source is None:
+            continue
+        flow = follow(source, function)
+        consumed: set[Step] = set()
+        for step in reversed(flow.steps):
+            if step in consumed:
+                continue
+            for node in _largest(flow, step, match):
+                found = match(flow, flow.terms[node])
+                assert found is not None
+                rewrite = Rewrite(flow, step, node)
+                consumed |= set(rewrite.removed)
+                costs = context.costs((source.path, line) for line in _lines(rewrite))
+                if costs and context.matters(sum(cost.step_ms for cost in costs)):
+                    yield Formula(found, rewrite, tuple(costs))
+
+
+def _hot_functions(context: Context) -> list[tuple[str, cst.FunctionDef]]:
+    found: dict[tuple[str, cst.FunctionDef], float] = {}
+    for cost in context.profile.lines:
+        source = context.source(cost.file) if cost.step_ms > 0 else None
+        inner = function_at(source, cost.line) if source is not None else None
+        if inner is not None:
+            found[cost.file, inner] = found.get((cost.file, inner), 0.0) + cost.step_ms
+    return [key for key, spent in found.items() if context.matters(spent)]
+
+
+def function_at(source: Source, line: int) -> cst.FunctionDef | None:
+    """The innermost function whose lines hold ``line``."""
+    within = [entry for entry in _functions(source) if entry[0] <= line <= entry[1]]
+    return max(within, key=lambda entry: entry[0])[2] if within else None
+
+
+@lru_cache(maxsize=64)
+def _functions(source: Source) -> list[tuple[int, int, cst.FunctionDef]]:
+    spans = ((source.span(node), node) for node in source.nodes(cst.FunctionDef))
+    return [(first, last, node) for ((first, _), (last, _)), node in spans]
+
+
+def _largest(flow: Flow, step: Step, match: Callable[[Flow, Term], Found | None]) -> list[cst.BaseExpression]:
+    """Expressions of ``step`` that match and lie in no other that does; a mere name never."""
+    found: list[cst.BaseExpression] = []
+    waiting: list[cst.CSTNode] = [step.expression]
+    while waiting:
+        node = waiting.pop()
+        term = flow.terms.get(node) if isinstance(node, cst.BaseExpression) else None
+        if (
+            term is not None
+            and not isinstance(node, (cst.Name, cst.Attribute))
+            and match(flow, term) is not None
+        ):
+            assert isinstance(node, cst.BaseExpression)
+            found.append(node)
+        else:
+            waiting.extend(reversed(node.children))
+    return found
+
+
+def _lines(rewrite: Rewrite) -> Iterator[int]:
+    source = rewrite.flow.source
+    for node in (rewrite.node, *(step.expression for step in rewrite.removed)):
+        (first, _), (last, _) = source.span(node)
+        yield from range(first, last + 1)

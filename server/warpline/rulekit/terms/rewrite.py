@@ -1,0 +1,146 @@
+"""From a match to edits: terms spelled again, and assignments away that nothing needs any more."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from warpline.rulekit.edits import Edits, Refused
+from warpline.rulekit.source import Statement
+from warpline.rulekit.terms.flow import Flow, Step
+from warpline.rulekit.terms.term import Term
+
+_NO_NAME = "a value that the call needs has no name there"
+_SIMPLE = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
+
+
+class Rewrite:
+    """Puts something else for ``node``, an expression within ``step``."""
+
+    def __init__(self, flow: Flow, step: Step, node: cst.BaseExpression | None = None) -> None:
+        self.flow = flow
+        self.step = step
+        self.node = node if node is not None else step.expression
+        self.removed = self._unneeded()
+        self.env = {name: term for name in step.before if (term := self._without(name, step)) is not None}
+
+    def spell(self, term: Term) -> str:
+        """Text that gives ``term`` there. Raises Refused when nothing in reach does."""
+        if term.op == "const":
+            return repr(term.value)
+        for name, held in reversed(self.env.items()):
+            if held is term:
+                return name
+        node, names = self.flow.evaluator.written.get(term, (None, {}))
+        if node is not None and self._reads_same(node, names):
+            return _one_line(self.flow.source.code(node))
+        inner = [self.spell(arg) for arg in term.args]
+        match term.op:
+            case "attr" if isinstance(term.value, str):
+                return f"{atom(inner[0])}.{term.value}"
+            case "size" if isinstance(term.value, int):
+                return f"{atom(inner[0])}.shape[{term.value}]"
+            case "transpose" if isinstance(term.value, tuple):
+                return f"{atom(inner[0])}.transpose({term.value[0]}, {term.value[1]})"
+            case "permute" if isinstance(term.value, tuple):
+                return f"{atom(inner[0])}.permute({', '.join(map(str, term.value))})"
+            case "mul" | "add" | "sub":
+                sign = {"mul": "*", "add": "+", "sub": "-"}[term.op]
+                return f"{atom(inner[0])} {sign} {atom(inner[1])}"
+            case "neg":
+                return f"-{atom(inner[0])}"
+            case "not":
+                return f"~{atom(inner[0])}"
+        raise Refused(_NO_NAME)
+
+    def edits(self, text: str) -> Edits:
+        """The edits that put ``text`` there. Raises Refused."""
+        edits = Edits(self.flow.source)
+        self.into(edits, text)
+        return edits
+
+    def into(self, edits: Edits, text: str) -> None:
+        if self.step.augmented:
+            raise Refused("it ends in an augmented assignment")
+        edits.replace(self.node, text)
+        removed = {step.statement for step in self.removed}
+        for statement in removed:
+            above = self._emptied(statement, removed)
+            if above is None:
+                edits.remove(statement)
+            elif above not in removed:
+                block = self.flow.source.block(statement)
+                if statement is block[0]:
+                    edits.remove(above)
+
+    # -- what may go -------------------------------------------------------------------------
+
+    def _unneeded(self) -> list[Step]:
+        """Pure assignments read by the old expression, or by others of them, and by nothing else."""
+        flow, inside = self.flow, self.flow.source.inside
+        removed: list[Step] = []
+        while True:
+            more = [
+                step
+                for step in flow.steps
+                if step not in removed
+                and self._pure(step)
+                and (reads := flow.reads.get(step))
+                and all(
+                    inside(read, self.node) or any(inside(read, item.statement) for item in removed)
+                    for read in reads
+                )
+            ]
+            if not more:
+                return removed
+            removed += more
+
+    def _pure(self, step: Step) -> bool:
+        if step.target is None or step.target in self.flow.captured or step.statement is self.step.statement:
+            return False
+        unknown = self.flow.evaluator.unknown
+        return not any(self.flow.source.inside(call, step.expression) for call in unknown)
+
+    def _without(self, name: str, at: Step) -> Term | None:
+        """What ``name`` holds at ``at`` once the removed assignments are away; None if unknown."""
+        steps = at.defined.get(name, frozenset())
+        if not any(step in self.removed for step in steps):
+            return at.before.get(name)
+        held = {self._without(name, step) if step in self.removed else step.term for step in steps}
+        return held.pop() if len(held) == 1 else None
+
+    def _reads_same(self, node: cst.BaseExpression, names: dict[str, Term]) -> bool:
+        """Whether the names in ``node`` still hold what they held where it stands."""
+        used = _names(_one_line(self.flow.source.code(node)))
+        return all(self.env.get(name) is names[name] for name in used if name in names)
+
+    def _emptied(self, statement: Statement, removed: set[Statement]) -> cst.If | None:
+        """The ``if`` that has nothing left to do without ``removed``."""
+        block = self.flow.source.block(statement)
+        above = self.flow.source.enclosing(statement, cst.If, cst.Else, cst.FunctionDef)  # type: ignore[type-var]
+        if not isinstance(above, cst.If) or above.orelse is not None or above.body.body[-1] is not block[-1]:
+            return None
+        alone = all(item in removed for item in block) and not isinstance(
+            self.flow.source.parent(above), cst.If
+        )
+        return above if alone else None
+
+
+def atom(text: str) -> str:
+    """``text`` in parentheses unless a dot may follow it as it is."""
+    node = cst.parse_expression(text)
+    return text if isinstance(node, _SIMPLE) or node.lpar else f"({text})"
+
+
+def _one_line(text: str) -> str:
+    if "#" in text:
+        raise Refused("a comment stands inside the expression")
+    return re.sub(r"\s*\n\s*", " ", text)
+
+
+def _names(text: str) -> set[str]:
+    import libcst.matchers as m
+
+    found = m.findall(cst.parse_expression(text), m.Name())
+    return {node.value for node in found if isinstance(node, cst.Name)}
