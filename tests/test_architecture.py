@@ -1,0 +1,172 @@
+"""What ``server/ARCHITECTURE.md`` promises, as far as the sources alone can show it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, environment
+
+PACKAGE = ROOT / "server/warpline"
+RUNNER = PACKAGE / "capture/runner"
+PAGE = (ROOT / "server/ARCHITECTURE.md").read_text(encoding="utf-8")
+MODULES = sorted(PACKAGE.rglob("*.py"))
+MOST_LINES = 300
+
+
+def rows(heading: str) -> Iterator[list[str]]:
+    """The cells of the table below ``## heading``, header and rule left out."""
+    section = PAGE.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    table = [line for line in section.splitlines() if line.startswith("|")]
+    for line in table[2:]:
+        yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def words(cell: str) -> set[str]:
+    return set(re.findall(r"`([^`]+)`", cell))
+
+
+def unit(parts: tuple[str, ...]) -> str:
+    return "capture/runner" if parts[:2] == ("capture", "runner") else parts[0]
+
+
+def unit_of(path: Path) -> str:
+    return unit(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Dotted names of all that ``path`` imports, at its top or inside a function; relative ones resolved."""
+    package = path.relative_to(PACKAGE.parent).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = [*package[: len(package) - node.level + 1]] if node.level else []
+            base += node.module.split(".") if node.module else []
+            yield from (".".join((*base, name.name)) for name in node.names)
+
+
+def of_ours(path: Path) -> set[str]:
+    """Units of ours that ``path`` imports, its own left out."""
+    found = {unit(tuple(name.split(".")[1:])) for name in imports(path) if name.startswith("warpline.")}
+    return {name for name in found if not name.startswith("__")} - {unit_of(path)}
+
+
+def from_outside(path: Path) -> set[str]:
+    names = {name.split(".")[0] for name in imports(path)}
+    return names - sys.stdlib_module_names - {"warpline", "__future__"}
+
+
+OURS = {name: words(ours) for first, ours, _ in rows("Imports") for name in words(first)}
+OUTSIDE = {name: words(outside) for first, _, outside in rows("Imports") for name in words(first)}
+EVERYTHING = next(name for first, ours, _ in rows("Imports") if ours == "everything" for name in words(first))
+
+
+def test_every_unit_stands_in_the_import_table() -> None:
+    assert {unit_of(path) for path in MODULES} == set(OURS)
+
+
+@pytest.mark.parametrize("name", sorted(set(OURS) - {EVERYTHING}))
+def test_imports_are_those_of_the_table(name: str) -> None:
+    for path in MODULES:
+        if unit_of(path) == name:
+            assert of_ours(path) <= OURS[name], path
+            if name != "capture/runner":  # the next test knows its own modules
+                assert from_outside(path) <= OUTSIDE[name], path
+
+
+def test_the_runner_needs_only_the_standard_library_and_torch() -> None:
+    for path in RUNNER.rglob("*.py"):
+        # In the user's interpreter the folder is a package of this name; relative imports stay inside.
+        outside = from_outside(path) - {"_warpline_runner"}
+        assert not of_ours(path), path
+        assert outside <= {"torch"}, path
+
+
+def test_the_runner_is_python_3_9() -> None:
+    for path in RUNNER.rglob("*.py"):
+        ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
+
+
+def test_no_circle_in_the_table() -> None:
+    left = {name: set(ours) for name, ours in OURS.items() if name not in (EVERYTHING, "__main__")}
+    while left:
+        free = {name for name, ours in left.items() if not ours & set(left)}
+        assert free, f"these import each other in a circle: {sorted(left)}"
+        left = {name: ours for name, ours in left.items() if name not in free}
+
+
+def test_every_folder_is_on_the_map() -> None:
+    folders = {unit_of(path) for path in MODULES if path.parent != PACKAGE}
+    assert folders == {name for first, _ in rows("Map") for name in words(first)}
+
+
+def test_only_convert_makes_positions() -> None:
+    for path in (PACKAGE / "lsp").rglob("*.py"):
+        if path.name != "convert.py":
+            made = [
+                node.lineno
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "Position"
+            ]
+            assert not made, f"{path}:{made}"
+
+
+def test_nothing_from_a_run_is_unpickled_or_executed() -> None:
+    for path in MODULES:
+        if path.is_relative_to(RUNNER):
+            continue  # runs the user's script: that is what it is for
+        names = {name.split(".")[0] for name in imports(path)}
+        assert not names & {"pickle", "marshal", "shelve", "runpy", "code"}, path
+        called = {
+            node.func.id
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        assert not called & {"eval", "exec", "compile", "__import__"}, path
+
+
+def test_one_place_formats_numbers() -> None:
+    formatted = re.compile(r"\{[^{}]*:[^{}]*[.]\d+[fge]\}\s*(ms|s|%|percent|[KMG]i?B)\b")
+    for path in MODULES:
+        if path != PACKAGE / "model/units.py" and not path.is_relative_to(RUNNER):
+            found = formatted.search(path.read_text(encoding="utf-8"))
+            assert not found, f"{path}: {found and found.group()}: use warpline.view.units"
+
+
+def sources() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "*.py", "*.ts", "*.mjs"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_files_are_small() -> None:
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in sources()}
+    assert lengths
+    assert not {str(path): length for path, length in lengths.items() if length > MOST_LINES}
+
+
+def test_names_say_what_is_inside() -> None:
+    empty = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
+    for path in sources():
+        assert not {part.removesuffix(path.suffix) for part in path.relative_to(ROOT).parts} & empty, path
+
+
+def test_the_language_server_starts_light() -> None:
+    heavy = ("torch", "pandas", "numpy", "libcst", "rich")
+    script = f"import sys, warpline.lsp.server; print([n for n in {heavy} if n in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment(), capture_output=True, text=True, timeout=180
+    )
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
