@@ -1,0 +1,12 @@
+"""The captured step run again with a change made: what a fix would gain before it is tried.
+
+``Simulation(trace, places).predict(change)`` gives the predicted step, or None where it cannot say.
+Replaying without a change gives the measured step.
+"""
+
+from __future__ import annotations
+
+from warpline.simulate.simulation import Simulation
+from warpline.simulate.timeline import Places
+
+__all__ = ["Places", "Simulation"]

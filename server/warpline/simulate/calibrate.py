@@ -1,0 +1,90 @@
+"""What the profiler added, taken out: one scale for host time so that the replay of the unchanged
+window gives the step as it was timed without the profiler.
+
+A step that the device bounds does not show the host's scale. Then the host is taken to have been
+slowed as much as launch-bound steps are by line events, shapes and activities (``SLOWED``), and what
+is left is the device's own (clocks differ between two windows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from warpline.simulate.replay import Clock, Feed, replay
+from warpline.simulate.timeline import LAUNCH, SYNC, Timeline
+
+#: design.md, section 3: activities, shapes and line events together, on a launch-bound step.
+SLOWED = 1.8
+#: The step counts as explained by the device alone when the replay comes this close.
+CLOSE = 0.97
+#: What little is left is the host's where so much more of it explains it, else the device's.
+NEARLY = 1.15
+_HALVINGS = 24
+
+
+def calibrated(line: Timeline, step_ns: float, feed: Feed | None) -> Clock:
+    """The clock whose replay of ``line`` takes ``step_ns``."""
+    clock = delays(line)
+
+    def with_host(scale: float) -> float:
+        return replay(line, replace(clock, host=scale), feed)
+
+    if not len(line.kernel_ns) and feed is None:
+        whole = with_host(1.0)
+        return replace(clock, host=step_ns / whole if whole else 1.0)
+    usual = 1 / SLOWED
+    if with_host(usual) < CLOSE * step_ns:
+        return replace(clock, host=_solve(with_host, step_ns, usual, 8.0))
+    if with_host(usual) <= step_ns <= with_host(usual * NEARLY):
+        return replace(clock, host=_solve(with_host, step_ns, usual, usual * NEARLY))
+    if with_host(usual) > step_ns:
+        least = 0.05
+        if with_host(least) <= step_ns:
+            return replace(clock, host=_solve(with_host, step_ns, least, usual))
+        usual = least
+
+    def with_device(scale: float) -> float:
+        return replay(line, replace(clock, host=usual, device=scale), feed)
+
+    return replace(clock, host=usual, device=_solve(with_device, step_ns, 0.1, 2.0))
+
+
+def delays(line: Timeline) -> Clock:
+    """The device's own delays, read off the trace: between queued kernels, and from launch to start."""
+    if not len(line.kernel_ns):
+        return Clock()
+    by = np.lexsort((line.kernel_start, line.stream))
+    start, stream = line.kernel_start[by], line.stream[by]
+    end = start + line.kernel_ns[by]
+    gap = (start[1:] - end[:-1])[(stream[1:] == stream[:-1])]
+    close = gap[(gap >= 0) & (gap < 3_000)]
+    return Clock(gap_ns=float(np.median(close)) if len(close) else 1_000.0)
+
+
+def unblocked(line: Timeline) -> Timeline:
+    """Calls that were held up (a full queue, a wait inside) brought down to a usual one's time.
+
+    The replay makes the waits anew; without this they would count twice.
+    """
+    host = line.host_ns.copy()
+    for kind in (LAUNCH, SYNC):
+        rows = line.kind == kind
+        if rows.any():
+            usual = float(np.median(host[rows]))
+            limit = 5 * usual if kind == LAUNCH else usual
+            host[rows] = np.where(host[rows] > limit, usual, host[rows])
+    return replace(line, host_ns=host)
+
+
+def _solve(value: Callable[[float], float], wanted: float, low: float, high: float) -> float:
+    """The scale at which a growing function is ``wanted``, by halving."""
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if value(middle) < wanted:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2

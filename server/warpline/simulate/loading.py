@@ -1,0 +1,58 @@
+"""The loader's queue: what a batch costs to make, and how often one is ready with k workers.
+
+Workers make batches in turn and hold ``prefetch_factor`` (2) each; so with a batch that costs one
+process c, k of them deliver one every c / k, as long as there is a core for each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.model.change import LoaderWorkers
+from warpline.simulate.replay import Feed
+from warpline.simulate.timeline import LOADER, Timeline
+
+PREFETCH = 2
+#: What a batch that another process made still costs the main one: unpickling, mapping the shared
+#: memory, waking up. At least this, or this share of making it.
+TAKE_NS, TAKE_SHARE = 200_000.0, 0.01
+#: A wait below this share of the step is the price of taking a batch and not a wait for it.
+WAITS = 0.05
+
+
+def waited_ns(line: Timeline) -> tuple[float, int]:
+    """``(time in the loader, batches taken)`` in the captured window."""
+    inside = line.kind == LOADER
+    begins = inside & ~np.concatenate([[False], inside[:-1]])
+    return float(line.host_ns[inside].sum()), int(begins.sum())
+
+
+def present_feed(line: Timeline, workers: int, step_ns: float) -> Feed | None:
+    """How batches come now; None when the main process makes them itself (its work is in the trace).
+
+    Workers that keep the step waiting set its pace, so a batch is ready every ``step_ns``.
+    """
+    spent, batches = waited_ns(line)
+    if not workers or not batches:
+        return None
+    bound = spent / line.host_ns.sum() > WAITS
+    per_step = batches / line.steps
+    take = min(TAKE_NS, spent / batches)
+    return Feed(step_ns / per_step if bound else 0.0, PREFETCH * workers, take)
+
+
+def changed_feed(
+    line: Timeline, change: LoaderWorkers, host_scale: float, present: Feed | None
+) -> Feed | None:
+    """How batches would come with ``change.workers``; None when the main process makes them."""
+    spent, batches = waited_ns(line)
+    if change.workers <= 0 or not batches:
+        return None
+    if change.batch_ms is not None:
+        cost = change.batch_ms * 1e6
+    elif present is None:
+        cost = spent / batches * host_scale
+    else:
+        cost = present.period_ns * max(1, change.present)
+    take = max(TAKE_NS, TAKE_SHARE * cost)
+    return Feed(cost / change.workers, PREFETCH * change.workers, take, cost)

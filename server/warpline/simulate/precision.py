@@ -1,0 +1,72 @@
+"""Matrix products at another precision's rate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from warpline.model.change import MatmulRate
+from warpline.simulate.changes import Changed
+from warpline.simulate.device import Rates, precision_of
+from warpline.simulate.timeline import Timeline
+from warpline.simulate.work import ELEMENTWISE, PRODUCT, product_size
+from warpline.trace.columns import Bools, Floats, Trace
+
+#: No kernel is shorter, whatever it computes.
+FLOOR_NS = 2_000.0
+#: Half the bytes, but not of everything: autocast keeps norms, softmax and losses in fp32.
+HALF_BYTES = 0.6
+_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
+
+
+def at_precision(
+    trace: Trace, line: Timeline, change: MatmulRate, changed: Changed, rates: Rates | None
+) -> Timeline | None:
+    """``line`` with its products at ``change.precision``; None where the device's rates are unknown."""
+    on_gpu = len(line.kernel_ns) > 0
+    if not on_gpu:
+        if change.factor is None:
+            return None
+        products = (line.work == PRODUCT) & changed.at(line.place, change.places)
+        return replace(line, host_ns=np.where(products, line.host_ns / change.factor, line.host_ns))
+    here = changed.at(line.kernel_place, change.places)
+    products = here & (line.kernel_work == PRODUCT)
+    if change.factor is not None:
+        kernel = np.where(products, line.kernel_ns / change.factor, line.kernel_ns)
+    elif rates is None or change.precision not in rates.flops:
+        return None
+    else:
+        kernel = _by_rate(trace, line, products, change, rates)
+    if change.elementwise:
+        thin = here & (line.kernel_work == ELEMENTWISE)
+        kernel = np.where(thin, np.maximum(kernel * HALF_BYTES, FLOOR_NS), kernel)
+    return replace(line, kernel_ns=np.where(here, np.minimum(kernel, line.kernel_ns), kernel))
+
+
+def _by_rate(trace: Trace, line: Timeline, products: Bools, change: MatmulRate, rates: Rates) -> Floats:
+    """Each product keeps the share of the device's rate that it reaches now, and is never faster than
+    its bytes can move.
+    """
+    allow = bool(trace.facts.flags.get("allow_tf32")) or trace.facts.flags.get(
+        "float32_matmul_precision"
+    ) in (
+        "high",
+        "medium",
+    )
+    kernel: Floats = line.kernel_ns.copy()
+    host = trace.host
+    for at in np.flatnonzero(products).tolist():
+        op = int(line.kernel_op[at])
+        signature = trace.signatures[int(host.signature[op])]
+        dtype = next((one for one in signature.dtypes if "Scalar" not in one and one), "float")
+        now = rates.flops.get(precision_of(dtype, allow))
+        if not now:
+            continue
+        ratio = rates.flops[change.precision] / now
+        floor = FLOOR_NS
+        size = product_size(trace.names[int(host.name[op])], signature)
+        if size is not None:
+            floor = max(floor, size[1] * _BYTES[change.precision] / rates.bytes_per_s * 1e9)
+        kernel[at] = max(kernel[at] / ratio, floor)
+    return kernel

@@ -1,0 +1,111 @@
+"""The timeline run again, event by event: a discrete-event simulation of one host and its streams.
+
+A launch goes into a stream's queue and runs when it has arrived and what is before it in that queue
+is done; the host goes on at once, unless the queue is full (1024 launches, CUDA's own depth) or the
+call is one that waits. H. Zhu et al., "Daydream: accurately estimating the efficacy of optimizations
+for DNN training", USENIX ATC 2020, is the model; the loader's queue and the order of events from
+the host's lines are ours.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, WORK, Timeline
+from warpline.trace.columns import Bools
+
+QUEUE_DEPTH = 1024
+#: Passes over the window; the first fills the queues, the rest are the steady state.
+PASSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Batches made elsewhere. ``period_ns``: one is ready every so often (over all workers).
+
+    At most ``ahead`` lie ready; taking one costs the host ``take_ns``, making one ``cost_ns`` of a core.
+    """
+
+    period_ns: float
+    ahead: int
+    take_ns: float
+    cost_ns: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Scales that bring profiled durations to the unprofiled step's, and the device's own delays."""
+
+    host: float = 1.0
+    device: float = 1.0
+    latency_ns: float = 3_000.0  # from the launch call's end to the kernel's start, the stream being idle
+    gap_ns: float = 1_000.0  # between two queued kernels of one stream
+    sync_ns: float = 3_000.0  # a wait for nothing
+
+
+def replay(line: Timeline, clock: Clock, feed: Feed | None = None) -> float:
+    """The step's time in nanoseconds."""
+    host = line.host_ns * clock.host
+    events = np.flatnonzero((line.kind != WORK) & ((line.kind != LOADER) | (feed is not None)))
+    if not len(events):
+        return float(host.sum()) / line.steps
+    # Between two events the host just works: the loop below runs over events alone.
+    waits = line.kind == SYNC
+    if feed is not None:
+        waits = waits | (line.kind == LOADER)
+    total = np.concatenate([[0.0], np.cumsum(np.where(waits, 0.0, host))])
+    before = np.diff(np.concatenate([[0.0], total[events]]))
+    tail = float(total[-1] - total[events[-1]])
+    begins = _batch_begins(line) if feed is not None else np.zeros(len(host), bool)
+    rows = list(
+        zip(
+            before.tolist(),
+            line.kind[events].tolist(),
+            line.first[events].tolist(),
+            line.first[events + 1].tolist(),
+            begins[events].tolist(),
+            strict=True,
+        )
+    )
+    kernel_ns = (line.kernel_ns * clock.device).tolist()
+    streams, blocking = line.stream.tolist(), line.blocking.tolist()
+    now, marks = 0.0, []
+    free: dict[int, float] = {}
+    queued: dict[int, deque[float]] = {}
+    ready = 0.0
+    ahead = max(1, feed.ahead) if feed is not None else 1
+    taken = deque([0.0] * ahead, maxlen=ahead)
+    for _ in range(PASSES):
+        for work, kind, first, last, begin in rows:
+            now += work
+            if kind == LAUNCH:
+                for at in range(first, last):
+                    stream = streams[at]
+                    behind = free.get(stream, -1e18)
+                    queue = queued.setdefault(stream, deque(maxlen=QUEUE_DEPTH))
+                    if len(queue) == QUEUE_DEPTH:
+                        now = max(now, queue[0])
+                    begun = max(now + clock.latency_ns, behind + clock.gap_ns)
+                    queue.append(begun)
+                    free[stream] = begun + kernel_ns[at]
+                    if blocking[at]:
+                        now = max(now, free[stream])
+            elif kind == SYNC:
+                now = max(now + clock.sync_ns * clock.host, max(free.values(), default=0.0))
+            elif begin and feed is not None:
+                ready = max(ready + feed.period_ns, taken[0])
+                now = max(now, ready) + feed.take_ns
+                taken.append(now)
+        now += tail
+        marks.append(max(now, max(free.values(), default=0.0)))
+    return (marks[-1] - marks[0]) / (PASSES - 1) / line.steps
+
+
+def _batch_begins(line: Timeline) -> Bools:
+    """The first segment of each stretch in which the host is in the loader."""
+    inside = line.kind == LOADER
+    found: Bools = inside & ~np.concatenate([[False], inside[:-1]])
+    return found

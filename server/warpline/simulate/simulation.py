@@ -1,0 +1,87 @@
+"""What a change would make of the step."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from warpline.model.change import Change, LargerBatch, LoaderWorkers, MatmulRate, Together
+from warpline.model.report import Predicted
+from warpline.simulate import calibrate, device, loading, precision
+from warpline.simulate.changes import Changed
+from warpline.simulate.replay import Feed, replay
+from warpline.simulate.timeline import Places, Timeline, timeline
+from warpline.trace.columns import Trace
+
+
+class Simulation:
+    """The captured window of one trace, ready to be replayed with changes."""
+
+    def __init__(self, trace: Trace, places: Places) -> None:
+        self._trace = trace
+        self._rates = device.rates(trace)
+        self._changed = Changed(places, self._rates)
+        self._cores = int(trace.facts.flags.get("cpu_count") or os.cpu_count() or 1)
+        self._line = calibrate.unblocked(timeline(trace, places))
+        timed = trace.manifest.timed_ns
+        window = (trace.window_ns[1] - trace.window_ns[0]) / trace.steps
+        #: Measured without the profiler; the captured window's own where that was not done.
+        self.step_ns = sum(timed) / len(timed) if timed else float(window)
+        self._feed = loading.present_feed(self._line, _workers(trace), self.step_ns)
+        self._clock = calibrate.calibrated(self._line, self.step_ns, self._feed)
+
+    @property
+    def replayed_ms(self) -> float:
+        """The unchanged step as the replay has it."""
+        return replay(self._line, self._clock, self._feed) / 1e6
+
+    def predict(self, change: Change) -> Predicted | None:
+        """The step with ``change`` made, per present batch; None where the simulation cannot say.
+
+        Pure: the same trace and change give the same figures.
+        """
+        changes = change.changes if isinstance(change, Together) else (change,)
+        line, feed, work = self._line, self._feed, 1.0
+        for one in _flat(changes):
+            if isinstance(one, LoaderWorkers):
+                feed = self._with_workers(one)
+            elif isinstance(one, MatmulRate):
+                changed = precision.at_precision(self._trace, line, one, self._changed, self._rates)
+                if changed is None:
+                    return None
+                line = changed
+            else:
+                line = self._changed.make(line, one)
+            if isinstance(one, LargerBatch):
+                work *= one.factor
+                feed = replace(feed, period_ns=feed.period_ns * one.factor) if feed else None
+        step_ns = max(replay(line, self._clock, feed), self._least(line, feed)) / work
+        if step_ns <= 0:
+            return None
+        return Predicted(step_ns / 1e6, self.step_ns / step_ns, "simulated")
+
+    def _with_workers(self, change: LoaderWorkers) -> Feed | None:
+        usable = replace(change, workers=min(change.workers, max(1, self._cores)))
+        return loading.changed_feed(self._line, usable, self._clock.host, self._feed)
+
+    def _least(self, line: Timeline, feed: Feed | None) -> float:
+        """The cores' bound: the host and the workers' work together need this long on all of them."""
+        if feed is None or feed is self._feed:
+            return 0.0
+        spent, batches = loading.waited_ns(line)
+        own = (float(line.host_ns.sum()) - spent) * self._clock.host
+        return (own + feed.cost_ns * batches) / line.steps / max(1, self._cores)
+
+
+def _flat(changes: tuple[Change, ...]) -> list[Change]:
+    found: list[Change] = []
+    for one in changes:
+        found += _flat(one.changes) if isinstance(one, Together) else [one]
+    return found
+
+
+def _workers(trace: Trace) -> int:
+    """Workers of the loader that the steps take from (the site with the most batches)."""
+    loaders = [site for site in trace.facts.sites if site.kind == "loader"]
+    counts = [int(site.facts.get("num_workers") or 0) for site in loaders]
+    return max(counts, default=0)

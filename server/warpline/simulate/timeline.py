@@ -1,0 +1,185 @@
+"""Trace -> Timeline: the captured window as host segments in order and the kernels they queue.
+
+The threads that drive the device are laid into one: while autograd's thread works the main thread
+waits for it, so at each moment one of them is at work. What is left between the calls is host work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpline.simulate.work import OTHER, classes
+from warpline.trace import nest
+from warpline.trace.columns import COPY, OP, RUNTIME, Bools, Floats, Ints, Trace
+
+WORK, LAUNCH, SYNC, LOADER = 0, 1, 2, 3
+_LOADER_MARKS = ("enumerate(DataLoader)", "warpline.loader")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Attribution's answer: lines by number, 0 being none."""
+
+    of_host: Ints  # number of the line that caused each host event
+    of_location: Ints  # number of each entry of ``trace.locations``
+    lines: Sequence[tuple[str, int]]  # (file, line) of each number
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Host segments in order, and kernels sorted by the segment that queues them.
+
+    ``host_ns`` is the segment's own time; for SYNC and LOADER what was spent waiting lies in it too.
+    ``place`` numbers lines as :class:`Places` does. Columns of one table have one length.
+    """
+
+    host_ns: Floats
+    kind: Ints  # WORK, LAUNCH, SYNC, LOADER
+    place: Ints
+    op: Ints  # innermost dispatcher call (index into Host), -1 between calls
+    work: Ints  # class of that call: see warpline.simulate.work
+    step: Ints
+    backward: Bools
+    copies: Bools  # the segment queues a copy
+    first: Ints  # kernels of segment i are first[i]:first[i + 1]
+    kernel_ns: Floats
+    kernel_start: Ints  # in the trace
+    stream: Ints
+    kernel_place: Ints
+    kernel_work: Ints
+    kernel_op: Ints
+    kernel_backward: Bools
+    kernel_step: Ints
+    kernel_bytes: Ints
+    blocking: Bools  # the call returns when the kernel (a pageable copy) is done
+    steps: int
+
+
+def timeline(trace: Trace, places: Places) -> Timeline:
+    low, high = trace.window_ns
+    host, kernels = trace.host, trace.kernels
+    bounds, span = _moments(trace, low, high)
+    start, duration = bounds[:-1], np.diff(bounds).astype(np.float64)
+    records = _of_main(trace)
+    placed = places.of_host
+    between = places.of_location[records[1][_last(records[0], start)]]
+    place = np.where(span >= 0, placed[span], between) if len(host) else between
+    op = _ops(trace, span)
+    loader = _inside(trace, start)
+    waits = np.array(["ynchronize" in name for name in trace.names] or [False])
+    waiting = (host.kind == RUNTIME) & waits[host.name]
+    kind = np.where((span >= 0) & waiting[span], SYNC, WORK) if len(host) else np.zeros(len(span), np.int64)
+    kind[loader] = LOADER
+    # Which segment queues which kernel: the one in which its launch began.
+    known = kernels.launch >= 0
+    queued = (
+        np.where(known, host.start_ns[kernels.launch], kernels.start_ns) if len(host) else kernels.start_ns
+    )
+    inside = (queued >= low) & (queued < high)
+    segment = np.searchsorted(start, queued, "right") - 1
+    by = np.lexsort((kernels.start_ns, segment))
+    by = by[inside[by]]
+    segment, launch = segment[by], kernels.launch[by]
+    kind[segment] = LAUNCH
+    first = np.searchsorted(segment, np.arange(len(start) + 1))
+    caller = _ops(trace, launch)
+    cls = classes(trace)
+    called_back = _backward(trace)
+    copy = kernels.kind[by] == COPY
+    call_end = np.where(launch >= 0, host.end_ns[launch], 0) if len(host) else np.zeros(len(by), np.int64)
+    copies = np.zeros(len(start), bool)
+    copies[segment[copy]] = True
+    starts = np.array([begin for begin, _ in trace.manifest.captured] or [low], np.int64)
+    step = np.maximum(np.searchsorted(starts, start, "right") - 1, 0)
+    return Timeline(
+        host_ns=duration,
+        kind=kind.astype(np.int64),
+        place=place,
+        op=op,
+        work=np.where(op >= 0, cls[op], OTHER) if len(host) else np.full(len(op), OTHER),
+        step=step,
+        backward=(op >= 0) & called_back[op] if len(host) else np.zeros(len(op), bool),
+        copies=copies,
+        first=first,
+        kernel_ns=(kernels.end_ns - kernels.start_ns)[by].astype(np.float64),
+        kernel_start=kernels.start_ns[by],
+        stream=(kernels.device * 1_000_003 + kernels.stream)[by],
+        kernel_place=np.where(launch >= 0, placed[launch], 0) if len(host) else np.zeros(len(by), np.int64),
+        kernel_work=np.where(caller >= 0, cls[caller], OTHER) if len(host) else np.full(len(by), OTHER),
+        kernel_op=caller,
+        kernel_backward=(caller >= 0) & called_back[caller] if len(host) else np.zeros(len(by), bool),
+        kernel_step=step[segment],
+        kernel_bytes=kernels.bytes[by],
+        blocking=copy & (call_end >= kernels.end_ns[by]),
+        steps=trace.steps,
+    )
+
+
+def _moments(trace: Trace, low: int, high: int) -> tuple[Ints, Ints]:
+    """Moments at which something changes, and the innermost host event after each but the last."""
+    host = trace.host
+    thread, when, span = nest.innermost(host.thread, host.start_ns, host.end_ns, host.depth, host.parent)
+    marks = trace.marks
+    records = _of_main(trace)[0]
+    steps = np.array([edge for pair in trace.manifest.captured for edge in pair], np.int64)
+    every = np.concatenate([when, marks.start_ns, marks.end_ns, records, steps, np.array([low, high])])
+    bounds = np.unique(every[(every >= low) & (every <= high)])
+    start = bounds[:-1]
+    found = np.full(len(start), -1, np.int64)
+    others = [one for one in np.unique(thread).tolist() if one != trace.main]
+    for one in (trace.main, *others):  # the main thread's own work first
+        mine = thread == one
+        at = np.searchsorted(when[mine], start, "right") - 1
+        if not mine.any():
+            continue
+        here = np.where(at >= 0, span[mine][at], -1)
+        found = np.where(found >= 0, found, here)
+    return bounds, found
+
+
+def _of_main(trace: Trace) -> tuple[Ints, Ints]:
+    """Times and locations of the main thread's records; one dummy in front, so that none is empty."""
+    first = trace.records.first
+    part = (
+        slice(int(first[trace.main]), int(first[trace.main + 1])) if len(first) > trace.main + 1 else slice(0)
+    )
+    time, location = trace.records.time_ns[part], trace.records.location[part]
+    return np.concatenate([[np.int64(0)], time]), np.concatenate([[np.int64(0)], location])
+
+
+def _last(times: Ints, start: Ints) -> Ints:
+    found: Ints = np.searchsorted(times, start, "right") - 1
+    return found
+
+
+def _inside(trace: Trace, start: Ints) -> Bools:
+    """Segments in which the main thread waits for, or makes, a batch."""
+    marks = trace.marks
+    loads = np.array([name.startswith(_LOADER_MARKS) for name in trace.names] or [False])
+    chosen = (marks.thread == trace.main) & loads[marks.name] if len(marks.start_ns) else np.zeros(0, bool)
+    begun = np.searchsorted(np.sort(marks.start_ns[chosen]), start, "right")
+    ended = np.searchsorted(np.sort(marks.end_ns[chosen]), start, "right")
+    inside: Bools = begun > ended
+    return inside
+
+
+def _ops(trace: Trace, span: Ints) -> Ints:
+    """The dispatcher call at or around each host event, -1 where there is none."""
+    host = trace.host
+    if not len(host):
+        return np.full(len(span), -1, np.int64)
+    nearest = nest.nearest(host.parent, host.depth, host.kind == OP)
+    return np.where(span >= 0, nearest[span], -1)
+
+
+def _backward(trace: Trace) -> Bools:
+    """Host events that run for the backward pass: under one of autograd's nodes."""
+    host = trace.host
+    node = nest.nearest(host.parent, host.depth, host.forward_thread > 0)
+    evaluates = np.array([name.startswith("autograd::engine") for name in trace.names] or [False])
+    engine = nest.nearest(host.parent, host.depth, evaluates[host.name] if len(host) else np.zeros(0, bool))
+    found: Bools = (node >= 0) | (engine >= 0)
+    return found

@@ -1,0 +1,215 @@
+"""Predictions from the unchanged trace against the truth of the changed program.
+
+The traces are synthetic (see ``machine``): no GPU is at hand where these tests run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.simulate.machine import FILE, Machine, run, simulation
+from warpline.model.change import (
+    Change,
+    Fuse,
+    FuseOptimizer,
+    LargerBatch,
+    LoaderWorkers,
+    MatmulRate,
+    OverlapCopies,
+    RemoveLaunches,
+    RemoveSyncs,
+    Scale,
+    Together,
+)
+
+Program = Callable[[Machine], None]
+MM = [[4096, 4096], [4096, 4096]]
+
+
+def device_bound(m: Machine) -> None:
+    for _ in range(20):
+        m.op(10, "aten::mm", 10, 400, MM)
+        m.op(11, "aten::add", 8, 100)
+        m.op(11, "aten::mul", 8, 100)
+
+
+def launch_bound(m: Machine) -> None:
+    for _ in range(300):
+        m.op(10, "aten::add", 20, 4)
+
+
+def with_sync(m: Machine) -> None:
+    for _ in range(50):
+        m.op(10, "aten::mm", 30, 60, MM)
+    m.sync(12)
+    m.work(13, 1500)
+
+
+def loading(m: Machine) -> None:
+    m.load(5, 9000)
+    m.copy(6, 500)
+    for _ in range(50):
+        m.op(10, "aten::mm", 20, 40, MM)
+
+
+def on_cpu(m: Machine) -> None:
+    m.load(5, 4000)
+    m.op(10, "aten::mm", 5000)
+    m.op(11, "aten::mul", 800)
+    m.op(11, "aten::add", 600)
+    m.work(12, 300)
+
+
+PROGRAMS = (device_bound, launch_bound, with_sync, loading)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("slowed", [1.0, 1.5, 2.0])
+def test_an_unchanged_step_takes_as_long_as_it_was_measured(program: Program, slowed: float) -> None:
+    found, truth = simulation(program, slowed=slowed)
+    assert found.replayed_ms == pytest.approx(truth, rel=0.03)
+
+
+def test_an_unchanged_step_on_a_cpu_does_too() -> None:
+    found, truth = simulation(on_cpu, on_gpu=False, slowed=1.7)
+    assert found.replayed_ms == pytest.approx(truth, rel=0.001)
+
+
+def without_sync(m: Machine) -> None:
+    for _ in range(50):
+        m.op(10, "aten::mm", 30, 60, MM)
+    m.work(13, 1500)
+
+
+def no_loader(m: Machine) -> None:
+    m.copy(6, 500)
+    for _ in range(50):
+        m.op(10, "aten::mm", 20, 40, MM)
+
+
+def loading_pinned(m: Machine) -> None:
+    m.load(5, 9000)
+    m.copy(6, 500, waits=False)
+    for _ in range(50):
+        m.op(10, "aten::mm", 20, 40, MM)
+
+
+def fused(m: Machine) -> None:
+    for _ in range(20):
+        m.op(10, "aten::mm", 10, 400, MM)
+    m.op(11, "aten::mul", 8, 100)
+
+
+def half(m: Machine) -> None:
+    for _ in range(20):
+        m.op(10, "aten::mm", 10, 200, MM)
+        m.op(11, "aten::add", 8, 100)
+        m.op(11, "aten::mul", 8, 100)
+
+
+def one_launch(m: Machine) -> None:
+    m.work(10, 300 * 25 * 0.05)
+    m.op(10, "aten::add", 1, 4)
+
+
+def slower_host(m: Machine) -> None:
+    for _ in range(300):
+        m.op(10, "aten::add", 15, 4)
+
+
+AT = {line: ((FILE, line),) for line in range(1, 20)}
+
+
+@pytest.mark.parametrize("slowed", [1.0, 1.8])
+@pytest.mark.parametrize(
+    ("program", "change", "after"),
+    [
+        (with_sync, RemoveSyncs(AT[12]), without_sync),
+        (loading, LoaderWorkers(16, AT[5]), no_loader),
+        (loading, OverlapCopies(AT[6]), loading_pinned),
+        (device_bound, Fuse(AT[11], 1), fused),
+        (device_bound, MatmulRate("tf32", AT[10], factor=2.0), half),
+        (device_bound, Scale(AT[10], device=0.5), half),
+        (launch_bound, RemoveLaunches(AT[10]), one_launch),
+    ],
+)
+def test_a_change_is_predicted(program: Program, change: Change, after: Program, slowed: float) -> None:
+    found, _ = simulation(program, slowed=slowed)
+    predicted = found.predict(change)
+    _, truth = run(after)
+    assert predicted is not None
+    assert predicted.step_ms == pytest.approx(truth, rel=0.15)
+
+
+def test_a_hot_kernel_hidden_behind_the_host_is_worth_nothing() -> None:
+    found, _ = simulation(launch_bound)
+    predicted = found.predict(Scale(AT[10], device=0.1))
+    assert predicted is not None
+    assert predicted.speedup == pytest.approx(1.0, abs=0.02)
+
+
+def test_a_hot_line_hidden_behind_the_loader_is_worth_nothing() -> None:
+    def waiting(m: Machine) -> None:
+        m.load(5, 5000)
+        m.op(10, "aten::mm", 3000)
+
+    found, truth = simulation(waiting, on_gpu=False, workers=2)
+    predicted = found.predict(Scale(AT[10], device=0.2))
+    assert predicted is not None
+    assert predicted.step_ms == pytest.approx(truth, rel=0.05)
+    more = found.predict(LoaderWorkers(8, AT[5], present=2))
+    assert more is not None
+    assert more.step_ms < 0.6 * truth
+
+
+def test_one_fix_makes_room_for_the_next() -> None:
+    found, _ = simulation(on_cpu, on_gpu=False)
+    loader = LoaderWorkers(8, AT[5])
+    alone, other = found.predict(loader), found.predict(Fuse(AT[11]))
+    both = found.predict(Together((loader, Fuse(AT[11]))))
+    assert alone is not None and other is not None and both is not None
+    assert both.step_ms < min(alone.step_ms, other.step_ms)
+
+
+def test_more_workers_than_cores_do_not_help() -> None:
+    found, _ = simulation(on_cpu, on_gpu=False, cores=2)
+    few, many = found.predict(LoaderWorkers(2, AT[5])), found.predict(LoaderWorkers(64, AT[5]))
+    assert few is not None
+    assert many == few
+
+
+def test_tf32_is_predicted_from_the_rates_of_the_device() -> None:
+    found, truth = simulation(device_bound, peaks={"fp32": 50e12, "tf32": 300e12, "bytes_per_s": 4e12})
+    predicted = found.predict(MatmulRate("tf32", AT[10]))
+    assert predicted is not None
+    kernels = 20 * (400 / 6 + 200) / 1000
+    assert predicted.step_ms == pytest.approx(kernels, rel=0.1)
+    assert predicted.speedup == pytest.approx(truth / predicted.step_ms)
+
+
+def test_a_larger_batch_is_given_per_present_batch() -> None:
+    found, truth = simulation(launch_bound)
+    predicted = found.predict(LargerBatch(4.0))
+    assert predicted is not None
+    assert predicted.step_ms == pytest.approx(truth / 4, rel=0.1)
+
+
+def test_a_fused_optimizer_leaves_the_bytes_and_takes_the_launches() -> None:
+    found, truth = simulation(launch_bound)
+    predicted = found.predict(FuseOptimizer(AT[10]))
+    assert predicted is not None
+    assert predicted.step_ms < 0.2 * truth
+
+
+def test_what_cannot_be_said_is_not_said() -> None:
+    found, _ = simulation(on_cpu, on_gpu=False)
+    assert found.predict(MatmulRate("bf16")) is None
+
+
+def test_a_place_that_was_never_seen_changes_nothing() -> None:
+    found, truth = simulation(device_bound)
+    predicted = found.predict(Scale((("/other.py", 1),), device=0.0, host=0.0))
+    assert predicted is not None
+    assert predicted.step_ms == pytest.approx(truth, rel=0.03)
