@@ -1,0 +1,139 @@
+"""Floating-point operations and least memory traffic of an op, from its inputs' shapes.
+
+A multiply-add counts as two, as in ``torch.utils.flop_counter``, which these formulas follow. Ops
+that are not named here do no arithmetic worth counting against a compute peak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import msgspec
+
+from warpline.trace.columns import Signature
+
+Formula = Callable[[Signature], float]
+
+ELEMENT_BYTES = {
+    "float": 4, "double": 8, "c10::Half": 2, "c10::BFloat16": 2, "int": 4, "long int": 8, "long": 8,
+    "short": 2, "short int": 2, "signed char": 1, "unsigned char": 1, "bool": 1, "c10::complex<float>": 8,
+    "c10::complex<double>": 16, "c10::Float8_e4m3fn": 1, "c10::Float8_e5m2": 1,
+}  # fmt: skip
+#: Views and allocations move nothing.
+WEIGHTLESS = frozenset(
+    "aten::" + name
+    for name in (
+        "view", "reshape", "t", "transpose", "permute", "expand", "as_strided", "slice", "select", "unsqueeze",
+        "squeeze", "detach", "empty", "empty_like", "empty_strided", "resize_", "alias", "_unsafe_view", "split",
+        "chunk", "unbind", "narrow", "flatten", "result_type", "to", "lift_fresh", "resolve_conj", "resolve_neg",
+        "set_", "item", "is_nonzero", "view_as", "expand_as", "split_with_sizes", "unfold", "movedim",
+    )
+)  # fmt: skip
+
+
+def flops_of(name: str, inputs: Signature) -> float | None:
+    """Of one call; None for ops that have no formula. Malformed shapes give None as well."""
+    formula = _FORMULAS.get(name)
+    if formula is None:
+        return None
+    try:
+        return float(formula(inputs))
+    except (IndexError, ValueError):
+        return None
+
+
+def bytes_of(name: str, inputs: Signature) -> float | None:
+    """Least traffic of one call: inputs read once and a result written once; None when not known.
+
+    The result's size is not in a trace; it is taken for the largest input's (elementwise ops,
+    copies), or computed (matrix products).
+    """
+    if name in WEIGHTLESS or not name.startswith("aten::"):
+        return None
+    sizes = [
+        prod(shape) * ELEMENT_BYTES[dtype]
+        for shape, dtype in zip(inputs.shapes, inputs.dtypes, strict=False)
+        if dtype in ELEMENT_BYTES
+    ]
+    if not sizes:
+        return None
+    if name in _PRODUCTS and (made := _product_result(name, inputs)) is not None:
+        return float(sum(sizes) + made)
+    if name.endswith("_") or name in ("aten::sum", "aten::mean", "aten::norm"):
+        return float(sum(sizes) + (max(sizes) if name.endswith("_") and name != "aten::copy_" else 0))
+    return float(sum(sizes) + (0 if name == "aten::copy_" else max(sizes)))
+
+
+def _product_result(name: str, inputs: Signature) -> float | None:
+    try:
+        left, right = _PRODUCTS[name]
+        a, b = inputs.shapes[left], inputs.shapes[right]
+        return prod(a[:-1]) * b[-1] * ELEMENT_BYTES[inputs.dtypes[left]]
+    except (IndexError, KeyError):
+        return None
+
+
+def _matmul(left: int, right: int) -> Formula:
+    def formula(inputs: Signature) -> float:
+        a, b = inputs.shapes[left], inputs.shapes[right]
+        if len(a) < 2 or len(b) < 2 or a[-1] != b[-2]:
+            raise ValueError
+        return 2 * prod(a) * b[-1]
+
+    return formula
+
+
+def _integers(text: str) -> list[int]:
+    value = msgspec.json.decode(text.encode())
+    return list(value) if isinstance(value, list) else [int(value)]
+
+
+def _convolution(inputs: Signature, transposed_at: int = 6) -> float:
+    """2 * output positions * kernel size * channels; arguments as ``aten::convolution`` has them."""
+    x, weight = inputs.shapes[0], inputs.shapes[1]
+    try:
+        stride, padding, dilation = (_integers(inputs.values[at]) for at in (3, 4, 5))
+    except msgspec.DecodeError as error:
+        raise ValueError from error
+    if inputs.values[transposed_at] in ("True", "true", "1"):
+        return 2 * prod(x) * prod(weight[1:])
+    dims = len(weight) - 2
+    spread = [column * dims if len(column) == 1 else column for column in (stride, padding, dilation)]
+    positions = [
+        (x[2 + at] + 2 * spread[1][at] - spread[2][at] * (weight[2 + at] - 1) - 1) // spread[0][at] + 1
+        for at in range(dims)
+    ]
+    return 2 * x[0] * prod(positions) * prod(weight)
+
+
+def _convolution_backward(inputs: Signature) -> float:
+    """Both gradients (input and weight), each as much work as the forward."""
+    gradient, weight = inputs.shapes[0], inputs.shapes[2]
+    return 2 * 2 * gradient[0] * prod(gradient[2:]) * prod(weight)
+
+
+def _attention(inputs: Signature, query: int = 0) -> float:
+    q, k, v = inputs.shapes[query : query + 3]
+    return 2 * prod(q[:-1]) * k[-2] * (q[-1] + v[-1])
+
+
+def _attention_backward(inputs: Signature) -> float:
+    """Five products to the forward's two."""
+    return 2.5 * _attention(inputs, query=1)
+
+
+_PRODUCTS = {"aten::mm": (0, 1), "aten::bmm": (0, 1), "aten::addmm": (1, 2), "aten::baddbmm": (1, 2)}
+_FORMULAS: dict[str, Formula] = {
+    **{name: _matmul(*places) for name, places in _PRODUCTS.items()},
+    "aten::convolution": _convolution,
+    "aten::convolution_backward": _convolution_backward,
+    "aten::_scaled_dot_product_flash_attention": _attention,
+    "aten::_scaled_dot_product_efficient_attention": _attention,
+    "aten::_scaled_dot_product_cudnn_attention": _attention,
+    "aten::_scaled_dot_product_flash_attention_for_cpu": _attention,
+    "aten::_scaled_dot_product_flash_attention_backward": _attention_backward,
+    "aten::_scaled_dot_product_efficient_attention_backward": _attention_backward,
+    "aten::_scaled_dot_product_cudnn_attention_backward": _attention_backward,
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
+}

@@ -1,0 +1,78 @@
+"""Ranges that the user named, with their share of the step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.attribution.accounting import Account
+from warpline.attribution.timeline import union
+from warpline.model.profile import Mark
+from warpline.trace.columns import Ints, Trace
+
+#: Made by torch or by the runner, not by the user.
+NOT_THE_USERS = (
+    "ProfilerStep#", "Optimizer.", "enumerate(DataLoader)", "warpline.", "nccl:", "DistributedDataParallel.",
+    "## Call CompiledFxGraph", "Torch-Compiled Region", "CompiledFxGraph", "PyTorch Profiler", "TorchDynamo",
+    "gloo:", "FSDP::", "Pregraph bytecode", "step",
+)  # fmt: skip
+LOADER_PREFIXES = ("enumerate(DataLoader)", "warpline.loader")
+#: How an NVTX range looks here: the runner writes "nvtx:DOMAIN:NAME".
+NVTX_PREFIX = "nvtx:"
+
+
+def users_marks(
+    trace: Trace, accounted: Account, kernel_ms: np.ndarray, window: tuple[int, int]
+) -> tuple[Mark, ...]:
+    """One entry for each name and domain, longest first. ``device_ms``: of what was launched inside."""
+    marks, host = trace.marks, trace.host
+    profiled_ns = (window[1] - window[0]) / trace.steps
+    launch = trace.kernels.launch
+    known = np.flatnonzero(launch >= 0)
+    out = []
+    for name in np.unique(marks.name).tolist():
+        text = trace.names[name]
+        if text.startswith(NOT_THE_USERS):
+            continue
+        rows = np.flatnonzero(
+            (marks.name == name) & (marks.end_ns > window[0]) & (marks.start_ns < window[1])
+        )
+        if not len(rows):
+            continue
+        start, end = np.clip(marks.start_ns[rows], *window), np.clip(marks.end_ns[rows], *window)
+        covered = union(start, end)
+        wall_ns = float((covered[1] - covered[0]).sum()) / trace.steps
+        share = wall_ns / profiled_ns if profiled_ns else 0.0
+        inside = np.zeros(len(known), bool)
+        for thread in np.unique(marks.thread[rows]).tolist():
+            mine = marks.thread[rows] == thread
+            inside |= (host.thread[launch[known]] == thread) & _within(
+                *union(start[mine], end[mine]), host.start_ns[launch[known]]
+            )
+        domain, _, label = (
+            text[len(NVTX_PREFIX) :].partition(":") if text.startswith(NVTX_PREFIX) else ("", "", text)
+        )
+        out.append(
+            Mark(
+                label or domain,
+                len(rows) / trace.steps,
+                share * accounted.step_ms,
+                share,
+                float(kernel_ms[known[inside]].sum()),
+                domain if label else "",
+            )  # fmt: skip
+        )
+    return tuple(sorted(out, key=lambda mark: -mark.wall_ms))
+
+
+def loader_spans(trace: Trace, thread: int) -> tuple[Ints, Ints]:
+    """When ``thread`` waited for, or made, the next batch."""
+    wanted = np.array([name.startswith(LOADER_PREFIXES) for name in trace.names] or [False])
+    rows = (
+        np.flatnonzero(wanted[trace.marks.name] & (trace.marks.thread == thread)) if len(trace.marks) else []
+    )
+    return union(trace.marks.start_ns[rows], trace.marks.end_ns[rows])
+
+
+def _within(start: Ints, end: Ints, time: Ints) -> np.ndarray:
+    at = np.searchsorted(start, time, "right") - 1
+    return (at >= 0) & (time < end[at]) if len(start) else np.zeros(len(time), bool)

@@ -1,0 +1,77 @@
+"""Which lines hold memory at the step's peak, and which keep what they allocate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpline.attribution.place import Placed, location_of
+from warpline.attribution.table import LineTable
+from warpline.trace import nest
+from warpline.trace.columns import Floats, Ints, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """By line number, in bytes."""
+
+    at_peak: Ints
+    kept_per_step: Floats
+    peak_bytes: int  # the most that was allocated at once, as the allocator counted
+
+
+def held(trace: Trace, table: LineTable, placed: Placed) -> Held:
+    """Only what was allocated while we looked can be given to a line: not parameters made before."""
+    memory = trace.memory
+    nothing = Held(np.zeros(len(table), np.int64), np.zeros(len(table)), 0)
+    rows = np.flatnonzero(memory.on_device if trace.on_gpu else ~memory.on_device)
+    if not len(rows):
+        return nothing
+    time, size, address = memory.time_ns[rows], memory.bytes[rows], memory.address[rows]
+    line = _lines(trace, table, placed, rows)
+    by = np.lexsort((np.arange(len(rows)), address, memory.device[rows]))
+    freed = np.full(len(rows), np.iinfo(np.int64).max)
+    this, following = by[:-1], by[1:]
+    ends = (address[this] == address[following]) & (size[this] > 0)
+    freed[this[ends]] = time[following[ends]]
+    born = size > 0
+    inside = (time >= trace.window_ns[0]) & (time < trace.window_ns[1])
+    if not inside.any():
+        return nothing
+    total = memory.total[rows] if memory.total[rows].any() else np.cumsum(size)
+    peak = int(np.flatnonzero(inside)[np.argmax(total[inside])])
+    alive = born & (np.arange(len(rows)) <= peak) & (freed > time[peak])
+    at_peak = np.bincount(line[alive], weights=size[alive], minlength=len(table)).astype(np.int64)
+    never = born & (freed > trace.window_ns[1])
+    return Held(at_peak, _kept(trace, table, time[never], line[never], size[never]), int(total[peak]))
+
+
+def _lines(trace: Trace, table: LineTable, placed: Placed, rows: Ints) -> Ints:
+    """The line of the op around each event, else the line its thread was at."""
+    host, memory = trace.host, trace.memory
+    spans = (host.thread, host.start_ns, host.end_ns)
+    op = nest.covering(spans, memory.thread[rows], memory.time_ns[rows])
+    record = nest.last_before(
+        trace.records.thread, trace.records.time_ns, memory.thread[rows], memory.time_ns[rows]
+    )
+    own = table.of_location[location_of(trace, record)]
+    return np.where(op >= 0, placed.line[op], own) if len(host) else own
+
+
+def _kept(trace: Trace, table: LineTable, time: Ints, line: Ints, size: Ints) -> Floats:
+    """Median over steps of what each step allocated and nobody freed.
+
+    The last step is left out: what lives until the next one would look kept. The median leaves out
+    what is made once (a buffer, an optimizer's state).
+    """
+    ends = np.array([end for _, end in trace.manifest.captured[:-1]], np.int64)
+    if not len(ends):
+        return np.zeros(len(table))
+    step = np.searchsorted(ends, time, "right")
+    counted = step < len(ends)
+    sums = np.bincount(
+        step[counted] * len(table) + line[counted], weights=size[counted], minlength=len(ends) * len(table)
+    )
+    median: Floats = np.median(sums.reshape(len(ends), len(table)), axis=0)
+    return median

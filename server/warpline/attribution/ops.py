@@ -1,0 +1,106 @@
+"""The operators of each line, grouped by name, phase and input signature."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.attribution.flops import bytes_of, flops_of
+from warpline.attribution.place import ACCUMULATION, NODE_PREFIX, PHASES, Placed, named
+from warpline.model.profile import Op
+from warpline.trace import nest
+from warpline.trace.columns import OP, Bools, Floats, Ints, Trace
+
+MOST_OPS_A_LINE = 96
+
+
+def outer_ops(trace: Trace, placed: Placed) -> Bools:
+    """Calls that a line made itself, and not another op for it.
+
+    Autograd's own wrappers (the node around a backward call, gradient accumulation) are looked
+    through; so is an op in which Python runs again (an own ``autograd.Function``).
+    """
+    host = trace.host
+    is_op = host.kind == OP
+    wrapper = named(trace, NODE_PREFIX)[host.name] | named(trace, ACCUMULATION)[host.name]
+    wrapper |= host.forward_thread > 0
+    around = nest.nearest(host.parent, host.depth, is_op & ~wrapper)
+    caller = np.where(host.parent >= 0, around[host.parent], -1) if len(host) else around
+    again = placed.record > placed.record[caller] if len(host) else np.zeros(0, bool)
+    return is_op & ~wrapper & ((caller < 0) | again)
+
+
+def launches_of(trace: Trace) -> Ints:
+    """For each host event the number of kernels and copies it queued itself (ops: by their calls)."""
+    host, kernels = trace.host, trace.kernels
+    count = np.zeros(len(host), np.int64)
+    if len(kernels) and len(host):
+        queued = kernels.launch[kernels.launch >= 0]
+        owner = np.where(host.parent[queued] >= 0, host.parent[queued], queued)
+        count = np.bincount(owner, minlength=len(host))
+    return count
+
+
+def device_ms_of(trace: Trace, op_ms: Floats, kernel_ms: Floats) -> Floats:
+    """For each op the device time of what it queued itself; on a CPU its own time."""
+    host, kernels = trace.host, trace.kernels
+    if not len(kernels) or not len(host):
+        return op_ms
+    rows = np.flatnonzero(kernels.launch >= 0)
+    queued = kernels.launch[rows]
+    owner = np.where(host.parent[queued] >= 0, host.parent[queued], queued)
+    return op_ms + np.bincount(owner, weights=kernel_ms[rows], minlength=len(host))
+
+
+def op_table(
+    trace: Trace, placed: Placed, outer: Bools, device_ms: Floats, host_scale: float, window: tuple[int, int]
+) -> dict[int, list[Op]]:
+    """Ops by line number, longest first; counts and times per step."""
+    host = trace.host
+    rows = np.flatnonzero((host.kind == OP) & (host.end_ns > window[0]) & (host.start_ns < window[1]))
+    if not len(rows):
+        return {}
+    columns = np.stack([
+        placed.line[rows], placed.phase[rows], host.name[rows], host.signature[rows], outer[rows],
+    ])  # fmt: skip
+    keys, inverse = _grouped(columns)
+    size = keys.shape[1]
+    count = np.bincount(inverse, minlength=size) / trace.steps
+    device = np.bincount(inverse, weights=device_ms[rows], minlength=size)
+    length = (host.end_ns - host.start_ns)[rows]
+    cpu = np.bincount(inverse, weights=length, minlength=size) * host_scale
+    launches = np.bincount(inverse, weights=launches_of(trace)[rows], minlength=size) / trace.steps
+    out: dict[int, list[Op]] = {}
+    for at in np.lexsort((-cpu, -device)).tolist():
+        line, phase, name, signature, by_line = keys[:, at].tolist()
+        mine = out.setdefault(line, [])
+        if len(mine) < MOST_OPS_A_LINE:
+            inputs = trace.signatures[signature]
+            label = trace.names[name]
+            mine.append(
+                Op(
+                    name=label,
+                    phase=PHASES[phase],
+                    count=float(count[at]),
+                    device_ms=float(device[at]),
+                    cpu_ms=float(cpu[at]),
+                    shapes=inputs.shapes,
+                    dtypes=inputs.dtypes,
+                    strides=inputs.strides,
+                    launches=float(launches[at]),
+                    outer=bool(by_line),
+                    flops=flops_of(label, inputs),
+                    bytes=bytes_of(label, inputs),
+                )  # fmt: skip
+            )
+    return out
+
+
+def _grouped(columns: Ints) -> tuple[Ints, Ints]:
+    """``np.unique(columns, axis=1, return_inverse=True)``, on one packed integer: far faster."""
+    packed = np.zeros(columns.shape[1], np.int64)
+    for column in columns:
+        packed = packed * (int(column.max()) + 1) + column
+        _, packed = np.unique(packed, return_inverse=True)
+        packed = packed.reshape(-1)
+    _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
+    return columns[:, first], inverse.reshape(-1)

@@ -1,0 +1,136 @@
+"""Which line caused each host event, and in which phase.
+
+Forward: the last line record before the event on its thread. Backward: the line of the forward op
+that made the autograd node, found by (sequence number, forward thread); what has no number (gradient
+accumulation) goes with the node before it. Python that runs inside a node (an own ``backward``, a
+hook, a recomputed forward) speaks for itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpline.attribution.table import LineTable
+from warpline.trace import nest
+from warpline.trace.columns import OP, Bools, Ints, Trace
+
+NODE_PREFIX = "autograd::engine::evaluate_function"
+ACCUMULATION = "torch::autograd::AccumulateGrad"
+RECOMPUTE_MARK = "warpline.recompute"
+#: Reentrant checkpointing, in traces that have no marks of ours.
+CHECKPOINT_NODE = "CheckpointFunctionBackward"
+FORWARD, BACKWARD, RECOMPUTE = 0, 1, 2
+PHASES = ("forward", "backward", "recompute")
+THREAD_SHIFT = 44  # sequence numbers stay far below 2**44
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Columns beside ``Trace.host``."""
+
+    line: Ints  # number in the LineTable, 0: none
+    phase: Ints  # FORWARD, BACKWARD, RECOMPUTE
+    node: Ints  # innermost evaluate_function around (or at) the event, -1: none
+    record: Ints  # the line record that held when the event began, -1: none
+
+
+def named(trace: Trace, wanted: str) -> Bools:
+    """Which of ``Trace.names`` begin with ``wanted``."""
+    return np.array([name.startswith(wanted) for name in trace.names] or [False])
+
+
+def location_of(trace: Trace, record: Ints) -> Ints:
+    """Location of each record, 0 where there is none."""
+    if not len(trace.records.location):
+        return np.zeros(len(record), np.int64)
+    return np.where(record >= 0, trace.records.location[record], 0)
+
+
+def python_inside(trace: Trace, record: Ints, since: Ints) -> Bools:
+    """Whether a user's line newer than record ``since``, and another one, holds at ``record``.
+
+    When Python returns from inside an op, the caller's line is recorded again: it is newer but the
+    same, and what the op does from then on is its own work.
+    """
+    here, before = location_of(trace, record), location_of(trace, since)
+    return (record > since) & (here != before) & (here > 0)
+
+
+def place(trace: Trace, table: LineTable) -> Placed:
+    host = trace.host
+    records = trace.records
+    record = nest.last_before(records.thread, records.time_ns, host.thread, host.start_ns)
+    own = table.of_location[location_of(trace, record)]
+    node = nest.nearest(host.parent, host.depth, named(trace, NODE_PREFIX)[host.name] & (host.kind == OP))
+    inside = np.zeros(len(host), bool)
+    under = node >= 0
+    inside[under] = python_inside(trace, record[under], record[node[under]])
+    line = _follow(own, _origins(trace, node, inside))
+    return Placed(line, _phases(trace, node), node, record)
+
+
+def _origins(trace: Trace, node: Ints, inside: Bools) -> Ints:
+    """For each event the event whose line it takes, -1: its own."""
+    host = trace.host
+    nodes = np.flatnonzero(node == np.arange(len(host)))
+    origin = np.full(len(host), -1, np.int64)
+    if not len(nodes):
+        return origin
+    origin[nodes] = _forward_ops(trace, nodes)
+    lost = host.sequence[nodes] < 0
+    # Nodes without a number follow the last node before them on their thread that has one.
+    found = np.where(lost, -1, np.arange(len(nodes)))
+    before = np.maximum.accumulate(found)
+    usable = lost & (before >= 0)
+    usable[usable] = host.thread[nodes[before[usable]]] == host.thread[nodes[usable]]
+    origin[nodes[usable]] = nodes[before[usable]]
+    rest = (node >= 0) & (node != np.arange(len(host))) & ~inside
+    origin[rest] = node[rest]
+    return origin
+
+
+def _forward_ops(trace: Trace, nodes: Ints) -> Ints:
+    """The op that made each node: the last-begun one of the forward thread with its number."""
+    host = trace.host
+    made = np.flatnonzero((host.kind == OP) & (host.sequence >= 0) & (host.forward_thread == 0))
+    key = (host.thread[made] << THREAD_SHIFT) + host.sequence[made]
+    by = np.lexsort((host.start_ns[made], key))
+    made, key = made[by], key[by]
+    if not len(made):
+        return np.full(len(nodes), -1, np.int64)
+    thread = np.full(int(host.forward_thread.max()) + 1, trace.main, np.int64)
+    for number, index in trace.forward_threads.items():
+        if 0 <= number < len(thread):
+            thread[number] = index
+    wanted = (thread[host.forward_thread[nodes]] << THREAD_SHIFT) + host.sequence[nodes]
+    at = np.maximum(np.searchsorted(key, wanted, "right") - 1, 0)
+    met = (key[at] == wanted) & (host.sequence[nodes] >= 0) & (host.start_ns[made[at]] < host.start_ns[nodes])
+    return np.where(met, made[at], -1)
+
+
+def _follow(own: Ints, origin: Ints) -> Ints:
+    """Lines at the end of each chain of origins; a chain only ever leads back in time, so it ends."""
+    last = np.where(origin >= 0, origin, np.arange(len(own)))
+    while True:
+        further = last[last]
+        if np.array_equal(further, last):
+            return own[last]
+        last = further
+
+
+def _phases(trace: Trace, node: Ints) -> Ints:
+    host, marks = trace.host, trace.marks
+    phase = np.where(node >= 0, BACKWARD, FORWARD)
+    ours = named(trace, RECOMPUTE_MARK)[marks.name] if len(marks) else np.zeros(0, bool)
+    spans = (marks.thread[ours], marks.start_ns[ours], marks.end_ns[ours])
+    mark = nest.covering(spans, host.thread, host.start_ns)
+    since = np.where(node >= 0, host.start_ns[node], 0) if len(host) else np.zeros(0, np.int64)
+    begun = spans[1][mark] if len(spans[1]) else np.zeros(len(host), np.int64)
+    phase[(mark >= 0) & (begun >= since)] = RECOMPUTE
+    if not ours.any():
+        checkpoint = np.array([CHECKPOINT_NODE in name for name in trace.names] or [False])[host.name]
+        below = (node >= 0) & ~checkpoint & checkpoint[node]
+        phase[below] = RECOMPUTE
+    return phase

@@ -1,0 +1,54 @@
+"""How near a line's work comes to what the device can do at best (Williams et al., 2009).
+
+Time that the flops would take at the peak, and time that the bytes would take at the bandwidth,
+over the time the line's device work took. The larger of both is the limit it could reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from warpline.attribution.peaks import Peaks
+from warpline.model.profile import Op
+from warpline.model.report import Bound, Roofline
+
+#: Below this share of either peak, kernels this short are limited by being launched at all.
+LAUNCH_BOUND_PERCENT = 10.0
+LAUNCH_BOUND_KERNEL_MS = 0.010
+
+
+def roofline(
+    ops: Iterable[Op], device_ms: float, launches: float, peaks: Peaks, flags: Mapping[str, Any]
+) -> Roofline | None:
+    """Of all ops of a line together; None where nothing of it has a formula.
+
+    ``flops`` and ``bytes`` are per step. Bytes are counted at the op that moved them itself; an op
+    that only calls others has no device time of its own.
+    """
+    flops = moved = ideal_ms = 0.0
+    for op in ops:
+        if op.flops:
+            flops += op.flops * op.count
+            ideal_ms += op.flops * op.count / _peak(op, peaks, flags) * 1e3
+        if op.device_ms > 0:
+            moved += (op.bytes or 0.0) * op.count
+    if not device_ms or not (flops or moved):
+        return None
+    compute = 100 * ideal_ms / device_ms
+    memory = 100 * moved / peaks.bytes_per_s * 1e3 / device_ms
+    best = min(100.0, max(compute, memory))
+    bound: Bound = "compute" if compute >= memory else "memory"
+    if launches and device_ms / launches < LAUNCH_BOUND_KERNEL_MS and best < LAUNCH_BOUND_PERCENT:
+        bound = "launch"
+    return Roofline(flops, moved, best, bound)
+
+
+def _peak(op: Op, peaks: Peaks, flags: Mapping[str, Any]) -> float:
+    kinds = {dtype for dtype in op.dtypes if dtype not in ("Scalar", "ScalarList", "")}
+    if kinds & {"c10::Half", "c10::BFloat16"}:
+        return peaks.half
+    if "double" in kinds:
+        return peaks.fp64
+    tf32 = flags.get("allow_tf32") or flags.get("float32_matmul_precision") in ("high", "medium")
+    return peaks.tf32 if tf32 else peaks.fp32

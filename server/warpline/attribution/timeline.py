@@ -1,0 +1,106 @@
+"""What each host thread is doing at every moment, as pieces that neither overlap nor leave holes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpline.attribution.place import Placed, python_inside
+from warpline.attribution.table import LineTable
+from warpline.trace import nest
+from warpline.trace.columns import OP, Bools, Ints, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Spans with an owner. Of one thread: sorted, disjoint."""
+
+    start_ns: Ints
+    end_ns: Ints
+    op: Ints  # innermost host event, -1: none
+    line: Ints
+    working: Bools  # an operator itself runs, and not Python inside one
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    @property
+    def length_ns(self) -> Ints:
+        return self.end_ns - self.start_ns
+
+    def take(self, rows: Ints | Bools) -> Pieces:
+        return Pieces(
+            self.start_ns[rows], self.end_ns[rows], self.op[rows], self.line[rows], self.working[rows]
+        )
+
+
+def timelines(trace: Trace, table: LineTable, placed: Placed, window: tuple[int, int]) -> list[Pieces]:
+    """One for each thread, all from ``window[0]`` to ``window[1]``."""
+    host = trace.host
+    changed = nest.innermost(host.thread, host.start_ns, host.end_ns, host.depth, host.parent)
+    return [_timeline(trace, table, placed, thread, changed, window) for thread in range(len(trace.threads))]
+
+
+def _timeline(
+    trace: Trace,
+    table: LineTable,
+    placed: Placed,
+    thread: int,
+    changed: tuple[Ints, Ints, Ints],
+    window: tuple[int, int],
+) -> Pieces:
+    host, records = trace.host, trace.records
+    low, high = np.searchsorted(changed[0], [thread, thread + 1])
+    times, ops = changed[1][low:high], changed[2][low:high]
+    first, last = records.first[thread], records.first[thread + 1]
+    lines = records.time_ns[first:last]
+    cuts = np.unique(np.concatenate([np.clip(times, *window), np.clip(lines, *window), np.array(window)]))
+    start, end = cuts[:-1], cuts[1:]
+    at = np.searchsorted(times, start, "right") - 1
+    op = np.where(at >= 0, ops[at], -1) if len(ops) else np.full(len(start), -1, np.int64)
+    at = np.searchsorted(lines, start, "right") - 1
+    record = np.where(at >= 0, at + first, -1)
+    location = np.where(record >= 0, records.location[record], 0) if len(records.location) else record * 0
+    line = table.of_location[np.maximum(location, 0)]
+    working = np.zeros(len(start), bool)
+    if len(host):
+        node = np.where(op >= 0, placed.node[op], -1)
+        of_node = (node >= 0) & ~python_inside(trace, record, placed.record[node])
+        line = np.where(of_node, placed.line[node], line)
+        working = (op >= 0) & (host.kind[op] == OP) & ~python_inside(trace, record, placed.record[op])
+    return Pieces(start, end, op, line, working)
+
+
+def overlay(pieces: Pieces, start: Ints, end: Ints) -> tuple[Pieces, Ints]:
+    """The parts of ``pieces`` inside disjoint sorted spans, and which span each part lies in."""
+    if not len(pieces) or not len(start):
+        return pieces.take(np.zeros(0, np.int64)), np.zeros(0, np.int64)
+    cuts = np.unique(np.concatenate([pieces.start_ns, pieces.end_ns[-1:], start, end]))
+    low, high = cuts[:-1], cuts[1:]
+    span = np.searchsorted(start, low, "right") - 1
+    piece = np.searchsorted(pieces.start_ns, low, "right") - 1
+    kept = (span >= 0) & (piece >= 0) & (low < end[span]) & (low < pieces.end_ns[piece])
+    part = pieces.take(piece[kept])
+    return Pieces(low[kept], high[kept], part.op, part.line, part.working), span[kept]
+
+
+def union(start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Spans as few disjoint sorted ones that cover the same moments."""
+    kept = end > start
+    start, end = start[kept], end[kept]
+    by = np.argsort(start, kind="stable")
+    start, end = start[by], end[by]
+    reach = np.maximum.accumulate(end) if len(end) else end
+    first = np.ones(len(start), bool)
+    first[1:] = start[1:] > reach[:-1]
+    at = np.flatnonzero(first)
+    return start[at], np.maximum.reduceat(reach, at) if len(at) else reach
+
+
+def complement(start: Ints, end: Ints, window: tuple[int, int]) -> tuple[Ints, Ints]:
+    """What of ``window`` lies in none of the disjoint sorted spans."""
+    begin = np.concatenate([[window[0]], np.clip(end, *window)])
+    until = np.concatenate([np.clip(start, *window), [window[1]]])
+    kept = until > begin
+    return begin[kept].astype(np.int64), until[kept].astype(np.int64)

@@ -1,0 +1,111 @@
+"""Request -> Report: the only place that knows all the stages.
+
+What is made of a run is kept beside it: ``report.json`` (the contract's report) and
+``profile.json`` (the Profile, without the sources, which the run has already).
+Both are made anew when they are missing or unreadable.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from warpline import project, runs
+from warpline.capture.progress import Progress
+from warpline.model.problem import Problem
+from warpline.model.profile import Profile
+from warpline.model.report import FORMAT, Report
+from warpline.model.run import Request
+
+REPORT = "report.json"
+PROFILE = "profile.json"
+
+T = TypeVar("T")
+
+
+def profile(
+    request: Request,
+    *,
+    folder: Path | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancelled: threading.Event | None = None,
+    on_report: Callable[[Path, Report], None] | None = None,
+) -> tuple[Path, Report]:
+    """Run the script, measure it, and say what its lines cost: (run folder, report).
+
+    ``folder``: where the run folder is made (``.warpline/runs`` of the request's working folder).
+    ``on_report`` is called as soon as there is a report, while the script may still be ending.
+    Raises Problem with the exit status of the contract.
+    """
+    from warpline.capture.launch import capture
+
+    made: list[Report] = []
+
+    def ready(run: Path) -> None:
+        made.append(report_of(run, on_progress=on_progress))
+        if on_report is not None:
+            on_report(run, made[0])
+
+    where = folder if folder is not None else runs.runs_folder(Path(request.cwd or Path.cwd()))
+    run = capture(request, runs.new_run(where), on_progress, cancelled, on_ready=ready)
+    return run, made[0] if made else report_of(run)
+
+
+def report_of(run: Path, *, on_progress: Callable[[Progress], None] | None = None) -> Report:
+    """The report of a run: the kept one, or made now. Raises Problem when ``run`` is no run."""
+    kept = _kept(run, REPORT, Report)
+    if kept is not None and kept.format == FORMAT:
+        return kept
+    return _make(run, on_progress)[1]
+
+
+def profile_of(run: Path) -> Profile:
+    """The profile of a run, with its sources: the kept one, or made now."""
+    kept = _kept(run, PROFILE, Profile)
+    if kept is None:
+        return _make(run, None)[0]
+    return replace(kept, sources=runs.sources(run))
+
+
+def keep(run: Path, profile: Profile, report: Report) -> None:
+    """Leave both beside the run. A run in a folder that cannot be written is made anew each time."""
+    try:
+        runs.write_json(run, PROFILE, replace(profile, sources={}))
+        runs.write_json(run, REPORT, report)
+    except Problem as problem:
+        print(f"warpline: the report is not kept: {problem}", file=sys.stderr)
+
+
+def _kept(run: Path, name: str, kind: type[T]) -> T | None:
+    if not (run / name).is_file():
+        return None
+    runs.manifest(run)  # a folder that is no run any more is a Problem, whatever else lies in it
+    try:
+        return runs.read(run, name, kind)
+    except Problem:
+        return None
+
+
+def _make(run: Path, on_progress: Callable[[Progress], None] | None) -> tuple[Profile, Report]:
+    from warpline import diagnosis, trace
+    from warpline.attribution import attribute
+    from warpline.diagnosis.files import text_of
+
+    def tell(done: int, message: str) -> None:
+        if on_progress is not None:
+            on_progress(Progress("reading", done, 3, message))
+
+    tell(0, "reading the trace")
+    events = trace.read(run)
+    tell(1, "finding the lines")
+    attributed = attribute(events)
+    tell(2, "looking for what can be faster")
+    settings = project.settings(Path(attributed.manifest.script).parent)
+    found = diagnosis.diagnose(attributed, text_of, settings.ignore)
+    report = diagnosis.report(attributed, found)
+    keep(run, attributed, report)
+    return attributed, report

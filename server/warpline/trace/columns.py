@@ -1,0 +1,157 @@
+"""A trace as columns: what happened, linked, with no opinion about whose fault it is.
+
+Every table is a frozen dataclass of numpy arrays of one length. All times are int64 nanoseconds of
+unix time, spans are half-open. Indices into another table are ``-1`` where there is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpline.model.run import Facts, Locations, Manifest
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+OP, RUNTIME = 0, 1
+KERNEL, COPY, SET, COMMUNICATION = 0, 1, 2, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Dispatcher calls (``kind == OP``) and runtime calls that talk to the device (``RUNTIME``).
+
+    Sorted by thread, then start, outer before inner: a parent always stands before its children.
+    """
+
+    start_ns: Ints
+    end_ns: Ints
+    thread: Ints  # index into Trace.threads
+    name: Ints  # index into Trace.names
+    kind: Ints
+    sequence: Ints  # autograd's sequence number, -1 where there is none
+    forward_thread: Ints  # torch's own number of the thread that ran the forward; 0: this is no backward
+    correlation: Ints  # of runtime calls
+    signature: Ints  # index into Trace.signatures
+    parent: Ints  # innermost host event around this one on its thread
+    depth: Ints  # number of events around it
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """What ran on devices: kernels, copies, sets, collectives. Sorted by start."""
+
+    start_ns: Ints
+    end_ns: Ints
+    name: Ints
+    kind: Ints  # KERNEL, COPY, SET, COMMUNICATION
+    device: Ints
+    stream: Ints
+    launch: Ints  # index into Host of the runtime call that queued it
+    in_graph: Bools  # replayed by a CUDA graph
+    shape: Ints  # index into Trace.launch_shapes
+    bytes: Ints  # of copies and sets, else 0
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchShape:
+    """How a kernel was launched."""
+
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+    registers: int | None = None
+    shared_bytes: int | None = None
+    occupancy_percent: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Inputs of an op as ``record_shapes`` wrote them."""
+
+    shapes: tuple[tuple[int, ...], ...] = ()
+    dtypes: tuple[str, ...] = ()
+    strides: tuple[tuple[int, ...], ...] = ()
+    values: tuple[str, ...] = ()  # scalars and lists as text, "" for tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Ranges that somebody named: torch's own, the runner's, the user's. Sorted by thread, start."""
+
+    start_ns: Ints
+    end_ns: Ints
+    thread: Ints
+    name: Ints
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Allocations (bytes > 0) and frees (bytes < 0), in order of time."""
+
+    time_ns: Ints
+    thread: Ints
+    bytes: Ints
+    address: Ints
+    on_device: Bools  # False: host memory
+    device: Ints
+    total: Ints  # allocated in all at this moment, as the allocator said; 0 where it does not say
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """From ``time_ns`` on, ``thread`` is at ``location`` (0: in no file of the user's).
+
+    Sorted by thread, then time. ``first[t]:first[t + 1]`` are those of thread ``t``.
+    """
+
+    time_ns: Ints
+    thread: Ints
+    location: Ints  # index into Trace.locations
+    first: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    manifest: Manifest
+    facts: Facts
+    locations: Locations
+    sources: dict[str, str]
+    names: tuple[str, ...]
+    signatures: tuple[Signature, ...]  # entry 0 is empty
+    launch_shapes: tuple[LaunchShape, ...]  # entry 0 is empty
+    threads: tuple[int, ...]  # native thread ids
+    main: int  # index of the thread that drives the steps
+    forward_threads: dict[int, int]  # torch's thread number -> index into threads
+    host: Host
+    kernels: Kernels
+    marks: Marks
+    memory: Memory
+    records: Records
+    samples: Records
+    window_ns: tuple[int, int]  # first captured step's start, last one's end
+    device_properties: tuple[dict[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def steps(self) -> int:
+        """Number of captured steps, at least 1: what totals are divided by."""
+        return max(1, len(self.manifest.captured))
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the device is a GPU; else the operators themselves are the device's work."""
+        return len(self.kernels) > 0 or self.manifest.device.kind == "cuda"

@@ -1,0 +1,104 @@
+"""Which span lies in which, by columns.
+
+Spans of one thread nest (a call ends before its caller). Depth is counted, not walked: the number
+of spans begun before, less those ended before. The parent of a span of depth *d* is the last one of
+depth *d - 1* begun before it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.trace.columns import Bools, Ints
+
+
+def order(thread: Ints, start: Ints, end: Ints) -> Ints:
+    """Permutation to: by thread, then start, outer before inner; equal spans keep their order."""
+    return np.lexsort((-end, start, thread))
+
+
+def depth_and_parent(thread: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Depth and parent index (-1: none) of spans sorted as :func:`order` sorts them.
+
+    A span that outlives its parent (a malformed one, or a range closed late by hand) is given to
+    the nearest span that does contain it.
+    """
+    count = len(start)
+    depth = np.zeros(count, np.int64)
+    parent = np.full(count, -1, np.int64)
+    bounds = np.searchsorted(thread, np.arange(thread[-1] + 2)) if count else np.zeros(1, np.int64)
+    for low, high in zip(bounds[:-1], bounds[1:], strict=True):
+        # An empty span would count as ended before it began.
+        ends = np.sort(np.maximum(end[low:high], start[low:high] + 1))
+        begun = np.arange(high - low)
+        depth[low:high] = np.maximum(begun - np.searchsorted(ends, start[low:high], "right"), 0)
+        _parents(depth[low:high], parent[low:high], low)
+    while True:
+        late = (parent >= 0) & (end[parent] < end)
+        if not late.any():
+            break
+        parent[late] = parent[parent[late]]
+    return depth, parent
+
+
+def _parents(depth: Ints, parent: Ints, base: int) -> None:
+    levels = [np.flatnonzero(depth == level) for level in range(int(depth.max(initial=-1)) + 1)]
+    for outer, inner in zip(levels[:-1], levels[1:], strict=True):
+        at = np.searchsorted(outer, inner) - 1
+        parent[inner] = np.where(at >= 0, outer[np.maximum(at, 0)] + base, -1)
+
+
+def nearest(parent: Ints, depth: Ints, chosen: Bools) -> Ints:
+    """For each span the innermost chosen one among itself and those around it (-1: none)."""
+    found = np.where(chosen, np.arange(len(parent)), -1)
+    by_depth = np.argsort(depth, kind="stable")
+    bounds = np.searchsorted(depth[by_depth], np.arange(1, int(depth.max(initial=0)) + 2))
+    for low, high in zip(bounds[:-1], bounds[1:], strict=True):
+        level = by_depth[low:high]
+        level = level[(found[level] < 0) & (parent[level] >= 0)]
+        found[level] = found[parent[level]]
+    return found
+
+
+def innermost(thread: Ints, start: Ints, end: Ints, depth: Ints, parent: Ints) -> tuple[Ints, Ints, Ints]:
+    """When the innermost span of a thread changes: (thread, time, span or -1 for none), sorted.
+
+    Of changes at one moment the last is what holds: ends come before starts, inner ends before
+    outer ends, outer starts before inner ones.
+    """
+    count = len(start)
+    index = np.arange(count)
+    when = np.concatenate([start, np.maximum(end, start)])
+    who = np.concatenate([thread, thread])
+    to = np.concatenate([index, parent])
+    begins = np.concatenate([np.ones(count, np.int64), np.zeros(count, np.int64)])
+    rank = np.concatenate([depth, -depth])
+    empty = np.concatenate([end <= start, end <= start])
+    kept = ~empty
+    by = np.lexsort((rank[kept], begins[kept], when[kept], who[kept]))
+    return who[kept][by], when[kept][by], to[kept][by]
+
+
+def covering(spans: tuple[Ints, Ints, Ints], thread: Ints, time: Ints) -> Ints:
+    """Innermost of ``spans`` (thread, start, end, sorted by :func:`order`) around each moment, or -1."""
+    of_thread, start, end = spans
+    if not len(start):
+        return np.full(len(time), -1, np.int64)
+    _, parent = depth_and_parent(of_thread, start, end)
+    at = last_before(of_thread, start, thread, time)
+    while True:
+        over = (at >= 0) & (end[at] <= time)
+        if not over.any():
+            return at
+        at[over] = parent[at[over]]
+
+
+def last_before(of_thread: Ints, when: Ints, thread: Ints, time: Ints) -> Ints:
+    """Index of the last row (sorted by thread, then time) at or before each moment of its thread, or -1."""
+    found = np.full(len(time), -1, np.int64)
+    for each in np.unique(thread):
+        low, high = np.searchsorted(of_thread, [each, each + 1])
+        rows = thread == each
+        at = np.searchsorted(when[low:high], time[rows], "right") - 1
+        found[rows] = np.where(at >= 0, at + low, -1)
+    return found

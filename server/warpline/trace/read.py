@@ -1,0 +1,119 @@
+"""Run folder -> Trace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from warpline import runs
+from warpline.model.problem import Problem
+from warpline.model.run import Facts, Locations, Manifest
+from warpline.trace import build
+from warpline.trace.columns import Ints, Records, Trace
+from warpline.trace.decode import Chrome, collector_paused, decode
+
+LOCATION_BITS = 32
+Pairs = tuple[Ints, Ints, Ints]  # time_ns, thread index, location
+
+
+def read(run: Path) -> Trace:
+    """Everything in the run folder ``run``, linked. Raises Problem when it is no complete run."""
+    manifest = runs.manifest(run)
+    facts = runs.facts(run)
+    locations = runs.read(run, "locations.json", Locations)
+    sources = runs.sources(run)
+    with collector_paused():
+        chrome, bad = decode(run / "trace.json")
+        notes = [f"{bad} malformed events of the trace were left out"] if bad else []
+        lines, odd = pairs(run / "lines.bin", locations)
+        samples, _ = pairs(run / "samples.bin", locations)
+        if odd:
+            notes.append(f"{odd} malformed line records were left out")
+        return assemble(manifest, facts, locations, sources, chrome, lines, samples, notes)
+
+
+def pairs(path: Path, locations: Locations) -> tuple[Pairs, int]:
+    """The records of ``path`` (none when it is absent) and how many malformed ones were left out."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        data = b""
+    except OSError as error:
+        raise Problem(f"cannot read {path}: {error}") from None
+    whole = np.frombuffer(data, "<i8", len(data) // 16 * 2).reshape(-1, 2)
+    thread, location = whole[:, 1] >> LOCATION_BITS, whole[:, 1] & ((1 << LOCATION_BITS) - 1)
+    good = (thread >= 0) & (thread < len(locations.threads)) & (location < len(locations.locations))
+    bad = int((~good).sum()) + (1 if len(data) % 16 else 0)
+    return (whole[good, 0].astype(np.int64), thread[good], location[good]), bad
+
+
+def assemble(
+    manifest: Manifest,
+    facts: Facts,
+    locations: Locations,
+    sources: dict[str, str],
+    chrome: Chrome,
+    lines: Pairs,
+    samples: Pairs,
+    notes: Sequence[str],
+) -> Trace:
+    """Columns of a decoded trace, with the line records beside them."""
+    groups = build.by_category(chrome)
+    base = chrome.base_ns
+    names, threads = build.Interned(), build.Interned()
+    of_record = threads.all(list(locations.threads))
+    calls = [event for category in build.RUNTIME_CATEGORIES for event in groups.get(category, ())]
+    host, signatures = build.host(groups.get("cpu_op", []), calls, base, names, threads)
+    kernels, shapes = build.kernels(groups, base, names, host)
+    marks = build.marks(groups.get("user_annotation", []), base, names, threads)
+    memory = build.memory(groups.get("cpu_instant_event", []), base, threads)
+    forward = build.forward_threads(groups, base, host, threads)
+    known = tuple(threads.index)
+    captured = manifest.captured
+    return Trace(
+        manifest=manifest,
+        facts=facts,
+        locations=locations,
+        sources=sources,
+        names=tuple(names.index),
+        signatures=signatures,
+        launch_shapes=shapes,
+        threads=known,
+        main=_main(chrome, known, build.column(groups.get("cpu_op", []), "tid", object).tolist()),
+        forward_threads=forward,
+        host=host,
+        kernels=kernels,
+        marks=marks,
+        memory=memory,
+        records=records(lines, of_record, len(known)),
+        samples=records(samples, of_record, len(known)),
+        window_ns=_window(captured, host.start_ns, host.end_ns),
+        device_properties=chrome.devices,
+        notes=tuple(notes),
+    )
+
+
+def records(raw: Pairs, threads: Ints, count: int) -> Records:
+    time, thread, location = raw
+    thread = threads[thread] if len(thread) else thread
+    by = np.lexsort((time, thread))
+    return Records(time[by], thread[by], location[by], np.searchsorted(thread[by], np.arange(count + 1)))
+
+
+def _main(chrome: Chrome, threads: tuple[int, ...], of_ops: list[int]) -> int:
+    """The thread that drives the steps: the process's first one, else the busiest."""
+    processes = Counter(event.pid for event in chrome.events[:64] if isinstance(event.pid, int))
+    for process, _ in processes.most_common():
+        if process in threads:
+            return threads.index(process)
+    busiest = Counter(of_ops).most_common(1)
+    return threads.index(busiest[0][0]) if busiest else 0
+
+
+def _window(captured: tuple[tuple[int, int], ...], start: Ints, end: Ints) -> tuple[int, int]:
+    if captured:
+        return captured[0][0], captured[-1][1]
+    return (int(start.min()), int(end.max())) if len(start) else (0, 0)
