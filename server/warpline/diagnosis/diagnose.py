@@ -50,7 +50,7 @@ def diagnose(
         if rule.name in silenced or (rule.needs_gpu and not context.on_gpu):
             continue
         try:
-            drafts = [draft for draft in rule.find(context) if context.matters(draft.cost_ms)]
+            drafts = [draft for draft in rule.find(context) if _matters(context, draft)]
         except Exception as error:  # noqa: BLE001  # one rule's mistake must not cost the report
             context.note(f"the rule {rule.name} failed ({type(error).__name__}: {error}) and says nothing")
             continue
@@ -62,6 +62,10 @@ def diagnose(
     ]
     findings.sort(key=lambda finding: (_predicted_ms(finding), finding.file, finding.line, finding.rule))
     return Diagnosis(tuple(findings), tuple(context.notes))
+
+
+def _matters(context: Context, draft: Draft) -> bool:
+    return draft.cost_ms is None or context.matters(draft.cost_ms)
 
 
 def _suppressed(rule: Rule, draft: Draft, texts: Texts, known: dict[str, Suppressions]) -> bool:

@@ -60,6 +60,12 @@ class Context:
         """Whether that much of a step is worth a word."""
         return milliseconds > 0 and milliseconds >= min(MINIMUM_SHARE * self.step_ms, MINIMUM_MS)
 
+    def idle_ms(self) -> float:
+        """Time per step in which the device had nothing to do: what waiting can cost at most."""
+        idle = self.profile.totals.get("idle_ms")
+        busy = self.profile.steps.device_busy_percent
+        return self.step_ms * (1 - busy / 100) if idle is None else float(idle)
+
     # -- the sources ----------------------------------------------------------------------------
 
     def text(self, file: str) -> str | None:
@@ -92,7 +98,7 @@ class Context:
         message: str,
         evidence: Mapping[str, Evidence],
         *,
-        cost_ms: float,
+        cost_ms: float | None,
         saving_ms: float | None = None,
         change: Change | None = None,
         fixes: Sequence[Callable[[], Fix]] = (),
@@ -101,9 +107,10 @@ class Context:
         """A finding: ``site`` is the line to edit, ``cause`` the line where the time is seen.
 
         ``message`` is a template over ``evidence`` (``"waits {wait}"``). ``cost_ms`` is the measured
-        time per step that it is about: below the threshold the finding is dropped. ``saving_ms`` (at
-        most ``cost_ms``, its default) is the bound of what the change saves. ``fixes`` are functions
-        that give a Fix or raise Refused; when all refuse, the first reason ends the message.
+        time per step that it is about: below the threshold the finding is dropped (None: it is about
+        memory, and the rule has a threshold of its own). ``saving_ms`` (at most ``cost_ms``, its
+        default) is the bound of what the change saves. ``fixes`` are functions that give a Fix or
+        raise Refused; when all refuse, the first reason ends the message.
         """
         made, reasons = [], []
         for make in fixes:
@@ -114,7 +121,8 @@ class Context:
         text = fill(message, evidence)
         if reasons and not made:
             text += f" No edit is offered: {reasons[0]}."
-        saving = cost_ms if saving_ms is None else min(saving_ms, cost_ms)
+        most = cost_ms or 0.0
+        saving = most if saving_ms is None else min(saving_ms, most)
         return Draft(
             *site,
             Place(*cause),

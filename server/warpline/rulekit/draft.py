@@ -15,7 +15,7 @@ class Draft:
     cause: Place
     message: str
     evidence: tuple[Evidence, ...]
-    cost_ms: float  # measured time per step that it is about
+    cost_ms: float | None  # measured time per step that it is about; None: it is not about time
     saving_ms: float  # at best saved per step
     change: Change | None = None
     fixes: tuple[Fix, ...] = ()

@@ -45,28 +45,40 @@ class Edits:
             raise Refused(f"`{name}` may be among the arguments that are unpacked there")
         if len(call.args) == 1 and isinstance(call.args[0].value, cst.GeneratorExp):
             raise Refused("its only argument is a generator expression")
-        self._append_argument(call, f"{name}={code}")
+        last = call.args[-1] if call.args else None
+        self._append(call, last, f"{name}={code}")
 
-    def _append_argument(self, call: cst.Call, code: str) -> None:
-        end = self.source.span(call)[1]
+    def set_entry(self, display: cst.Dict, key: str, code: str) -> None:
+        """Give ``display`` the entry ``key: code``, or replace the value that it has."""
+        for element in display.elements:
+            if isinstance(element, cst.DictElement) and self.source.literal(element.key) == key:
+                self.replace(element.value, code)
+                return
+        last = display.elements[-1] if display.elements else None
+        self._append(display, last, f'"{key}": {code}')
+
+    def _append(
+        self, outer: cst.Call | cst.Dict, last: cst.Arg | cst.BaseDictElement | None, code: str
+    ) -> None:
+        """Put ``code`` behind the ``last`` item in brackets, on a line of its own where that one is."""
+        end = self.source.span(outer)[1]
         closing = (end[0], end[1] - 1)
-        if not call.args:
+        if last is None:
             self._change(closing, closing, code)
             return
-        last = call.args[-1]
         last_end = self.source.span(last.value)[1]
         tail = self.source.slice(last_end, closing)
-        trailing = isinstance(last.comma, cst.Comma)
+        trailing = last.comma if isinstance(last.comma, cst.Comma) else None
         if "\n" not in tail and "\r" not in tail:
             at = closing if trailing else last_end
             self._change(at, at, (f" {code}" if tail.endswith(",") else code) if trailing else f", {code}")
             return
-        # One argument a line: the new one gets a line of its own, after the last one's comment.
-        if not trailing:
-            self._change(last_end, last_end, ",")
+        # One item a line: the new one gets a line of its own, after the last one's comment.
         line = last_end[0]
-        if isinstance(last.comma, cst.Comma):
-            line = self.source.span(last.comma)[0][0]
+        if trailing is None:
+            self._change(last_end, last_end, ",")
+        else:
+            line = self.source.span(trailing)[0][0]
         line_end = (line, len(self.source.lines[line - 1]))
         indentation = self.source.indentation(self.source.line(last))
         comma = "," if trailing else ""

@@ -83,12 +83,11 @@ import math
 from collections.abc import Iterator
 from functools import partial
 
-import libcst as cst
-
 from warpline.model.change import LoaderWorkers
 from warpline.model.report import Fix
 from warpline.model.run import Site
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit.loaders import change_loader, edit_site, iterated_at, waits, whence
 
 
 class LoaderWithoutWorkers(Rule):
@@ -98,18 +97,18 @@ class LoaderWithoutWorkers(Rule):
         for site in context.sites("loader"):
             if site.facts.get("num_workers") != 0:
                 continue
-            waits = [cost for cost in context.costs(site.uses) if cost.loader_ms > 0]
-            wait = sum(cost.loader_ms for cost in waits)
+            lines = waits(context, site)
+            wait = sum(cost.loader_ms for cost in lines)
             if not context.matters(wait):
                 continue
-            hottest = max(waits, key=lambda cost: cost.loader_ms)
             workers = _sensible(context, site, wait)
+            left = max(0.0, wait / workers - (context.step_ms - wait))
             yield context.draft(
-                (site.file, site.line),
-                (hottest.file, hottest.line),
+                edit_site(context, site, "num_workers"),
+                iterated_at(context, site),
                 "Batches are made in the training process (num_workers is {present}): each step waits "
-                "{wait} for the next one, {share} of the step. {workers} workers would make them "
-                "meanwhile.",
+                "{wait} for the next one, {share} of the step. Worker processes would make them meanwhile; "
+                "{workers} are enough here." + whence(context, site, "num_workers"),
                 {
                     "present": count("num_workers", 0, "workers"),
                     "wait": ms("exposed wait", wait),
@@ -117,7 +116,8 @@ class LoaderWithoutWorkers(Rule):
                     "workers": count("sensible num_workers", workers, "workers"),
                 },
                 cost_ms=wait,
-                change=LoaderWorkers(workers, tuple((cost.file, cost.line) for cost in waits), 0, True, wait),
+                saving_ms=wait - left,
+                change=LoaderWorkers(workers, tuple((cost.file, cost.line) for cost in lines), 0, True, wait),
                 fixes=[partial(_fix, context, site, workers)],
             )
 
@@ -126,23 +126,22 @@ def _sensible(context: Context, site: Site, wait: float) -> int:
     """As many workers as keep up with the rest of the step, and one more; no more than cores or
     batches."""
     rest = max(context.step_ms - wait, wait / 32)
-    limits = [
-        int(context.profile.facts.flags.get("cpu_count") or 1),
-        site.facts.get("batches_per_epoch") or 64,
-        32,
-    ]
-    return max(1, min(math.ceil(wait / rest) + 1, *limits))
+    cores = int(context.profile.facts.flags.get("cpu_count") or 1)
+    return max(1, min(math.ceil(wait / rest) + 1, cores, site.facts.get("batches_per_epoch") or 64, 32))
 
 
 def _fix(context: Context, site: Site, workers: int) -> Fix:
-    source = context.source(site.file)
-    call = source.call(site.line, "DataLoader") if source is not None else None
-    if source is None or call is None:
-        raise Refused("the call that makes the loader was not found on that line")
-    present = source.argument(call, "num_workers", 5)
-    if present is not None and not isinstance(present.value, cst.Integer):
-        raise Refused(f"num_workers comes from `{source.code(present.value)}`: change it there")
-    edits = Edits(source)
-    edits.set_argument(call, "num_workers", str(workers), 5)
-    edits.set_argument(call, "persistent_workers", "True")
-    return edits.fix(f"Make batches in {workers} worker processes", "unsafe")
+    if str(site.facts.get("dataset_type", "")).endswith("IterableDataset"):
+        raise Refused("an iterable dataset must share its samples among the workers itself")
+    if _imported_again(context):
+        raise Refused("workers import the script again there, and its loop is under no `__name__` guard")
+    values = {"num_workers": str(workers), "persistent_workers": "True"}
+    title = f"Make batches in {workers} worker processes"
+    return change_loader(context, site, values, title=title, applicability="unsafe")
+
+
+def _imported_again(context: Context) -> bool:
+    """Whether starting a worker would run the script's loop again (no fork from Python 3.14 on)."""
+    manifest = context.profile.manifest
+    version = tuple(int(part) for part in manifest.python_version.split(".")[:2] if part.isdigit())
+    return version >= (3, 14) and "__name__" not in (context.text(manifest.script) or "")

@@ -1,0 +1,154 @@
+"""What several rules ask about loaders: what the step waits for them, and how one is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import libcst as cst
+
+from warpline.model.profile import LineCost
+from warpline.model.report import Applicability, Fix
+from warpline.model.run import Site
+from warpline.rulekit.context import Context
+from warpline.rulekit.edits import Edits, Refused
+from warpline.rulekit.origins import Origin, mapping, origin, unpacked_origin
+from warpline.rulekit.source import Source
+
+#: DataLoader's parameters in order, for those passed by position.
+_POSITIONS = {"num_workers": 5, "pin_memory": 7, "drop_last": 8}
+_TELLING = {"dataset", "batch_size", "shuffle", "num_workers", "collate_fn", "drop_last", "pin_memory"}
+
+
+def waits(context: Context, site: Site) -> list[LineCost]:
+    """The lines at which the step waits for batches of ``site``, or makes them: where it is iterated,
+    and for a loader without workers the lines of its dataset; what waits longest first."""
+    found = [cost for cost in context.costs(site.uses) if cost.loader_ms > 0]
+    if site.facts.get("num_workers") == 0 and site.uses:
+        used = [other for other in context.sites("loader") if other.uses]
+        at_use = {place for other in used for place in other.uses}
+        own_files = {site.facts.get("dataset_file"), site.facts.get("collate_file")}
+        found += [
+            cost
+            for cost in context.profile.lines
+            if cost.loader_ms > 0
+            and (cost.file, cost.line) not in at_use
+            and (len(used) == 1 or cost.file in own_files)
+        ]
+    return sorted(found, key=lambda cost: (-cost.loader_ms, cost.file, cost.line))
+
+
+def iterated_at(context: Context, site: Site) -> tuple[str, int]:
+    """The line that iterates the loader, the one that waits longest of several."""
+    costs = sorted(context.costs(site.uses), key=lambda cost: -cost.loader_ms)
+    return (costs[0].file, costs[0].line) if costs else (site.uses or ((site.file, site.line),))[0]
+
+
+def loader_call(context: Context, site: Site) -> tuple[Source, cst.Call]:
+    """The call that makes the loader. Raises Refused when it is not found on the site's line."""
+    source = context.source(site.file)
+    if source is None:
+        raise Refused("the file that makes the loader cannot be read")
+    named = source.call(site.line, "DataLoader", "super.__init__", "__init__")
+    if named is not None:
+        return source, named
+    # An alias, a factory, a subclass: the call on that line that takes what a loader takes.
+    for call in source.calls(site.line):
+        if any(arg.keyword is not None and arg.keyword.value in _TELLING for arg in call.args):
+            return source, call
+        if call.args and source.unpacked(call):
+            return source, call
+    raise Refused("the call that makes the loader was not found on that line")
+
+
+def setting(context: Context, site: Site, name: str) -> Origin | None:
+    """Where the loader's ``name`` comes from; None when it is not passed (or cannot be seen)."""
+    try:
+        source, call = loader_call(context, site)
+    except Refused:
+        return None
+    present = source.argument(call, name, _POSITIONS.get(name))
+    if present is not None:
+        return origin(context, source, present.value)
+    for value in source.unpacked(call):
+        found = unpacked_origin(context, source, value, name)
+        if found is not None:
+            return found
+    return None
+
+
+def edit_site(context: Context, site: Site, name: str) -> tuple[str, int]:
+    """The line to change ``name`` at: where its value stands, else the call that makes the loader."""
+    found = setting(context, site, name)
+    return (found.file, found.line) if found is not None and found.editable else (site.file, site.line)
+
+
+def whence(context: Context, site: Site, name: str) -> str:
+    """Words about where the value stands when that is not the call itself, else ""."""
+    found = setting(context, site, name)
+    if found is None or found.kind in ("literal", "unknown"):
+        return ""
+    return f" Its value comes from {found.words}."
+
+
+def change_loader(
+    context: Context,
+    site: Site,
+    values: Mapping[str, str],
+    *,
+    title: str,
+    applicability: Applicability,
+    others: Iterable[Edits] = (),
+) -> Fix:
+    """Give the loader ``values``, each where it stands now (config dict, constant, option), else at
+    the call. ``others``: more edits of the same fix. Raises Refused."""
+    source, call = loader_call(context, site)
+    changes = _Changes(context, others)
+    for name, code in values.items():
+        present = source.argument(call, name, _POSITIONS.get(name))
+        if present is not None:
+            changes.at_origin(origin(context, source, present.value), name, code)
+        else:
+            changes.absent(source, call, name, code)
+    first, *rest = changes.edits.values()
+    return first.fix(title, applicability, *rest)
+
+
+class _Changes:
+    """Edits of one fix, those of each file together."""
+
+    def __init__(self, context: Context, others: Iterable[Edits]) -> None:
+        self.context = context
+        self.edits = {other.source.path: other for other in others}
+
+    def of(self, source: Source) -> Edits:
+        return self.edits.setdefault(source.path, Edits(source))
+
+    def absent(self, source: Source, call: cst.Call, name: str, code: str) -> None:
+        """The call does not pass ``name`` itself: in what it unpacks, else as a new argument."""
+        unpacked = source.unpacked(call)
+        for value in unpacked:
+            found = unpacked_origin(self.context, source, value, name)
+            if found is not None:
+                self.at_origin(found, name, code)
+                return
+        if not unpacked:
+            self.of(source).set_argument(call, name, code)
+            return
+        holder = mapping(self.context, source, unpacked[-1])
+        if holder is None:
+            raise Refused(f"`{name}` may be among the arguments that are unpacked there")
+        where, display = holder
+        if isinstance(display, cst.Dict):
+            self.of(where).set_entry(display, name, code)
+        elif isinstance(display, cst.Call):
+            self.of(where).set_argument(display, name, code)
+
+    def at_origin(self, found: Origin, name: str, code: str) -> None:
+        """The value stands elsewhere: change it there."""
+        if not found.editable:
+            raise Refused(f"`{name}` comes from {found.words}, which could not be followed to a value")
+        if found.kind == "argument":
+            option = found.words.strip("`").removeprefix("the option `")
+            if any(word.split("=")[0] == option for word in self.context.profile.manifest.argv):
+                raise Refused(f"the command line passes `{option}`: change it there")
+        self.of(found.source).replace(found.node, code)
