@@ -1,0 +1,59 @@
+"""The report as a table: what is shown, in which order, beside which text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests import samples
+from warpline.view.table import table
+from warpline.view.text import lines, names, printable, short_path
+
+
+def test_functions_by_cost_and_their_lines_in_order() -> None:
+    shown = table(samples.report(), samples.SOURCES)
+    assert [(f.name, f.place) for f in shown.functions] == [
+        ("<module>", "train.py:5"),
+        ("Net.forward", "model.py:3"),
+    ]
+    assert [row.line for row in shown.functions[0].rows] == [5, 6, 7, 8]
+    assert [row.line for row in shown.functions[1].rows] == [3, 0, 7]  # 0: lines left out between
+
+
+def test_costs_stand_beside_their_text() -> None:
+    (loop, *context, _) = table(samples.report(), samples.SOURCES).functions[0].rows
+    assert (loop.source, loop.share) == ("for x, y in loader:", 0.6)
+    assert all(row.cost is None for row in context)
+
+
+def test_what_is_not_shown_is_counted() -> None:
+    shown = table(samples.report(), samples.SOURCES, top=1)
+    assert [row.line for function in shown.functions for row in function.rows] == [5]
+    assert shown.rest == "3 more lines: 3.90 ms (39 % of the step)"
+    assert table(samples.report(), samples.SOURCES).rest == ""
+
+
+def test_only_columns_with_something_in_them() -> None:
+    assert table(samples.report(), samples.SOURCES).columns == ("forward", "backward", "idle", "sync")
+
+
+def test_a_run_without_sources_or_steps_still_shows() -> None:
+    empty = samples.report(lines=(), steps=replace(samples.report().steps, step_ms=0.0))
+    assert table(empty, {}).functions == ()
+    assert table(samples.report(), {}).functions[0].rows[0].source == ""
+
+
+def test_text_from_a_stranger_controls_nothing() -> None:
+    assert printable("\ta\x1b[31mb\u202ec") == "    a\ufffd[31mb\ufffdc"
+
+
+def test_lines_are_counted_as_python_does() -> None:
+    assert lines("a\fb\r\nc\rd") == ["a\fb", "c", "d"]
+
+
+def test_names_are_as_short_as_they_can_be() -> None:
+    assert names({"/a/x/train.py", "/a/y/train.py", "/a/model.py"}, "/a") == {
+        "/a/x/train.py": "x/train.py",
+        "/a/y/train.py": "y/train.py",
+        "/a/model.py": "model.py",
+    }
+    assert short_path("/a/x/train.py", "/a") == "x/train.py"
