@@ -118,7 +118,7 @@ class Rewrite:
     def _emptied(self, statement: Statement, removed: set[Statement]) -> cst.If | None:
         """The ``if`` that has nothing left to do without ``removed``."""
         block = self.flow.source.block(statement)
-        above = self.flow.source.enclosing(statement, cst.If, cst.Else, cst.FunctionDef)  # type: ignore[type-var]
+        above = self.flow.source.enclosing(statement, cst.If, cst.Else, cst.FunctionDef)
         if not isinstance(above, cst.If) or above.orelse is not None or above.body.body[-1] is not block[-1]:
             return None
         alone = all(item in removed for item in block) and not isinstance(

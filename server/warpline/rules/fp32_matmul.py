@@ -1,0 +1,272 @@
+"""Matrix products run in float32, without the tensor cores.
+
+## What it does
+
+Adds up the device time of matrix products (`mm`, `addmm`, `bmm` and their backward) whose operands
+are float32 while TF32 is off, and offers to run the forward pass and the loss under autocast
+(bfloat16 where the device has it, else float16 with a `GradScaler`), or to allow TF32.
+
+## Why is this slow
+
+A GPU has two kinds of arithmetic units. Float32 products use the slow kind: on an H200 about a
+fifteenth of the rate at which the tensor cores multiply bfloat16, and a seventh of TF32.
+
+## Example
+
+```python
+#> device kind=cuda capability=(9,0) bf16=true; flags allow_tf32=false
+import torch
+
+for inputs, labels in loader:
+    inputs, labels = inputs.to("cuda"), labels.to("cuda")
+    optimizer.zero_grad()
+    logits = model(inputs)
+    #^ found; cost device_ms=60; op aten::addmm count=73 device_ms=50 dtypes=float,float,float
+    loss = criterion(logits, labels)  #> cost device_ms=1
+    loss.backward()
+    optimizer.step()  #> cost device_ms=5
+```
+
+## Use instead
+
+```python
+import torch
+
+for inputs, labels in loader:
+    inputs, labels = inputs.to("cuda"), labels.to("cuda")
+    optimizer.zero_grad()
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        logits = model(inputs)
+        loss = criterion(logits, labels)
+    loss.backward()
+    optimizer.step()
+```
+
+## Example
+
+Where the device has no bfloat16, float16 needs its gradients scaled:
+
+```python
+#> device kind=cuda name="Tesla V100" capability=(7,0) bf16=false; flags allow_tf32=false
+import torch
+from torch.nn.utils import clip_grad_norm_
+
+def train():
+    for batch in loader:
+        loss = model(batch)
+        #^ found; cost device_ms=60; op aten::mm count=73 device_ms=50 dtypes=float,float
+        optimizer.zero_grad()
+        loss.backward()
+        clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()  #> cost device_ms=5
+```
+
+## Use instead
+
+```python
+import torch
+from torch.nn.utils import clip_grad_norm_
+
+def train():
+    scaler = torch.amp.GradScaler("cuda")
+    for batch in loader:
+        with torch.autocast("cuda", dtype=torch.float16):
+            loss = model(batch)
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+```
+
+## Near misses
+
+Products in bfloat16:
+
+```python
+for batch in loader:
+    loss = model(batch)
+    #^ cost device_ms=60; op aten::mm count=9 device_ms=50 dtypes=c10::BFloat16,c10::BFloat16
+    loss.backward()
+```
+
+TF32 is allowed already:
+
+```python
+#> flags allow_tf32=true
+for batch in loader:
+    loss = model(batch)  #> cost device_ms=60; op aten::mm count=9 device_ms=50 dtypes=float,float
+    loss.backward()
+```
+
+On a CPU there are no tensor cores:
+
+```python
+#> device kind=cpu capability=None multiprocessors=0; flags allow_tf32=false
+for batch in loader:
+    loss = model(batch)  #> cost device_ms=60; op aten::mm count=9 device_ms=50 dtypes=float,float
+    loss.backward()
+```
+
+The products take next to nothing of the step:
+
+```python
+#> flags allow_tf32=false
+for batch in loader:
+    loss = model(batch)  #> cost device_ms=60; op aten::mm count=9 device_ms=0.1 dtypes=float,float
+    loss.backward()
+```
+
+## Fix safety
+
+Unsafe: bfloat16 keeps 8 bits of the mantissa, float16 and TF32 keep 11, float32 24. Losses usually
+agree to about 1e-2 (autocast) and 1e-3 (TF32); sums, norms and losses stay in float32 under autocast.
+
+## References
+
+- [Automatic mixed precision](https://docs.pytorch.org/docs/stable/amp.html)
+- [TF32 on Ampere and later](https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import MatmulRate, Precision
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit.training import TrainingStep, after_imports, training_steps
+
+_PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_addmm_activation"}
+
+#: First compute capability with the units: float16, and bfloat16 with TF32.
+_HALF, _TF32 = (7, 0), (8, 0)
+
+
+class Fp32Matmul(Rule):
+    area = "precision"
+    needs_gpu = True
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        capability = context.device.capability
+        flags = context.profile.facts.flags
+        if capability is None or tuple(capability) < _HALF:
+            return
+        if flags.get("allow_tf32") or flags.get("float32_matmul_precision") in ("high", "medium"):
+            return
+        spent = {cost: ms_ for cost in context.profile.lines if (ms_ := _in_float32(cost)) > 0}
+        total = sum(spent.values())
+        if not context.matters(total):
+            return
+        hottest = max(spent, key=lambda cost: spent[cost])
+        step = next((found for found in training_steps(context) if found.forward), None)
+        place = (hottest.file, hottest.line)
+        if step is not None and _under_autocast(step) and not flags.get("autocast"):
+            return  # edited since the run
+        if step is not None and not _under_autocast(step):
+            place = (step.source.path, step.source.line(step.forward[0]))
+        precision: Precision = "bf16" if context.device.bf16 else "fp16"
+        calls = sum(op.count for cost in spent for op in cost.ops if _is_float32(op.name, op.dtypes))
+        yield context.draft(
+            place,
+            (hottest.file, hottest.line),
+            "{products} matrix products a step run in float32, without the tensor cores: {spent}, {share} "
+            "of the step.",
+            {
+                "products": count("float32 matrix products", calls, "calls"),
+                "spent": ms("float32 matrix products", total),
+                "share": percent("float32 matrix products", context.share(total)),
+            },
+            cost_ms=total,
+            # The tensor cores' advantage, kernels of real sizes being less than the rates promise.
+            saving_ms=total * (1 - 1 / 8),
+            change=MatmulRate(precision, tuple((cost.file, cost.line) for cost in spent), elementwise=True),
+            fixes=[partial(_autocast, context, step), partial(_allow_tf32, context)],
+        )
+
+
+def _is_float32(name: str, dtypes: tuple[str, ...]) -> bool:
+    return name in _PRODUCTS and bool(dtypes) and dtypes[0] == "float"
+
+
+def _in_float32(cost: LineCost) -> float:
+    """Device time of float32 products; of a line whose kernels all use tensor cores, none."""
+    known = [kernel.tensor_cores for kernel in cost.kernels if kernel.tensor_cores is not None]
+    if known and all(known):
+        return 0.0
+    return min(sum(op.device_ms for op in cost.ops if _is_float32(op.name, op.dtypes)), cost.step_ms)
+
+
+def _under_autocast(step: TrainingStep) -> bool:
+    around = [*step.source.ancestors(step.backward), *step.forward]
+    return any(
+        step.source.is_named(item.item.func, "autocast")
+        for node in around
+        if isinstance(node, cst.With)
+        for item in node.items
+        if isinstance(item.item, cst.Call)
+    )
+
+
+def _autocast(context: Context, step: TrainingStep | None) -> Fix:
+    if step is None:
+        raise Refused("the forward pass and the loss were not found beside a `backward()`")
+    if _under_autocast(step) or context.profile.facts.flags.get("autocast"):
+        raise Refused("the step runs under autocast already, these products outside of it")
+    edits = Edits(step.source)
+    autocast = edits.add_import("torch.autocast", "import torch")
+    half = edits.add_import("torch.bfloat16" if context.device.bf16 else "torch.float16", "import torch")
+    edits.wrap(step.forward, f'with {autocast}("cuda", dtype={half}):')
+    if context.device.bf16:
+        return edits.fix("Run the forward pass under autocast in bfloat16", "unsafe")
+    _scale(step, edits)
+    return edits.fix("Run the forward pass under autocast in float16, with a GradScaler", "unsafe")
+
+
+def _scale(step: TrainingStep, edits: Edits) -> None:
+    """Thread a GradScaler through the loop."""
+    source, steps = step.source, step.optimizer_steps()
+    if step.loop is None or len(steps) != 1 or steps[0].args or step.backward.args:
+        raise Refused("the loop around one plain `backward()` and one plain `optimizer.step()` was not found")
+    if any(name.value == "scaler" for name in source.nodes(cst.Name)):
+        raise Refused("the file has a scaler of its own")
+    assert isinstance(steps[0].func, cst.Attribute)
+    optimizer = source.code(steps[0].func.value)
+    edits.insert_before(
+        step.loop, f'scaler = {edits.add_import("torch.amp.GradScaler", "import torch")}("cuda")'
+    )
+    edits.replace(step.loss, f"scaler.scale({source.code(step.loss)})")
+    statement = source.statement(steps[0])
+    assert statement is not None
+    clips = [
+        call
+        for call in source.nodes(cst.Call)
+        if source.is_named(call.func, "clip_grad_norm_", "clip_grad_value_")
+        and source.inside(call, step.loop)
+    ]
+    for call in clips[:1]:
+        clip = source.statement(call)
+        assert clip is not None
+        edits.insert_before(clip, f"scaler.unscale_({optimizer})")
+    edits.replace(steps[0], f"scaler.step({optimizer})")
+    edits.insert_after(statement, "scaler.update()")
+
+
+def _allow_tf32(context: Context) -> Fix:
+    capability = context.device.capability
+    if capability is None or tuple(capability) < _TF32:
+        raise Refused("the device has no TF32")
+    source = context.source(context.profile.manifest.script)
+    if source is None:
+        raise Refused("the script's own text is not at hand")
+    if any(node.value in ("set_float32_matmul_precision", "allow_tf32") for node in source.nodes(cst.Name)):
+        raise Refused("the script sets the precision of its products itself")
+    edits = Edits(source)
+    name = edits.add_import("torch.set_float32_matmul_precision", "import torch")
+    after_imports(source, edits, f'{name}("high")')
+    return edits.fix("Allow TF32 for float32 matrix products", "unsafe")
