@@ -34,10 +34,12 @@ def profile(
     on_progress: Callable[[Progress], None] | None = None,
     cancelled: threading.Event | None = None,
     on_report: Callable[[Path, Report], None] | None = None,
+    stdin: int | None = None,
 ) -> tuple[Path, Report]:
     """Run the script, measure it, and say what its lines cost: (run folder, report).
 
     ``folder``: where the run folder is made (``.warpline/runs`` of the request's working folder).
+    ``stdin`` is the descriptor that the script reads from (None: an empty input).
     ``on_report`` is called as soon as there is a report, while the script may still be ending.
     Raises Problem with the exit status of the contract.
     """
@@ -51,7 +53,7 @@ def profile(
             on_report(run, made[0])
 
     where = folder if folder is not None else runs.runs_folder(Path(request.cwd or Path.cwd()))
-    run = capture(request, runs.new_run(where), on_progress, cancelled, on_ready=ready)
+    run = capture(request, runs.new_run(where), on_progress, cancelled, on_ready=ready, stdin=stdin)
     return run, made[0] if made else report_of(run)
 
 

@@ -14,9 +14,9 @@ from warpline.terminal import progress
 
 def test_each_progress_is_one_line() -> None:
     reader, writer = os.pipe()
-    with progress.shown(writer) as on_progress:
-        on_progress(Progress("warmup", 2, 5, "warm-up 2/5"))
-        on_progress(Progress("waiting", 0, None, "waiting"))
+    with progress.shown(writer) as shown:
+        shown.update(Progress("warmup", 2, 5, "warm-up 2/5"))
+        shown.update(Progress("waiting", 0, None, "waiting"))
     os.close(writer)
     with os.fdopen(reader, encoding="utf-8") as lines:
         assert [json.loads(line) for line in lines] == [
@@ -28,8 +28,8 @@ def test_each_progress_is_one_line() -> None:
 def test_a_reader_who_left_stops_nothing() -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    with progress.shown(writer) as on_progress:
-        on_progress(Progress("timing", 1, 5, "timing"))
+    with progress.shown(writer) as shown:
+        shown.update(Progress("timing", 1, 5, "timing"))
     os.close(writer)
 
 

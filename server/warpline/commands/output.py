@@ -19,6 +19,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top", type=int, metavar="N", help="lines to show (as many as matter)")
 
 
+def check(options: argparse.Namespace) -> None:
+    """Raise Problem for a place that cannot be written, before a run is made and not after."""
+    if options.json and options.json != "-" and not Path(options.json).absolute().parent.is_dir():
+        raise Problem(f"cannot write {options.json}: there is no such folder")
+
+
 def write(run: Path, report: Report, options: argparse.Namespace) -> None:
     """The table on standard output, unless ``--json -`` claims that for the report."""
     if options.json:

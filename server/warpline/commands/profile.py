@@ -6,10 +6,12 @@ The script is stopped after the window as Ctrl-C would stop it, unless --whole-r
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from warpline.commands import output, target
+from warpline.model.report import Report
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,16 +31,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     request = target.with_window(target.request(options), options)
+    output.check(options)
     from warpline import pipeline
     from warpline.terminal import progress
 
-    with progress.shown(options.progress_fd) as on_progress:
-        run_folder, report = pipeline.profile(
+    with progress.shown(options.progress_fd) as shown:
+
+        def write(run: Path, report: Report) -> None:
+            shown.clear()
+            output.write(run, report, options)
+
+        pipeline.profile(
             request,
             folder=Path(options.run_dir).absolute() if options.run_dir else None,
-            on_progress=on_progress,
+            on_progress=shown.update,
+            on_report=write,  # as soon as there is one, while the script may still be ending
+            stdin=0 if sys.stdin else None,
         )
-    output.write(run_folder, report, options)
     return 0
 
 

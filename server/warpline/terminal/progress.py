@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TextIO
@@ -17,43 +18,65 @@ from warpline.model.problem import Problem
 _BAR = 20
 
 
-@contextmanager
-def shown(descriptor: int | None = None) -> Iterator[Callable[[Progress], None]]:
-    """What to call with each Progress.
+class Shown:
+    """Where progress goes. ``update`` with each Progress, ``clear`` before anything else is printed."""
 
-    With ``descriptor`` each is written there as one line of JSON. Raises Problem when it is not open.
+    def update(self, progress: Progress) -> None:
+        """Nowhere: standard error is a file or a pipe, which wants no bar."""
+
+    def clear(self) -> None:
+        """Nothing was drawn."""
+
+
+class Bar(Shown):
+    """One line, and the cursor back at its start: what the script prints writes over it."""
+
+    def __init__(self, out: TextIO) -> None:
+        self.out = out
+
+    def update(self, progress: Progress) -> None:
+        bar = ""
+        if progress.total:
+            done = min(progress.done, progress.total) * _BAR // progress.total
+            bar = "━" * done + "·" * (_BAR - done) + " "
+        line = f"{bar}{progress.message}"[: shutil.get_terminal_size().columns - 1]
+        self._write(f"\r\x1b[K\x1b[2m{line}\x1b[0m\r")
+
+    def clear(self) -> None:
+        self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        self.out.write(text)
+        self.out.flush()
+
+
+class Lines(Shown):
+    """Each as one line of JSON into a descriptor, for the program that started us."""
+
+    def __init__(self, descriptor: int) -> None:
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            raise Problem(f"--progress-fd {descriptor} is not open") from None
+        self.descriptor = descriptor
+
+    def update(self, progress: Progress) -> None:
+        # A reader who has gone does not stop the profile.
+        with contextlib.suppress(OSError):
+            os.write(self.descriptor, json.dumps(asdict(progress)).encode() + b"\n")
+
+
+@contextmanager
+def shown(descriptor: int | None = None) -> Iterator[Shown]:
+    """A bar on a terminal, JSON lines into ``descriptor`` when given, nothing otherwise.
+
+    Raises Problem when ``descriptor`` is not open.
     """
     if descriptor is not None:
-        yield _written(descriptor)
-    elif sys.stderr.isatty():
-        yield lambda progress: _draw(progress, sys.stderr)
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+        made: Shown = Lines(descriptor)
     else:
-        yield lambda progress: None
-
-
-def _written(descriptor: int) -> Callable[[Progress], None]:
+        made = Bar(sys.stderr) if sys.stderr.isatty() else Shown()
     try:
-        os.fstat(descriptor)
-    except OSError:
-        raise Problem(f"--progress-fd {descriptor} is not open") from None
-
-    def write(progress: Progress) -> None:
-        try:
-            os.write(descriptor, json.dumps(asdict(progress)).encode() + b"\n")
-        except OSError:
-            return  # whoever asked has gone; the profile goes on
-
-    return write
-
-
-def _draw(progress: Progress, out: TextIO) -> None:
-    """One line, and the cursor back at its start: what the script prints writes over it."""
-    bar = ""
-    if progress.total:
-        done = min(progress.done, progress.total) * _BAR // progress.total
-        bar = "━" * done + "·" * (_BAR - done) + " "
-    line = f"{bar}{progress.message}"[: shutil.get_terminal_size().columns - 1]
-    out.write(f"\r\x1b[K\x1b[2m{line}\x1b[0m\r")
-    out.flush()
+        yield made
+    finally:
+        made.clear()
