@@ -27,6 +27,7 @@ class Windows:
     warmup: int | None = None
     timed: int | None = None
     captured: int = 5
+    whole_ns: tuple[int, ...] = ()  # of a script without steps: its duration when it ran unprofiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Control:
     windows: Windows
     seed: int | None = None
     overlay: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -52,6 +54,7 @@ def write_control(
     windows: Windows | None = None,
     seed: int | None = None,
     overlay: Mapping[str, str] | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Control:
     """Make a private folder with the control file and the pipe (a FIFO: it reaches the ranks that a
     launcher starts, where an inherited descriptor would not)."""
@@ -59,6 +62,6 @@ def write_control(
     pipe = private / "progress"
     os.mkfifo(pipe, 0o600)
     windows = windows or Windows(warmup=request.warmup, captured=max(1, request.steps))
-    control = Control(request, purpose, str(folder), str(pipe), windows, seed, dict(overlay or {}))
+    control = Control(request, purpose, str(folder), str(pipe), windows, seed, dict(overlay or {}), notes)
     control.path.write_bytes(msgspec.json.encode(control))
     return control

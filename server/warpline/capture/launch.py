@@ -1,4 +1,4 @@
-"""Run the target in its interpreter and bring home a run folder."""
+"""Run the target in its interpreter and bring home a run folder, or a timing."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from warpline.capture.control import Purpose, write_control
+from warpline.capture import interpreter
+from warpline.capture.control import Purpose, Windows, write_control
 from warpline.capture.process import Target
 from warpline.capture.progress import Progress
+from warpline.capture.timing import Timing, time_steps
 from warpline.model.problem import Problem
 from warpline.model.run import Request
 
-__all__ = ["Progress", "capture"]
+__all__ = ["Progress", "Timing", "capture", "time_steps"]
+
+LEAST_STEPS = 4  # a script with fewer is measured as a whole
 
 
 def capture(
@@ -34,40 +39,67 @@ def capture(
     output and error) are handed to the target. Raises Problem: status 1 when the script ended
     before it could be measured, 2 for wrong input, 130 when ``cancelled`` was set. Then nothing is
     left of the folder or of the processes. A KeyboardInterrupt passes through, after the same.
+
+    A script that ends well before the windows are through is run a second time: with windows that
+    fit its number of steps, or as a whole when it makes fewer than four.
     """
-    check(request)
+    request = check(request)
     partial = destination.with_name(f".{destination.name}.partial")
     try:
         partial.mkdir(parents=True)
     except OSError as error:
-        raise Problem(
-            f"cannot write to {destination.parent}: {(error.strerror or str(error)).lower()}"
-        ) from None
+        raise Problem(f"cannot write to {destination.parent}: {reason(error)}") from None
+
+    def ready() -> None:
+        partial.rename(destination)
+        if on_ready is not None:
+            on_ready(destination)
+
+    say = on_progress or (lambda progress: None)
+    cancel = cancelled or threading.Event()
+    purpose, windows, notes = Purpose.PROFILE, Windows(request.warmup, None, max(1, request.steps)), ()
     try:
-        control = write_control(request, partial, Purpose.PROFILE)
-        with Target(request, control, stdin=stdin, output=output) as target:
-
-            def ready() -> None:
-                partial.rename(destination)
-                if on_ready is not None:
-                    on_ready(destination)
-
-            target.follow(on_progress or (lambda progress: None), cancelled or threading.Event(), ready)
-    except BaseException:
+        for _ in range(2):
+            control = write_control(request, partial, purpose, windows=windows, notes=notes)
+            with Target(request, control, stdin=stdin, output=output) as target:
+                outcome = target.follow(say, cancel, ready)
+            if outcome.ready:
+                return destination
+            purpose, windows, notes = second_try(request, outcome.steps, outcome.whole_ns)
+            say(Progress("starting", 0, None, notes[0]))
+        raise Problem(
+            f"{request.target} made fewer steps when it was run again: nothing could be measured", 1
+        )
+    finally:
         shutil.rmtree(partial, ignore_errors=True)
-        raise
-    return destination
 
 
-def check(request: Request) -> None:
-    """Raise Problem (status 2) for a request that cannot be run."""
+def second_try(request: Request, steps: int, whole_ns: int) -> tuple[Purpose, Windows, tuple[str]]:
+    """What to do with a script that ended well after ``steps`` steps, too few for its windows."""
+    if steps < LEAST_STEPS:
+        made = "no steps" if steps == 0 else "only 1 step" if steps == 1 else f"only {steps} steps"
+        note = f"the script makes {made}: it was run a second time and measured as a whole"
+        return Purpose.WHOLE, Windows(whole_ns=(whole_ns,)), (note,)
+    between = steps - 1
+    captured = max(1, min(request.steps, between // 3))
+    warmup = 1 if between > 3 else 0
+    timed = between - captured - warmup - 1
+    note = f"the script makes only {steps} steps: it was run a second time, with shorter windows"
+    return Purpose.PROFILE, Windows(warmup, max(1, timed), captured), (note,)
+
+
+def check(request: Request) -> Request:
+    """The request with its interpreter filled in. Raises Problem (status 2) if it cannot be run."""
     if not request.module:
         script = Path(request.target)
         if not script.exists():
-            raise Problem(f"no such file: {request.target}")
+            raise Problem(f"there is no script {request.target}")
         if not os.access(script, os.R_OK):
             raise Problem(f"cannot read {request.target}")
-    if shutil.which(request.python) is None:
-        raise Problem(f"no such interpreter: {request.python}")
     if request.cwd and not Path(request.cwd).is_dir():
-        raise Problem(f"no such folder: {request.cwd}")
+        raise Problem(f"there is no folder {request.cwd}")
+    return replace(request, python=interpreter.find(request))
+
+
+def reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

@@ -20,6 +20,7 @@ import msgspec
 
 from warpline.capture import tree
 from warpline.capture.control import Control
+from warpline.capture.outcome import Outcome
 from warpline.capture.progress import Progress
 from warpline.model.problem import Problem
 from warpline.model.run import Request
@@ -38,6 +39,7 @@ class Target:
         self.stdin = stdin
         self.output = output
         self.messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self.name = request.target if request.module else os.path.basename(request.target)
         self.mark = f"{os.getpid()}-{Path(control.pipe).parent.name}"
 
     def __enter__(self) -> Target:
@@ -79,12 +81,13 @@ class Target:
         on_progress: Callable[[Progress], None],
         cancelled: threading.Event,
         on_ready: Callable[[], None],
-    ) -> None:
-        """Pass progress on until the target has ended; ``on_ready`` once all ranks have written."""
+    ) -> Outcome:
+        """Pass progress on until the target has ended; ``on_ready`` once all ranks have written.
+
+        Raises Problem unless the script was measured, or ended well before it could be.
+        """
         ready: set[int] = set()
-        finished = False
-        problem: Problem | None = None
-        ended: dict[str, Any] = {}
+        outcome = Outcome()
         deadline = time.monotonic() + self.request.timeout_s if self.request.timeout_s else None
         stage = "starting"
         while True:
@@ -94,7 +97,7 @@ class Target:
                 message = {}
             if cancelled.is_set():
                 raise Problem("cancelled", 130)
-            if deadline is not None and not finished and time.monotonic() > deadline:
+            if deadline is not None and not outcome.ready and time.monotonic() > deadline:
                 raise Problem(self._timed_out(stage), 1)
             if message is None:
                 break
@@ -103,27 +106,24 @@ class Target:
                 stage = message["stage"]
                 on_progress(Progress(stage, message["done"], message["total"], message["message"]))
             elif event == "problem":
-                problem = problem or Problem(message["message"], message["status"])
-            elif event == "ended":
-                ended = message
+                raise Problem(message["message"], message["status"])
+            elif event == "ended" and (message["rank"] == 0 or not message["clean"]):
+                outcome.ended = message
             elif event == "ready":
                 ready.add(message["rank"])
-                if len(ready) == message["world"] and not finished:
-                    finished = True
+                if len(ready) == message["world"]:
+                    outcome.ready = True
                     on_progress(Progress("ending", 0, None, "the script is ending"))
                     on_ready()
-                    if not self.request.whole_run:
-                        deadline = None
-        if problem is not None:
-            raise problem
-        if not finished:
-            raise Problem(f"{self.request.target} ended before it could be measured ({ended})", 1)
+        if not outcome.ready and not outcome.clean:
+            raise Problem(outcome.failure(self.name, self.process.returncode), 1)
+        return outcome
 
     def _timed_out(self, stage: str) -> str:
         seconds = f"{self.request.timeout_s:g} s"
         if stage in ("starting", "waiting"):
-            return f"{self.request.target} made no step within {seconds} (--timeout)"
-        return f"{self.request.target} could not be measured within {seconds} (--timeout); it was at: {stage}"
+            return f"{self.name} made no step within {seconds} (--timeout)"
+        return f"{self.name} could not be measured within {seconds} (--timeout); it was at: {stage}"
 
     def _listen(self) -> None:
         rest = b""

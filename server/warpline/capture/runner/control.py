@@ -17,6 +17,7 @@ class Control:
         self.purpose = fields["purpose"]  # "profile" | "time" | "whole"
         self.pipe = fields["pipe"]
         self.windows = fields["windows"]
+        self.notes = fields["notes"]
         self.seed = fields["seed"]
         self.overlay = fields["overlay"]  # path -> text
         self.launched = bool(self.request["launcher"])

@@ -22,3 +22,15 @@ def write_manifest(path, manifest):
         file.flush()
         os.fsync(file.fileno())
     os.replace(scratch, os.path.join(path, "manifest.json"))
+
+
+def texts(paths):
+    """``{path: text}`` of the files that can be read."""
+    found = {}
+    for path in paths:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                found[path] = file.read()
+        except OSError:
+            pass
+    return found

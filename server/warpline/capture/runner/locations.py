@@ -39,6 +39,15 @@ class Locations:
             self.table.append((file, line or 0, function))
             return len(self.table) - 1
 
+    def as_dict(self):
+        """The ``Locations`` of the run folder."""
+        return {
+            "files": list(self.files),
+            "functions": [name for _, _, name in self.functions],
+            "locations": self.table,
+            "threads": [records.native for records in self.threads.values()],
+        }
+
     def records(self):
         """The calling thread's Records."""
         ident = threading.get_ident()

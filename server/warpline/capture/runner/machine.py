@@ -1,6 +1,7 @@
 """The device that the script used, and the flags as it left them."""
 
 import os
+import sys
 
 
 def device(torch):
@@ -17,6 +18,16 @@ def device(torch):
         "memory_bytes": properties.total_memory,
         "bf16": torch.cuda.is_bf16_supported(),
     }
+
+
+def peak_bytes(torch):
+    """Peak memory so far: of the current device, else of the process."""
+    if torch.cuda.is_initialized():
+        return torch.cuda.max_memory_allocated()
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def flags(torch):

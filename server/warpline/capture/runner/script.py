@@ -1,6 +1,7 @@
 """Run the script exactly as ``python script.py args`` or ``python -m module args`` would."""
 
 import builtins
+import io
 import os
 import runpy
 import sys
@@ -38,7 +39,7 @@ def run(control):
         runpy._run_module_as_main("__main__", False)
         return
     _path_entry(os.path.dirname(os.path.realpath(target)), safe)
-    with open(target, "rb") as file:
+    with io.open_code(target) as file:
         text = file.read()
     main["__annotations__"] = {}
     main["__file__"] = target

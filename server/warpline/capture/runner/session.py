@@ -1,4 +1,9 @@
-"""The windows, one after the other: waiting, warm-up, timing, capture; then the run folder."""
+"""The windows, one after the other, and what is recorded in each. Step boundaries drive it.
+
+profile: waiting, warm-up, timing, sampling, survey, rehearsal, capture; then the run folder.
+time:    waiting, warm-up, timing; then the figures.
+whole:   the capture is the whole script.
+"""
 
 import os
 import sys
@@ -6,8 +11,7 @@ import threading
 from time import time_ns
 
 from . import imports, windows
-from .locations import Locations
-from .userfiles import UserFiles
+from .losses import Losses
 
 
 class Stopped(KeyboardInterrupt):
@@ -18,51 +22,90 @@ class Session:
     def __init__(self, control, pipe):
         self.control = control
         self.pipe = pipe
-        self.stage = "waiting"
+        self.stage = "starting"
         self.stopping = False
+        self.torch = None
         self.steps = None
+        self.losses = Losses()
         self.stamps = []
         self.timed = ()
-        self.notes = []
+        self.notes = list(control.notes)
+        self.begun = time_ns()
+        self.recorder = None
+        self.count = 0
+
+    # The script's torch, and the beat.
 
     def torch_is_here(self, torch):
         from .steps import Steps
 
         self.torch = torch
+        self.begun = time_ns()
+        self._seed()
+        self.losses.install(torch)
+        if self.control.purpose == "whole":
+            self._begin_whole()
+            return
         self.steps = Steps(self._first_step, self._restart)
         self.steps.install(torch)
+        self.stage = "waiting"
         self.pipe.progress("waiting", 0, None, "waiting for the first step")
 
+    def _seed(self):
+        seed = self.control.seed
+        if seed is None:
+            return
+        import random
+
+        random.seed(seed)
+        self.torch.manual_seed(seed)
+        imports.when_imported("numpy", lambda numpy: numpy.random.seed(seed))
+
     def _restart(self):
+        """A better beat was found: what was seen so far were not the steps."""
         self.stage = "waiting"
-        self.stamps.clear()
+        self.count = 0
         self.steps.on_step = self._first_step
 
     def _first_step(self):
-        self.stamps = [time_ns()]
         self.stage = "warmup"
+        self.count = 1
+        self.stamps = [time_ns()]
         self.steps.on_step = self._warmup_step
+        if self.control.windows["warmup"] == 0:
+            self._begin_timing(0)
 
     def _warmup_step(self):
         self.stamps.append(time_ns())
-        durations = [after - before for before, after in zip(self.stamps, self.stamps[1:])]
+        self.count += 1
+        durations = differences(self.stamps)
         wanted = self.control.windows["warmup"]
-        self.pipe.progress("warmup", len(durations), wanted, "warm-up %d" % len(durations))
+        self.pipe.progress("warmup", len(durations), wanted, "warm-up %s" % of(len(durations), wanted))
         if windows.settled(durations, False) if wanted is None else len(durations) >= wanted:
             self._begin_timing(sorted(durations[-3:])[len(durations[-3:]) // 2])
+
+    # Timing: one time stamp a step.
 
     def _begin_timing(self, step_ns):
         self.stage = "timing"
         wanted = self.control.windows["timed"] or windows.timed_steps(step_ns)
-        self.pipe.progress("timing", 0, wanted, "timing")
+        self.pipe.progress("timing", 0, wanted, "timing %d steps" % wanted)
         self.steps.remove(but=self.steps.chosen)
+        if self.control.purpose != "time":
+            self.losses.remove()
         stamps = self.stamps = []
         stamp, last = stamps.append, wanted + 1
+        may_grow = not self.control.windows["timed"]
 
         def tick():
+            nonlocal last
             stamp(time_ns())
             if len(stamps) == last:
-                self._end_timing()
+                more = windows.more_timed_steps(last - 1, stamps[-1] - stamps[0]) if may_grow else 0
+                if more:
+                    last += more
+                else:
+                    self._end_timing()
 
         self.steps.on_step = tick
         self._synchronize()
@@ -71,122 +114,146 @@ class Session:
     def _end_timing(self):
         self._synchronize()
         self.stamps[-1] = time_ns()
-        self.timed = tuple(after - before for before, after in zip(self.stamps, self.stamps[1:]))
-        self._begin_capture()
+        self.timed = differences(self.stamps)
+        self.count += len(self.timed)
+        if self.control.purpose == "time":
+            self._finish_timing()
+        else:
+            self._begin_capture()
+
+    def _finish_timing(self):
+        from . import folder, machine
+
+        self.steps.remove()
+        self.losses.remove()
+        folder.write(
+            self.control.folder,
+            "timing.json",
+            {
+                "steps_ns": self.timed,
+                "losses": self.losses.values(),
+                "peak_bytes": machine.peak_bytes(self.torch),
+                "step_source": self.steps.chosen,
+                "device": machine.device(self.torch)["kind"],
+            },
+        )
+        self._done()
+
+    # Capture: profiler and line records.
 
     def _begin_capture(self):
-        from .recording import Recording
-
         self.stage = "capturing"
-        self.pipe.progress("capturing", 0, self.control.windows["captured"], "capturing")
-        if sys.version_info >= (3, 12):
-            from .monitoring import Monitoring as LineEvents
-        else:
-            from .tracing import Tracing as LineEvents
-        script = self._script()
-        roots = tuple(dict.fromkeys((os.path.dirname(script), os.getcwd())))
-        self.user_files = UserFiles(roots, self.control.request["include"])
-        self.locations = Locations(self.user_files)
-        self.lines = LineEvents(self.locations)
-        self.recording = Recording()
-        self.recording.prepare()
-        self.lines.start()
+        self.pipe.progress("capturing", 0, self.control.windows["captured"], "starting the profiler")
+        self._record()
         self.steps.on_step = self._rehearsed
 
+    def _record(self):
+        from .recorder import Recorder
+
+        self.recorder = Recorder(self.torch, self.control, self.script())
+        self.recorder.start()
+
     def _rehearsed(self):
+        """The profiler's own first step is slow and is not counted; the next ones are."""
         self._synchronize()
-        self.recording.start()
         self.stamps = [time_ns()]
         self.steps.on_step = self._captured_step
 
     def _captured_step(self):
-        if len(self.stamps) == self.control.windows["captured"]:
+        done, wanted = len(self.stamps), self.control.windows["captured"]
+        if done == wanted:
             self._synchronize()
         self.stamps.append(time_ns())
-        done, wanted = len(self.stamps) - 1, self.control.windows["captured"]
-        self.pipe.progress("capturing", done, wanted, "capturing %d/%d" % (done, wanted))
+        self.count += 1
+        self.pipe.progress("capturing", done, wanted, "capturing %s" % of(done, wanted))
         if done == wanted:
-            self._finish()
+            self.recorder.stop()
+            self.steps.remove()
+            self._write()
+            self._done()
 
-    def _finish(self):
-        self.lines.stop()
-        self.recording.stop()
-        self.steps.remove()
-        imports.stop_waiting()
-        self.pipe.progress("writing", 0, None, "writing the run")
+    # A script without steps.
+
+    def _begin_whole(self):
+        self.stage = "capturing"
+        self.pipe.progress("capturing", 0, None, "capturing the whole script")
+        self.timed = tuple(self.control.windows["whole_ns"])
+        self._record()
+        self.stamps = [time_ns()]
+
+    def _end_whole(self):
+        self._synchronize()
+        self.stamps.append(time_ns())
+        self.recorder.stop()
         self._write()
         self.stage = "done"
         self.pipe.send("ready", world=self.control.world)
-        if not self.control.request["whole_run"]:
-            self.stopping = True
-            if threading.current_thread() is not threading.main_thread():
-                import _thread
 
-                _thread.interrupt_main()
-            raise Stopped()
+    # The end.
 
     def _write(self):
-        from . import folder, machine
-
-        path = self.control.folder
-        os.makedirs(path, exist_ok=True)
-        self.recording.save(os.path.join(path, "trace.json"))
-        folder.write_records(path, "lines.bin", self.locations)
-        functions = [name for _, _, name in self.locations.functions]
-        folder.write(
-            path,
-            "locations.json",
+        self.pipe.progress("writing", 0, None, "writing the run")
+        self.losses.remove()
+        self.recorder.write(
             {
-                "files": list(self.locations.files),
-                "functions": functions,
-                "locations": self.locations.table,
-                "threads": [records.native for records in self.locations.threads.values()],
-            },
-        )
-        sources = {}
-        for name in self.locations.files:
-            try:
-                with open(name, encoding="utf-8", errors="replace") as file:
-                    sources[name] = file.read()
-            except OSError:
-                pass
-        folder.write(path, "sources.json", sources)
-        folder.write(path, "facts.json", {"flags": machine.flags(self.torch)})
-        folder.write_manifest(
-            path,
-            {
-                "format": 1,
-                "created_ns": time_ns(),
-                "script": self._script(),
-                "argv": self.control.request["argv"],
-                "python_version": "%d.%d.%d" % sys.version_info[:3],
-                "torch_version": str(self.torch.__version__),
-                "device": machine.device(self.torch),
-                "request": self.control.request,
-                "step_source": self.steps.chosen or "whole",
+                "step_source": self.steps.chosen if self.steps else "whole",
                 "timed_ns": self.timed,
-                "captured": list(zip(self.stamps, self.stamps[1:])),
-                "line_events": self.lines.kind,
-                "roots": [root.rstrip(os.sep) for root in self.user_files.roots],
-                "rank": self.control.rank,
-                "world_size": self.control.world,
+                "captured": list(zip(self.stamps[:-1], self.stamps[1:])),
                 "notes": self.notes,
             },
+            {"losses": self.losses.values()},
         )
 
-    def _script(self):
-        return os.path.abspath(
-            getattr(sys.modules["__main__"], "__file__", None) or self.control.request["target"]
+    def _done(self):
+        """All is written: tell it, take our hands off the script, and end it unless it may go on."""
+        imports.stop_waiting()
+        self.stage = "done"
+        self.pipe.send("ready", world=self.control.world)
+        if self.control.purpose == "profile" and self.control.request["whole_run"]:
+            return
+        self.stopping = True
+        if threading.current_thread() is not threading.main_thread():
+            import _thread
+
+            _thread.interrupt_main()
+        raise Stopped()
+
+    def ended(self, error):
+        """The script is over: by itself (``error`` None or SystemExit), or by an exception."""
+        status = getattr(error, "code", None) if isinstance(error, SystemExit) else None
+        clean = error is None or (isinstance(error, SystemExit) and status in (None, 0, False))
+        if clean and self.control.purpose == "whole" and self.recorder is not None:
+            self._end_whole()
+        self.pipe.send(
+            "ended",
+            stage=self.stage,
+            steps=self.count,
+            clean=clean,
+            status=status if isinstance(status, int) else None,
+            error=None if clean or isinstance(error, SystemExit) else type(error).__name__,
+            message=str(error)[:300],
+            whole_ns=time_ns() - self.begun,
+            torch=self.torch is not None,
         )
+
+    def forget(self):
+        """In a forked child, a loader's worker say: leave it alone."""
+        self.pipe.close()
+        if self.recorder is not None:
+            self.recorder.forget()
+
+    def script(self):
+        main = sys.modules["__main__"]
+        return os.path.abspath(getattr(main, "__file__", None) or self.control.request["target"])
 
     def _synchronize(self):
         if self.torch.cuda.is_initialized():
             self.torch.cuda.synchronize()
 
-    def ended(self, error):
-        """The script is over: by itself (``error`` None or SystemExit), or by an exception."""
-        self.pipe.send("ended", stage=self.stage, error=type(error).__name__ if error else None)
 
-    def forget(self):
-        """In a forked child: leave it alone."""
-        self.pipe.close()
+def differences(stamps):
+    return tuple(after - before for before, after in zip(stamps[:-1], stamps[1:]))
+
+
+def of(done, wanted):
+    return "%d" % done if wanted is None else "%d/%d" % (done, wanted)

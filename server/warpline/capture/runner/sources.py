@@ -5,26 +5,10 @@
 
 import sys
 
+from .patches import Patches
+
 RANK = {"forward": 1, "loader": 2, "optimizer": 3, "mark": 4, "profiler": 5}
 STEP_MARKS = ("step", "train_step", "training_step")
-
-
-class Patches:
-    """Attributes replaced for a while."""
-
-    def __init__(self):
-        self.saved = []
-
-    def replace(self, owner, name, make):
-        """``owner.name = make(original)``."""
-        original = owner.__dict__[name]
-        self.saved.append((owner, name, original))
-        setattr(owner, name, make(original))
-
-    def restore(self):
-        while self.saved:
-            owner, name, original = self.saved.pop()
-            setattr(owner, name, original)
 
 
 class Optimizers:

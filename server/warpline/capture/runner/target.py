@@ -3,7 +3,7 @@
 import os
 import sys
 
-from . import imports, script, tracebacks
+from . import imports, overlay, script, tracebacks
 from .control import Control
 from .pipe import Pipe
 from .session import Session, Stopped
@@ -17,6 +17,8 @@ def run(path):
     if missing:
         pipe.send("problem", message=missing, status=2)
         sys.exit(2)
+    die_with_parent()
+    overlay.install(control.overlay, overlay.__file__)
     session = Session(control, pipe)
     imports.when_imported("torch", session.torch_is_here)
     os.register_at_fork(after_in_child=session.forget)
@@ -42,3 +44,17 @@ def run(path):
         raise
     else:
         session.ended(None)
+
+
+def die_with_parent():
+    """On Linux: should the one who started us be killed, this process goes as well."""
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+    import signal
+
+    pr_set_pdeathsig = 1
+    try:
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    except (OSError, AttributeError):
+        pass

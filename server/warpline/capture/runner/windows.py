@@ -29,6 +29,13 @@ def timed_steps(step_ns):
     return max(6 if step_ns >= 200_000_000 else 10, min(400, 500_000_000 // max(step_ns, 1)))
 
 
+def more_timed_steps(done, elapsed_ns):
+    """Steps to add to a timing window of ``done`` steps: it turned out shorter than was expected."""
+    if elapsed_ns >= 300_000_000 or done >= 400:
+        return 0
+    return max(1, timed_steps(elapsed_ns // done) - done)
+
+
 def sampled_steps(step_ns):
     """Steps of the sampling window: about 0.3 s."""
     return max(1, min(300, 300_000_000 // max(step_ns, 1)))

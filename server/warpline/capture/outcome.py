@@ -1,0 +1,41 @@
+"""How a target ended."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class Outcome:
+    ready: bool = False  # everything that was asked for has been written
+    ended: dict[str, Any] = field(default_factory=dict)  # the runner's own last message
+
+    @property
+    def clean(self) -> bool:
+        """The script came to its end by itself, without an error."""
+        return bool(self.ended.get("clean")) and bool(self.ended.get("torch"))
+
+    @property
+    def steps(self) -> int:
+        return int(self.ended.get("steps", 0))
+
+    @property
+    def whole_ns(self) -> int:
+        return int(self.ended.get("whole_ns", 0))
+
+    def failure(self, name: str, returncode: int) -> str:
+        """One line: why nothing was measured."""
+        if self.ended.get("clean"):
+            return f"{name} ended without importing torch: there is nothing to measure"
+        when = (
+            "before its first step" if not self.steps else f"at step {self.steps + 1}, before it was measured"
+        )
+        if not self.ended and returncode < 0:
+            return f"{name} was killed by {signal.Signals(-returncode).name} {when}"
+        if self.ended.get("error"):
+            detail = self.ended["message"].partition("\n")[0]
+            return f"{name} failed with {self.ended['error']}{': ' + detail if detail else ''}, {when}"
+        status = self.ended.get("status")
+        return f"{name} exited with status {returncode if status is None else status} {when}"

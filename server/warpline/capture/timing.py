@@ -1,0 +1,74 @@
+"""Time the steps of a script, edited in memory or not, with the profiler never on."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpline.capture.control import Purpose, Windows, write_control
+from warpline.capture.process import Target
+from warpline.capture.progress import Progress
+from warpline.model.problem import Problem
+from warpline.model.run import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    steps_ns: tuple[int, ...]  # durations of the steps of the timing window, the device idle at both ends
+    losses: tuple[float, ...] = ()  # of the first backward passes of the run, warm-up included
+    peak_bytes: int = 0  # torch's peak of the device, without one the process's resident peak
+    step_source: str = ""
+    device: str = "cpu"
+
+
+def time_steps(
+    request: Request,
+    overlay: Mapping[str, str] | None = None,
+    *,
+    steps: int | None = None,
+    seed: int | None = 0,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancelled: threading.Event | None = None,
+) -> Timing:
+    """Run the script with ``overlay`` ({path: text}) laid over its sources, time a window of steps.
+
+    Nothing on disk is touched. ``request.warmup`` and ``steps`` are lengths of the windows (None:
+    found by the runner), ``request.timeout_s`` limits all of it, ``seed`` is given to torch, random
+    and numpy before the script's first line after their import (None: not touched). The script's
+    output is kept away. Raises Problem: status 1 with the reason when the script failed, hung, or
+    made too few steps, 130 when ``cancelled`` was set; the whole process tree is gone by then.
+    """
+    from warpline.capture.launch import check, second_try
+
+    request = check(request)
+    windows = Windows(request.warmup, steps)
+    with tempfile.TemporaryDirectory(prefix="warpline-timing-") as name:
+        folder = Path(name)
+        for _ in range(2):
+            control = write_control(
+                request, folder, Purpose.TIME, windows=windows, seed=seed, overlay=overlay
+            )
+            with (
+                (folder / "output").open("wb") as output,
+                Target(request, control, stdin=None, output=output.fileno()) as target,
+            ):
+                outcome = target.follow(
+                    on_progress or (lambda progress: None), cancelled or threading.Event(), lambda: None
+                )
+            if outcome.ready:
+                return _read(folder)
+            purpose, shorter, _ = second_try(request, outcome.steps, outcome.whole_ns)
+            if purpose is Purpose.WHOLE:
+                return Timing((outcome.whole_ns,), (), 0, "whole")
+            windows = Windows(shorter.warmup, (shorter.timed or 1) + 1 + shorter.captured)
+        raise Problem(f"{os.path.basename(request.target)} made fewer steps when it was run again", 1)
+
+
+def _read(folder: Path) -> Timing:
+    import msgspec
+
+    return msgspec.json.decode((folder / "timing.json").read_bytes(), type=Timing)
