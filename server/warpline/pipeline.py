@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from warpline import project, runs
 from warpline.capture.progress import Progress
@@ -20,6 +20,13 @@ from warpline.model.problem import Problem
 from warpline.model.profile import Profile
 from warpline.model.report import FORMAT, Report
 from warpline.model.run import Request
+
+if TYPE_CHECKING:
+    from warpline.attribution import Located
+    from warpline.model.change import Change
+    from warpline.model.report import Predicted
+    from warpline.simulate import Simulation
+    from warpline.trace import Trace
 
 REPORT = "report.json"
 PROFILE = "profile.json"
@@ -94,7 +101,7 @@ def _kept(run: Path, name: str, kind: type[T]) -> T | None:
 
 def _make(run: Path, on_progress: Callable[[Progress], None] | None) -> tuple[Profile, Report]:
     from warpline import diagnosis, trace
-    from warpline.attribution import attribute
+    from warpline.attribution import attribute, locate
     from warpline.diagnosis.files import text_of
 
     def tell(done: int, message: str) -> None:
@@ -104,10 +111,27 @@ def _make(run: Path, on_progress: Callable[[Progress], None] | None) -> tuple[Pr
     tell(0, "reading the trace")
     events = trace.read(run)
     tell(1, "finding the lines")
-    attributed = attribute(events)
+    located = locate(events)
+    attributed = attribute(events, located)
     tell(2, "looking for what can be faster")
     settings = project.settings(Path(attributed.manifest.script).parent)
-    found = diagnosis.diagnose(attributed, text_of, settings.ignore)
+    found = diagnosis.diagnose(attributed, text_of, settings.ignore, predict=_predictor(events, located))
     report = diagnosis.report(attributed, found)
     keep(run, attributed, report)
     return attributed, report
+
+
+def _predictor(events: Trace, located: Located) -> Callable[[Profile, Change], Predicted | None]:
+    """Predictions by simulation; the simulation is prepared when the first rule asks."""
+    prepared: list[Simulation] = []
+
+    def predict(profile: Profile, change: Change) -> Predicted | None:
+        from warpline.simulate import Places, Simulation
+
+        if not prepared:
+            table = located.table
+            lines = list(zip(table.file, table.line, strict=True))
+            prepared.append(Simulation(events, Places(located.placed.line, table.of_location, lines)))
+        return prepared[0].predict(change)
+
+    return predict

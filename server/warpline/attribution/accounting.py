@@ -9,16 +9,16 @@ unprofiled step is idle time, shared as the idle time seen was. On a CPU all of 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpline.attribution import device
-from warpline.attribution.kernels import Shares
-from warpline.attribution.overhead import LEAST_SHARE, Overhead
-from warpline.attribution.place import Placed
-from warpline.attribution.table import LineTable
+from warpline.attribution.overhead import LEAST_SHARE
+from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import Pieces, complement, overlay, union
-from warpline.trace.columns import Floats, Ints, Trace
+from warpline.trace.columns import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,66 +35,61 @@ class Account:
     idle: Pieces  # where the idle moments were, raw
 
 
-def account(
-    trace: Trace, table: LineTable, placed: Placed, lines: list[Pieces], shares: Shares,
-    cost: Overhead, step_ms: float, window: tuple[int, int],
-) -> Account:  # fmt: skip
-    make = _on_gpu if trace.on_gpu else _on_cpu
-    return make(trace, table, placed, lines, shares, cost, step_ms, window)
+def account(scene: Scene) -> Account:
+    return _on_gpu(scene) if scene.trace.on_gpu else _on_cpu(scene)
 
 
-def by_line(line: Ints, weight: Ints | Floats, table: LineTable) -> Floats:
-    return np.bincount(line, weights=weight, minlength=len(table)).astype(np.float64)
-
-
-def less(seen: Floats, taken: Floats) -> Floats:
+def less(seen: Floats, taken: NDArray[np.floating[Any]]) -> Floats:
     """What remains of ``seen`` when the profiler's cost is taken off; never quite nothing."""
-    return np.maximum(seen - taken, seen * LEAST_SHARE)
+    remaining: Floats = np.maximum(seen - taken, seen * LEAST_SHARE)
+    return remaining
 
 
-def _idle_cost(
-    trace: Trace, table: LineTable, placed: Placed, cost: Overhead, window: tuple[int, int]
-) -> Floats:
+def _idle_cost(scene: Scene) -> Floats:
     """Overhead by line that fell outside of operators: line records, and ops that nothing encloses."""
-    records, host = trace.records, trace.host
-    rows = np.flatnonzero((records.time_ns >= window[0]) & (records.time_ns < window[1]))
-    taken = by_line(table.of_location[records.location[rows]], np.full(len(rows), cost.per_line_ns), table)
-    top = (host.parent < 0) & (host.start_ns >= window[0]) & (host.start_ns < window[1])
-    return taken + by_line(placed.line[top], np.full(int(top.sum()), cost.per_op_ns), table)
+    records, host = scene.trace.records, scene.trace.host
+    rows = np.flatnonzero(scene.begun(records.time_ns))
+    at = scene.table.of_location[records.location[rows]]
+    top = np.flatnonzero((host.parent < 0) & scene.begun(host.start_ns))
+    return scene.by_line(at, np.full(len(at), scene.cost.per_line_ns)) + scene.by_line(
+        scene.placed.line[top], np.full(len(top), scene.cost.per_op_ns)
+    )
 
 
-def _on_cpu(
-    trace: Trace, table: LineTable, placed: Placed, lines: list[Pieces], shares: Shares,
-    cost: Overhead, step_ms: float, window: tuple[int, int],
-) -> Account:  # fmt: skip
-    host = trace.host
-    main = lines[trace.main]
+def _on_cpu(scene: Scene) -> Account:
+    host, lines = scene.trace.host, scene.lines
+    main = lines[scene.trace.main]
     owned = [main.take(main.working)]
     start, end = union(main.start_ns[~main.working], main.end_ns[~main.working])
     for thread, other in enumerate(lines):
-        if thread != trace.main and other.working.any():
+        if thread != scene.trace.main and other.working.any():
             part, _ = overlay(other.take(other.working), start, end)
             owned.append(part)
-            taken = union(part.start_ns, part.end_ns)
-            start, end = _without(start, end, *taken, window)
+            start, end = _without(start, end, *union(part.start_ns, part.end_ns), scene.window)
     idle, _ = overlay(main, start, end)
     children = np.bincount(host.parent[host.parent >= 0], minlength=len(host))
     own = np.zeros(len(host))
     for pieces in lines:
         rows = pieces.working
         own += np.bincount(pieces.op[rows], weights=pieces.length_ns[rows], minlength=len(host))
-    corrected = less(own, cost.per_op_ns * children)
+    corrected = less(own, scene.cost.per_op_ns * children)
     ratio = np.divide(corrected, own, out=np.ones(len(host)), where=own > 0)
-    busy = np.zeros(len(table))
+    busy = np.zeros(len(scene.table))
     for part in owned:
-        busy += by_line(part.line, part.length_ns * ratio[part.op], table)
-    waiting = less(by_line(idle.line, idle.length_ns, table), _idle_cost(trace, table, placed, cost, window))
+        busy += scene.by_line(part.line, part.length_ns * ratio[part.op])
+    waiting = less(scene.by_line(idle.line, idle.length_ns), _idle_cost(scene))
     total = busy.sum() + waiting.sum()
-    scale = step_ms / total if total > 0 else 0.0
+    scale = scene.step_ms / total if total > 0 else 0.0
     return Account(
-        step_ms, busy * scale, waiting * scale, corrected * scale, np.zeros(len(trace.kernels)),
-        float(busy.sum() * scale), scale, idle,
-    )  # fmt: skip
+        scene.step_ms,
+        busy * scale,
+        waiting * scale,
+        corrected * scale,
+        np.zeros(len(scene.trace.kernels)),
+        float(busy.sum() * scale),
+        float(scale),
+        idle,
+    )
 
 
 def _without(start: Ints, end: Ints, cut: Ints, until: Ints, window: tuple[int, int]) -> tuple[Ints, Ints]:
@@ -103,55 +98,50 @@ def _without(start: Ints, end: Ints, cut: Ints, until: Ints, window: tuple[int, 
     return complement(*union(np.concatenate([outside[0], cut]), np.concatenate([outside[1], until])), window)
 
 
-def _on_gpu(
-    trace: Trace, table: LineTable, placed: Placed, lines: list[Pieces], shares: Shares,
-    cost: Overhead, step_ms: float, window: tuple[int, int],
-) -> Account:  # fmt: skip
-    kernels = trace.kernels
-    begin, until, kernel = device.owners(kernels, window)
-    path_ms = np.bincount(kernel, weights=until - begin, minlength=len(kernels)) / 1e6 / trace.steps
-    busy = by_line(shares.line, path_ms[shares.kernel] * shares.weight, table)
+def _on_gpu(scene: Scene) -> Account:
+    kernels, steps = scene.trace.kernels, scene.trace.steps
+    begin, until, kernel = device.owners(kernels, scene.window)
+    path_ms = np.bincount(kernel, weights=until - begin, minlength=len(kernels)) / 1e6 / steps
+    busy = scene.by_line(scene.shares.line, path_ms[scene.shares.kernel] * scene.shares.weight)
     busy_ms = float(path_ms.sum())
-    idle = _gaps(trace, lines, window)
-    seen = by_line(idle.line, idle.length_ns, table)
-    taken = np.minimum(_idle_cost(trace, table, placed, cost, window), seen * (1 - LEAST_SHARE))
-    waiting = less(seen, taken)
-    rest_ms = max(0.0, step_ms - busy_ms)
-    if busy_ms + rest_ms > step_ms and busy_ms > 0:
-        busy = busy * (step_ms / busy_ms)  # the captured steps' device time alone is longer than the step
+    if busy_ms > scene.step_ms:  # the captured steps' device time alone is longer than the step
+        busy *= scene.step_ms / busy_ms
+    idle = _gaps(scene)
+    waiting = less(scene.by_line(idle.line, idle.length_ns), _idle_cost(scene))
+    rest_ms = max(0.0, scene.step_ms - busy_ms)
     if waiting.sum() > 0:
-        waiting = waiting * (rest_ms / waiting.sum())
+        waiting *= rest_ms / waiting.sum()
     else:
         waiting[0] = rest_ms
-    span = np.clip(kernels.end_ns, *window) - np.clip(kernels.start_ns, *window)
-    main = lines[trace.main]
-    host_ns = less(by_line(main.line, main.length_ns, table), _idle_cost(trace, table, placed, cost, window))
-    scale = step_ms / host_ns.sum() if host_ns.sum() > 0 else 0.0
+    span = np.clip(kernels.end_ns, *scene.window) - np.clip(kernels.start_ns, *scene.window)
+    main = scene.lines[scene.trace.main]
+    host_ns = less(scene.by_line(main.line, main.length_ns), _idle_cost(scene)).sum()
     return Account(
-        step_ms, busy, waiting, np.zeros(len(trace.host)), span / 1e6 / trace.steps,
-        busy_ms, scale, idle,
-    )  # fmt: skip
-
-
-def _gaps(trace: Trace, lines: list[Pieces], window: tuple[int, int]) -> Pieces:
-    """Idle moments with the line of the host thread whose next launch ended the gap."""
-    kernels, host = trace.kernels, trace.host
-    start, end = device.idle(kernels, window)
-    following = np.searchsorted(kernels.start_ns, end)
-    known = following < len(kernels)
-    launch = (
-        np.where(known, kernels.launch[np.minimum(following, max(0, len(kernels) - 1))], -1)
-        if len(kernels)
-        else following * 0 - 1
+        scene.step_ms,
+        busy,
+        waiting,
+        np.zeros(len(scene.trace.host)),
+        span / 1e6 / steps,
+        busy_ms,
+        float(scene.step_ms / host_ns) if host_ns > 0 else 0.0,
+        idle,
     )
-    thread = np.where(launch >= 0, host.thread[launch], trace.main) if len(host) else launch * 0 + trace.main
+
+
+def _gaps(scene: Scene) -> Pieces:
+    """Idle moments with the line of the host thread whose next launch ended the gap."""
+    kernels, host, main = scene.trace.kernels, scene.trace.host, scene.trace.main
+    start, end = device.idle(kernels, scene.window)
+    following = np.searchsorted(kernels.start_ns, end)
+    launch = np.concatenate([kernels.launch, [-1]])[following]
+    thread = np.concatenate([host.thread, [main]])[launch]
     parts = []
-    for each in np.unique(thread):
-        part, _ = overlay(lines[each], start[thread == each], end[thread == each])
-        if each != trace.main:
-            part = _where_unknown(part, lines[trace.main])
+    for each in np.unique(thread).tolist():
+        part, _ = overlay(scene.lines[each], start[thread == each], end[thread == each])
+        if each != main:
+            part = _where_unknown(part, scene.lines[main])
         parts.append(part)
-    return _joined(parts, lines[trace.main])
+    return _joined(parts, scene.lines[main])
 
 
 def _where_unknown(part: Pieces, main: Pieces) -> Pieces:

@@ -4,187 +4,134 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.attribution.accounting import Account, account, by_line
+from warpline.attribution.accounting import Account, account
 from warpline.attribution.host import HostCosts, host_costs
-from warpline.attribution.kernels import Shares, group_table, kernel_table, shares
+from warpline.attribution.kernels import kernel_table
 from warpline.attribution.marks import users_marks
 from warpline.attribution.memory import Held, held
-from warpline.attribution.ops import device_ms_of, op_table, outer_ops
-from warpline.attribution.overhead import overhead
+from warpline.attribution.notes import notes
+from warpline.attribution.ops import op_table
 from warpline.attribution.peaks import peaks_of
-from warpline.attribution.place import BACKWARD, FORWARD, RECOMPUTE, Placed, place
+from warpline.attribution.place import BACKWARD, FORWARD, RECOMPUTE
 from warpline.attribution.roofline import roofline
-from warpline.attribution.table import LineTable, line_table
-from warpline.attribution.timeline import timelines
+from warpline.attribution.scene import Located, Scene, locate, scene
+from warpline.attribution.shares import group_table
 from warpline.model.profile import LineCost, Profile
 from warpline.model.report import Attributed, Steps, Unattributed
-from warpline.trace.columns import COMMUNICATION, COPY, OP, SET, Floats, Trace
+from warpline.trace.columns import COMMUNICATION, COPY, OP, SET, Bools, Floats, Trace
 
 #: Lines that nothing at all was seen at are not worth a row.
 LEAST_MS = 1e-6
 
 
-def attribute(trace: Trace) -> Profile:
-    """Which line caused every kernel and every idle moment, per captured step (see model.profile)."""
-    table = line_table(trace.locations)
-    placed = place(trace, table)
-    window = _window(trace)
-    profiled_ms = (window[1] - window[0]) / 1e6 / trace.steps
-    timed = trace.manifest.timed_ns
-    step_ms = float(np.mean(timed)) / 1e6 if timed else profiled_ms
-    cost = overhead(trace, step_ms * 1e6, window)
-    lines = timelines(trace, table, placed, window)
-    of_kernel = shares(trace, table, placed)
-    accounted = account(trace, table, placed, lines, of_kernel, cost, step_ms, window)
-    costs = host_costs(trace, table, placed, lines, accounted, cost, window)
-    memory = held(trace, table, placed)
-    device = _device(trace, table, placed, of_kernel, accounted, window)
-    rows = _rows(trace, table, placed, of_kernel, accounted, costs, memory, device, window)
-    device_ms = float(device["all"].sum())
+def attribute(trace: Trace, located: Located | None = None) -> Profile:
+    """Which line caused every kernel and every idle moment, per captured step (see model.profile).
+
+    ``located``: the answer of :func:`locate`, when the caller has it already.
+    """
+    at = scene(trace, located or locate(trace))
+    accounted = account(at)
+    costs = host_costs(at, accounted)
+    memory = held(trace, at.table, at.placed)
+    device = _device(at, accounted)
+    step_ms, device_ms = at.step_ms, float(device["all"].sum())
     lost_ms = float(accounted.busy_ms[0] + accounted.idle_ms[0])
     busy_percent = 100 * min(1.0, accounted.device_busy_ms / step_ms) if step_ms else 0.0
+    slowdown = at.profiled_ms / step_ms if step_ms else 1.0
     return Profile(
         manifest=trace.manifest,
         facts=trace.facts,
-        steps=Steps(
-            len(trace.manifest.captured), step_ms, profiled_ms,
-            profiled_ms / step_ms if step_ms else 1.0, busy_percent,
-        ),
-        lines=rows,
+        steps=Steps(len(trace.manifest.captured), step_ms, at.profiled_ms, slowdown, busy_percent),
+        lines=_rows(at, accounted, costs, memory, device),
         unattributed=Unattributed(float(device["all"][0]), lost_ms),
         attributed=Attributed(
             100 * (1 - float(device["all"][0]) / device_ms) if device_ms else 100.0,
             100 * (1 - lost_ms / step_ms) if step_ms else 100.0,
         ),
         sources=trace.sources,
-        groups=group_table(table, of_kernel, accounted.kernel_ms),
-        marks=users_marks(trace, accounted, accounted.kernel_ms, window),
-        notes=_notes(trace, of_kernel, accounted),
+        groups=group_table(at.table, at.shares, accounted.kernel_ms),
+        marks=users_marks(at, accounted),
+        notes=notes(at, accounted),
         totals=_totals(accounted, costs, device, memory),
-    )  # fmt: skip
+    )
 
 
-def _window(trace: Trace) -> tuple[int, int]:
-    """The captured steps, and on until the device is idle: the host runs ahead of it."""
-    begin, end = trace.window_ns
-    host, kernels = trace.host, trace.kernels
-    launched = kernels.launch >= 0
-    if launched.any():
-        queued_at = host.start_ns[kernels.launch[launched]]
-        inside = (queued_at >= begin) & (queued_at < end)
-        end = max(end, int(kernels.end_ns[launched][inside].max(initial=end)))
-    return begin, max(end, begin + 1)
-
-
-def _device(
-    trace: Trace, table: LineTable, placed: Placed, of: Shares, accounted: Account, window: tuple[int, int]
-) -> dict[str, Floats]:
+def _device(at: Scene, accounted: Account) -> dict[str, Floats]:
     """Device time, and its parts, in milliseconds per step by line number; launches per step."""
-    if trace.on_gpu:
+    if at.trace.on_gpu:
+        of, kernels = at.shares, at.trace.kernels
         line, phase, ms = of.line, of.phase, accounted.kernel_ms[of.kernel] * of.weight
-        kind = trace.kernels.kind[of.kernel]
-        seen = (trace.kernels.end_ns[of.kernel] > window[0]) & (trace.kernels.start_ns[of.kernel] < window[1])
-        launched = of.weight * seen
+        kind = kernels.kind[of.kernel]
+        launched = of.weight * at.inside(kernels.start_ns[of.kernel], kernels.end_ns[of.kernel])
     else:
-        host = trace.host
-        line, phase, ms = placed.line, placed.phase, accounted.op_ms
+        host = at.trace.host
+        line, phase, ms = at.placed.line, at.placed.phase, accounted.op_ms
         kind = np.full(len(host), -1)
-        parent = np.zeros(len(host), bool)
-        parent[host.parent[host.parent >= 0]] = True
+        calls_others = np.zeros(len(host), bool)
+        calls_others[host.parent[host.parent >= 0]] = True
         # The calls that do the work: those that call no other.
-        seen = (host.start_ns >= window[0]) & (host.start_ns < window[1])
-        launched = (~parent & (host.kind == OP) & seen).astype(np.float64)
+        launched = (~calls_others & (host.kind == OP) & at.begun(host.start_ns)).astype(np.float64)
 
-    def part(rows: object) -> Floats:
-        return by_line(line, ms * rows, table)
+    def part(rows: Bools) -> Floats:
+        return at.by_line(line, ms * rows)
 
     return {
-        "all": by_line(line, ms, table),
+        "all": at.by_line(line, ms),
         "forward": part(phase == FORWARD),
         "backward": part(phase == BACKWARD),
         "recompute": part(phase == RECOMPUTE),
         "copy": part((kind == COPY) | (kind == SET)),
         "communication": part(kind == COMMUNICATION),
-        "launches": by_line(line, launched, table) / trace.steps,
+        "launches": at.by_line(line, launched) / at.trace.steps,
     }
 
 
 def _rows(
-    trace: Trace, table: LineTable, placed: Placed, of: Shares, accounted: Account, costs: HostCosts,
-    memory: Held, device: dict[str, Floats], window: tuple[int, int],
-) -> tuple[LineCost, ...]:  # fmt: skip
-    outer = outer_ops(trace, placed)
-    ops = op_table(
-        trace,
-        placed,
-        outer,
-        device_ms_of(trace, accounted.op_ms, accounted.kernel_ms),
-        accounted.host_scale,
-        window,
-    )
-    kernels = kernel_table(trace, of, accounted.kernel_ms, window)
+    at: Scene, accounted: Account, costs: HostCosts, memory: Held, device: dict[str, Floats]
+) -> tuple[LineCost, ...]:
+    table, trace = at.table, at.trace
+    ops, kernels = op_table(at, accounted), kernel_table(at, accounted.kernel_ms)
     peaks = peaks_of(trace.manifest.device.name, trace.facts)
     step = accounted.busy_ms + accounted.idle_ms
     groups: dict[int, list[int]] = {}
-    for at, (_, members, _) in enumerate(of.groups):
+    for number, (_, members, _) in enumerate(at.shares.groups):
         for line in members:
-            groups.setdefault(line, []).append(at)
+            groups.setdefault(line, []).append(number)
     worth = step + device["all"] + costs.cpu > LEAST_MS
     worth |= (memory.at_peak > 0) | (memory.kept_per_step > 0)
     out = []
-    for at in np.argsort(-step, kind="stable").tolist():
-        if at == 0 or not worth[at]:
+    for row in np.argsort(-step, kind="stable").tolist():
+        if row == 0 or not worth[row]:
             continue
-        its_ops = tuple(ops.get(at, ()))
-        device_ms, launches = float(device["all"][at]), float(device["launches"][at])
-        out.append(
-            LineCost(
-                file=table.file[at],
-                line=table.line[at],
-                function=table.function[at],
-                step_ms=float(step[at]),
-                device_ms=device_ms,
-                forward_ms=float(device["forward"][at]),
-                backward_ms=float(device["backward"][at]),
-                recompute_ms=float(device["recompute"][at]),
-                idle_ms=float(accounted.idle_ms[at]),
-                cpu_ms=float(costs.cpu[at]),
-                sync_ms=float(costs.sync[at]),
-                loader_ms=float(costs.loader[at]),
-                gc_ms=float(costs.gc[at]),
-                copy_ms=float(device["copy"][at]),
-                communication_ms=float(device["communication"][at]),
-                calls=float(costs.calls[at]),
-                launches=launches,
-                memory_bytes=int(memory.at_peak[at]),
-                kept_bytes=float(memory.kept_per_step[at]),
-                kernels=tuple(kernels.get(at, ())),
-                ops=its_ops,
-                roofline=roofline(its_ops, device_ms, launches, peaks, trace.facts.flags) if peaks else None,
-                group=tuple(groups.get(at, ())),
-            )  # fmt: skip
+        its_ops = tuple(ops.get(row, ()))
+        device_ms, launches = float(device["all"][row]), float(device["launches"][row])
+        cost = LineCost(
+            file=table.file[row],
+            line=table.line[row],
+            function=table.function[row],
+            step_ms=float(step[row]),
+            device_ms=device_ms,
+            forward_ms=float(device["forward"][row]),
+            backward_ms=float(device["backward"][row]),
+            recompute_ms=float(device["recompute"][row]),
+            idle_ms=float(accounted.idle_ms[row]),
+            cpu_ms=float(costs.cpu[row]),
+            sync_ms=float(costs.sync[row]),
+            loader_ms=float(costs.loader[row]),
+            gc_ms=float(costs.gc[row]),
+            copy_ms=float(device["copy"][row]),
+            communication_ms=float(device["communication"][row]),
+            calls=float(costs.calls[row]),
+            launches=launches,
+            memory_bytes=int(memory.at_peak[row]),
+            kept_bytes=float(memory.kept_per_step[row]),
+            kernels=tuple(kernels.get(row, ())),
+            ops=its_ops,
+            roofline=roofline(its_ops, device_ms, launches, peaks, trace.facts.flags) if peaks else None,
+            group=tuple(groups.get(row, ())),
         )
+        out.append(cost)
     return tuple(out)
-
-
-def _notes(trace: Trace, of: Shares, accounted: Account) -> tuple[str, ...]:
-    notes = [*trace.manifest.notes, *trace.notes]
-    graph_ms = float(accounted.kernel_ms[trace.kernels.in_graph].sum())
-    if graph_ms > 0:
-        notes.append(
-            f"{graph_ms:.2f} ms a step ran in replayed CUDA graphs: torch does not say which lines were captured, "
-            "so this time is unattributed (the device was not idle)"
-        )
-    if not trace.manifest.timed_ns:
-        notes.append("no step was timed without the profiler: times are those under it")
-    if trace.on_gpu and accounted.device_busy_ms > accounted.step_ms * 1.02:
-        notes.append(
-            "the device worked longer in the captured steps than a step takes without the profiler: "
-            "the steps differ in length"
-        )
-    if trace.on_gpu and peaks_of(trace.manifest.device.name, trace.facts) is None:
-        notes.append(f"no roofline: the peaks of {trace.manifest.device.name or 'this device'} are not known")
-    return tuple(dict.fromkeys(notes))
 
 
 def _totals(

@@ -48,58 +48,52 @@ def owners(kernels: Kernels, window: tuple[int, int]) -> Owned:
         stream = kernels.stream[rows] + (kernels.device[rows] << 32)
         cuts = np.flatnonzero(np.diff(cluster[crowded])) + 1
         for members in np.split(crowded, cuts):
-            spans, chosen = _walk(start[members].tolist(), end[members].tolist(), stream[members].tolist())
+            cluster_of = Cluster(start[members].tolist(), end[members].tolist(), stream[members].tolist())
+            spans, chosen = cluster_of.critical_path()
             parts.append((spans[:, 0], spans[:, 1], rows[members[chosen]]))
     begin, until, kernel = (np.concatenate(column) for column in zip(*parts, strict=True))
     by = np.argsort(begin, kind="stable")
     return begin[by], until[by], kernel[by]
 
 
-def _walk(start: list[int], end: list[int], stream: list[int]) -> tuple[Ints, Ints]:
-    """One cluster of overlapping work, from its last end backwards to its first start."""
-    by_end = sorted(range(len(end)), key=end.__getitem__)
-    ends = [end[at] for at in by_end]
-    now = by_end[-1]
-    time = end[now]
-    spans, chosen = [], []
-    while True:
-        begun = start[now]
-        if time > begun:
-            spans.append((begun, time))
+class Cluster:
+    """Work that overlaps without a pause, sorted by start."""
+
+    def __init__(self, start: list[int], end: list[int], stream: list[int]) -> None:
+        self.start, self.end, self.stream = start, end, stream
+        self.by_end = sorted(range(len(end)), key=end.__getitem__)
+        self.ends = [end[at] for at in self.by_end]
+
+    def critical_path(self) -> tuple[Ints, Ints]:
+        """Spans (start, end) and whose they are, from the last end backwards to the first start."""
+        spans: list[tuple[int, int]] = []
+        chosen: list[int] = []
+        now = self.by_end[-1]
+        time = self.end[now]
+        while now >= 0:
+            if self.end[now] < time:
+                # A hand-over gap that other streams fill belongs to the work it led to.
+                spans[-1] = (self.end[now], spans[-1][1])
+                time = self.end[now]
+            spans.append((self.start[now], time))
             chosen.append(now)
-            time = begun
-        following = _waited_for(now, time, start, end, stream, by_end, ends)
-        if following < 0:
-            break
-        now = following
-        if end[now] < time:
-            # A hand-over gap that other streams fill belongs to the work it led to.
-            spans[-1] = (end[now], spans[-1][1])
-            time = end[now]
-    return np.array(spans, np.int64).reshape(-1, 2), np.array(chosen, np.int64)
+            time = self.start[now]
+            now = self._waited_for(now, time)
+        return np.array(spans, np.int64).reshape(-1, 2), np.array(chosen, np.int64)
 
-
-def _waited_for(
-    now: int,
-    time: int,
-    start: list[int],
-    end: list[int],
-    stream: list[int],
-    by_end: list[int],
-    ends: list[int],
-) -> int:
-    """What the work that began at ``time`` had waited for; failing that, what ran meanwhile; or -1."""
-    at = bisect_right(ends, time)
-    latest = -1
-    while at > 0 and ends[at - 1] >= time - HANDOVER_NS:
-        at -= 1
-        other = by_end[at]
-        if start[other] < time and other != now:
-            if stream[other] == stream[now]:
-                return other
-            latest = other if latest < 0 else latest
-    if latest >= 0:
-        return latest
-    # Nothing had just ended: it was launched late. What ran until then in another stream had the device.
-    begun = range(bisect_right(start, time - 1) - 1, -1, -1)
-    return next((at for at in begun if end[at] > time), -1)
+    def _waited_for(self, now: int, time: int) -> int:
+        """What the work that began at ``time`` had waited for; else what ran meanwhile; else -1."""
+        at = bisect_right(self.ends, time)
+        latest = -1
+        while at > 0 and self.ends[at - 1] >= time - HANDOVER_NS:
+            at -= 1
+            other = self.by_end[at]
+            if self.start[other] < time and other != now:
+                if self.stream[other] == self.stream[now]:
+                    return other
+                latest = other if latest < 0 else latest
+        if latest >= 0:
+            return latest
+        # Nothing had just ended: it was launched late. What ran until then elsewhere had the device.
+        begun = range(bisect_right(self.start, time - 1) - 1, -1, -1)
+        return next((at for at in begun if self.end[at] > time), -1)

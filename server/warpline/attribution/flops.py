@@ -21,15 +21,12 @@ ELEMENT_BYTES = {
     "c10::complex<double>": 16, "c10::Float8_e4m3fn": 1, "c10::Float8_e5m2": 1,
 }  # fmt: skip
 #: Views and allocations move nothing.
-WEIGHTLESS = frozenset(
-    "aten::" + name
-    for name in (
-        "view", "reshape", "t", "transpose", "permute", "expand", "as_strided", "slice", "select", "unsqueeze",
-        "squeeze", "detach", "empty", "empty_like", "empty_strided", "resize_", "alias", "_unsafe_view", "split",
-        "chunk", "unbind", "narrow", "flatten", "result_type", "to", "lift_fresh", "resolve_conj", "resolve_neg",
-        "set_", "item", "is_nonzero", "view_as", "expand_as", "split_with_sizes", "unfold", "movedim",
-    )
-)  # fmt: skip
+_VIEWS = (
+    "view reshape t transpose permute expand as_strided slice select unsqueeze squeeze detach empty "
+    "empty_like empty_strided resize_ alias _unsafe_view split chunk unbind narrow flatten result_type to lift_fresh "
+    "resolve_conj resolve_neg set_ item is_nonzero view_as expand_as split_with_sizes unfold movedim"
+)
+WEIGHTLESS = frozenset(f"aten::{name}" for name in _VIEWS.split(" "))
 
 
 def flops_of(name: str, inputs: Signature) -> float | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.attribution.accounting import Account
+from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import union
 from warpline.model.profile import Mark
-from warpline.trace.columns import Ints, Trace
+from warpline.trace.columns import Bools, Ints, Trace
 
 #: Made by torch or by the runner, not by the user.
 NOT_THE_USERS = (
@@ -20,12 +21,10 @@ LOADER_PREFIXES = ("enumerate(DataLoader)", "warpline.loader")
 NVTX_PREFIX = "nvtx:"
 
 
-def users_marks(
-    trace: Trace, accounted: Account, kernel_ms: np.ndarray, window: tuple[int, int]
-) -> tuple[Mark, ...]:
+def users_marks(scene: Scene, accounted: Account) -> tuple[Mark, ...]:
     """One entry for each name and domain, longest first. ``device_ms``: of what was launched inside."""
-    marks, host = trace.marks, trace.host
-    profiled_ns = (window[1] - window[0]) / trace.steps
+    trace, marks, host, window = scene.trace, scene.trace.marks, scene.trace.host, scene.window
+    profiled_ns = scene.profiled_ms * 1e6
     launch = trace.kernels.launch
     known = np.flatnonzero(launch >= 0)
     out = []
@@ -33,9 +32,7 @@ def users_marks(
         text = trace.names[name]
         if text.startswith(NOT_THE_USERS):
             continue
-        rows = np.flatnonzero(
-            (marks.name == name) & (marks.end_ns > window[0]) & (marks.start_ns < window[1])
-        )
+        rows = np.flatnonzero((marks.name == name) & scene.inside(marks.start_ns, marks.end_ns))
         if not len(rows):
             continue
         start, end = np.clip(marks.start_ns[rows], *window), np.clip(marks.end_ns[rows], *window)
@@ -57,9 +54,9 @@ def users_marks(
                 len(rows) / trace.steps,
                 share * accounted.step_ms,
                 share,
-                float(kernel_ms[known[inside]].sum()),
+                float(accounted.kernel_ms[known[inside]].sum()),
                 domain if label else "",
-            )  # fmt: skip
+            )
         )
     return tuple(sorted(out, key=lambda mark: -mark.wall_ms))
 
@@ -67,12 +64,12 @@ def users_marks(
 def loader_spans(trace: Trace, thread: int) -> tuple[Ints, Ints]:
     """When ``thread`` waited for, or made, the next batch."""
     wanted = np.array([name.startswith(LOADER_PREFIXES) for name in trace.names] or [False])
-    rows = (
-        np.flatnonzero(wanted[trace.marks.name] & (trace.marks.thread == thread)) if len(trace.marks) else []
-    )
+    rows = np.flatnonzero(wanted[trace.marks.name] & (trace.marks.thread == thread))
     return union(trace.marks.start_ns[rows], trace.marks.end_ns[rows])
 
 
-def _within(start: Ints, end: Ints, time: Ints) -> np.ndarray:
+def _within(start: Ints, end: Ints, time: Ints) -> Bools:
     at = np.searchsorted(start, time, "right") - 1
-    return (at >= 0) & (time < end[at]) if len(start) else np.zeros(len(time), bool)
+    covered: Bools = at >= 0
+    covered[covered] = time[covered] < end[at[covered]]
+    return covered

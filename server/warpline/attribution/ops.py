@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline.attribution.accounting import Account
 from warpline.attribution.flops import bytes_of, flops_of
 from warpline.attribution.place import ACCUMULATION, NODE_PREFIX, PHASES, Placed, named
+from warpline.attribution.scene import Scene
 from warpline.model.profile import Op
 from warpline.trace import nest
 from warpline.trace.columns import OP, Bools, Floats, Ints, Trace
@@ -26,7 +28,8 @@ def outer_ops(trace: Trace, placed: Placed) -> Bools:
     around = nest.nearest(host.parent, host.depth, is_op & ~wrapper)
     caller = np.where(host.parent >= 0, around[host.parent], -1) if len(host) else around
     again = placed.record > placed.record[caller] if len(host) else np.zeros(0, bool)
-    return is_op & ~wrapper & ((caller < 0) | again)
+    chosen: Bools = is_op & ~wrapper & ((caller < 0) | again)
+    return chosen
 
 
 def launches_of(trace: Trace) -> Ints:
@@ -51,23 +54,29 @@ def device_ms_of(trace: Trace, op_ms: Floats, kernel_ms: Floats) -> Floats:
     return op_ms + np.bincount(owner, weights=kernel_ms[rows], minlength=len(host))
 
 
-def op_table(
-    trace: Trace, placed: Placed, outer: Bools, device_ms: Floats, host_scale: float, window: tuple[int, int]
-) -> dict[int, list[Op]]:
+def op_table(scene: Scene, accounted: Account) -> dict[int, list[Op]]:
     """Ops by line number, longest first; counts and times per step."""
-    host = trace.host
-    rows = np.flatnonzero((host.kind == OP) & (host.end_ns > window[0]) & (host.start_ns < window[1]))
+    trace, host, placed = scene.trace, scene.trace.host, scene.placed
+    rows = np.flatnonzero((host.kind == OP) & scene.inside(host.start_ns, host.end_ns))
     if not len(rows):
         return {}
-    columns = np.stack([
-        placed.line[rows], placed.phase[rows], host.name[rows], host.signature[rows], outer[rows],
-    ])  # fmt: skip
+    outer = outer_ops(trace, placed)
+    device_ms = device_ms_of(trace, accounted.op_ms, accounted.kernel_ms)
+    columns = np.stack(
+        [
+            placed.line[rows],
+            placed.phase[rows],
+            host.name[rows],
+            host.signature[rows],
+            outer[rows],
+        ]
+    )
     keys, inverse = _grouped(columns)
     size = keys.shape[1]
     count = np.bincount(inverse, minlength=size) / trace.steps
     device = np.bincount(inverse, weights=device_ms[rows], minlength=size)
     length = (host.end_ns - host.start_ns)[rows]
-    cpu = np.bincount(inverse, weights=length, minlength=size) * host_scale
+    cpu = np.bincount(inverse, weights=length, minlength=size) * accounted.host_scale
     launches = np.bincount(inverse, weights=launches_of(trace)[rows], minlength=size) / trace.steps
     out: dict[int, list[Op]] = {}
     for at in np.lexsort((-cpu, -device)).tolist():
@@ -90,7 +99,7 @@ def op_table(
                     outer=bool(by_line),
                     flops=flops_of(label, inputs),
                     bytes=bytes_of(label, inputs),
-                )  # fmt: skip
+                )
             )
     return out
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpline.attribution.table import LineTable
+from warpline.model.report import Phase
 from warpline.trace import nest
 from warpline.trace.columns import OP, Bools, Ints, Trace
 
@@ -22,7 +23,7 @@ RECOMPUTE_MARK = "warpline.recompute"
 #: Reentrant checkpointing, in traces that have no marks of ours.
 CHECKPOINT_NODE = "CheckpointFunctionBackward"
 FORWARD, BACKWARD, RECOMPUTE = 0, 1, 2
-PHASES = ("forward", "backward", "recompute")
+PHASES: tuple[Phase, ...] = ("forward", "backward", "recompute")
 THREAD_SHIFT = 44  # sequence numbers stay far below 2**44
 
 
@@ -38,7 +39,8 @@ class Placed:
 
 def named(trace: Trace, wanted: str) -> Bools:
     """Which of ``Trace.names`` begin with ``wanted``."""
-    return np.array([name.startswith(wanted) for name in trace.names] or [False])
+    found: Bools = np.array([name.startswith(wanted) for name in trace.names] or [False])
+    return found
 
 
 def location_of(trace: Trace, record: Ints) -> Ints:
@@ -55,7 +57,8 @@ def python_inside(trace: Trace, record: Ints, since: Ints) -> Bools:
     same, and what the op does from then on is its own work.
     """
     here, before = location_of(trace, record), location_of(trace, since)
-    return (record > since) & (here != before) & (here > 0)
+    inside: Bools = (record > since) & (here != before) & (here > 0)
+    return inside
 
 
 def place(trace: Trace, table: LineTable) -> Placed:

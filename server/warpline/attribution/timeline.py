@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -39,20 +40,22 @@ def timelines(trace: Trace, table: LineTable, placed: Placed, window: tuple[int,
     """One for each thread, all from ``window[0]`` to ``window[1]``."""
     host = trace.host
     changed = nest.innermost(host.thread, host.start_ns, host.end_ns, host.depth, host.parent)
-    return [_timeline(trace, table, placed, thread, changed, window) for thread in range(len(trace.threads))]
+    bounds = np.searchsorted(changed[0], np.arange(len(trace.threads) + 1)).tolist()
+    return [
+        _timeline(trace, (table, placed), thread, (changed[1][low:high], changed[2][low:high]), window)
+        for thread, (low, high) in enumerate(pairwise(bounds))
+    ]
 
 
 def _timeline(
     trace: Trace,
-    table: LineTable,
-    placed: Placed,
+    located: tuple[LineTable, Placed],
     thread: int,
-    changed: tuple[Ints, Ints, Ints],
+    changed: tuple[Ints, Ints],
     window: tuple[int, int],
 ) -> Pieces:
     host, records = trace.host, trace.records
-    low, high = np.searchsorted(changed[0], [thread, thread + 1])
-    times, ops = changed[1][low:high], changed[2][low:high]
+    (table, placed), (times, ops) = located, changed
     first, last = records.first[thread], records.first[thread + 1]
     lines = records.time_ns[first:last]
     cuts = np.unique(np.concatenate([np.clip(times, *window), np.clip(lines, *window), np.array(window)]))

@@ -7,6 +7,8 @@ depth *d - 1* begun before it.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from warpline.trace.columns import Bools, Ints
@@ -27,7 +29,7 @@ def depth_and_parent(thread: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
     depth = np.zeros(count, np.int64)
     parent = np.full(count, -1, np.int64)
     bounds = np.searchsorted(thread, np.arange(thread[-1] + 2)) if count else np.zeros(1, np.int64)
-    for low, high in zip(bounds[:-1], bounds[1:], strict=True):
+    for low, high in pairwise(bounds.tolist()):
         # An empty span would count as ended before it began.
         ends = np.sort(np.maximum(end[low:high], start[low:high] + 1))
         begun = np.arange(high - low)
@@ -43,7 +45,7 @@ def depth_and_parent(thread: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
 
 def _parents(depth: Ints, parent: Ints, base: int) -> None:
     levels = [np.flatnonzero(depth == level) for level in range(int(depth.max(initial=-1)) + 1)]
-    for outer, inner in zip(levels[:-1], levels[1:], strict=True):
+    for outer, inner in pairwise(levels):
         at = np.searchsorted(outer, inner) - 1
         parent[inner] = np.where(at >= 0, outer[np.maximum(at, 0)] + base, -1)
 
@@ -53,7 +55,7 @@ def nearest(parent: Ints, depth: Ints, chosen: Bools) -> Ints:
     found = np.where(chosen, np.arange(len(parent)), -1)
     by_depth = np.argsort(depth, kind="stable")
     bounds = np.searchsorted(depth[by_depth], np.arange(1, int(depth.max(initial=0)) + 2))
-    for low, high in zip(bounds[:-1], bounds[1:], strict=True):
+    for low, high in pairwise(bounds.tolist()):
         level = by_depth[low:high]
         level = level[(found[level] < 0) & (parent[level] >= 0)]
         found[level] = found[parent[level]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,18 @@ LOCATION_BITS = 32
 Pairs = tuple[Ints, Ints, Ints]  # time_ns, thread index, location
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A run folder's parts beside the trace."""
+
+    manifest: Manifest
+    facts: Facts
+    locations: Locations
+    sources: dict[str, str]
+    lines: Pairs
+    samples: Pairs
+
+
 def read(run: Path) -> Trace:
     """Everything in the run folder ``run``, linked. Raises Problem when it is no complete run."""
     manifest = runs.manifest(run)
@@ -32,7 +45,7 @@ def read(run: Path) -> Trace:
         samples, _ = pairs(run / "samples.bin", locations)
         if odd:
             notes.append(f"{odd} malformed line records were left out")
-        return assemble(manifest, facts, locations, sources, chrome, lines, samples, notes)
+        return assemble(Parts(manifest, facts, locations, sources, lines, samples), chrome, notes)
 
 
 def pairs(path: Path, locations: Locations) -> tuple[Pairs, int]:
@@ -50,21 +63,12 @@ def pairs(path: Path, locations: Locations) -> tuple[Pairs, int]:
     return (whole[good, 0].astype(np.int64), thread[good], location[good]), bad
 
 
-def assemble(
-    manifest: Manifest,
-    facts: Facts,
-    locations: Locations,
-    sources: dict[str, str],
-    chrome: Chrome,
-    lines: Pairs,
-    samples: Pairs,
-    notes: Sequence[str],
-) -> Trace:
+def assemble(parts: Parts, chrome: Chrome, notes: Sequence[str]) -> Trace:
     """Columns of a decoded trace, with the line records beside them."""
     groups = build.by_category(chrome)
     base = chrome.base_ns
     names, threads = build.Interned(), build.Interned()
-    of_record = threads.all(list(locations.threads))
+    of_record = threads.all(list(parts.locations.threads))
     calls = [event for category in build.RUNTIME_CATEGORIES for event in groups.get(category, ())]
     host, signatures = build.host(groups.get("cpu_op", []), calls, base, names, threads)
     kernels, shapes = build.kernels(groups, base, names, host)
@@ -72,12 +76,12 @@ def assemble(
     memory = build.memory(groups.get("cpu_instant_event", []), base, threads)
     forward = build.forward_threads(groups, base, host, threads)
     known = tuple(threads.index)
-    captured = manifest.captured
+    captured = parts.manifest.captured
     return Trace(
-        manifest=manifest,
-        facts=facts,
-        locations=locations,
-        sources=sources,
+        manifest=parts.manifest,
+        facts=parts.facts,
+        locations=parts.locations,
+        sources=parts.sources,
         names=tuple(names.index),
         signatures=signatures,
         launch_shapes=shapes,
@@ -88,8 +92,8 @@ def assemble(
         kernels=kernels,
         marks=marks,
         memory=memory,
-        records=records(lines, of_record, len(known)),
-        samples=records(samples, of_record, len(known)),
+        records=records(parts.lines, of_record, len(known)),
+        samples=records(parts.samples, of_record, len(known)),
         window_ns=_window(captured, host.start_ns, host.end_ns),
         device_properties=chrome.devices,
         notes=tuple(notes),

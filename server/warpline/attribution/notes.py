@@ -1,0 +1,33 @@
+"""What the account cannot say, in words."""
+
+from __future__ import annotations
+
+from warpline.attribution.accounting import Account
+from warpline.attribution.peaks import peaks_of
+from warpline.attribution.scene import Scene
+
+#: Captured steps whose device work is this much longer than a whole timed step differ in kind.
+DIFFERENT = 1.02
+
+
+def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
+    """The run's own notes, the trace's, and those of the account."""
+    trace = scene.trace
+    found = [*trace.manifest.notes, *trace.notes]
+    graph_ms = float(accounted.kernel_ms[trace.kernels.in_graph].sum())
+    if graph_ms > 0:
+        found.append(
+            f"{graph_ms:.2f} ms a step ran in replayed CUDA graphs: torch does not say which lines were "
+            "captured, so this time is unattributed (the device was not idle)"
+        )
+    if not trace.manifest.timed_ns:
+        found.append("no step was timed without the profiler: times are those under it")
+    if trace.on_gpu and accounted.device_busy_ms > accounted.step_ms * DIFFERENT:
+        found.append(
+            "the device worked longer in the captured steps than a step takes without the profiler: "
+            "the steps differ in length"
+        )
+    if trace.on_gpu and peaks_of(trace.manifest.device.name, trace.facts) is None:
+        name = trace.manifest.device.name or "this device"
+        found.append(f"no roofline: the peaks of {name} are not known")
+    return tuple(dict.fromkeys(found))

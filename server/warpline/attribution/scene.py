@@ -1,0 +1,84 @@
+"""What every stage after the first needs: the trace, its lines, and the stretch of time that counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpline.attribution.overhead import Overhead, overhead
+from warpline.attribution.place import Placed, place
+from warpline.attribution.shares import Shares, shares
+from warpline.attribution.table import LineTable, line_table
+from warpline.attribution.timeline import Pieces, timelines
+from warpline.trace.columns import Bools, Floats, Ints, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Which line caused each host event (``placed``), by number in ``table``."""
+
+    table: LineTable
+    placed: Placed
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    trace: Trace
+    table: LineTable
+    placed: Placed
+    window: tuple[int, int]  # the captured steps, and on until the device is idle
+    step_ms: float  # a step without the profiler
+    profiled_ms: float  # a step with it
+    cost: Overhead
+    lines: list[Pieces]  # by thread
+    shares: Shares
+
+    def by_line(self, line: Ints, weight: Ints | Floats | Bools) -> Floats:
+        """Sums of ``weight`` by line number."""
+        return np.bincount(line, weights=weight, minlength=len(self.table)).astype(np.float64)
+
+    def inside(self, start: Ints, end: Ints) -> Bools:
+        """Which spans have a part in the window."""
+        touched: Bools = (end > self.window[0]) & (start < self.window[1])
+        return touched
+
+    def begun(self, start: Ints) -> Bools:
+        """Which moments lie in the window."""
+        within: Bools = (start >= self.window[0]) & (start < self.window[1])
+        return within
+
+
+def locate(trace: Trace) -> Located:
+    table = line_table(trace.locations)
+    return Located(table, place(trace, table))
+
+
+def scene(trace: Trace, located: Located) -> Scene:
+    table, placed = located.table, located.placed
+    window = _window(trace)
+    profiled_ms = (window[1] - window[0]) / 1e6 / trace.steps
+    timed = trace.manifest.timed_ns
+    step_ms = float(np.mean(timed)) / 1e6 if timed else profiled_ms
+    return Scene(
+        trace,
+        table,
+        placed,
+        window,
+        step_ms,
+        profiled_ms,
+        overhead(trace, step_ms * 1e6, window),
+        timelines(trace, table, placed, window),
+        shares(trace, table, placed),
+    )
+
+
+def _window(trace: Trace) -> tuple[int, int]:
+    begin, end = trace.window_ns
+    host, kernels = trace.host, trace.kernels
+    launched = kernels.launch >= 0
+    if launched.any():
+        queued_at = host.start_ns[kernels.launch[launched]]
+        inside = (queued_at >= begin) & (queued_at < end)
+        end = max(end, int(kernels.end_ns[launched][inside].max(initial=end)))
+    return begin, max(end, begin + 1)

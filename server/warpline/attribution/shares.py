@@ -1,0 +1,86 @@
+"""Which lines each kernel belongs to.
+
+A kernel belongs to the line of its launch. One that a compiler fused from several lines belongs to
+all of them in equal parts (the trace cannot say more), and they are shown as a group. What a CUDA
+graph replays has no launch of its own and stays unattributed, but the device was not idle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpline.attribution.place import BACKWARD, FORWARD, Placed
+from warpline.attribution.table import LineTable
+from warpline.model.profile import Group
+from warpline.trace.columns import Floats, Ints, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """One row for each kernel and line it belongs to; weights of a kernel add up to 1."""
+
+    kernel: Ints
+    line: Ints
+    phase: Ints
+    weight: Floats
+    group: Ints  # index into groups, -1: none
+    groups: tuple[tuple[str, tuple[int, ...], bool], ...]  # kernel name, line numbers, backward
+
+
+def shares(trace: Trace, table: LineTable, placed: Placed) -> Shares:
+    kernels = trace.kernels
+    launched = kernels.launch >= 0
+    line = (
+        np.where(launched & ~kernels.in_graph, placed.line[kernels.launch], 0)
+        if len(placed.line)
+        else kernels.launch * 0
+    )
+    phase = (
+        np.where(launched, placed.phase[kernels.launch], FORWARD) if len(placed.phase) else kernels.launch * 0
+    )
+    fused, groups = fused_names(trace, table)
+    of_kernel = fused[kernels.name] if len(kernels) else np.zeros(0, np.int64)
+    plain = np.flatnonzero(of_kernel < 0)
+    rows = [(plain, line[plain], phase[plain], np.ones(len(plain)), np.full(len(plain), -1))]
+    for at, (_, members, backward) in enumerate(groups):
+        mine = np.flatnonzero(of_kernel == at)
+        each = np.repeat(mine, len(members))
+        its_phase = np.where(phase[each] == FORWARD, BACKWARD if backward else FORWARD, phase[each])
+        rows.append(
+            (
+                each,
+                np.tile(members, len(mine)),
+                its_phase,
+                np.full(len(each), 1 / len(members)),
+                np.full(len(each), at),
+            )
+        )
+    kernel, lines, phases, weight, group = (np.concatenate(column) for column in zip(*rows, strict=True))
+    return Shares(kernel, lines, phases, weight, group, groups)
+
+
+def fused_names(trace: Trace, table: LineTable) -> tuple[Ints, tuple[tuple[str, tuple[int, ...], bool], ...]]:
+    """For each of ``Trace.names`` its group (-1: none), and the groups."""
+    known = {(file, line): at for at, (file, line) in enumerate(zip(table.file, table.line, strict=True))}
+    group = np.full(max(1, len(trace.names)), -1, np.int64)
+    names = {name: at for at, name in enumerate(trace.names)}
+    groups: list[tuple[str, tuple[int, ...], bool]] = []
+    for compiled in trace.facts.compiled_kernels:
+        lines = dict.fromkeys(known[file, line] for file, line, _ in compiled.lines if (file, line) in known)
+        if compiled.name in names and lines and group[names[compiled.name]] < 0:
+            group[names[compiled.name]] = len(groups)
+            groups.append((compiled.name, tuple(lines), compiled.backward))
+    return group, tuple(groups)
+
+
+def group_table(table: LineTable, of: Shares, kernel_ms: Floats) -> tuple[Group, ...]:
+    """The groups as the profile has them; ``device_ms`` of all their launches together."""
+    time = np.zeros(len(of.groups))
+    inside = of.group >= 0
+    np.add.at(time, of.group[inside], kernel_ms[of.kernel[inside]] * of.weight[inside])
+    return tuple(
+        Group(name, tuple((table.file[line], table.line[line]) for line in lines), float(ms), backward)
+        for (name, lines, backward), ms in zip(of.groups, time.tolist(), strict=True)
+    )
