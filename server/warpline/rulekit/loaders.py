@@ -19,6 +19,11 @@ _POSITIONS = {"num_workers": 5, "pin_memory": 7, "drop_last": 8}
 _TELLING = {"dataset", "batch_size", "shuffle", "num_workers", "collate_fn", "drop_last", "pin_memory"}
 
 
+def exposed_ms(context: Context, cost: LineCost) -> float:
+    """The part of a line's loader time in which the device had nothing to do; on a CPU all of it."""
+    return min(cost.loader_ms, cost.idle_ms) if context.on_gpu else cost.loader_ms
+
+
 def waits(context: Context, site: Site) -> list[LineCost]:
     """The lines at which the step waits for batches of ``site``, or makes them: where it is iterated,
     and for a loader without workers the lines of its dataset; what waits longest first."""

@@ -87,7 +87,7 @@ from warpline.model.change import LoaderWorkers
 from warpline.model.report import Fix
 from warpline.model.run import Site
 from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
-from warpline.rulekit.loaders import change_loader, edit_site, iterated_at, waits, whence
+from warpline.rulekit.loaders import change_loader, edit_site, exposed_ms, iterated_at, waits, whence
 
 
 class LoaderWithoutWorkers(Rule):
@@ -98,7 +98,7 @@ class LoaderWithoutWorkers(Rule):
             if site.facts.get("num_workers") != 0:
                 continue
             lines = waits(context, site)
-            wait = sum(cost.loader_ms for cost in lines)
+            wait = sum(exposed_ms(context, cost) for cost in lines)
             if not context.matters(wait):
                 continue
             workers = _sensible(context, site, wait)

@@ -1,0 +1,66 @@
+"""Copies from host to device: which they are, and the calls that make them."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from warpline.model.profile import LineCost
+from warpline.rulekit.context import Context
+from warpline.rulekit.edits import Edits, Refused
+from warpline.rulekit.source import Source
+
+Place = tuple[str, int]
+
+
+def host_to_device(cost: LineCost, *, pageable: bool) -> float:
+    """Device time per step of copies to the device from pageable (or from pinned) host memory."""
+    word = "pageable" if pageable else "pinned"
+    return sum(
+        kernel.device_ms
+        for kernel in cost.kernels
+        if kernel.kind == "copy" and "HtoD" in kernel.name and word in kernel.name.lower()
+    )
+
+
+def move_calls(source: Source, line: int) -> list[cst.Call]:
+    """``x.to(…)`` and ``x.cuda(…)`` calls on a line, in the order of the text."""
+    found = [
+        call
+        for call in source.calls(line)
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("to", "cuda")
+    ]
+    return sorted(found, key=lambda call: source.span(call)[1])
+
+
+def without_waiting(context: Context, places: list[Place]) -> dict[str, Edits]:
+    """``non_blocking=True`` for every move at ``places`` that does not say it yet, by file.
+
+    Raises Refused when no such call is found.
+    """
+    made: dict[str, Edits] = {}
+    known: dict[int, bool] = {}
+    for file, line in sorted(places):
+        source = context.source(file)
+        for call in move_calls(source, line) if source is not None else ():
+            assert source is not None
+            present = source.argument(call, "non_blocking", 2 if _is_to(call) else 1)
+            if id(call) in known or (present is not None and source.literal(present.value) is True):
+                continue
+            known[id(call)] = True
+            made.setdefault(file, Edits(source)).set_argument(call, "non_blocking", "True")
+    if not made:
+        raise Refused("the calls that copy were not found on those lines")
+    return made
+
+
+def _is_to(call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "to"
+
+
+def loop_over(context: Context, place: Place) -> tuple[Place, ...]:
+    """The lines of the ``for`` statements around ``place`` (none for a place in another function)."""
+    source = context.source(place[0])
+    node = source.statement_at(place[1]) if source is not None else None
+    if source is None or node is None:
+        return ()
+    return tuple((place[0], source.line(loop)) for loop in source.loops(node))

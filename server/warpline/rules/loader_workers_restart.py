@@ -1,0 +1,123 @@
+"""The loader's workers are started anew for every epoch, and the loop waits for them.
+
+## What it does
+
+Finds a `DataLoader` with workers but without `persistent_workers` whose epochs are so short that the
+captured steps saw workers start more than once, and what the step waited there.
+
+## Why is this slow
+
+At the end of an epoch all workers are shut down; the next epoch starts them again, imports the
+modules, copies the dataset and fills the queue, while the device waits.
+
+## Example
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=4)
+#^ found; site loader num_workers=4 persistent_workers=false batches_per_epoch=4 epochs_started=12
+for epoch in range(90):
+    for images, labels in loader:  #> cost cpu_ms=30 idle_ms=30 loader_ms=30; use loader
+        train(images, labels)  #> cost device_ms=20
+```
+
+## Use instead
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=4, persistent_workers=True)
+for epoch in range(90):
+    for images, labels in loader:
+        train(images, labels)
+```
+
+## Near misses
+
+Long epochs: what the captured steps waited for were not the workers' starts.
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=4)
+#^ site loader num_workers=4 persistent_workers=false batches_per_epoch=5000 epochs_started=1
+for images, labels in loader:  #> cost cpu_ms=30 idle_ms=30 loader_ms=30; use loader
+    train(images, labels)  #> cost device_ms=20
+```
+
+Workers that stay:
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=4, persistent_workers=True)
+#^ site loader num_workers=4 persistent_workers=true batches_per_epoch=4 epochs_started=12
+for images, labels in loader:  #> cost cpu_ms=30 idle_ms=30 loader_ms=30; use loader
+    train(images, labels)  #> cost device_ms=20
+```
+
+## Fix safety
+
+Unsafe: workers keep their copy of the dataset and their random state from epoch to epoch; a dataset
+that the training process changes between epochs would not be seen.
+
+## References
+
+- [DataLoader, persistent_workers](https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from warpline.model.change import LoaderWorkers
+from warpline.model.report import Fix
+from warpline.model.run import Site
+from warpline.rulekit import Context, Draft, Rule, count, ms, percent
+from warpline.rulekit.loaders import change_loader, edit_site, exposed_ms, iterated_at, waits
+
+#: Epochs longer than this many batches hide the start among the other waits.
+SHORT_EPOCH = 64
+
+
+class LoaderWorkersRestart(Rule):
+    area = "data"
+    covers = ("too-few-loader-workers",)
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        for site in context.sites("loader"):
+            workers = site.facts.get("num_workers") or 0
+            batches = site.facts.get("batches_per_epoch")
+            started = site.facts.get("epochs_started") or 0
+            if workers <= 0 or site.facts.get("persistent_workers") is not False:
+                continue
+            if started < 2 or batches is None or batches > SHORT_EPOCH:
+                continue
+            lines = waits(context, site)
+            wait = sum(exposed_ms(context, cost) for cost in lines)
+            if not context.matters(wait):
+                continue
+            places = tuple((cost.file, cost.line) for cost in lines)
+            yield context.draft(
+                edit_site(context, site, "persistent_workers"),
+                iterated_at(context, site),
+                "The workers are started anew every {batches} batches ({started} times so far): steps wait "
+                "{wait} for batches on average, {share} of the step.",
+                {
+                    "batches": count("batches per epoch", batches, "batches"),
+                    "started": count("epochs started", started, "epochs"),
+                    "wait": ms("exposed wait", wait),
+                    "share": percent("exposed wait", context.share(wait)),
+                },
+                cost_ms=wait,
+                change=LoaderWorkers(workers, places, workers, True),
+                fixes=[partial(_fix, context, site)],
+            )
+
+
+def _fix(context: Context, site: Site) -> Fix:
+    values = {"persistent_workers": "True"}
+    title = "Keep the workers between epochs"
+    return change_loader(context, site, values, title=title, applicability="unsafe")

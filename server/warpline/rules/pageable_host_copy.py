@@ -1,0 +1,148 @@
+"""Batches are copied to the device from pageable memory, and the host waits for each copy.
+
+## What it does
+
+Finds copies to the device whose source is not pinned, by their measured time and the wait of the
+host, and leads to the loader that could pin its batches and to the copies that could then overlap.
+
+## Why is this slow
+
+The device reads host memory directly only where it is pinned. A pageable batch is first copied by the
+host into a pinned buffer, piece by piece, while the host waits; `non_blocking=True` alone changes
+nothing. From pinned memory the copy is about twice as fast and runs beside the previous step.
+
+## Example
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=256, num_workers=8)
+#^ found; site loader num_workers=8 pin_memory=false
+for images, labels in loader:  #> cost cpu_ms=0.2; use loader
+    images = images.to(device)  #> cost device_ms=6 copy_ms=6 cpu_ms=6
+    #^ kernel "Memcpy HtoD (Pageable -> Device)" device_ms=6 kind=copy; site to pinned=false non_blocking=false
+    labels = labels.to(device)  #> cost device_ms=0.1 cpu_ms=0.1 copy_ms=0.1
+    #^ kernel "Memcpy HtoD (Pageable -> Device)" device_ms=0.1 kind=copy
+    train(images, labels)  #> cost device_ms=30
+```
+
+## Use instead
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=256, num_workers=8, pin_memory=True)
+for images, labels in loader:
+    images = images.to(device, non_blocking=True)
+    labels = labels.to(device, non_blocking=True)
+    train(images, labels)
+```
+
+## Near misses
+
+Pinned already:
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, num_workers=8, pin_memory=True)  #> site loader num_workers=8 pin_memory=true
+for images in loader:  #> use loader
+    images = images.to(device, non_blocking=True)  #> cost device_ms=6 copy_ms=6
+    #^ kernel "Memcpy HtoD (Pinned -> Device)" device_ms=6 kind=copy
+    train(images)  #> cost device_ms=30
+```
+
+A copy that costs nothing worth a word:
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, num_workers=8)  #> site loader num_workers=8 pin_memory=false
+for images in loader:  #> use loader
+    images = images.to(device)  #> cost device_ms=0.01 copy_ms=0.01
+    #^ kernel "Memcpy HtoD (Pageable -> Device)" device_ms=0.01 kind=copy
+    train(images)  #> cost device_ms=30
+```
+
+## Fix safety
+
+Safe: the same values arrive, in the order of the stream. Pinned memory cannot be swapped out, so the
+host needs as much of it as batches are under way.
+
+## References
+
+- [Memory pinning](https://docs.pytorch.org/docs/stable/data.html#memory-pinning)
+- [pin_memory and non_blocking](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from warpline.model.change import OverlapCopies
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.model.run import Site
+from warpline.rulekit import Context, Draft, Refused, Rule, ms, percent
+from warpline.rulekit.copies import host_to_device, loop_over, without_waiting
+from warpline.rulekit.loaders import change_loader, edit_site
+
+#: How many times faster a copy from pinned memory runs (PCIe 5 host: about 2 to 3).
+PINNED_RATE = 2.0
+
+
+class PageableHostCopy(Rule):
+    area = "data"
+    needs_gpu = True
+    covers = ("blocking-host-copy",)
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        copies = [cost for cost in context.profile.lines if host_to_device(cost, pageable=True) > 0]
+        for site, costs in _by_loader(context, copies):
+            time = sum(host_to_device(cost, pageable=True) for cost in costs)
+            if not context.matters(time):
+                continue
+            hottest = max(costs, key=lambda cost: host_to_device(cost, pageable=True))
+            place = (hottest.file, hottest.line)
+            places = [(cost.file, cost.line) for cost in costs]
+            yield context.draft(
+                edit_site(context, site, "pin_memory") if site is not None else place,
+                place,
+                "Copies to the device from pageable memory take {time} of each step ({share}), and the host "
+                "waits for them.",
+                {
+                    "time": ms("pageable copies", time),
+                    "share": percent("pageable copies", context.share(time)),
+                },
+                cost_ms=time,
+                change=OverlapCopies(tuple(places), PINNED_RATE),
+                fixes=[partial(_fix, context, site, places)],
+            )
+
+
+def _by_loader(context: Context, copies: list[LineCost]) -> Iterator[tuple[Site | None, list[LineCost]]]:
+    """Copies with the loader that their data comes from; None for those of which that is not known."""
+    loaders = [site for site in context.sites("loader") if site.uses]
+    groups: dict[int, list[LineCost]] = {}
+    for cost in copies:
+        around = loop_over(context, (cost.file, cost.line))
+        own = [i for i, site in enumerate(loaders) if set(around) & set(site.uses)]
+        if not own and len(loaders) == 1:
+            own = [0]
+        groups.setdefault(own[0] if own else -1, []).append(cost)
+    for index, costs in groups.items():
+        yield (loaders[index] if index >= 0 else None), costs
+
+
+def _fix(context: Context, site: Site | None, places: list[tuple[str, int]]) -> Fix:
+    if site is None:
+        raise Refused(
+            "what is copied comes from no loader that was seen: call `.pin_memory()` where it is made"
+        )
+    if site.facts.get("pin_memory"):
+        raise Refused("the loader pins, but its batches are of a type without a `pin_memory` method")
+    others = without_waiting(context, places)
+    values = {"pin_memory": "True"}
+    title = "Pin the loader's batches and copy them without waiting"
+    return change_loader(context, site, values, title=title, applicability="safe", others=others.values())

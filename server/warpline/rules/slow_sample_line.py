@@ -1,0 +1,120 @@
+"""One line takes most of the time in which the training process makes a batch.
+
+## What it does
+
+Finds the line of a dataset, transform or collate function that takes more than half of the time that
+batches take, when they are made in the training process and the step waits for them.
+
+## Why is this slow
+
+Each sample runs through that line. Workers only hide it; a faster line also needs fewer workers.
+
+## Example
+
+```python
+from torch.utils.data import DataLoader, Dataset
+
+
+class Scans(Dataset):
+    def __getitem__(self, index):
+        table = parse(self.paths[index])  #> found; cost cpu_ms=45 idle_ms=45 loader_ms=45 calls=32
+        return table, self.labels[index]  #> cost cpu_ms=1 idle_ms=1 loader_ms=1
+
+
+loader = DataLoader(Scans(), batch_size=32)  #> site loader num_workers=0
+for tables, labels in loader:  #> cost cpu_ms=4 idle_ms=4 loader_ms=4; use loader
+    train(tables, labels)  #> cost device_ms=10
+```
+
+## Use instead
+
+Do the line's work once instead of once per sample: store parsed or decoded data (as `.npy`, memory
+mapped, or in shards), move what does not depend on the sample into `__init__`, decode smaller
+images, or do it for the whole batch on the device.
+
+## Near misses
+
+No line stands out:
+
+```python
+from torch.utils.data import DataLoader, Dataset
+
+
+class Scans(Dataset):
+    def __getitem__(self, index):
+        image = read(self.paths[index])  #> cost cpu_ms=10 idle_ms=10 loader_ms=10
+        image = crop(image)  #> cost cpu_ms=10 idle_ms=10 loader_ms=10
+        return normalise(image)  #> cost cpu_ms=10 idle_ms=10 loader_ms=10
+
+
+for batch in DataLoader(Scans()):
+#^ cost cpu_ms=4 idle_ms=4 loader_ms=4; use loader; site loader num_workers=0
+    train(batch)  #> cost device_ms=10
+```
+
+A line that is slow, but nobody waits:
+
+```python
+from torch.utils.data import DataLoader, Dataset
+
+
+class Scans(Dataset):
+    def __getitem__(self, index):
+        return parse(self.paths[index])  #> cost cpu_ms=0.2 idle_ms=0.2 loader_ms=0.2
+
+
+for batch in DataLoader(Scans()):  #> cost cpu_ms=0.1 loader_ms=0.1; use loader; site loader num_workers=0
+    train(batch)  #> cost device_ms=100
+```
+
+## Fix safety
+
+Display: what the line computes, and where else that could be done, only its author knows.
+
+## References
+
+- [Performance tuning guide: data loading](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warpline.model.change import Scale
+from warpline.rulekit import Context, Draft, Rule, count, ms, percent
+from warpline.rulekit.loaders import exposed_ms, iterated_at, waits
+
+#: A line that takes at least this part of the loader's time, and this share of the step, stands out.
+PART_OF_LOADING = 50.0
+SHARE_OF_STEP = 10.0
+
+
+class SlowSampleLine(Rule):
+    area = "data"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        for site in context.sites("loader"):
+            lines = waits(context, site)
+            loading = sum(cost.loader_ms for cost in lines)
+            hottest = next((cost for cost in lines if (cost.file, cost.line) not in site.uses), None)
+            if hottest is None or loading <= 0:
+                continue
+            part = 100 * hottest.loader_ms / loading
+            exposed = exposed_ms(context, hottest)
+            if part < PART_OF_LOADING or context.share(exposed) < SHARE_OF_STEP:
+                continue
+            place = (hottest.file, hottest.line)
+            yield context.draft(
+                place,
+                iterated_at(context, site),
+                "This line takes {spent} of each step, {part} of the time in which batches are made (it runs "
+                "{calls} times a step).",
+                {
+                    "spent": ms("time at the line", exposed),
+                    "part": percent("time at the line", part, "batch time"),
+                    "calls": count("calls", hottest.calls, "calls per step"),
+                },
+                cost_ms=exposed,
+                saving_ms=exposed,
+                change=Scale((place,), device=0.0, host=0.0),
+            )

@@ -1,0 +1,125 @@
+"""The loader has workers, but too few of them: the training loop still waits.
+
+## What it does
+
+Finds a `DataLoader` with workers that the step waits for, while this machine has cores to spare for
+more of them, and works out how many would keep up with the step.
+
+## Why is this slow
+
+`n` workers make `n` batches in the time that one worker takes for one. When that is longer than `n`
+steps, the queue is always empty and each step ends with a wait.
+
+## Example
+
+```python
+#> flags cpu_count=16
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=2)
+#^ found; site loader num_workers=2 persistent_workers=true batches_per_epoch=500 epochs_started=1
+for images, labels in loader:  #> cost cpu_ms=20 idle_ms=20 loader_ms=20; use loader
+    train(images, labels)  #> cost device_ms=10
+```
+
+## Use instead
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=7)
+for images, labels in loader:
+    train(images, labels)
+```
+
+## Near misses
+
+As many workers as the machine has cores: more would not help.
+
+```python
+#> flags cpu_count=2
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=2)  #> site loader num_workers=2 epochs_started=1
+for images, labels in loader:  #> cost cpu_ms=20 idle_ms=20 loader_ms=20; use loader
+    train(images, labels)  #> cost device_ms=10
+```
+
+The host waits, but the device is busy with earlier steps meanwhile:
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=2)  #> site loader num_workers=2
+for images, labels in loader:  #> cost cpu_ms=20 loader_ms=20 step_ms=0.1; use loader
+    train(images, labels)  #> cost device_ms=30
+```
+
+## Fix safety
+
+Unsafe: each worker has random numbers of its own, so random augmentation draws other values. More
+workers also need more memory.
+
+## References
+
+- [DataLoader](https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+
+from warpline.model.change import LoaderWorkers
+from warpline.model.report import Fix
+from warpline.model.run import Site
+from warpline.rulekit import Context, Draft, Rule, count, ms, percent
+from warpline.rulekit.loaders import change_loader, edit_site, exposed_ms, iterated_at, waits, whence
+
+#: Share of the step from which on a wait in spite of workers is worth a word (TensorBoard plugin: 5 %).
+MINIMUM_PERCENT = 5.0
+
+
+class TooFewLoaderWorkers(Rule):
+    area = "data"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        for site in context.sites("loader"):
+            present = site.facts.get("num_workers") or 0
+            lines = waits(context, site)
+            wait = sum(exposed_ms(context, cost) for cost in lines)
+            if present <= 0 or not context.matters(wait) or context.share(wait) < MINIMUM_PERCENT:
+                continue
+            # In steady state `present` workers make `present` batches in as many steps.
+            batch_ms = present * context.step_ms
+            cores = int(context.profile.facts.flags.get("cpu_count") or 1)
+            enough = math.ceil(batch_ms / max(context.step_ms - wait, batch_ms / 64)) + 1
+            workers = min(enough, cores, site.facts.get("batches_per_epoch") or 64, 64)
+            if workers <= present:
+                continue
+            left = max(0.0, batch_ms / workers - (context.step_ms - wait))
+            yield context.draft(
+                edit_site(context, site, "num_workers"),
+                iterated_at(context, site),
+                "{present} workers do not keep up: each step waits {wait} for the next batch, {share} of the "
+                "step. {workers} would." + whence(context, site, "num_workers"),
+                {
+                    "present": count("num_workers", present, "workers"),
+                    "wait": ms("exposed wait", wait),
+                    "share": percent("exposed wait", context.share(wait)),
+                    "workers": count("sensible num_workers", workers, "workers"),
+                },
+                cost_ms=wait,
+                saving_ms=wait - left,
+                change=LoaderWorkers(
+                    workers, tuple((cost.file, cost.line) for cost in lines), present, True, batch_ms
+                ),
+                fixes=[partial(_fix, context, site, workers)],
+            )
+
+
+def _fix(context: Context, site: Site, workers: int) -> Fix:
+    title = f"Make batches in {workers} worker processes"
+    values = {"num_workers": str(workers)}
+    return change_loader(context, site, values, title=title, applicability="unsafe")
