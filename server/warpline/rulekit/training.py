@@ -16,8 +16,8 @@ from warpline.rulekit.terms.evaluate import descend
 
 #: Calls that bring a batch to the model and compute nothing.
 _MOVES = {
-    "to", "cuda", "cpu", "float", "long", "half", "next", "zip", "len", "range", "iter", "items", "pop", "get",
-    "tensor", "as_tensor", "from_numpy", "contiguous", "view", "reshape", "unsqueeze", "size",
+    "to", "cuda", "cpu", "float", "long", "half", "next", "zip", "len", "range", "iter", "items", "pop",
+    "get", "tensor", "as_tensor", "from_numpy", "contiguous", "view", "reshape", "unsqueeze", "size",
 }  # fmt: skip
 
 

@@ -357,7 +357,7 @@ def _fix(context: Context, formula: Formula[Norm]) -> Fix:
     arguments.append(rewrite.spell(found.eps) if found.eps else "0.0")
     edits = Edits(formula.flow.source)
     name = edits.add_import(f"torch.nn.functional.{function}", "import torch.nn.functional as F")
-    rewrite.into(edits, f"{name}({', '.join(_short(arguments))})")
+    rewrite.into(edits, rewrite.call(name, _short(arguments)))
     return edits.fix(f"Use F.{function}", "unsafe")
 
 

@@ -269,7 +269,8 @@ CALLS: dict[str, Call] = {
     "reciprocal": lambda terms, args, keywords: terms.div(terms.const(1), args[0]),
     "neg": lambda terms, args, keywords: terms.neg(args[0]),
     "logical_not": _one("not"),
-    "mean": _reduction("mean"), "sum": _reduction("sum"),
+    "mean": _reduction("mean"), "sum": _reduction("sum"), "amax": _reduction("amax"),
+    "max": _reduction("max_along"), "logsumexp": _reduction("logsumexp"),
     "var": _variance, "std": _deviation,
     "var_mean": _with_mean(_variance), "std_mean": _with_mean(_deviation),
     "softmax": _softmax("softmax"), "log_softmax": _softmax("log_softmax"),
@@ -284,6 +285,7 @@ CALLS: dict[str, Call] = {
     "gather": _general("gather", "input dim index", 3),
     "unsqueeze": _unsqueeze, "squeeze": _general("squeeze", "input dim", 1),
     "nll_loss": _general("nll_loss", "input target", 2),
+    "binary_cross_entropy": _general("binary_cross_entropy", "input target", 2),
     "one_hot": _general("one_hot", "input num_classes", 1),
 }  # fmt: skip
 

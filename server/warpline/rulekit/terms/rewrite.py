@@ -11,6 +11,8 @@ from warpline.rulekit.source import Statement
 from warpline.rulekit.terms.flow import Flow, Step
 from warpline.rulekit.terms.term import Term
 
+#: Lines that edits make are not longer, where they can be broken.
+_WIDTH = 100
 _NO_NAME = "a value that the call needs has no name there"
 _SIMPLE = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
 
@@ -53,6 +55,17 @@ class Rewrite:
             case "not":
                 return f"~{atom(inner[0])}"
         raise Refused(_NO_NAME)
+
+    def call(self, name: str, arguments: list[str]) -> str:
+        """``name(arguments)``, the arguments on a line of their own when one line gets too long."""
+        source = self.flow.source
+        inside = ", ".join(arguments)
+        line, column = source.span(self.node)[0]
+        if column + len(name) + len(inside) + 2 <= _WIDTH:
+            return f"{name}({inside})"
+        outer = source.indentation(line)
+        inner = outer + source.module.default_indent
+        return f"{name}({source.newline}{inner}{inside}{source.newline}{outer})"
 
     def edits(self, text: str) -> Edits:
         """The edits that put ``text`` there. Raises Refused."""
