@@ -1,0 +1,158 @@
+"""Exit statuses, one-line errors, and who may print where."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LIMIT_S, ROOT, environment, warpline
+from warpline.commands import COMMANDS
+
+TINY = """\
+import os
+import torch
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(int(os.environ.get('TINY_STEPS', 100_000))):
+    loss = model(torch.ones(2, 4)).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print("the script's own line")
+"""
+
+
+def one_line(text: str) -> str:
+    (line,) = text.splitlines()
+    return line
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["profle", "x.py"], "there is no command 'profle'; did you mean 'profile'?"),
+        (["train.py"], "did you mean 'warpline profile train.py'?"),
+        (["profile"], "say what to run"),
+        (["profile", "missing.py"], "there is no script missing.py"),
+        (["profile", "."], ". is a folder without __main__.py"),
+        (["profile", "--steps", "0", "x.py"], "'0' is not a whole number of at least 1"),
+        (["profile", "--timeout", "soon", "x.py"], "'soon' is not a number of seconds"),
+        (["profile", "--bogus", "here.py"], "unrecognized arguments: --bogus"),
+        (["profile", "--python", "/no/python", "here.py"], "/no/python"),
+        (["profile", "--launcher", "torchrun 'x", "here.py"], "--launcher"),
+        (["profile", "--json", "no/where.json", "here.py"], "there is no such folder"),
+        (["show"], "no run in"),
+        (["show", "gone"], "there is no run gone"),
+        (["show", "here.py"], "here.py is no run folder"),
+        (["compare", "a"], "RUN"),
+        (["report"], "--html"),
+        (["import", "gone.json"], "gone.json"),
+        (["explain", "no-such-rule"], "no-such-rule"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_input_is_one_line_and_status_2(tmp_path: Path, words: list[str], said: str) -> None:
+    (tmp_path / "here.py").write_text(TINY)
+    done = warpline(*words, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert said in one_line(done.stderr)
+    assert done.stdout == ""
+
+
+def test_help_names_every_command(tmp_path: Path) -> None:
+    done = warpline("--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert all(f"\n  {name} " in done.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(tmp_path: Path, command: str) -> None:
+    done = warpline(command, "--help", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("usage: warpline ")
+
+
+def test_a_script_that_dies_first_keeps_its_traceback_and_gives_1(tmp_path: Path) -> None:
+    (tmp_path / "dies.py").write_text("def f():\n    raise ValueError('its own')\n\nf()\n")
+    done = warpline("profile", "dies.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert 'dies.py", line 2, in f' in done.stderr
+    assert "ValueError: its own" in done.stderr
+    assert "runner" not in done.stderr  # no frame of ours
+    assert done.stdout == ""
+
+
+def test_json_to_standard_output_is_alone_there(tmp_path: Path) -> None:
+    (tmp_path / "tiny.py").write_text(TINY)
+    done = warpline("profile", "--whole-run", "--json", "-", "tiny.py", cwd=tmp_path, TINY_STEPS="2000")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["script"] == str(tmp_path / "tiny.py")
+    assert "the script's own line" in done.stderr
+
+
+def test_options_after_the_script_are_the_scripts(tmp_path: Path) -> None:
+    (tmp_path / "tiny.py").write_text(TINY)
+    done = warpline(
+        "profile", "--run-dir", "elsewhere", "tiny.py", "--steps", "x", "--json", "--", "-m", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "tiny.py --steps x --json -- -m" in done.stdout
+    assert not (tmp_path / ".warpline").exists()
+    assert [path for path in (tmp_path / "elsewhere").iterdir() if (path / "manifest.json").is_file()]
+
+
+def test_progress_and_a_file_for_json(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package/tiny.py").write_text(TINY)
+    reader, writer = os.pipe()
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "warpline", "profile", "--progress-fd", str(writer)),
+            *("--json", "out.json", "--steps", "3", "-m", "package.tiny", "--mine"),
+        ],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=[writer],
+    )
+    os.close(writer)
+    with os.fdopen(reader, encoding="utf-8") as lines:
+        stages = [json.loads(line) for line in lines]
+    assert process.wait(LIMIT_S) == 0
+    report = json.loads((tmp_path / "out.json").read_text())
+    assert report["argv"] == ["--mine"]
+    assert report["steps"]["captured"] == 3
+    assert {"starting", "timing", "capturing", "reading"} <= {entry["stage"] for entry in stages}
+    assert all(set(entry) == {"stage", "done", "total", "message"} for entry in stages)
+
+
+def test_a_fault_of_ours_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from warpline import __main__ as program
+    from warpline.commands import rules
+
+    def broken(options: object) -> int:
+        raise ZeroDivisionError("first\nsecond")
+
+    monkeypatch.setattr(rules, "run", broken)
+    assert program.main(["rules"]) == 2
+
+
+def test_a_reader_who_leaves_is_no_error(tmp_path: Path) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m warpline rules | head -1",
+        shell=True,
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""

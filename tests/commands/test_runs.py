@@ -1,0 +1,110 @@
+"""What is done with runs that are there: shown, compared, written as a page, imported."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ExampleRun, warpline
+
+
+@pytest.fixture
+def folder(example_run: ExampleRun, tmp_path: Path) -> Path:
+    """A working folder with a copy of the run, named ``first``, and the script."""
+    runs = tmp_path / ".warpline/runs"
+    shutil.copytree(example_run.run, runs / "first")
+    shutil.copy(example_run.script, tmp_path / "slow.py")
+    return tmp_path
+
+
+def test_profile_printed_the_table(example_run: ExampleRun) -> None:
+    text = example_run.stdout
+    for part in ("slow.py", "a step, measured without the profiler", "Classifier.forward  slow.py:", "Run: "):
+        assert part in text
+    assert "\x1b" not in text
+
+
+def test_show_prints_the_same_again(example_run: ExampleRun) -> None:
+    for words in (["show"], ["show", example_run.run.name], ["show", str(example_run.run)]):
+        done = warpline(*words, cwd=example_run.folder)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == example_run.stdout
+
+
+def test_show_makes_the_report_anew_byte_for_byte(folder: Path) -> None:
+    run = folder / ".warpline/runs/first"
+    kept = warpline("show", "--json", "-", cwd=folder).stdout
+    for name in ("report.json", "profile.json"):
+        (run / name).unlink()
+    done = warpline("show", "--json", "-", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == kept
+
+
+def test_top(folder: Path) -> None:
+    done = warpline("show", "--top", "1", cwd=folder)
+    assert done.returncode == 0
+    assert "more lines:" in done.stdout
+
+
+def test_compare_with_itself_finds_no_difference(folder: Path) -> None:
+    done = warpline("compare", "first", str(folder / ".warpline/runs/first"), cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "1.00 times as fast" in done.stdout
+
+
+def test_compare_across_an_edit(folder: Path) -> None:
+    """The second run is the first with a comment put on top and the loop's line made twice as dear."""
+    first, second = folder / ".warpline/runs/first", folder / ".warpline/runs/second"
+    warpline("show", cwd=folder)
+    shutil.copytree(first, second)
+    sources = json.loads((second / "sources.json").read_text())
+    (script,) = sources
+    sources[script] = "# on top\n" + sources[script]
+    (second / "sources.json").write_text(json.dumps(sources))
+    report = json.loads((second / "report.json").read_text())
+    dear = report["lines"][0]
+    for line in report["lines"]:
+        line["line"] += 1
+    dear["step_ms"] *= 2
+    (second / "report.json").write_text(json.dumps(report))
+    done = warpline("compare", "--top", "1", "first", "second", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    (row,) = (line for line in done.stdout.splitlines() if ">" in line)
+    assert f"slow.py:{dear['line'] - 1} > {dear['line']}" in row
+    assert row.split()[2].startswith("+")
+
+
+def test_a_page(folder: Path) -> None:
+    done = warpline("report", "--html", "page.html", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    text = (folder / "page.html").read_text()
+    assert text.startswith("<!doctype html>")
+    assert "optimizer.step()" in text
+
+
+def test_a_broken_run_is_one_line(folder: Path) -> None:
+    run = folder / ".warpline/runs/first"
+    (run / "manifest.json").write_text("{")
+    for name in ("report.json", "profile.json"):
+        (run / name).unlink(missing_ok=True)
+    done = warpline("show", "first", cwd=folder)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "manifest.json" in line
+
+
+def test_import_of_a_trace_made_elsewhere(example_run: ExampleRun, tmp_path: Path) -> None:
+    """The Chrome trace that torch wrote, without anything of ours beside it."""
+    shutil.copy(example_run.run / "trace.json", tmp_path / "elsewhere.pt.trace.json")
+    done = warpline("import", "elsewhere.pt.trace.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    shown = warpline("show", "--json", "-", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    report = json.loads(shown.stdout)
+    assert report["format"] == 1
+    assert report["notes"]  # what such a trace cannot say
