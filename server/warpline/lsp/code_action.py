@@ -1,0 +1,116 @@
+"""textDocument/codeAction and codeAction/resolve: apply, explain, ignore, fix all, measure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsprotocol import types
+
+from warpline.lsp import convert, diagnostic, edits
+from warpline.lsp.server import Server
+from warpline.lsp.session import Session
+from warpline.view import actions
+from warpline.view.diagnostics import Notice
+
+FIX_ALL = "source.fixAll.warpline"
+KINDS = [types.CodeActionKind.QuickFix, FIX_ALL]
+
+
+def register(server: Server) -> None:
+    options = types.CodeActionOptions(code_action_kinds=KINDS, resolve_provider=True)
+    server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)(code_action)
+    server.feature(types.CODE_ACTION_RESOLVE)(resolve)
+
+
+async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
+    path = convert.path(params.text_document.uri)
+    found = diagnostic.standing(ls, path) if path else None
+    if path is None or found is None:
+        return []
+    session, notices = found
+    only = params.context.only
+    offered: list[types.CodeAction] = []
+    if _wanted(types.CodeActionKind.QuickFix, only):
+        for notice in notices:
+            if params.range.start.line <= notice.line <= params.range.end.line:
+                offered += _of_notice(ls, session, path, notice, notices)
+    # Only where it is asked for: a light bulb on every line of the file helps nobody.
+    if only is not None and _wanted(FIX_ALL, only):
+        safe = [n.finding.id for n in notices if actions.best(n.finding, safe_only=True) is not None]
+        if safe:
+            data = _data(session, path, "all", findings=safe, safe=True)
+            offered.append(
+                types.CodeAction(title="Apply all safe Warpline fixes in this file", kind=FIX_ALL, data=data)
+            )
+    if "edit" not in (ls.can("text_document.code_action.resolve_support.properties") or ()):
+        offered = [await resolve(ls, action) for action in offered]
+        offered = [action for action in offered if action.edit is not None or action.command is not None]
+    return offered
+
+
+async def resolve(ls: Server, action: types.CodeAction) -> types.CodeAction:
+    """Make the edit against the text as it is now; an action whose moment has passed stays without one."""
+    data = action.data if isinstance(action.data, dict) else {}
+    if action.edit is None and isinstance(data.get("path"), str):
+        action.edit = await edits.made(ls, data)
+    return action
+
+
+def _wanted(kind: str, only: Any) -> bool:
+    return only is None or any(kind == asked or kind.startswith(f"{asked}.") for asked in map(_word, only))
+
+
+def _word(kind: Any) -> str:
+    return str(getattr(kind, "value", kind))
+
+
+def _of_notice(
+    ls: Server, session: Session, path: str, notice: Notice, notices: list[Notice]
+) -> list[types.CodeAction]:
+    finding = notice.finding
+    shown = [diagnostic.diagnostic(ls, notice, session.lines)]
+    found: list[types.CodeAction] = []
+
+    def add(title: str, what: str, preferred: bool | None = None, **more: Any) -> None:
+        data = _data(session, path, what, finding=finding.id, **more)
+        found.append(
+            types.CodeAction(
+                title=title,
+                kind=types.CodeActionKind.QuickFix,
+                diagnostics=shown,
+                is_preferred=preferred,
+                data=data,
+            )
+        )
+
+    editing = [
+        (n, fix) for n, fix in enumerate(finding.fixes) if fix.applicability != "display" and fix.edits
+    ]
+    for n, (number, fix) in enumerate(editing):
+        unsafe = "" if fix.applicability == "safe" else " (may change results)"
+        add(fix.title + unsafe, "fix", True if n == 0 and not unsafe else None, fix=number)
+    same = [n.finding for n in notices if n.finding.rule == finding.rule]
+    if editing and len(same) > 1:
+        all_of_it = [f.id for f in same if actions.best(f, safe_only=False) is not None]
+        add(f"Apply every fix of {finding.rule} in this file", "all", findings=all_of_it, safe=False)
+    if editing and ls.offers()["measure"]:
+        measure: dict[str, Any] = {"uri": convert.uri(path), "findingId": finding.id, "apply": False}
+        found.append(_command("Measure what this fix gains", "warpline.measure", measure, shown))
+    found.append(_command(f"Explain {finding.rule}", "warpline.explain", finding.rule, shown))
+    if actions.ignore_here(session.lines(path)[notice.line], finding.rule) is not None:
+        add(f"Ignore {finding.rule} on this line", "ignore-here")
+    add(f"Ignore {finding.rule} in this project", "ignore-rule")
+    return found
+
+
+def _data(session: Session, path: str, what: str, **more: Any) -> dict[str, Any]:
+    return {"what": what, "path": path, "run": str(session.results.run if session.results else ""), **more}
+
+
+def _command(title: str, command: str, argument: Any, shown: list[types.Diagnostic]) -> types.CodeAction:
+    return types.CodeAction(
+        title=title,
+        kind=types.CodeActionKind.QuickFix,
+        diagnostics=shown,
+        command=types.Command(title=title, command=command, arguments=[argument]),
+    )

@@ -1,0 +1,81 @@
+"""Between our places (0-based line, column in code points, path) and LSP's (position, URI).
+
+The only module that makes a Position. Columns are counted in the encoding negotiated with the client.
+"""
+
+from __future__ import annotations
+
+import os
+
+from lsprotocol import types
+from pygls.uris import from_fs_path, to_fs_path
+
+from warpline.view.anchor_text import content
+
+
+def uri(path: str) -> str:
+    """The file URI of an absolute path."""
+    return from_fs_path(path) or ""
+
+
+def path(uri: str) -> str | None:
+    """The path of a file URI, links not resolved; None for untitled, git: and the like."""
+    found = to_fs_path(uri)
+    return os.path.normpath(found) if found else None
+
+
+class Codec:
+    """Columns: code points on our side, units of ``encoding`` on the client's."""
+
+    def __init__(self, encoding: str = "utf-16") -> None:
+        self.encoding = encoding
+
+    def units(self, line: str, column: int) -> int:
+        """The client's column for ours; past the end of the line it is the end."""
+        text = content(line)[:column]
+        if self.encoding == "utf-32" or text.isascii():
+            return len(text)
+        if self.encoding == "utf-8":
+            return len(text.encode("utf-8", "surrogatepass"))
+        return len(text) + sum(1 for letter in text if letter > "\uffff")
+
+    def column(self, line: str, character: int) -> int:
+        """Our column for the client's; inside a character it is the character's beginning."""
+        text = content(line)
+        if self.encoding == "utf-32" or text.isascii():
+            return min(max(character, 0), len(text))
+        units = 0
+        for column, letter in enumerate(text):
+            units += self.units(letter, 1)
+            if units > character:
+                return column
+        return len(text)
+
+    def position(self, line: int, column: int, text: str) -> types.Position:
+        """``text``: the line that the position is in."""
+        return types.Position(line=line, character=self.units(text, column))
+
+    def span(self, start: tuple[int, int], end: tuple[int, int], lines: list[str]) -> types.Range:
+        """A range from (line, column) to (line, column); a line past the end is the end of the text."""
+        return types.Range(start=self._at(start, lines), end=self._at(end, lines))
+
+    def whole_line(self, line: int, text: str) -> types.Range:
+        """What is written on a line, without its indentation."""
+        words = content(text)
+        indent = len(words) - len(words.lstrip())
+        end = len(words.rstrip())
+        return types.Range(
+            start=self.position(line, min(indent, end), text), end=self.position(line, end, text)
+        )
+
+    def _at(self, place: tuple[int, int], lines: list[str]) -> types.Position:
+        line, column = place
+        if line >= len(lines):
+            line = len(lines) - 1
+            column = len(lines[line])
+        return self.position(line, column, lines[line])
+
+
+def line_start(line: int) -> types.Position:
+    """The beginning of a line, which is 0 in every encoding."""
+    return types.Position(line=line, character=0)

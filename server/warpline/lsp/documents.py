@@ -1,0 +1,106 @@
+"""The open documents as the client has them, and the anchors that follow their edits.
+
+pygls keeps documents too, but splits lines where LSP does not (form feed, U+2028, …) and joins the
+whole text on every keystroke.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lsprotocol import types
+
+from warpline.lsp import convert
+from warpline.view.anchor import Anchor
+from warpline.view.anchor_text import content, split
+
+
+class Document:
+    """One open text: ``lines`` with their ends, ``anchors`` by run folder."""
+
+    def __init__(self, uri: str, text: str, version: int, language: str) -> None:
+        self.uri = uri
+        self.path = convert.path(uri)
+        self.version: int | None = version
+        self.language = language
+        self.lines = split(text)
+        self.anchors: dict[str, Anchor] = {}
+
+    @property
+    def text(self) -> str:
+        return "".join(self.lines)
+
+    @property
+    def end(self) -> str:
+        """The line end that the document uses."""
+        first = self.lines[0]
+        return first[len(content(first)) :] or "\n"
+
+    def change(self, changes: list[types.TextDocumentContentChangeEvent], codec: convert.Codec) -> None:
+        for change in changes:
+            if isinstance(change, types.TextDocumentContentChangePartial):
+                self._replace(change, codec)
+            else:
+                self._splice(0, len(self.lines), split(change.text), head=False, tail=False)
+        for anchor in self.anchors.values():
+            anchor.settle()
+
+    def _replace(self, change: types.TextDocumentContentChangePartial, codec: convert.Codec) -> None:
+        last = len(self.lines) - 1
+        start, end = change.range.start, change.range.end
+        if (end.line, end.character) < (start.line, start.character):
+            start, end = end, start
+        first = min(start.line, last)
+        final = min(end.line, last)
+        column = codec.column(self.lines[first], start.character if start.line <= last else 2**31)
+        until = codec.column(self.lines[final], end.character if end.line <= last else 2**31)
+        before, after = self.lines[first][:column], self.lines[final][until:]
+        text = before + change.text + after
+        if first and text.startswith("\n") and self.lines[first - 1].endswith("\r"):
+            first -= 1
+            text = self.lines[first] + text
+        lines = split(text)
+        if final < last:
+            lines.pop()
+        self._splice(first, final - first + 1, lines, head=bool(before.strip()), tail=bool(after.strip()))
+
+    def _splice(self, start: int, removed: int, lines: list[str], *, head: bool, tail: bool) -> None:
+        self.lines[start : start + removed] = lines
+        for anchor in self.anchors.values():
+            anchor.splice(start, removed, lines, head, tail)
+
+
+class Documents:
+    """Open documents by path where they have one, by URI where not."""
+
+    def __init__(self) -> None:
+        self.codec = convert.Codec()
+        self._open: dict[str, Document] = {}
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(tuple(self._open.values()))
+
+    def get(self, uri: str) -> Document | None:
+        return self._open.get(_name(uri))
+
+    def at(self, path: str) -> Document | None:
+        return self._open.get(path)
+
+    def open(self, item: types.TextDocumentItem) -> Document:
+        document = Document(item.uri, item.text, item.version, item.language_id)
+        self._open[_name(item.uri)] = document
+        return document
+
+    def change(self, params: types.DidChangeTextDocumentParams) -> Document | None:
+        document = self.get(params.text_document.uri)
+        if document is not None:
+            document.change(list(params.content_changes), self.codec)
+            document.version = params.text_document.version
+        return document
+
+    def close(self, uri: str) -> Document | None:
+        return self._open.pop(_name(uri), None)
+
+
+def _name(uri: str) -> str:
+    return convert.path(uri) or uri

@@ -1,0 +1,149 @@
+"""A worker process as the server sees it: ask, follow the progress, cancel, end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from warpline.lsp import worker
+from warpline.lsp.family import descendants
+
+#: A worker that is told to end gets this long before it is killed with everything it started.
+GRACE_S = 10.0
+_LINE = 256 * 2**20
+
+Progress = Callable[[str, int, "int | None", str], None]
+
+
+class Failed(Exception):
+    """A job's problem: ``str()`` is the one clear line, ``status`` as in the contract."""
+
+    def __init__(self, message: str, status: int = 2) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Engine:
+    """One worker. ``on_output``: a line that the worker, or the script it runs, wrote."""
+
+    def __init__(self, on_output: Callable[[str], None]) -> None:
+        self._on_output = on_output
+        self._process: asyncio.subprocess.Process | None = None
+        self._waiting: dict[int, tuple[asyncio.Future[Any], Progress | None]] = {}
+        self._count = 0
+        self._readers: list[asyncio.Task[None]] = []
+        self.tail: deque[str] = deque(maxlen=40)  # the last lines of output
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    async def ask(self, do: str, on_progress: Progress | None = None, **fields: Any) -> Any:
+        """Have a job done. Raises Failed; cancelling the caller cancels the job, and waits for its end."""
+        if not self.alive:
+            await self._start()
+        self._count += 1
+        number = self._count
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = (future, on_progress)
+        self._write({"id": number, "do": do, **fields})
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            self._write({"cancel": number})
+            with contextlib.suppress(Failed, asyncio.TimeoutError):
+                await asyncio.wait_for(future, GRACE_S)
+            raise
+        finally:
+            self._waiting.pop(number, None)
+
+    async def end(self) -> None:
+        """End the worker and everything it started."""
+        process = self._process
+        if process is None:
+            return
+        if process.returncode is None:
+            family = descendants(process.pid)
+            if process.stdin is not None:
+                process.stdin.close()
+            try:
+                await asyncio.wait_for(process.wait(), GRACE_S)
+            except asyncio.TimeoutError:
+                family |= descendants(process.pid)
+                kill([process.pid, *family])
+                await process.wait()
+        for reader in self._readers:
+            reader.cancel()
+
+    def kill(self) -> None:
+        """The same at once, for when there is no loop left to wait in."""
+        if self._process is not None and self._process.returncode is None:
+            kill([*descendants(self._process.pid), self._process.pid])
+
+    async def _start(self) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            *worker.command(),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=_LINE,
+            start_new_session=True,
+        )
+        process = self._process
+        self._readers = [
+            asyncio.create_task(self._answers(process)),
+            asyncio.create_task(self._output(process)),
+        ]
+
+    def _write(self, message: dict[str, Any]) -> None:
+        if self.alive and self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(OSError, RuntimeError):
+                self._process.stdin.write(json.dumps(message).encode() + b"\n")
+
+    async def _answers(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        async for line in process.stdout:
+            try:
+                message = json.loads(line)
+            except ValueError:
+                continue
+            future, on_progress = self._waiting.get(message.get("id"), (None, None))
+            if future is None or future.done():
+                continue
+            if "progress" in message:
+                if on_progress is not None:
+                    on_progress(**message["progress"])
+            elif "problem" in message:
+                future.set_exception(Failed(**message["problem"]))
+            else:
+                future.set_result(message.get("result"))
+        status = await process.wait()
+        for future, _ in self._waiting.values():
+            if not future.done():
+                future.set_exception(Failed(f"the profiling process was ended ({_how(status)})", 1))
+
+    async def _output(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stderr is not None
+        while chunk := await process.stderr.read(65536):
+            for line in chunk.decode("utf-8", "replace").splitlines():
+                self.tail.append(line)
+                self._on_output(line)
+
+
+def kill(processes: list[int]) -> None:
+    for process in processes:
+        with contextlib.suppress(OSError):
+            os.kill(process, signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
+
+
+def _how(status: int) -> str:
+    if status < 0:
+        with contextlib.suppress(ValueError):
+            return f"by {signal.Signals(-status).name}"
+    return f"exit status {status}"

@@ -1,0 +1,69 @@
+"""textDocument/inlayHint and inlayHint/resolve."""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from warpline.lsp import configuration, convert
+from warpline.lsp.hover import card_at, markup
+from warpline.lsp.server import Server
+from warpline.view.anchor_lines import standing
+from warpline.view.anchor_text import content
+from warpline.view.hints import hints
+
+
+def register(server: Server) -> None:
+    server.feature(types.TEXT_DOCUMENT_INLAY_HINT, types.InlayHintOptions(resolve_provider=True))(inlay_hint)
+    server.feature(types.INLAY_HINT_RESOLVE)(resolve)
+
+
+def inlay_hint(ls: Server, params: types.InlayHintParams) -> list[types.InlayHint]:
+    path = convert.path(params.text_document.uri)
+    session = ls.folders.session(path) if path else None
+    if path is None or session is None or session.results is None:
+        return []
+    settings = configuration.of(ls, path)
+    anchor = session.anchor(path)
+    costs = session.results.costs.get(path)
+    if anchor is None or costs is None or not settings.hints:
+        return []
+    lazy = "tooltip" in (ls.can("text_document.inlay_hint.resolve_support.properties") or ())
+    lines = session.lines(path)
+    shown = hints(
+        standing(costs, anchor, params.range.start.line, params.range.end.line),
+        session.results.step_ms,
+        settings.threshold,
+        settings.wording,
+    )
+    return [
+        types.InlayHint(
+            position=ls.documents.codec.position(
+                hint.line, len(content(lines[hint.line]).rstrip()), lines[hint.line]
+            ),
+            label=hint.text,
+            padding_left=True,
+            tooltip=None if lazy else _tooltip(ls, path, hint.line),
+            data={"path": path, "line": hint.line, "run": str(session.results.run)},
+        )
+        for hint in shown
+    ]
+
+
+def resolve(ls: Server, hint: types.InlayHint) -> types.InlayHint:
+    data = hint.data if isinstance(hint.data, dict) else {}
+    path, line = data.get("path"), data.get("line")
+    if isinstance(path, str) and isinstance(line, int):
+        session = ls.folders.session(path)
+        # Of another run by now, or after edits: the client asks anew and gets new hints.
+        if (
+            session is not None
+            and session.results is not None
+            and str(session.results.run) == data.get("run")
+        ):
+            hint.tooltip = _tooltip(ls, path, line)
+    return hint
+
+
+def _tooltip(ls: Server, path: str, line: int) -> types.MarkupContent | None:
+    words = card_at(ls, path, line, markdown=True)
+    return markup(words, markdown=True) if words else None

@@ -1,0 +1,116 @@
+"""JSON-RPC as pygls has it, with what it leaves out.
+
+- malformed requests are answered with an error, where pygls shows a message and leaves the client waiting;
+- ``$/cancelRequest`` reaches a running command, where pygls only answers the client;
+- parameters of our own requests arrive as the plain JSON they were;
+- documents are kept by :mod:`warpline.lsp.documents`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInvalidRequest
+from pygls.protocol import (
+    JsonRPCNotification,
+    JsonRPCRequestMessage,
+    JsonRPCResponseMessage,
+    LanguageServerProtocol,
+    default_converter,
+    lsp_method,
+)
+
+if TYPE_CHECKING:
+    from cattrs import Converter
+
+    from warpline.lsp.server import Server
+
+logger = logging.getLogger(__name__)
+
+
+def converter() -> Converter:
+    """lsprotocol's converter; messages it does not know keep plain JSON parameters."""
+    made = default_converter()
+    for kind in (JsonRPCRequestMessage, JsonRPCResponseMessage, JsonRPCNotification):
+        made.register_structure_hook(kind, _plain)
+    return made
+
+
+def _plain(message: dict[str, Any], kind: type[Any]) -> Any:
+    known = kind.__annotations__
+    fields = {name: message.get(name) for name in known}
+    return kind(**fields)
+
+
+class Protocol(LanguageServerProtocol):
+    _server: Server
+
+    def __init__(self, server: Server, converter: Converter) -> None:
+        super().__init__(server, converter)
+        #: request id -> what ends the work behind it
+        self.on_cancel: dict[str | int, Callable[[], None]] = {}
+
+    @lsp_method(types.INITIALIZE)
+    def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
+        result = yield from super().lsp_initialize(params)
+        result.capabilities.experimental = {"warpline": self._server.offers()}
+        return result
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            if "id" not in data or "method" not in data:
+                raise
+            logger.warning("request %r (%s) is malformed", data["id"], data["method"])
+            wrong = JsonRpcInvalidParams(message=f"malformed parameters of {data['method']}")
+            self._send_response(data["id"], error=wrong.to_response_error())
+            raise Answered from error
+
+    def handle_message(self, message: Any) -> None:
+        if not hasattr(message, "jsonrpc"):
+            raise JsonRpcInvalidRequest(message="not a JSON-RPC 2.0 message")
+        super().handle_message(message)
+
+    def _handle_request(self, msg_id: str | int, method_name: str, params: Any) -> None:
+        if self._workspace is None and method_name not in (types.INITIALIZE, types.SHUTDOWN):
+            error = types.ResponseError(
+                code=types.ErrorCodes.ServerNotInitialized, message="initialize comes first"
+            )
+            self._send_response(msg_id, error=error)
+            return
+        super()._handle_request(msg_id, method_name, params)
+
+    def _handle_cancel_notification(self, msg_id: str | int) -> None:
+        end = self.on_cancel.pop(msg_id, None)
+        super()._handle_cancel_notification(msg_id)
+        if end is not None:
+            end()
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
+    def lsp_text_document__did_open(
+        self, params: types.DidOpenTextDocumentParams
+    ) -> Generator[Any, Any, None]:
+        self._server.documents.open(params.text_document)
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_OPEN], (params,), None
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(
+        self, params: types.DidChangeTextDocumentParams
+    ) -> Generator[Any, Any, None]:
+        self._server.documents.change(params)
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_CHANGE], (params,), None
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
+    def lsp_text_document__did_close(
+        self, params: types.DidCloseTextDocumentParams
+    ) -> Generator[Any, Any, None]:
+        self._server.documents.close(params.text_document.uri)
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE], (params,), None
+
+
+class Answered(Exception):
+    """A malformed request that has got its answer already; nobody is told twice."""

@@ -1,0 +1,171 @@
+"""From what a client asks for to what is run: ProfileParams of PROTOCOL.md to a Request."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from warpline import runs
+from warpline.lsp import convert
+from warpline.lsp.folders import Folders
+from warpline.lsp.settings import Settings
+from warpline.model.problem import Problem
+from warpline.model.run import Request
+
+
+class ProfileParams(msgspec.Struct, rename="camel"):
+    """Fields as PROTOCOL.md has them."""
+
+    uri: str | None = None
+    module: str | None = None
+    args: list[str] | None = None
+    python: str | None = None
+    launcher: str | list[str] | None = None
+    cwd: str | None = None
+    env: dict[str, str] | None = None
+    steps: int | None = None
+    warmup: int | None = None
+    whole_run: bool = False
+    timeout: float | None = None
+    include: list[str] | None = None
+    launch: dict[str, Any] | None = None
+    when_busy: str | None = None
+    work_done_token: int | str | None = None
+
+
+class Refused(Exception):
+    """A profile that is not begun. ``reason`` as in PROTOCOL.md."""
+
+    def __init__(self, message: str, reason: str = "refused") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def parse(value: object) -> ProfileParams:
+    """Of a request's parameters, or of the argument of a command (which may be a URI). Raises Refused."""
+    if isinstance(value, str):
+        return ProfileParams(uri=value)
+    try:
+        return msgspec.convert(value or {}, ProfileParams)
+    except msgspec.ValidationError as error:
+        raise Refused(f"wrong parameters: {error}") from None
+
+
+def place(params: ProfileParams, folders: Folders) -> tuple[str, Path]:
+    """The file that is meant and the folder that it is profiled in. Raises Refused."""
+    if params.uri is None:
+        program = (params.launch or {}).get("program")
+        if isinstance(program, str) and os.path.isabs(program):
+            return program, folders.home(program)
+        if folders.workspace and (params.module or (params.launch or {}).get("module")):
+            return str(folders.workspace[0] / "_"), folders.workspace[0]
+        raise Refused("say which file to profile")
+    path = convert.path(params.uri)
+    if path is None:
+        scheme = params.uri.split(":", 1)[0]
+        raise Refused(
+            "save the file first: only a file on disk can be run"
+            if scheme == "untitled"
+            else f"only files on this machine can be run, not {scheme}:"
+        )
+    return path, folders.home(path)
+
+
+def request(params: ProfileParams, path: str, folder: Path, settings: Settings) -> Request:
+    """Everything that is needed to run it. Raises Refused."""
+    launch = _launch(params.launch or {}, path, folder)
+    module = params.module or (None if params.uri and not launch.get("module") else launch.get("module"))
+    target = module or (str(launch["program"]) if launch.get("program") else path)
+    if module is None and not Path(target).is_file():
+        raise Refused(f"there is no file {target}: save it first")
+    cwd = params.cwd or launch.get("cwd") or str(folder)
+    args = params.args if params.args is not None else launch.get("args")
+    python = params.python or launch.get("python") or settings.python or interpreter(folder)
+    found = shutil.which(os.path.expanduser(python))
+    if found is None:
+        raise Refused(f"there is no interpreter {python}: choose another one", "no-python")
+    launcher = params.launcher if params.launcher is not None else list(settings.launcher)
+    return Request(
+        target=target,
+        module=module is not None,
+        argv=tuple(args if args is not None else last_arguments(folder, target)),
+        cwd=cwd,
+        python=found,
+        launcher=tuple(shlex.split(launcher) if isinstance(launcher, str) else launcher),
+        environment={**settings.env, **launch.get("env", {}), **(params.env or {})},
+        steps=params.steps or settings.steps,
+        warmup=params.warmup if params.warmup is not None else settings.warmup,
+        whole_run=params.whole_run,
+        timeout_s=params.timeout or settings.timeout,
+        include=tuple(params.include if params.include is not None else settings.include),
+    )
+
+
+def interpreter(folder: Path) -> str:
+    """The folder's virtual environment, the active one, the one on the path, and last our own."""
+    python = Path("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    for home in (folder / ".venv", folder / "venv", os.environ.get("VIRTUAL_ENV")):
+        if home and (Path(home) / python).is_file():
+            return str(Path(home) / python)
+    return shutil.which("python3") or shutil.which("python") or sys.executable
+
+
+def last_arguments(folder: Path, target: str) -> tuple[str, ...]:
+    """The arguments that a script or module was profiled with the last time in this folder."""
+    place = folder / ".warpline" / "runs"
+    try:
+        names = sorted((entry.name for entry in os.scandir(place) if entry.name[:1] != "."), reverse=True)
+    except OSError:
+        return ()
+    for name in names:
+        try:
+            asked = runs.manifest(place / name).request
+        except Problem:
+            continue
+        if asked.target == target:
+            return asked.argv
+    return ()
+
+
+def _launch(launch: dict[str, Any], path: str, folder: Path) -> dict[str, Any]:
+    """A launch configuration with its variables replaced; only the fields that we read."""
+    names = {
+        "file": path,
+        "workspaceFolder": str(folder),
+        "workspaceRoot": str(folder),
+        "fileDirname": str(Path(path).parent),
+        "fileBasename": Path(path).name,
+        "relativeFile": os.path.relpath(path, folder),
+        "cwd": str(folder),
+        "userHome": str(Path.home()),
+    }
+
+    def replaced(value: Any) -> Any:
+        if isinstance(value, str):
+            return re.sub(r"\$\{(env:)?([\w.]+)\}", variable, value)
+        if isinstance(value, list):
+            return [str(replaced(entry)) for entry in value]
+        if isinstance(value, dict):
+            return {str(name): str(replaced(entry)) for name, entry in value.items()}
+        return value
+
+    def variable(match: re.Match[str]) -> str:
+        return os.environ.get(match[2], "") if match[1] else names.get(match[2], match[0])
+
+    found = {
+        name: replaced(launch[name])
+        for name in ("program", "module", "args", "python", "cwd", "env")
+        if launch.get(name)
+    }
+    if isinstance(found.get("args"), str):
+        found["args"] = shlex.split(found["args"])
+    if isinstance(found.get("python"), list):
+        found["python"] = found["python"][0]
+    return found

@@ -1,0 +1,143 @@
+"""One finished run as the server keeps it, and finding the newest."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from warpline import runs
+from warpline.model.problem import Problem
+from warpline.model.report import FORMAT, Finding, Line, Report
+from warpline.view.anchor_lines import Costs, costs_by_line
+from warpline.view.lenses import function_totals
+
+REPORT = "report.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The run before of the same script, as much of it as lenses need."""
+
+    run: Path
+    step_ms: float
+    functions: Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    run: Path
+    created_ns: int
+    report: Report
+    sources: Mapping[str, str]  # path -> text in the run
+    costs: Mapping[str, Costs]  # path -> 1-based line of the run -> costs
+    findings: Mapping[str, tuple[Finding, ...]]  # path of the edit site -> findings
+    loader_ms: Mapping[tuple[str, int], float]  # waiting for data, by line of the run
+    before: Before | None = None
+
+    @property
+    def step_ms(self) -> float:
+        return self.report.steps.step_ms
+
+    def has(self, path: str) -> bool:
+        return path in self.costs or path in self.findings
+
+    def files(self) -> tuple[str, ...]:
+        return tuple(sorted({*self.costs, *self.findings}))
+
+    def file_lines(self, path: str) -> tuple[Line, ...]:
+        return tuple(cost for costs in self.costs.get(path, {}).values() for cost in costs)
+
+
+class _Wait(msgspec.Struct):
+    file: str
+    line: int
+    loader_ms: float = 0.0
+
+
+class _Waits(msgspec.Struct):
+    """The little of profile.json that the contract's report leaves out and a hover shows."""
+
+    lines: list[_Wait] = msgspec.field(default_factory=list)
+
+
+def complete(folder: Path) -> list[Path]:
+    """Runs with a report in ``folder``, the newest first."""
+    return [run for run in _runs(folder) if (run / REPORT).is_file()]
+
+
+def unreported(folder: Path) -> Path | None:
+    """The newest run when it is complete but nobody has made its report yet."""
+    newest = next(iter(_runs(folder)), None)
+    return newest if newest is not None and not (newest / REPORT).exists() else None
+
+
+def load(run: Path, others: list[Path]) -> Results:
+    """Reads a run. ``others``: older ones, among which the one before is looked for.
+
+    Raises Problem for a run that is malformed or of another format.
+    """
+    manifest = runs.manifest(run)
+    report = _report(run)
+    costs = costs_by_line(report.lines)
+    findings: dict[str, list[Finding]] = {}
+    for finding in report.findings:
+        findings.setdefault(finding.file, []).append(finding)
+    results = Results(
+        run=run,
+        created_ns=manifest.created_ns,
+        report=report,
+        sources=runs.sources(run),
+        costs=costs,
+        findings={file: tuple(found) for file, found in findings.items()},
+        loader_ms=_waits(run),
+        before=_before(report, others),
+    )
+    # Tens of thousands of objects that stay: without this every collection walks them all.
+    gc.collect()
+    gc.freeze()
+    return results
+
+
+def _runs(folder: Path) -> list[Path]:
+    try:
+        names = sorted((entry.name for entry in os.scandir(folder) if entry.name[:1] != "."), reverse=True)
+    except OSError:
+        return []
+    return [folder / name for name in names if runs.is_run(folder / name)]
+
+
+def _report(run: Path) -> Report:
+    report = runs.read(run, REPORT, Report)
+    if report.format != FORMAT:
+        raise Problem(f"{run} has report format {report.format}; this Warpline reads {FORMAT}")
+    return report
+
+
+def _before(report: Report, others: list[Path]) -> Before | None:
+    for run in others:
+        try:
+            if runs.manifest(run).script != report.script:
+                continue
+            earlier = _report(run)
+        except Problem:
+            continue
+        return Before(run, earlier.steps.step_ms, function_totals(earlier.lines))
+    return None
+
+
+def _waits(run: Path) -> dict[tuple[str, int], float]:
+    try:
+        waits = runs.read(run, "profile.json", _Waits)
+    except Problem:
+        return {}
+    found: dict[tuple[str, int], float] = {}
+    for wait in waits.lines:
+        if wait.loader_ms > 0:
+            place = (wait.file, wait.line)
+            found[place] = found.get(place, 0.0) + wait.loader_ms
+    return found

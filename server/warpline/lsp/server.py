@@ -1,0 +1,131 @@
+"""The server: what it keeps, and how it starts and ends. The methods are one file each beside this one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from typing import Any
+
+from lsprotocol import types
+from pygls.capabilities import get_capability
+from pygls.lsp.server import LanguageServer
+
+from warpline import __version__
+from warpline.lsp.documents import Documents
+from warpline.lsp.engine import Engine
+from warpline.lsp.folders import Folders
+from warpline.lsp.protocol import Answered, Protocol, converter
+
+logger = logging.getLogger(__name__)
+
+
+class Server(LanguageServer):
+    """One client's server. ``folders`` are its sessions, ``desk`` the worker for fixes and pages."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "warpline",
+            __version__,
+            text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
+            protocol_cls=Protocol,
+            converter_factory=converter,
+        )
+        self.documents = Documents()
+        self.folders = Folders(self.documents)
+        self.desk = Engine(self.log)
+        self.pushes = False  # diagnostics: the client cannot pull
+        self.background: set[asyncio.Task[Any]] = set()
+
+    def offers(self) -> dict[str, Any]:
+        """What PROTOCOL.md says beyond LSP, for the client to see what there is."""
+        requests = sorted(name for name in self.protocol.fm.features if name.startswith("warpline/"))
+        return {"protocol": 1, "measure": "warpline/measure" in requests, "requests": requests}
+
+    def can(self, capability: str) -> Any:
+        """What the client says of a capability, by its dotted path; None when it says nothing."""
+        return get_capability(self.client_capabilities, capability)
+
+    def log(self, message: str) -> None:
+        """A line for the client's log."""
+        self.window_log_message(types.LogMessageParams(type=types.MessageType.Log, message=message))
+
+    def show(self, message: str, kind: types.MessageType = types.MessageType.Error) -> None:
+        """A line for the user."""
+        self.window_show_message(types.ShowMessageParams(type=kind, message=message))
+
+    def start(self, work: Any) -> None:
+        """Run a coroutine beside the requests; its failure is logged."""
+        task = asyncio.ensure_future(work)
+        self.background.add(task)
+        task.add_done_callback(self._ended)
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """A client's mistakes are for the log, not for the user's screen."""
+        if not isinstance(error, Answered):
+            logger.error("%s: %s", type(error).__name__, error)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self.background.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("in the background: %r", error, exc_info=error)
+
+
+def build() -> Server:
+    """A server with all its methods."""
+    from warpline.lsp import (
+        code_action,
+        code_lens,
+        commands,
+        configuration,
+        diagnostic,
+        hover,
+        initialize,
+        inlay_hint,
+        overview,
+        profile,
+        text_document,
+    )
+
+    server = Server()
+    for part in (
+        initialize,
+        text_document,
+        configuration,
+        inlay_hint,
+        code_lens,
+        hover,
+        diagnostic,
+        code_action,
+        profile,
+        overview,
+        commands,
+    ):
+        part.register(server)
+    return server
+
+
+def serve(port: int | None = None) -> int:
+    """Serve one client, on standard input and output or on ``port`` of 127.0.0.1, until it goes."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="warpline: %(message)s")
+    logging.getLogger("pygls").setLevel(logging.CRITICAL)
+    # Nothing else may read or write the channel: not a stray print, not a process we start.
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    server = build()
+    try:
+        if port is None:
+            server.start_io(requests, answers)
+        else:
+            server.start_tcp("127.0.0.1", port)
+    except (KeyboardInterrupt, SystemExit):
+        pass
+    finally:
+        server.desk.kill()
+        server.folders.kill()
+        with contextlib.suppress(OSError):
+            answers.close()
+    return 0

@@ -1,0 +1,136 @@
+"""What the server knows of one folder: its newest run, and where that run's lines stand now."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from warpline.lsp.documents import Document, Documents
+from warpline.lsp.results import Results, complete, load, unreported
+from warpline.lsp.settings import Settings
+from warpline.model.problem import Problem
+from warpline.view.anchor import Anchor
+from warpline.view.anchor_text import split
+
+logger = logging.getLogger(__name__)
+
+Stamp = tuple[int, int]
+
+
+class Session:
+    """``results`` is replaced as a whole, never changed. A run that cannot be read is passed over."""
+
+    def __init__(self, folder: Path, documents: Documents) -> None:
+        self.folder = folder
+        self.runs = folder / ".warpline" / "runs"
+        self.documents = documents
+        self.settings = Settings()
+        self.results: Results | None = None
+        self._closed: dict[str, tuple[Stamp, list[str], Anchor]] = {}
+        self._refused: set[Path] = set()
+        self._lock = asyncio.Lock()
+
+    async def refresh(self) -> bool:
+        """Look for a newer run; True when ``results`` changed."""
+        async with self._lock:
+            found = await asyncio.to_thread(complete, self.runs)
+            usable = [run for run in found if run not in self._refused]
+            if self.results is not None and self.results.run in usable[:1]:
+                return False
+            for n, run in enumerate(usable):
+                if self.results is not None and run == self.results.run:
+                    break
+                try:
+                    self.results = await asyncio.to_thread(load, run, usable[n + 1 :])
+                except Problem as problem:
+                    logger.warning("%s", problem)
+                    self._refused.add(run)
+                    continue
+                self._forget()
+                return True
+            if not usable and self.results is not None and not self.results.run.exists():
+                self.results = None
+                self._forget()
+                return True
+            return False
+
+    def unreported(self) -> Path | None:
+        """A newer run that lies there complete, but without its report."""
+        run = unreported(self.runs)
+        return None if run in self._refused else run
+
+    def refuse(self, run: Path) -> None:
+        """Never look at this run again: its report cannot be made."""
+        self._refused.add(run)
+
+    def stamp(self) -> tuple[int, int]:
+        """Changes when a run came, went or got its report: two ``stat`` calls."""
+        newest = self.results.run if self.results is not None else self.runs
+        return _changed(self.runs), _changed(newest)
+
+    def anchor(self, path: str) -> Anchor | None:
+        """Where the run's lines of a file stand now, in the editor's text or else in the file's."""
+        results = self.results
+        if results is None or path not in results.sources:
+            return None
+        document = self.documents.at(path)
+        if document is not None:
+            return self._of_document(results, document, path)
+        return self._of_file(results, path)[1]
+
+    def lines(self, path: str) -> Sequence[str]:
+        """The text now, line by line."""
+        document = self.documents.at(path)
+        if document is not None:
+            return document.lines
+        if self.results is None or path not in self.results.sources:
+            return []
+        return self._of_file(self.results, path)[0]
+
+    def _of_document(self, results: Results, document: Document, path: str) -> Anchor:
+        name = str(results.run)
+        anchor = document.anchors.get(name)
+        if anchor is None:
+            anchor = document.anchors[name] = Anchor(results.sources[path], document.lines)
+        return anchor
+
+    def _of_file(self, results: Results, path: str) -> tuple[list[str], Anchor]:
+        stamp = _stamp(path)
+        known = self._closed.get(path)
+        if known is None or known[0] != stamp:
+            lines = split(_read(path))
+            known = self._closed[path] = (stamp, lines, Anchor(results.sources[path], lines))
+        return known[1], known[2]
+
+    def _forget(self) -> None:
+        self._closed.clear()
+        current = str(self.results.run) if self.results is not None else ""
+        for document in self.documents:
+            for name in [name for name in document.anchors if Path(name).parent == self.runs]:
+                if name != current:
+                    del document.anchors[name]
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig", "replace")
+    except OSError:
+        return ""
+
+
+def _stamp(path: str) -> Stamp:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return (0, -1)
+    return status.st_mtime_ns, status.st_size
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,49 @@
+"""Documents open, change and close. Their text is kept by protocol.py before these are called."""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from warpline.lsp import configuration, convert, diagnostic, refresh
+from warpline.lsp.server import Server
+
+
+def register(server: Server) -> None:
+    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(did_open)
+    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(did_change)
+    server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(did_close)
+    server.feature(types.TEXT_DOCUMENT_DID_SAVE)(did_save)
+
+
+async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
+    path = convert.path(params.text_document.uri)
+    if path is None:
+        return
+    known = {session.folder for session in ls.folders}
+    for folder in ls.folders.around(path):
+        # A script profiled in a terminal leaves its runs where the terminal was.
+        if folder == ls.folders.home(path) or (folder / ".warpline" / "runs").is_dir():
+            ls.folders.add(folder)
+    if {session.folder for session in ls.folders} != known:
+        await configuration.fetch(ls)
+        await refresh.look(ls)
+    if ls.pushes:
+        diagnostic.push(ls, path)
+
+
+def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> None:
+    path = convert.path(params.text_document.uri)
+    if path is not None and ls.pushes:
+        diagnostic.push_soon(ls, path)
+
+
+def did_close(ls: Server, params: types.DidCloseTextDocumentParams) -> None:
+    path = convert.path(params.text_document.uri)
+    if path is not None and ls.pushes:
+        diagnostic.push(ls, path)
+
+
+async def did_save(ls: Server, params: types.DidSaveTextDocumentParams) -> None:
+    if params.text_document.uri.endswith("/pyproject.toml"):
+        await configuration.fetch(ls)
+        refresh.shown(ls)

@@ -1,0 +1,106 @@
+"""The jobs of a worker process. Each gets the message, a progress callback, an event that is set when
+the job is to end, and a dictionary that lives as long as the worker; each returns plain JSON."""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from warpline.model.problem import Problem
+from warpline.model.profile import Profile
+from warpline.model.report import Edit, Finding
+from warpline.model.run import Request
+
+Job = dict[str, Any]
+Report = Callable[[str, int, "int | None", str], None]
+
+
+def profile(job: Job, progress: Report, cancelled: threading.Event, _: dict[str, Any]) -> Any:
+    """``{"request": Request, "folder": where run folders go}`` -> ``{"run": path}``."""
+    from warpline import pipeline
+
+    run, _report = pipeline.profile(
+        msgspec.convert(job["request"], Request),
+        folder=Path(job["folder"]),
+        on_progress=lambda at: progress(at.stage, at.done, at.total, at.message),
+        cancelled=cancelled,
+    )
+    return {"run": str(run)}
+
+
+def report(job: Job, _: Report, __: threading.Event, ___: dict[str, Any]) -> Any:
+    """``{"run": path}``: make the report of a run that has none yet."""
+    from warpline import pipeline
+
+    pipeline.report_of(Path(job["run"]))
+    return {"run": job["run"]}
+
+
+def fixes(job: Job, _: Report, __: threading.Event, kept: dict[str, Any]) -> Any:
+    """``{"run", "finding": Finding, "texts": {path: text}}`` -> the finding's fixes as the texts are now."""
+    from warpline import diagnosis
+
+    finding = msgspec.convert(job["finding"], Finding)
+    return msgspec.to_builtins(diagnosis.fixes(_profile(job["run"], kept), finding, _texts(job)))
+
+
+def together(job: Job, _: Report, __: threading.Event, kept: dict[str, Any]) -> Any:
+    """``{"run", "findings", "texts"}`` -> ``{"edits": […], "skipped": {finding id: reason}}``."""
+    from warpline import diagnosis
+
+    findings = msgspec.convert(job["findings"], tuple[Finding, ...])
+    texts = _texts(job)
+    made = diagnosis.together(_profile(job["run"], kept), findings, texts)
+    edits = [edit for path, text in made.texts.items() for edit in difference(path, texts(path) or "", text)]
+    return {
+        "edits": msgspec.to_builtins(edits),
+        "skipped": {skip.finding.id: skip.reason for skip in made.skipped},
+    }
+
+
+def page(job: Job, _: Report, __: threading.Event, ___: dict[str, Any]) -> Any:
+    """``{"rule"}`` -> its page in Markdown."""
+    from warpline.rulekit.page import names
+    from warpline.rulekit.page import page as page_of
+
+    if job["rule"] not in names():
+        raise Problem(f"there is no rule {job['rule']}")
+    return {"markdown": page_of(job["rule"]).markdown()}
+
+
+def difference(path: str, before: str, after: str) -> list[Edit]:
+    """The edits that make one text of the other, line by line. Columns are 0, lines 1-based."""
+    from warpline.view.anchor_text import split
+
+    old, new = split(before), split(after)
+    edits = []
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            end = (b + 1, 0) if b < len(old) else (len(old), len(old[-1]))
+            edits.append(Edit(path, (a + 1, 0), end, "".join(new[c:d])))
+    return edits
+
+
+def _texts(job: Job) -> Callable[[str], str | None]:
+    from warpline.diagnosis.files import text_of
+
+    texts: dict[str, str] = job["texts"]
+    return lambda path: texts[path] if path in texts else text_of(path)
+
+
+def _profile(run: str, kept: dict[str, Any]) -> Profile:
+    """The profile of a run; only the last one is kept."""
+    if kept.get("run") != run:
+        from warpline import pipeline
+
+        kept.update(run=run, profile=pipeline.profile_of(Path(run)))
+    found: Profile = kept["profile"]
+    return found
+
+
+JOBS = {"profile": profile, "report": report, "fixes": fixes, "together": together, "page": page}

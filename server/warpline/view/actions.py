@@ -1,0 +1,138 @@
+"""What can be done about a finding: its fixes, and being left in peace by it. Edits as plain data."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from warpline.model.report import Edit, Finding, Fix
+from warpline.view.anchor import Anchor
+from warpline.view.anchor_text import content, split
+from warpline.view.diagnostics import IGNORE
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover - the same module under its older name
+    import tomli as tomllib
+
+_TABLE = re.compile(r"^\s*\[\s*tool\s*\.\s*warpline\s*\]\s*(?:#.*)?$")
+_ANY_TABLE = re.compile(r"^\s*\[")
+_LIST = re.compile(r"^(\s*ignore\s*=\s*\[)(.*)$", re.DOTALL)
+
+
+def ignore_here(line: str, rule: str) -> tuple[int, int, str] | None:
+    """``(from, to, text)`` on the line that silences ``rule`` there; None where no comment can stand."""
+    words = content(line)
+    match = IGNORE.search(words)
+    if match is not None:
+        if match[1] is None:
+            return None
+        names = [*filter(None, (name.strip() for name in match[1].split(","))), rule]
+        return match.start(1), match.end(1), ", ".join(names)
+    end = len(words.rstrip())
+    # After a backslash, or inside a string that goes on, '#' begins no comment.
+    if words.rstrip().endswith("\\") or any(words.count(quote) % 2 for quote in ('"""', "'''")):
+        return None
+    return end, len(words), f"  # warpline: ignore[{rule}]"
+
+
+def ignore_rule(text: str, rule: str) -> str | None:
+    """``pyproject.toml``'s text with ``rule`` added to ``ignore`` of ``[tool.warpline]``; None: cannot be done."""
+    lines = split(text)
+    end = "\r\n" if "\r\n" in text else "\n"
+    table = next((n for n, line in enumerate(lines) if _TABLE.match(content(line))), None)
+    if table is None:
+        gap = "" if not text.strip() else end if text.endswith(("\n", "\r")) else end * 2
+        return _checked(f'{text}{gap}[tool.warpline]{end}ignore = ["{rule}"]{end}', rule)
+    stop = next((n for n in range(table + 1, len(lines)) if _ANY_TABLE.match(lines[n])), len(lines))
+    for n in range(table + 1, stop):
+        match = _LIST.match(lines[n])
+        if match:
+            comma = "" if re.match(r"\s*\]", match[2]) else ", "
+            lines[n] = f'{match[1]}"{rule}"{comma}{match[2].lstrip() if not comma else match[2]}'
+            return _checked("".join(lines), rule)
+    lines[table] = content(lines[table]) + end
+    lines.insert(table + 1, f'ignore = ["{rule}"]{end}')
+    return _checked("".join(lines), rule)
+
+
+def moved(fix: Fix, anchor: Anchor, source: str, lines: Sequence[str]) -> Fix | None:
+    """A fix of the run's text, moved to where its lines stand now.
+
+    None unless every line that it touches is there, in one piece and to the letter as it was, and
+    the text with the fix still parses.
+    """
+    then = split(source)
+    edits = []
+    for edit in fix.edits:
+        first, last = edit.start[0] - 1, edit.end[0] - 1
+        now = anchor.where(first)
+        for n in range(first, last + 1):
+            place = anchor.where(n)
+            if place < 0 or place != now + n - first or n >= len(then):
+                return None
+            if content(lines[place]) != content(then[n]):
+                return None
+        shift = now - first
+        start, end = (edit.start[0] + shift, edit.start[1]), (edit.end[0] + shift, edit.end[1])
+        edits.append(replace(edit, start=start, end=end))
+    made = replace(fix, edits=tuple(edits))
+    return made if parses(applied(lines, edits)) else None
+
+
+def applied(lines: Sequence[str], edits: Sequence[Edit]) -> str:
+    """The text with edits of one file made. Edits must not overlap."""
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    text = "".join(lines)
+
+    def offset(place: tuple[int, int]) -> int:
+        return min(starts[min(place[0] - 1, len(lines))] + place[1], len(text))
+
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end), reverse=True):
+        text = text[: offset(edit.start)] + edit.text + text[offset(edit.end) :]
+    return text
+
+
+def overlap(edits: Sequence[Edit]) -> bool:
+    """Whether two edits of one file touch the same text."""
+    spans = sorted((edit.file, edit.start, edit.end) for edit in edits)
+    return any(a[0] == b[0] and b[1] < a[2] for a, b in zip(spans, spans[1:], strict=False))
+
+
+def together(fixes: Sequence[Fix]) -> tuple[Edit, ...]:
+    """The edits of several fixes as one change: the same edit once, and none that overlaps an earlier one."""
+    chosen: list[Edit] = []
+    for fix in fixes:
+        new = [edit for edit in fix.edits if edit not in chosen]
+        if not overlap([*chosen, *new]):
+            chosen += new
+    return tuple(chosen)
+
+
+def best(finding: Finding, safe_only: bool) -> int | None:
+    """Which of a finding's fixes "fix all" takes: the first that changes text (and is safe, if asked)."""
+    for number, fix in enumerate(finding.fixes):
+        if fix.applicability == "safe" or (fix.applicability == "unsafe" and not safe_only):
+            return number
+    return None
+
+
+def parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _checked(text: str, rule: str) -> str | None:
+    try:
+        table = tomllib.loads(text)["tool"]["warpline"]
+        return text if rule in table["ignore"] else None
+    except (tomllib.TOMLDecodeError, KeyError, TypeError):
+        return None

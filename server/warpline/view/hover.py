@@ -1,0 +1,171 @@
+"""The card of one line: what its time is made of. Markdown for clients that show it, else plain text.
+
+Names in a card come from a run folder, which may be a stranger's: they are shown as they are, and
+never become a link, an image or a command.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from warpline.model.report import Finding, KernelUse, Line, OpUse, Report
+from warpline.view import units
+from warpline.view.anchor_lines import Standing
+from warpline.view.hints import share
+
+_TOP = 3
+_NAME = 64
+_SPECIAL = re.compile(r"([\\`*\[\]<>|~]|(?<!\w)_|_(?!\w)|(?<=:)//)")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]  # cells of the first column are names, shown as code
+
+
+def card(
+    line: Standing,
+    report: Report,
+    findings: Sequence[Finding] = (),
+    loader_ms: float = 0.0,
+    markdown: bool = True,
+) -> str:
+    """Everything known of one line. ``loader_ms``: part of it in which the next batch was waited for."""
+    text = _Markdown() if markdown else _Plain()
+    part = units.percent(share(line.step_ms, report.steps.step_ms))
+    functions = ", ".join(dict.fromkeys(cost.function for cost in line.costs))
+    blocks = [text.strong(f"{units.ms(line.step_ms)} · {part} of the step") + " " + text.code(functions)]
+    if line.stale:
+        blocks.append(text.plain("The line has changed since: these are the numbers of what it was."))
+    blocks.append(text.table(parts(line, loader_ms)))
+    kernels = [kernel for cost in line.costs for kernel in cost.kernels]
+    ops = [op for cost in line.costs for op in cost.ops]
+    if kernels:
+        blocks.append(text.table(_kernels(kernels)))
+    if ops:
+        blocks.append(text.table(_ops(ops)))
+    blocks += [text.plain(_roofline(cost)) for cost in line.costs if cost.roofline]
+    blocks += [
+        text.code(finding.rule) + " " + text.plain(finding.message + gain(finding)) for finding in findings
+    ]
+    device = report.environment.device
+    blocks.append(
+        text.plain(f"of a {units.ms(report.steps.step_ms)} step, {device.kind}: {device.name or 'unnamed'}")
+    )
+    return "\n\n".join(block for block in blocks if block)
+
+
+def parts(line: Standing, loader_ms: float = 0.0) -> Table:
+    """The numbers of a line that are not zero."""
+
+    def total(name: str) -> float:
+        return float(sum(getattr(cost, name) for cost in line.costs))
+
+    times = [
+        ("device", total("device_ms")),
+        ("forward", total("forward_ms")),
+        ("backward", total("backward_ms")),
+        ("recomputation", total("recompute_ms")),
+        ("device idle", total("idle_ms")),
+        ("host", total("cpu_ms")),
+        ("waiting for the device", total("sync_ms")),
+        ("waiting for data", loader_ms),
+    ]
+    rows = [(name, units.ms(value)) for name, value in times if value > 0]
+    rows += [(name, units.count(total(name))) for name in ("calls", "launches") if total(name) > 0]
+    if total("memory_bytes") > 0:
+        rows.append(("memory at the peak", units.size(total("memory_bytes"))))
+    return Table(("per step", ""), tuple(rows))
+
+
+def gain(finding: Finding) -> str:
+    """`` (measured: 2.6 times faster)``, what is known of the remedy; empty when nothing is."""
+    if finding.measured is not None:
+        return f" (measured: {units.speedup(finding.measured.speedup)} as fast)"
+    if finding.predicted is not None and finding.predicted.speedup > 1:
+        return f" (predicted: {units.speedup(finding.predicted.speedup)} as fast)"
+    return ""
+
+
+def _kernels(kernels: Sequence[KernelUse]) -> Table:
+    top = sorted(kernels, key=lambda kernel: -kernel.device_ms)[:_TOP]
+    rows = [(_short(k.name), k.phase, units.count(k.count), units.ms(k.device_ms)) for k in top]
+    return Table(("kernel", "phase", "launches", "device"), tuple(rows))
+
+
+def _ops(ops: Sequence[OpUse]) -> Table:
+    top = sorted(ops, key=lambda op: -op.device_ms)[:_TOP]
+    rows = [
+        (_short(f"{op.name} {_shapes(op)}".strip()), op.phase, units.count(op.count), units.ms(op.device_ms))
+        for op in top
+    ]
+    return Table(("operator", "phase", "calls", "device"), tuple(rows))
+
+
+def _shapes(op: OpUse) -> str:
+    return " ".join("x".join(map(str, shape)) for shape in op.shapes if shape)
+
+
+def _roofline(cost: Line) -> str:
+    roofline = cost.roofline
+    if roofline is None:
+        return ""
+    return (
+        f"{units.percentage(roofline.percent_of_peak)} of what the device can do here, "
+        f"bound by {'launches' if roofline.bound == 'launch' else roofline.bound}: "
+        f"{units.rate(roofline.flops, 'FLOP')}, {units.size(roofline.bytes)} moved"
+    )
+
+
+def _short(name: str) -> str:
+    words = " ".join(name.split())
+    return words if len(words) <= _NAME else words[: _NAME - 1] + "…"
+
+
+class _Markdown:
+    def plain(self, text: str) -> str:
+        return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+    def strong(self, text: str) -> str:
+        return f"**{self.plain(text)}**"
+
+    def code(self, text: str) -> str:
+        words = _short(text).replace("`", "'").replace("|", "¦")
+        return f"`{words}`" if words else ""
+
+    def table(self, table: Table) -> str:
+        if not table.rows:
+            return ""
+        head = "| " + " | ".join(table.head) + " |\n|---" + "|--:" * (len(table.head) - 1) + "|"
+        named = len(table.head) > 2
+        rows = (
+            "| " + " | ".join((self.code(row[0]) if named else row[0], *row[1:])) + " |" for row in table.rows
+        )
+        return head + "\n" + "\n".join(rows)
+
+
+class _Plain(_Markdown):
+    def plain(self, text: str) -> str:
+        return " ".join(text.split())
+
+    def strong(self, text: str) -> str:
+        return self.plain(text)
+
+    def code(self, text: str) -> str:
+        return _short(text)
+
+    def table(self, table: Table) -> str:
+        if not table.rows:
+            return ""
+        rows = [table.head, *table.rows] if len(table.head) > 2 else list(table.rows)
+        widths = [max(len(row[n]) for row in rows) for n in range(len(table.head))]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if n == 0 else cell.rjust(width)
+                for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in rows
+        )
