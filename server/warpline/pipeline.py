@@ -65,11 +65,16 @@ def profile(
 
 
 def report_of(run: Path, *, on_progress: Callable[[Progress], None] | None = None) -> Report:
-    """The report of a run: the kept one, or made now. Raises Problem when ``run`` is no run."""
+    """The report of a run: the kept one, or made now. Raises Problem when ``run`` is no run.
+
+    What was measured for its findings stands in it as long as the code it speaks of is unchanged.
+    """
+    from warpline.diagnosis.files import text_of
+    from warpline.measure import store
+
     kept = _kept(run, REPORT, Report)
-    if kept is not None and kept.format == FORMAT:
-        return kept
-    return _make(run, on_progress)[1]
+    report = kept if kept is not None and kept.format == FORMAT else _make(run, on_progress)[1]
+    return replace(report, findings=store.attach(run, report.findings, text_of))
 
 
 def profile_of(run: Path) -> Profile:
@@ -119,6 +124,22 @@ def _make(run: Path, on_progress: Callable[[Progress], None] | None) -> tuple[Pr
     report = diagnosis.report(attributed, found)
     keep(run, attributed, report)
     return attributed, report
+
+
+def predictor_of(run: Path) -> Callable[[Profile, Change], Predicted | None]:
+    """``predict(profile, change)`` for a run; its trace is read when the first change is asked about."""
+    made: list[Callable[[Profile, Change], Predicted | None]] = []
+
+    def predict(profile: Profile, change: Change) -> Predicted | None:
+        if not made:
+            from warpline import trace
+            from warpline.attribution import locate
+
+            events = trace.read(run)
+            made.append(_predictor(events, locate(events)))
+        return made[0](profile, change)
+
+    return predict
 
 
 def _predictor(events: Trace, located: Located) -> Callable[[Profile, Change], Predicted | None]:

@@ -31,6 +31,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--write", action="store_true", help="change the files")
     what.add_argument("--measure", action="store_true", help="try each on the running script and time it")
     parser.add_argument("--json", metavar="FILE", help="with --measure: write the results as JSON")
+    parser.add_argument(
+        "--progress-fd", type=int, metavar="N", help="write progress to this descriptor as JSON lines"
+    )
     target.configure(parser)
 
 
@@ -89,7 +92,9 @@ def diff(made: Together) -> str:
         name = os.path.relpath(path)
         before = (files.text_of(path) or "").splitlines(keepends=True)
         parts += difflib.unified_diff(before, text.splitlines(keepends=True), f"a/{name}", f"b/{name}")
-    return "".join(part if part.endswith("\n") else f"{part}\n\\ No newline at end of file\n" for part in parts)
+    return "".join(
+        part if part.endswith("\n") else f"{part}\n\\ No newline at end of file\n" for part in parts
+    )
 
 
 def _write(made: Together) -> int:

@@ -1,0 +1,81 @@
+"""``warpline fix --measure``: each fix tried on the running script by itself, and timed.
+
+Nothing is written to the sources. What is found is kept with the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from warpline.capture.progress import Progress
+    from warpline.measure import Outcome
+    from warpline.measure.proposals import Proposal, Workbench
+    from warpline.model.run import Request
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure the fixes that ``--rule`` and ``--line`` leave; print them, or write them as JSON."""
+    from warpline import pipeline
+    from warpline.commands import fix, output, target, trials
+    from warpline.diagnosis.files import text_of
+    from warpline.measure import results
+    from warpline.measure.proposals import Workbench
+    from warpline.terminal import progress
+
+    run_folder = fix.folder_of(options)
+    report = pipeline.report_of(run_folder)
+    bench = Workbench(pipeline.profile_of(run_folder), text_of)
+    proposals = bench.proposals(fix.chosen(report.findings, options))
+    with progress.shown(options.progress_fd) as shown:
+        outcomes, predicted = _measured(target.request(options), run_folder, bench, proposals, shown.update)
+    kept = [one for one in outcomes if one.kept and one.measured is not None]
+    best = max(kept, key=lambda one: one.measured.speedup if one.measured else 0.0, default=None)
+    found = results.results(outcomes, best, text_of, report.steps.step_ms)
+    if options.json:
+        output.json(found, options.json)
+    if options.json != "-":
+        trials.show(outcomes, found, predicted, _notes(run_folder))
+    return 0
+
+
+def _measured(
+    request: Request,
+    run_folder: Path,
+    bench: Workbench,
+    proposals: Sequence[Proposal],
+    say: Callable[[Progress], None],
+) -> tuple[list[Outcome], dict[str, float]]:
+    from warpline.capture.progress import Progress
+    from warpline.measure import measure, store
+
+    outcomes: list[Outcome] = []
+    predicted: dict[str, float] = {}
+    for number, one in enumerate(proposals):
+        candidate = bench.candidate((one,))
+        if candidate is None:
+            continue
+        title = f"{candidate.title} ({number + 1}/{len(proposals)})"
+
+        def report(done: int, total: int, message: str, title: str = title) -> None:
+            say(Progress("measuring", done, total, f"{title}: {message}"))
+
+        outcome = measure(request, candidate, on_progress=report)
+        store.add(run_folder, store.entry(outcome, one.finding, bench.texts))
+        outcomes.append(outcome)
+        if one.finding.predicted is not None:
+            predicted[candidate.key] = one.finding.predicted.speedup
+    return outcomes, predicted
+
+
+def _notes(run_folder: Path) -> list[str]:
+    from warpline.measure import store
+
+    past = store.prediction_error(run_folder.parent)
+    if past is None:
+        return []
+    error, count = past
+    return [f"predictions measured here so far were off by {100 * error:.0f} % (median of {count})"]

@@ -1,0 +1,83 @@
+"""Numbers that a fix writes and that are worth searching: how many workers, how large a batch."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from warpline.model.change import Change, LargerBatch, LoaderWorkers
+
+#: The name that the number has in a call or in a config dict.
+_NAMES: dict[type, str] = {LoaderWorkers: "num_workers", LargerBatch: "batch_size"}
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """``value`` in place of ``written``, which the fix wrote."""
+
+    value: int
+    written: int
+
+
+Numbers = Mapping[str, Number]
+
+
+def written(
+    change: Change | None, plain: Mapping[str, str], overlay: Mapping[str, str]
+) -> Iterator[tuple[str, int]]:
+    """``(name, number)`` that the fix behind ``change`` wrote into ``overlay``."""
+    name = _NAMES.get(type(change))
+    if name is None:
+        return
+    for file, text in overlay.items():
+        for line in _new_lines(plain.get(file, ""), text):
+            for match in _pattern(name).finditer(line):
+                yield name, int(match[2])
+                return
+
+
+def others(name: str, number: int, cores: int) -> list[int]:
+    """Values to try beside ``number``, the likeliest first."""
+    if name == "num_workers":
+        wanted = (number * 2, number // 2, number * 3, cores)
+        return [value for value in dict.fromkeys(wanted) if 1 <= value <= cores and value != number]
+    return [number * 2, number // 2]
+
+
+def substituted(plain: str, text: str, name: str, value: int) -> str:
+    """``text`` with another number for ``name`` on the lines in which it differs from ``plain``."""
+    new = Counter(_new_lines(plain, text))
+    lines = text.splitlines(keepends=True)
+    for at, line in enumerate(lines):
+        if new[line]:
+            lines[at] = _pattern(name).sub(rf"\g<1>{value}", line)
+    return "".join(lines)
+
+
+def renumbered(change: Change, tried: Numbers) -> Change:
+    """``change`` as it is with the numbers ``tried``."""
+    number = tried.get(_NAMES.get(type(change), ""))
+    if number is None:
+        return change
+    if isinstance(change, LoaderWorkers):
+        return replace(change, workers=number.value)
+    if isinstance(change, LargerBatch):
+        return replace(change, factor=change.factor * number.value / number.written)
+    return change
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(rf"""(\b{name}["']?\s*[:=]\s*)(\d+)\b""")
+
+
+def _new_lines(plain: str, text: str) -> list[str]:
+    old = Counter(plain.splitlines(keepends=True))
+    found = []
+    for line in text.splitlines(keepends=True):
+        if old[line]:
+            old[line] -= 1
+        else:
+            found.append(line)
+    return found

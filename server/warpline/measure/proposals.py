@@ -1,0 +1,115 @@
+"""What may be tried: the findings of a profile with what each would change, and sets of them as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from warpline.diagnosis import diagnose, together
+from warpline.measure import numbers
+from warpline.measure.candidate import Candidate, Texts
+from warpline.measure.numbers import Numbers
+from warpline.model.change import Change, LargerBatch, Together
+from warpline.model.profile import Profile
+from warpline.model.report import Finding, Predicted
+
+Predict = Callable[[Profile, Change], "Predicted | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A finding with an edit. ``change`` is None where its rule names none."""
+
+    finding: Finding
+    change: Change | None
+    safe: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """Everything that candidates are made from. ``texts``: the sources as they are now."""
+
+    profile: Profile
+    texts: Texts
+    predict: Predict | None = None
+
+    def proposals(self, findings: Sequence[Finding]) -> list[Proposal]:
+        """Those of ``findings`` (of this profile's report) that have an edit, in their order."""
+        changes = self._changes()
+        found = []
+        for finding in findings:
+            fix = next((fix for fix in finding.fixes if fix.edits and fix.applicability != "display"), None)
+            if fix is not None:
+                found.append(Proposal(finding, changes.get(finding.id), fix.applicability == "safe"))
+        return found
+
+    def candidate(self, chosen: Sequence[Proposal], tried: Numbers | None = None) -> Candidate | None:
+        """``chosen`` laid over the texts one after the other; None when that changes nothing.
+
+        A fix that another one made needless is left out of the candidate's ids.
+        """
+        made = together(self.profile, [one.finding for one in chosen], self.texts)
+        texts = dict(made.texts)
+        for name, number in (tried or {}).items():
+            for file, text in texts.items():
+                texts[file] = numbers.substituted(self.texts(file) or "", text, name, number.value)
+        overlay = {file: text for file, text in texts.items() if text != self.texts(file)}
+        used = {change.finding.id for change in made.changes}
+        kept = [one for one in chosen if one.finding.id in used]
+        if not overlay or not kept:
+            return None
+        title = " + ".join(dict.fromkeys(one.finding.rule for one in kept))
+        title += "".join(f", {name}={number.value}" for name, number in (tried or {}).items())
+        return Candidate(
+            fixes=tuple(one.finding.id for one in kept),
+            title=title,
+            overlay=overlay,
+            safe=all(one.safe for one in kept),
+            work=_work([one.change for one in kept], tried or {}),
+        )
+
+    def predicted(self, chosen: Sequence[Proposal], tried: Numbers | None = None) -> float | None:
+        """The speed-up that the simulation gives ``chosen`` together; None where it cannot say."""
+        if len(chosen) == 1 and not tried and chosen[0].finding.predicted is not None:
+            return chosen[0].finding.predicted.speedup
+        changes = [one.change for one in chosen]
+        if self.predict is None or any(change is None for change in changes):
+            return None
+        named = [numbers.renumbered(change, tried or {}) for change in changes if change is not None]
+        found = self.predict(self.profile, Together(tuple(named)))
+        return found.speedup if found else None
+
+    def written(self, chosen: Sequence[Proposal]) -> dict[str, int]:
+        """Numbers that the fixes of ``chosen`` write, by name."""
+        candidate = self.candidate(chosen)
+        if candidate is None:
+            return {}
+        plain = {file: self.texts(file) or "" for file in candidate.overlay}
+        return {
+            name: number
+            for one in chosen
+            for name, number in numbers.written(one.change, plain, candidate.overlay)
+        }
+
+    def _changes(self) -> dict[str, Change]:
+        """What each finding would change: the rules say it to whoever predicts, so we listen."""
+        heard: list[tuple[Predicted, Change]] = []
+
+        def listen(profile: Profile, change: Change) -> Predicted:
+            heard.append((Predicted(1.0, 1.0, "estimate"), change))
+            return heard[-1][0]
+
+        found = diagnose(self.profile, self.profile.sources.get, predict=listen).findings
+        return {
+            finding.id: change for finding in found for mark, change in heard if finding.predicted is mark
+        }
+
+
+def _work(changes: Sequence[Change | None], tried: Numbers) -> float:
+    """Samples a step of the changed script, in steps of the plain one."""
+    work = 1.0
+    for change in changes:
+        found = numbers.renumbered(change, tried) if change is not None else None
+        if isinstance(found, LargerBatch):
+            work *= found.factor
+    return work
