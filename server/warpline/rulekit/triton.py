@@ -1,0 +1,84 @@
+"""Triton kernels in the user's files, and the places that launch them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from warpline.model.profile import Kernel, LineCost
+from warpline.rulekit.context import Context
+from warpline.rulekit.source import Source
+from warpline.rulekit.terms import descend
+
+
+@dataclass(frozen=True)
+class TritonKernel:
+    """``launch`` is the call on the hot line, where it could be found."""
+
+    source: Source
+    function: cst.FunctionDef
+    cost: LineCost
+    kernel: Kernel
+    launch: tuple[Source, cst.Call] | None
+
+    @property
+    def parameters(self) -> list[str]:
+        return [param.name.value for param in self.function.params.params]
+
+    def passed(self, parameter: str) -> cst.BaseExpression | None:
+        """What the launch passes for ``parameter``."""
+        if self.launch is None or parameter not in self.parameters:
+            return None
+        source, call = self.launch
+        found = source.argument(call, parameter, self.parameters.index(parameter))
+        return found.value if found is not None else None
+
+
+def triton_kernels(context: Context) -> Iterator[TritonKernel]:
+    """The kernels of the profile that a ``@triton.jit`` function of the user's makes."""
+    for cost in context.profile.lines:
+        for kernel in cost.kernels:
+            if not kernel.name.isidentifier():
+                continue
+            found = _definition(context, kernel.name)
+            if found is not None:
+                yield TritonKernel(*found, cost, kernel, _launch(context, cost, found[1].name.value))
+
+
+def _definition(context: Context, name: str) -> tuple[Source, cst.FunctionDef] | None:
+    for file in dict.fromkeys([*context.profile.sources, *(cost.file for cost in context.profile.lines)]):
+        text = context.text(file)
+        if text is None or "triton" not in text:
+            continue
+        names = re.findall(r"^\s*def\s+(\w+)\s*\(", text, re.MULTILINE)
+        # Older versions end the kernel's name with a signature: `add_kernel_0d1d2d`.
+        wanted = [found for found in names if name == found or name.startswith(f"{found}_0d")]
+        source = context.source(file) if wanted else None
+        for function in source.nodes(cst.FunctionDef) if source is not None else ():
+            if source is not None and function.name.value in wanted and _is_jit(source, function):
+                return source, function
+    return None
+
+
+def _is_jit(source: Source, function: cst.FunctionDef) -> bool:
+    for decorator in function.decorators:
+        made = decorator.decorator.func if isinstance(decorator.decorator, cst.Call) else decorator.decorator
+        if source.is_named(made, "triton.jit"):
+            return True
+    return False
+
+
+def _launch(context: Context, cost: LineCost, name: str) -> tuple[Source, cst.Call] | None:
+    source = context.source(cost.file)
+    statement = source.statement_at(cost.line) if source is not None else None
+    for call in descend(statement, cst.Call) if statement is not None else ():
+        if (
+            isinstance(call.func, cst.Subscript)
+            and source is not None
+            and source.is_named(call.func.value, name)
+        ):
+            return source, call
+    return None

@@ -1,0 +1,368 @@
+"""Neighbouring threads of a Triton kernel read or write far apart in memory.
+
+## What it does
+
+For the user's own Triton kernels that take a measurable part of the step, follows the addresses of
+each `tl.load` and `tl.store` and finds those at which neighbouring elements of the block lie a row
+apart instead of side by side.
+
+## Why is this slow
+
+Memory moves in sectors of 32 bytes. When neighbouring threads touch neighbouring numbers, every byte
+of a sector is used; when they touch numbers a row apart, each takes a sector of its own and uses one
+number of it.
+
+## Example
+
+```python
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def transpose_kernel(x_ptr, y_ptr, rows, cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    for start in range(0, cols, BLOCK):
+        offs = start + tl.arange(0, BLOCK)
+        mask = offs < cols
+        values = tl.load(x_ptr + row * cols + offs, mask=mask)
+        tl.store(y_ptr + offs * rows + row, values, mask=mask)  #> found
+
+
+def transpose(x):
+    rows, cols = x.shape
+    y = torch.empty(cols, rows, device=x.device, dtype=x.dtype)
+    transpose_kernel[(rows,)](x, y, rows, cols, BLOCK=1024)
+    #^ cost device_ms=2; kernel transpose_kernel count=1 device_ms=2 grid=(8192,1,1) block=(128,1,1)
+    return y
+```
+
+## Use instead
+
+Tiles, read by rows and written by columns; the launch stays as it is:
+
+```python
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def transpose_kernel(x_ptr, y_ptr, rows, cols, BLOCK: tl.constexpr):
+    # Each program takes tiles in turn: read along rows, turned on the chip, written along columns.
+    TILE: tl.constexpr = 64
+    programs = tl.num_programs(0)
+    across = tl.cdiv(cols, TILE)
+    for tile in range(tl.program_id(0), tl.cdiv(programs, TILE) * across, programs):
+        down = tile // across * TILE + tl.arange(0, TILE)
+        along = tile % across * TILE + tl.arange(0, TILE)
+        values = tl.load(
+            x_ptr + down[:, None] * cols + along[None, :],
+            mask=(down[:, None] < programs) & (along[None, :] < cols),
+        )
+        tl.store(
+            y_ptr + along[:, None] * rows + down[None, :],
+            tl.trans(values),
+            mask=(along[:, None] < cols) & (down[None, :] < programs),
+        )
+
+
+def transpose(x):
+    rows, cols = x.shape
+    y = torch.empty(cols, rows, device=x.device, dtype=x.dtype)
+    transpose_kernel[(rows,)](x, y, rows, cols, BLOCK=1024)
+    return y
+```
+
+## Near misses
+
+Rows copied side by side:
+
+```python
+import triton
+import triton.language as tl
+
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + offs, tl.load(x_ptr + offs, mask=offs < n), mask=offs < n)
+
+copy_kernel[(64,)](x, y, n, BLOCK=1024)
+#^ cost device_ms=2; kernel copy_kernel count=1 device_ms=2 grid=(64,1,1)
+```
+
+A stride that is one at the launch:
+
+```python
+import triton
+import triton.language as tl
+
+@triton.jit
+def scale_kernel(x_ptr, stride, step, n, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    where = x_ptr + tl.program_id(0) * stride + cols * step
+    tl.store(where, tl.load(where) * 2)
+
+scale_kernel[(64,)](x, x.stride(0), x.stride(1), n, BLOCK=1024)
+#^ cost device_ms=2; kernel scale_kernel count=1 device_ms=2 grid=(64,1,1)
+```
+
+The kernel takes next to nothing:
+
+```python
+import triton
+import triton.language as tl
+
+@triton.jit
+def column_kernel(x_ptr, n, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK) * n, 0.0)
+
+column_kernel[(1,)](x, n, BLOCK=64)
+#^ cost device_ms=0.01; kernel column_kernel count=1 device_ms=0.01 grid=(1,1,1)
+train(x)  #> cost device_ms=100
+```
+
+## Fix safety
+
+Unsafe only in form: the same numbers are moved, none is computed. The kernel's programs are taken to
+be as many as the rows, as its addresses say; a launch with more programs than rows would differ.
+
+## References
+
+- [CUDA: coalesced access to global memory](https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/#coalesced-access-to-global-memory)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import Scale
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.terms import Flow, Term, descend, follow
+from warpline.rulekit.triton import TritonKernel, triton_kernels
+
+#: The smallest piece that moves between the chip and memory.
+_SECTOR_BYTES = 32
+
+_BYTES = {"double": 8, "float": 4, "c10::Half": 2, "c10::BFloat16": 2, "int": 4, "long": 8, "long int": 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    call: cst.Call
+    store: bool
+    products: tuple[tuple[Term, ...], ...]  # the address as a sum of products
+    scattered: bool
+
+
+class UncoalescedAccess(Rule):
+    area = "kernels"
+    needs_gpu = True
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        for kernel in triton_kernels(context):
+            spent = min(kernel.kernel.device_ms, kernel.cost.step_ms)
+            if not context.matters(spent) or _saturates(kernel):
+                continue
+            flow = follow(kernel.source, kernel.function)
+            accesses = list(_accesses(kernel, flow))
+            scattered = [access for access in accesses if access.scattered]
+            used = _element_bytes(context, kernel)
+            moved = len(accesses) - len(scattered) + len(scattered) * _SECTOR_BYTES / used
+            for access in scattered:
+                yield context.draft(
+                    (kernel.source.path, kernel.source.line(access.call)),
+                    (kernel.cost.file, kernel.cost.line),
+                    f"Neighbouring threads {'store' if access.store else 'load'} a row apart: of every "
+                    "{sector} bytes moved here about {used} are used. The kernel "
+                    f"`{kernel.function.name.value}` takes "
+                    "{spent} a step, {share}. (An estimate from its addresses; Nsight Compute would measure it.)",
+                    {
+                        "sector": count("bytes moved", _SECTOR_BYTES, "bytes per sector"),
+                        "used": count("bytes used", used, "bytes per sector, estimated"),
+                        "spent": ms("kernel", spent),
+                        "share": percent("kernel", context.share(spent)),
+                    },
+                    cost_ms=spent,
+                    saving_ms=spent * (1 - len(accesses) / moved),
+                    change=Scale(((kernel.cost.file, kernel.cost.line),), device=len(accesses) / moved),
+                    fixes=[partial(_fix, kernel, flow, accesses)],
+                )
+
+
+def _saturates(kernel: TritonKernel) -> bool:
+    """Memory is near its limit already, where that was measured."""
+    roofline = kernel.cost.roofline
+    return roofline is not None and roofline.bound == "memory" and roofline.percent_of_peak >= 60
+
+
+def _element_bytes(context: Context, kernel: TritonKernel) -> int:
+    """Of the smallest type that the launching function works with; float32 when none was seen."""
+    place = kernel.cost.file, kernel.cost.function
+    costs = [cost for cost in context.profile.lines if (cost.file, cost.function) == place]
+    kinds = {kind for cost in costs for op in cost.ops for kind in op.dtypes if kind in _BYTES}
+    return min((_BYTES[kind] for kind in kinds), default=4)
+
+
+# -- addresses -------------------------------------------------------------------------------------
+
+
+def _accesses(kernel: TritonKernel, flow: Flow) -> Iterator[Access]:
+    for call in descend(kernel.function, cst.Call):
+        store = kernel.source.is_named(call.func, "triton.language.store")
+        if (store or kernel.source.is_named(call.func, "triton.language.load")) and call.args:
+            term = flow.terms.get(call.args[0].value)
+            if term is not None:
+                products = tuple(tuple(product) for product in _products(term))
+                yield Access(call, store, products, _is_scattered(products, kernel))
+
+
+def _products(term: Term) -> list[list[Term]]:
+    """The sum of products that ``term`` is."""
+    if term.op == "add":
+        return [product for arg in term.args for product in _products(arg)]
+    if term.op == "mul":
+        left, right = _products(term.args[0]), _products(term.args[1])
+        return [[*a, *b] for a in left for b in right]
+    if term.op == "index" and any(_is_range(leaf) for product in _products(term.args[0]) for leaf in product):
+        return _products(term.args[0])  # offs[:, None]
+    return [[term]]
+
+
+def _is_range(term: Term) -> bool:
+    return term.op == "arange" or (term.op == "call" and str(term.value[0]).endswith("language.arange"))
+
+
+def _is_scattered(products: tuple[tuple[Term, ...], ...], kernel: TritonKernel) -> bool:
+    """Whether every range of the address is multiplied by something large."""
+    strides = [
+        [leaf for leaf in product if not _is_range(leaf)]
+        for product in products
+        if any(map(_is_range, product))
+    ]
+    return bool(strides) and all(_is_large(stride, kernel) for stride in strides)
+
+
+def _is_large(stride: list[Term], kernel: TritonKernel) -> bool:
+    return any(_is_large_factor(factor, kernel) for factor in stride)
+
+
+def _is_large_factor(factor: Term, kernel: TritonKernel) -> bool:
+    if factor.number is not None:
+        return factor.number >= 8
+    if factor.op != "name" or kernel.launch is None:
+        return False
+    passed = kernel.passed(str(factor.value[0]))
+    if passed is None:
+        return False
+    source = kernel.launch[0]
+    number = source.literal(passed)
+    if isinstance(number, int):
+        return number >= 8
+    if isinstance(passed, cst.Call) and source.is_named(passed.func, "stride") and passed.args:
+        return source.literal(passed.args[0].value) in (0, -2)  # of rows
+    return isinstance(passed, (cst.Name, cst.Attribute, cst.Subscript, cst.Call))  # a size
+
+
+# -- the edit --------------------------------------------------------------------------------------
+
+
+def _fix(kernel: TritonKernel, flow: Flow, accesses: list[Access]) -> Fix:
+    loads = [access for access in accesses if not access.store]
+    stores = [access for access in accesses if access.store]
+    reason = "only a kernel that copies each row into a column is rewritten into tiles"
+    if len(loads) != 1 or len(stores) != 1 or len(stores[0].call.args) < 2:
+        raise Refused(reason)
+    value = flow.terms.get(stores[0].call.args[1].value)
+    if value is None or value is not flow.terms.get(loads[0].call):
+        raise Refused(reason)
+    source = kernel.source
+    pointers = [_pointer(access, kernel) for access in (loads[0], stores[0])]
+    row_stride = _stride_of(loads[0], _is_row)
+    column_stride = _stride_of(stores[0], _is_range)
+    columns = _bound(loads[0], flow, source)
+    if not row_stride or not column_stride or columns is None or None in pointers:
+        raise Refused(reason)
+    if _stride_of(loads[0], _is_range) != "" or _stride_of(stores[0], _is_row) != "":
+        raise Refused(reason)
+    ids = [call for call in descend(kernel.function, cst.Call) if source.is_named(call.func, "program_id")]
+    taken = {"TILE", "programs", "across", "tile", "down", "along", "values"} & set(kernel.parameters)
+    if len(ids) != 1 or taken:
+        raise Refused("its programs are numbered in more than one dimension" if len(ids) != 1 else reason)
+    edits = Edits(source)
+    tl = edits.add_import("triton.language", "import triton.language as tl")
+    code = _TILED.format(
+        tl=tl, x=pointers[0], y=pointers[1], a=row_stride, b=column_stride, columns=columns
+    )  # fmt: skip
+    body = [
+        item
+        for item in kernel.function.body.body
+        if isinstance(item, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+    ]
+    if kernel.function.get_docstring() is not None:
+        body = body[1:]
+    edits.replace_statement(body[0], code)
+    for statement in body[1:]:
+        edits.remove(statement)
+    return edits.fix("Move tiles instead of rows", "unsafe")
+
+
+_TILED = """
+# Each program takes tiles in turn: read along rows, turned on the chip, written along columns.
+TILE: {tl}.constexpr = 64
+programs = {tl}.num_programs(0)
+across = {tl}.cdiv({columns}, TILE)
+for tile in range({tl}.program_id(0), {tl}.cdiv(programs, TILE) * across, programs):
+    down = tile // across * TILE + {tl}.arange(0, TILE)
+    along = tile % across * TILE + {tl}.arange(0, TILE)
+    values = {tl}.load(
+        {x} + down[:, None] * {a} + along[None, :],
+        mask=(down[:, None] < programs) & (along[None, :] < {columns}),
+    )
+    {tl}.store(
+        {y} + along[:, None] * {b} + down[None, :],
+        {tl}.trans(values),
+        mask=(along[:, None] < {columns}) & (down[None, :] < programs),
+    )
+"""
+
+
+def _is_row(term: Term) -> bool:
+    return term.op == "call" and str(term.value[0]).endswith("program_id")
+
+
+def _stride_of(access: Access, is_index: object) -> str | None:
+    """The name that the index is multiplied by; "" for none, None when it is not as simple."""
+    assert callable(is_index)
+    found = [
+        [leaf for leaf in product if not is_index(leaf)]
+        for product in access.products
+        if any(map(is_index, product))
+    ]
+    if len(found) != 1 or len(found[0]) > 1:
+        return None
+    if not found[0]:
+        return ""
+    return str(found[0][0].value[0]) if found[0][0].op == "name" else None
+
+
+def _pointer(access: Access, kernel: TritonKernel) -> str | None:
+    """The parameter that stands alone in the sum."""
+    alone = [product[0] for product in access.products if len(product) == 1 and product[0].op == "name"]
+    names = [str(term.value[0]) for term in alone if str(term.value[0]) in kernel.parameters]
+    return names[0] if len(names) == 1 else None
+
+
+def _bound(access: Access, flow: Flow, source: Source) -> str | None:
+    """What the range is compared with in the mask."""
+    mask = source.argument(access.call, "mask", 1)
+    term = flow.terms.get(mask.value) if mask is not None else None
+    if term is None or term.op != "lt" or term.args[1].op != "name":
+        return None
+    return str(term.args[1].value[0])
