@@ -20,7 +20,7 @@ loader = DataLoader(dataset, batch_size=256, num_workers=8)
 #^ found; site loader num_workers=8 pin_memory=false
 for images, labels in loader:  #> cost cpu_ms=0.2; use loader
     images = images.to(device)  #> cost device_ms=6 copy_ms=6 cpu_ms=6
-    #^ kernel "Memcpy HtoD (Pageable -> Device)" device_ms=6 kind=copy; site to pinned=false non_blocking=false
+    #^ kernel "Memcpy HtoD (Pageable -> Device)" device_ms=6 kind=copy; site to pinned=false
     labels = labels.to(device)  #> cost device_ms=0.1 cpu_ms=0.1 copy_ms=0.1
     #^ kernel "Memcpy HtoD (Pageable -> Device)" device_ms=0.1 kind=copy
     train(images, labels)  #> cost device_ms=30

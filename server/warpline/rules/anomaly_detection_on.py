@@ -1,0 +1,149 @@
+"""Anomaly detection checks every gradient, in a run that is not being debugged.
+
+## What it does
+
+Finds `torch.autograd.set_detect_anomaly(True)` (or `detect_anomaly()`) by the checks for NaN that it
+adds to the backward pass.
+
+## Why is this slow
+
+Each gradient of each operation is looked through for NaN and the result is read on the host, which
+waits for the device each time. Forward, each operation keeps a Python traceback.
+
+## Example
+
+```python
+#> flags anomaly_mode=true
+import torch
+
+torch.autograd.set_detect_anomaly(True)  #> found
+for images, labels in loader:
+    loss = model(images, labels)  #> cost device_ms=20 cpu_ms=16
+    #^ op aten::isnan phase=backward count=90 cpu_ms=4; op aten::any phase=backward count=90 cpu_ms=3
+    loss.backward()
+```
+
+## Use instead
+
+```python
+import torch
+
+torch.autograd.set_detect_anomaly(False)
+for images, labels in loader:
+    loss = model(images, labels)
+    loss.backward()
+```
+
+## Near misses
+
+Switched off:
+
+```python
+#> flags anomaly_mode=false
+import torch
+
+torch.autograd.set_detect_anomaly(False)
+for images, labels in loader:
+    loss = model(images, labels)  #> cost device_ms=20; op aten::isnan phase=backward count=1 cpu_ms=4
+```
+
+A check for NaN of the script's own, without anomaly detection:
+
+```python
+import torch
+
+for images, labels in loader:
+    loss = model(images, labels)  #> cost device_ms=20
+    if torch.isnan(loss).any():  #> cost cpu_ms=5; op aten::isnan count=1 cpu_ms=4
+        break
+```
+
+## Fix safety
+
+Safe: values stay the same; a NaN in a gradient is no longer reported.
+
+## References
+
+- [Anomaly detection](https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import Scale
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, origin, percent
+from warpline.rulekit.source import Source
+
+#: What autograd calls to look for NaN after each backward function.
+CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::any", "aten::is_nonzero", "aten::item", "aten::ne")
+
+
+class AnomalyDetectionOn(Rule):
+    area = "waiting"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        if not context.profile.facts.flags.get("anomaly_mode"):
+            return
+        costs = [cost for cost in context.profile.lines if _checking(cost) > 0]
+        spent = sum(_checking(cost) for cost in costs)
+        if not context.matters(spent):
+            return
+        hottest = max(costs, key=_checking)
+        cause = (hottest.file, hottest.line)
+        found = _switch(context)
+        yield context.draft(
+            (found[0].path, found[0].line(found[1])) if found is not None else cause,
+            cause,
+            "Anomaly detection is on: checking every gradient for NaN takes {spent} of each step ({share}).",
+            {"spent": ms("NaN checks", spent), "share": percent("NaN checks", context.share(spent))},
+            cost_ms=spent,
+            change=Scale(
+                tuple((cost.file, cost.line) for cost in costs), host=1 - min(spent / context.step_ms, 1)
+            ),
+            fixes=[partial(_fix, context, found)],
+        )
+
+
+def _checking(cost: LineCost) -> float:
+    return sum(op.cpu_ms for op in cost.ops if op.phase == "backward" and op.outer and op.name in CHECKS)
+
+
+def _switch(context: Context) -> tuple[Source, cst.Call] | None:
+    """The call that turned it on, the script's own file first."""
+    script = context.profile.manifest.script
+    for path in sorted(context.profile.sources, key=lambda path: (path != script, path)):
+        source = context.source(path)
+        for call in source.nodes(cst.Call) if source is not None else ():
+            assert source is not None
+            if source.is_named(call.func, "set_detect_anomaly", "detect_anomaly"):
+                first = source.argument(call, "mode", 0)
+                if first is None or source.literal(first.value) is not False:
+                    return source, call
+    return None
+
+
+def _fix(context: Context, found: tuple[Source, cst.Call] | None) -> Fix:
+    if found is None:
+        raise Refused("the call that turns it on is in none of your files")
+    source, call = found
+    title = "Switch anomaly detection off"
+    if source.is_named(call.func, "detect_anomaly"):
+        edits = Edits(source)
+        edits.replace(call, "torch.autograd.set_detect_anomaly(False)")
+        edits.add_import("torch.autograd", "import torch")
+        return edits.fix(title, "safe")
+    argument = source.argument(call, "mode", 0)
+    if argument is None:
+        raise Refused("the call's argument was not understood")
+    value = origin(context, source, argument.value)
+    if not value.editable:
+        raise Refused(f"it depends on {value.words}")
+    edits = Edits(value.source)
+    edits.replace(value.node, "False")
+    return edits.fix(title, "safe")

@@ -1,0 +1,102 @@
+"""The memory cache of the device is given back in every step, and has to be asked for again.
+
+## What it does
+
+Finds `torch.cuda.empty_cache()` in the step, by the time that the line takes.
+
+## Why is this slow
+
+PyTorch keeps freed memory for the next tensors. Giving it back waits for the device, and each later
+allocation has to ask the driver, which waits again. It makes no memory available that PyTorch could
+not use.
+
+## Example
+
+```python
+import torch
+
+for images, labels in loader:
+    train(images, labels)  #> cost device_ms=14 idle_ms=6 step_ms=20
+    torch.cuda.empty_cache()  #> found; cost cpu_ms=5 sync_ms=2 idle_ms=5; site sync what=empty_cache calls=1
+```
+
+## Use instead
+
+```python
+import torch
+
+for images, labels in loader:
+    train(images, labels)
+```
+
+## Near misses
+
+Once per epoch, where it costs nothing of a step:
+
+```python
+import torch
+
+for epoch in range(10):
+    for images, labels in loader:
+        train(images, labels)  #> cost device_ms=20
+    torch.cuda.empty_cache()  #> site sync what=empty_cache calls=0.01
+```
+
+## Fix safety
+
+Safe: no value depends on it. Another process on the same device has less memory to take.
+
+## References
+
+- [torch.cuda.empty_cache](https://docs.pytorch.org/docs/stable/generated/torch.cuda.memory.empty_cache.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import Scale
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+
+
+class CacheEmptiedInStep(Rule):
+    area = "waiting"
+    needs_gpu = True
+    covers = ("sync-in-step",)
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        sites = [site for site in context.sites("sync") if site.facts.get("what") == "empty_cache"]
+        for cost in context.costs((site.file, site.line) for site in sites):
+            spent = max(cost.step_ms, cost.idle_ms)
+            if not context.matters(spent):
+                continue
+            place = (cost.file, cost.line)
+            yield context.draft(
+                place,
+                place,
+                "Giving the memory cache back takes {spent} of each step ({share}); later allocations ask "
+                "the driver anew.",
+                {
+                    "spent": ms("time at the line", spent),
+                    "share": percent("time at the line", context.share(spent)),
+                },
+                cost_ms=spent,
+                change=Scale((place,), device=1.0, host=0.0),
+                fixes=[partial(_fix, context, cost)],
+            )
+
+
+def _fix(context: Context, cost: LineCost) -> Fix:
+    source = context.source(cost.file)
+    call = source.call(cost.line, "empty_cache") if source is not None else None
+    statement = source.statement(call) if source is not None and call is not None else None
+    if source is None or call is None or statement is None or not isinstance(source.parent(call), cst.Expr):
+        raise Refused("the call is not a statement of its own")
+    edits = Edits(source)
+    edits.remove(statement)
+    return edits.fix("Keep the cache", "safe")

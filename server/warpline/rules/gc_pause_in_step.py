@@ -1,0 +1,186 @@
+"""Python's garbage collector stops the step.
+
+## What it does
+
+Finds collections of Python's cyclic garbage collector in the measured steps, by their time, and an
+explicit `gc.collect()` in the step.
+
+## Why is this slow
+
+A full collection walks through every container object that the program has: modules, datasets,
+optimizer state. Nothing is queued for the device meanwhile. Objects made before the training loop can
+be taken out of its sight (`gc.freeze()`).
+
+## Example
+
+```python
+#> gc ms=30
+import gc
+
+for images, labels in loader:
+    train(images, labels)  #> cost device_ms=14
+    gc.collect()  #> found; cost cpu_ms=6 idle_ms=6 gc_ms=6
+```
+
+## Use instead
+
+```python
+import gc
+
+for images, labels in loader:
+    train(images, labels)
+```
+
+## Example
+
+```python
+#> gc ms=30
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset)
+for epoch in range(3):  #> found
+    for images in loader:  #> use loader; site loader num_workers=4
+        loss = model(images)  #> cost device_ms=14 gc_ms=6 idle_ms=6 step_ms=20
+```
+
+## Use instead
+
+```python
+from torch.utils.data import DataLoader
+import gc
+
+loader = DataLoader(dataset)
+gc.collect()
+gc.freeze()
+for epoch in range(3):
+    for images in loader:
+        loss = model(images)
+```
+
+## Near misses
+
+A collection that takes no time:
+
+```python
+#> gc ms=0.1
+import gc
+
+for images, labels in loader:
+    train(images, labels)  #> cost device_ms=20
+    gc.collect()  #> cost cpu_ms=0.02 gc_ms=0.02
+```
+
+## Fix safety
+
+Safe: no value depends on it. Cycles that exist when `gc.freeze()` is called are never freed; without
+the explicit collection, cycles that hold device memory live until the next automatic one.
+
+## References
+
+- [gc.freeze](https://docs.python.org/3/library/gc.html#gc.freeze)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import Scale
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+from warpline.rulekit.source import Source
+
+
+class GcPauseInStep(Rule):
+    area = "waiting"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        pauses = [cost for cost in context.profile.lines if cost.gc_ms > 0]
+        explicit = [cost for cost in pauses if _collect(context, cost) is not None]
+        for cost in explicit:
+            place = (cost.file, cost.line)
+            yield self._draft(context, place, place, [cost], partial(_remove, context, cost))
+        automatic = [cost for cost in pauses if cost not in explicit]
+        if not automatic:
+            return
+        hottest = max(automatic, key=lambda cost: cost.gc_ms)
+        cause = (hottest.file, hottest.line)
+        loop = _training_loop(context, cause)
+        site = cause if loop is None else (loop[0].path, loop[0].line(loop[1]))
+        yield self._draft(context, site, cause, automatic, partial(_freeze, loop))
+
+    def _draft(
+        self,
+        context: Context,
+        site: tuple[str, int],
+        cause: tuple[str, int],
+        costs: list[LineCost],
+        fix: partial[Fix],
+    ) -> Draft:
+        spent = sum(cost.gc_ms for cost in costs)
+        return context.draft(
+            site,
+            cause,
+            "Python's garbage collector takes {spent} of each step on average ({share}).",
+            {
+                "spent": ms("garbage collection", spent),
+                "share": percent("garbage collection", context.share(spent)),
+            },
+            cost_ms=spent,
+            change=Scale(tuple((cost.file, cost.line) for cost in costs), host=1 - _part(costs, spent)),
+            fixes=[fix] if context.matters(spent) else (),
+        )
+
+
+def _part(costs: list[LineCost], spent: float) -> float:
+    host = sum(max(cost.cpu_ms, cost.idle_ms, cost.gc_ms) for cost in costs)
+    return min(1.0, spent / host) if host else 0.0
+
+
+def _collect(context: Context, cost: LineCost) -> tuple[Source, cst.Call] | None:
+    source = context.source(cost.file)
+    call = source.call(cost.line, "gc.collect") if source is not None else None
+    return (source, call) if source is not None and call is not None else None
+
+
+def _remove(context: Context, cost: LineCost) -> Fix:
+    found = _collect(context, cost)
+    statement = found[0].statement(found[1]) if found is not None else None
+    if found is None or statement is None or not isinstance(found[0].parent(found[1]), cst.Expr):
+        raise Refused("the call is not a statement of its own")
+    edits = Edits(found[0])
+    edits.remove(statement)
+    return edits.fix("Do not collect in each step", "safe")
+
+
+def _training_loop(context: Context, cause: tuple[str, int]) -> tuple[Source, cst.For | cst.While] | None:
+    """The outermost loop around the step: around a use of a loader or optimizer, else the cause."""
+    uses = [use for kind in ("loader", "optimizer") for site in context.sites(kind) for use in site.uses]
+    for file, line in [*uses, cause]:
+        source = context.source(file)
+        statement = source.statement_at(line) if source is not None else None
+        if source is None or statement is None:
+            continue
+        loops = source.loops(statement)
+        if isinstance(statement, (cst.For, cst.While)):
+            loops.insert(0, statement)
+        if loops:
+            return source, loops[-1]
+    return None
+
+
+def _freeze(loop: tuple[Source, cst.For | cst.While] | None) -> Fix:
+    if loop is None:
+        raise Refused("no training loop was found to call `gc.freeze()` before")
+    source, statement = loop
+    block = source.block(statement)
+    before = block[: next(i for i, entry in enumerate(block) if entry is statement)]
+    if any("gc.freeze" in source.code(entry) for entry in before):
+        raise Refused("`gc.freeze()` is called before the loop already")
+    edits = Edits(source)
+    gc = edits.add_import("gc", "import gc")
+    edits.insert_before(statement, f"{gc}.collect()\n{gc}.freeze()")
+    return edits.fix("Take what exists before the loop out of the collector's sight", "safe")

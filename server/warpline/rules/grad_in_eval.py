@@ -1,0 +1,177 @@
+"""Evaluation records for a backward pass that never comes.
+
+## What it does
+
+Finds a measured step that runs forward with gradients recorded and has no backward pass at all.
+
+## Why is this slow
+
+Recording keeps every activation in memory and makes a graph node for each operation on the host.
+`torch.inference_mode()` leaves both out, and views and counters as well.
+
+## Example
+
+```python
+#> flags grad_enabled_in_step=true
+import torch
+
+
+def evaluate(model, loader):  #> found
+    right = 0
+    for images, labels in loader:
+        scores = model(images)  #> cost cpu_ms=8 device_ms=5; op aten::linear count=40 cpu_ms=6 device_ms=5
+        right += (scores.argmax(1) == labels).sum()
+    return right
+```
+
+## Use instead
+
+```python
+import torch
+
+
+@torch.inference_mode()
+def evaluate(model, loader):
+    right = 0
+    for images, labels in loader:
+        scores = model(images)
+        right += (scores.argmax(1) == labels).sum()
+    return right
+```
+
+## Example
+
+```python
+#> flags grad_enabled_in_step=true
+import torch
+
+model.eval()
+for images in loader:  #> found
+    scores = model(images)  #> cost cpu_ms=8 device_ms=5; op aten::linear count=40 cpu_ms=6 device_ms=5
+    save(scores)
+```
+
+## Use instead
+
+```python
+import torch
+
+model.eval()
+with torch.inference_mode():
+    for images in loader:
+        scores = model(images)
+        save(scores)
+```
+
+## Near misses
+
+A training step, which has a backward pass:
+
+```python
+#> flags grad_enabled_in_step=true
+for images in loader:
+    loss = model(images)  #> cost cpu_ms=8 device_ms=5 backward_ms=3; op aten::linear count=40 cpu_ms=6
+    loss.backward()
+```
+
+Recording is off:
+
+```python
+#> flags grad_enabled_in_step=false
+import torch
+
+with torch.no_grad():
+    for images in loader:
+        scores = model(images)  #> cost cpu_ms=8 device_ms=5; op aten::linear count=40 cpu_ms=6
+```
+
+## Fix safety
+
+Unsafe: values stay the same, but tensors made in inference mode cannot be used by a later backward pass.
+
+## References
+
+- [Inference mode](https://docs.pytorch.org/docs/stable/notes/autograd.html#inference-mode)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+from warpline.rulekit.source import Source
+
+
+class GradInEval(Rule):
+    area = "waiting"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        lines = context.profile.lines
+        if not context.profile.facts.flags.get("grad_enabled_in_step"):
+            return
+        if any(cost.backward_ms > 0 or any(op.phase == "backward" for op in cost.ops) for cost in lines):
+            return
+        forward = [cost for cost in lines if cost.ops]
+        host = sum(op.cpu_ms for cost in forward for op in cost.ops if op.outer)
+        if not context.matters(host):
+            return
+        hottest = max(forward, key=lambda cost: sum(op.cpu_ms for op in cost.ops if op.outer))
+        cause = (hottest.file, hottest.line)
+        place = _place(context, cause)
+        yield context.draft(
+            (place[0].path, place[0].line(place[1])) if place is not None else cause,
+            cause,
+            "No backward pass follows, yet gradients are recorded: by the operators that take {host} of host "
+            "time a step ({share}).",
+            {"host": ms("host time in operators", host), "share": percent("host time", context.share(host))},
+            cost_ms=host,
+            saving_ms=0.0,  # how much of it is the recording is not measured
+            fixes=[partial(_fix, place)],
+        )
+
+
+def _place(
+    context: Context, cause: tuple[str, int]
+) -> tuple[Source, cst.FunctionDef | cst.For | cst.While] | None:
+    """What to put into inference mode: the function with the loop, else the loop; of the uses of a
+    loader where there are any, else around the cause."""
+    uses = [use for site in context.sites("loader") for use in site.uses]
+    for file, line in [*uses, cause]:
+        source = context.source(file)
+        statement = source.statement_at(line) if source is not None else None
+        if source is None or statement is None:
+            continue
+        loops = source.loops(statement)
+        if isinstance(statement, (cst.For, cst.While)):
+            loops.insert(0, statement)
+        function = source.enclosing(statement, cst.FunctionDef)
+        if function is not None and loops:
+            return source, function
+        if loops:
+            return source, loops[-1]
+    return None
+
+
+def _fix(place: tuple[Source, cst.FunctionDef | cst.For | cst.While] | None) -> Fix:
+    if place is None:
+        raise Refused("no loop was found to put into inference mode")
+    source, node = place
+    code = source.code(node)
+    if "backward(" in code or ".step(" in code:
+        raise Refused("the same function also trains")
+    around = [outer for outer in source.ancestors(node) if isinstance(outer, cst.With)]
+    if any("inference_mode" in text or "no_grad" in text for text in (code, *map(source.code, around))):
+        raise Refused("part of it is in inference mode already")
+    edits = Edits(source)
+    written = edits.add_import("torch.inference_mode", "import torch")
+    if isinstance(node, cst.FunctionDef):
+        if any("grad" in source.code(d) or "inference" in source.code(d) for d in node.decorators):
+            raise Refused("the function is decorated so already")
+        edits.insert_before(node, f"@{written}()")
+    else:
+        edits.wrap([node], f"with {written}():")
+    return edits.fix("Evaluate in inference mode", "unsafe")

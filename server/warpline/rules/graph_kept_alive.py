@@ -1,0 +1,162 @@
+"""A kept loss keeps the whole graph of its step in memory.
+
+## What it does
+
+Finds memory that grows from step to step while the loop adds up or collects losses that still have
+their graph.
+
+## Why is this slow
+
+`total += loss` or `losses.append(loss)` keeps every activation of that step: memory fills, until there
+is no more of it or the batch has to be made smaller than it could be.
+
+## Example
+
+```python
+#> memory growth_bytes_per_step=52428800
+total = 0.0
+for images, labels in loader:
+    loss = criterion(model(images), labels)  #> cost device_ms=20 kept_bytes=52428800
+    loss.backward()
+    optimizer.step()
+    total += loss  #> found
+print(total)
+```
+
+## Use instead
+
+```python
+total = 0.0
+for images, labels in loader:
+    loss = criterion(model(images), labels)
+    loss.backward()
+    optimizer.step()
+    total += loss.detach()
+print(total)
+```
+
+## Example
+
+```python
+#> memory growth_bytes_per_step=52428800
+losses = []
+for images, labels in loader:
+    loss = criterion(model(images), labels)  #> cost device_ms=20 kept_bytes=52428800
+    losses.append(loss)  #> found
+    loss.backward()
+```
+
+## Use instead
+
+```python
+losses = []
+for images, labels in loader:
+    loss = criterion(model(images), labels)
+    losses.append(loss.detach())
+    loss.backward()
+```
+
+## Near misses
+
+Memory does not grow:
+
+```python
+#> memory growth_bytes_per_step=0
+total = 0.0
+for images, labels in loader:
+    loss = criterion(model(images), labels)  #> cost device_ms=20
+    loss.backward()
+    total += loss
+```
+
+The sum is what is sent back:
+
+```python
+#> memory growth_bytes_per_step=52428800
+for images, labels in loader:
+    total = 0.0
+    for part in images:
+        loss = criterion(model(part), labels)  #> cost device_ms=20 kept_bytes=52428800
+        total += loss
+    total.backward()
+```
+
+## Fix safety
+
+Safe: the numbers stay the same; only the graph, through which no backward pass goes, is let go.
+
+## References
+
+- [FAQ: my model reports "cuda runtime error: out of memory"](https://docs.pytorch.org/docs/stable/notes/faq.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Rule, size
+from warpline.rulekit.memory import growth_bytes
+from warpline.rulekit.source import Source
+from warpline.rulekit.waiting import is_method
+
+
+class GraphKeptAlive(Rule):
+    area = "waiting"
+    covers = ("memory-growth",)
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        growth = growth_bytes(context)
+        if growth is None:
+            return
+        kept = [cost for cost in context.profile.lines if cost.kept_bytes > 0]
+        hottest = max(kept, key=lambda cost: cost.kept_bytes, default=None)
+        for path in context.profile.sources:
+            source = context.source(path)
+            for node in _kept_losses(source) if source is not None else ():
+                assert source is not None
+                place = (path, source.line(node))
+                yield context.draft(
+                    place,
+                    (hottest.file, hottest.line) if hottest is not None else place,
+                    "This keeps the graph of every step: memory grows by {growth} a step.",
+                    {"growth": size("memory growth per step", growth)},
+                    cost_ms=None,
+                    severity="warning",
+                    fixes=[partial(_fix, source, node)],
+                )
+
+
+def _kept_losses(source: Source) -> Iterator[cst.Name]:
+    """``loss`` in ``total += loss`` and ``losses.append(loss)``, in a loop that calls
+    ``loss.backward()``; not where the sum itself is sent back."""
+    sent = {
+        call.func.value.value
+        for call in source.nodes(cst.Call)
+        if is_method(call, "backward")
+        and isinstance(call.func, cst.Attribute)
+        and isinstance(call.func.value, cst.Name)
+    }
+    for node in source.nodes(cst.Name):
+        if node.value not in sent or not source.loops(node):
+            continue
+        parent = source.parent(node)
+        if (
+            isinstance(parent, cst.AugAssign)
+            and parent.value is node
+            and isinstance(parent.operator, cst.AddAssign)
+        ):
+            target = parent.target
+            if not (isinstance(target, cst.Name) and target.value in sent):
+                yield node
+        elif isinstance(parent, cst.Arg) and is_method(source.parent(parent), "append"):
+            yield node
+
+
+def _fix(source: Source, node: cst.Name) -> Fix:
+    edits = Edits(source)
+    edits.replace(node, f"{node.value}.detach()")
+    return edits.fix("Keep the value without its graph", "safe")

@@ -1,0 +1,83 @@
+"""The device's memory is nearly full: the next larger tensor ends the run.
+
+## What it does
+
+Finds a step whose memory peak is above 92 % of the device's memory (97 % is an error), and the line
+that holds most of it at that moment.
+
+## Why is this slow
+
+Close to the limit the allocator frees and asks the driver again in the middle of the step, each time
+waiting for the device, and a slightly larger batch ends the run.
+
+## Example
+
+```python
+#> device memory_bytes=80000000000; memory peak_bytes=77000000000
+for images in loader:
+    loss = model(images)  #> found; cost device_ms=20 memory_bytes=40000000000
+    loss.backward()
+```
+
+## Use instead
+
+A smaller batch with gradient accumulation, activation checkpointing
+(`torch.utils.checkpoint.checkpoint`) around the blocks that hold most, or bf16 autocast, which halves
+the activations.
+
+## Near misses
+
+Room enough:
+
+```python
+#> device memory_bytes=80000000000; memory peak_bytes=40000000000
+for images in loader:
+    loss = model(images)  #> cost device_ms=20 memory_bytes=30000000000
+```
+
+## Fix safety
+
+Display: which of the ways is right depends on the model.
+
+## References
+
+- [Understanding CUDA memory usage](https://docs.pytorch.org/docs/stable/torch_cuda_memory.html)
+- [torch.utils.checkpoint](https://docs.pytorch.org/docs/stable/checkpoint.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warpline.rulekit import Context, Draft, Rule, percent, size
+
+#: Shares of the device's memory, in percent (TraceML; the TensorBoard plugin has one step at 90 %).
+WARNING, ERROR = 92.0, 97.0
+
+
+class MemoryHeadroom(Rule):
+    area = "memory"
+    needs_gpu = True
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        peak = context.profile.facts.memory.get("peak_bytes")
+        total = context.device.memory_bytes
+        holding = [cost for cost in context.profile.lines if cost.memory_bytes > 0]
+        if not peak or not total or not holding:
+            return
+        share = 100 * peak / total
+        if share < WARNING:
+            return
+        most = max(holding, key=lambda cost: cost.memory_bytes)
+        place = (most.file, most.line)
+        yield context.draft(
+            place,
+            place,
+            "The step's memory peak is {share} of the device's memory; {held} of it was allocated here.",
+            {
+                "share": percent("memory peak", share, "device memory"),
+                "held": size("held at the peak, allocated here", most.memory_bytes),
+            },
+            cost_ms=None,
+            severity="error" if share >= ERROR else "warning",
+        )

@@ -1,0 +1,233 @@
+"""The host waits for the device in every step, and the device then waits for the host.
+
+## What it does
+
+Finds lines at which the host waits for the device (`.item()`, `.cpu()`, `print(tensor)`, `nonzero`, a
+tensor as a condition), while the device is idle elsewhere in the step because nothing was queued.
+
+## Why is this slow
+
+The host should run ahead of the device and queue work. A value read on the host makes it wait until
+all queued work is done; then the device has nothing to do until the host has queued more. Add up on
+the device, and read when the loop is over or every so many steps.
+
+## Example
+
+```python
+#> totals idle_ms=8
+total = 0.0
+for images, labels in loader:
+    loss = criterion(model(images), labels)  #> cost device_ms=12 idle_ms=8 step_ms=20
+    loss.backward()
+    optimizer.step()
+    total += loss.item()  #> found; cost cpu_ms=9 sync_ms=9 step_ms=0.5; site sync what=item calls=1
+print(total / len(loader))
+```
+
+## Use instead
+
+```python
+total = 0.0
+for images, labels in loader:
+    loss = criterion(model(images), labels)
+    loss.backward()
+    optimizer.step()
+    total += loss.detach().double()
+total = float(total)
+print(total / len(loader))
+```
+
+## Example
+
+```python
+#> totals idle_ms=8
+history = []
+for images, labels in loader:
+    loss = train(images, labels)  #> cost device_ms=12 idle_ms=8 step_ms=20
+    history.append(loss.item())  #> found; cost cpu_ms=9 sync_ms=9 step_ms=0.5; site sync what=item calls=1
+plot(history)
+```
+
+## Use instead
+
+```python
+history = []
+for images, labels in loader:
+    loss = train(images, labels)
+    history.append(loss.detach())
+history = [float(value) for value in history]
+plot(history)
+```
+
+## Example
+
+```python
+#> totals idle_ms=8
+for step, (images, labels) in enumerate(loader):
+    loss = train(images, labels)  #> cost device_ms=12 idle_ms=8 step_ms=20
+    print(f"step {step}: {loss.item():.3f}")  #> found; cost cpu_ms=9 sync_ms=9; site sync what=item calls=1
+```
+
+## Use instead
+
+```python
+for step, (images, labels) in enumerate(loader):
+    loss = train(images, labels)
+    if step % 50 == 0:
+        print(f"step {step}: {loss.item():.3f}")
+```
+
+## Near misses
+
+The device is never idle: the wait costs nothing.
+
+```python
+#> totals idle_ms=0.001
+total = 0.0
+for images, labels in loader:
+    loss = train(images, labels)  #> cost device_ms=20
+    total += loss.item()  #> cost cpu_ms=19 sync_ms=19 step_ms=0.001; site sync what=item calls=1
+```
+
+Read every hundredth step only:
+
+```python
+#> totals idle_ms=8
+for step, images in enumerate(loader):
+    loss = train(images)  #> cost device_ms=12 idle_ms=8 step_ms=20
+    if step % 100 == 0:
+        print(loss.item())
+```
+
+## Fix safety
+
+Safe where the sum or the list is only read after the loop: a sum in double precision on the device
+has the very same bits. Unsafe where a message is printed every so many steps only.
+
+## References
+
+- [Tuning guide: avoid unnecessary CPU-GPU synchronization](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import RemoveSyncs
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+from warpline.rulekit.source import Source, Statement
+from warpline.rulekit.waiting import counter, is_method, lost_ms, read_call, reads_of
+
+#: Kinds of sites that other rules speak of.
+_OTHERS = ("synchronize", "empty_cache")
+
+
+class SyncInStep(Rule):
+    area = "waiting"
+    needs_gpu = True
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        others = {(s.file, s.line) for s in context.sites("sync") if s.facts.get("what") in _OTHERS}
+        for cost in context.profile.lines:
+            lost = lost_ms(context, cost)
+            if (cost.file, cost.line) in others or not context.matters(lost):
+                continue
+            if any(kernel.kind == "copy" and "HtoD" in kernel.name for kernel in cost.kernels):
+                continue  # waiting for a copy to the device: the data rules
+            place = (cost.file, cost.line)
+            yield context.draft(
+                place,
+                place,
+                "The host waits {wait} of each step for the device here, and queues nothing meanwhile: the "
+                "device is then idle, {idle} a step in all.",
+                {
+                    "wait": ms("sync wait", cost.sync_ms),
+                    "idle": ms("device idle", context.idle_ms()),
+                    "share": percent("at most lost", context.share(lost)),
+                },
+                cost_ms=lost,
+                change=RemoveSyncs((place,)),
+                fixes=[partial(_fix, context, cost)],
+            )
+
+
+def _fix(context: Context, cost: LineCost) -> Fix:
+    source = context.source(cost.file)
+    call = read_call(source, cost.line) if source is not None else None
+    if source is None or call is None:
+        raise Refused("what waits here is not a plain `.item()` or `.cpu()`")
+    statement = source.statement(call)
+    loops = source.loops(call)
+    if statement is None or not loops:
+        raise Refused("the value is read in no loop of this function")
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        raise Refused("the value decides which way the program goes")
+    small = statement.body[0]
+    if is_method(call, "item") and isinstance(small, cst.AugAssign) and isinstance(small.target, cst.Name):
+        return _sum(source, call, small, loops)
+    if isinstance(small, cst.Expr):
+        outer = small.value
+        if is_method(outer, "append") and is_method(call, "item"):
+            return _list(source, call, outer, loops)
+        return _every_so_often(source, statement, call)
+    raise Refused("the value is used on the host in every step")
+
+
+def _sum(source: Source, call: cst.Call, small: cst.AugAssign, loops: list[cst.For | cst.While]) -> Fix:
+    assert isinstance(small.target, cst.Name)
+    if not isinstance(small.operator, cst.AddAssign):
+        raise Refused("only sums can be kept on the device without changing their bits")
+    name = small.target.value
+    loop = _outermost_without(source, name, small, loops)
+    edits = Edits(source)
+    edits.replace(call, _receiver(source, call) + ".detach().double()")
+    edits.insert_after(loop, f"{name} = float({name})")
+    return edits.fix("Add up on the device and read once after the loop", "safe")
+
+
+def _list(source: Source, call: cst.Call, outer: cst.BaseExpression, loops: list[cst.For | cst.While]) -> Fix:
+    assert isinstance(outer, cst.Call) and isinstance(outer.func, cst.Attribute)
+    if not isinstance(outer.func.value, cst.Name) or len(outer.args) != 1 or outer.args[0].value is not call:
+        raise Refused("the value is used on the host in every step")
+    name = outer.func.value.value
+    loop = _outermost_without(source, name, outer, loops)
+    edits = Edits(source)
+    edits.replace(call, _receiver(source, call) + ".detach()")
+    edits.insert_after(loop, f"{name} = [float(value) for value in {name}]")
+    return edits.fix("Keep the values on the device and read them after the loop", "safe")
+
+
+def _outermost_without(
+    source: Source, name: str, use: cst.CSTNode, loops: list[cst.For | cst.While]
+) -> cst.For | cst.While:
+    """The innermost loop, provided that ``name`` is used nowhere else in it."""
+    loop = loops[0]
+    for read in reads_of(source, name, loop):
+        if not source.inside(read, use):
+            raise Refused(f"`{name}` is also read inside the loop")
+    if any(isinstance(node, cst.Return) for node in source.nodes(cst.Return, within=loop)):
+        raise Refused("the function may return from inside the loop")
+    return loop
+
+
+def _receiver(source: Source, call: cst.Call) -> str:
+    assert isinstance(call.func, cst.Attribute)
+    return source.code(call.func.value)
+
+
+def _every_so_often(source: Source, statement: Statement, call: cst.Call) -> Fix:
+    found = counter(source, statement)
+    if found is None:
+        raise Refused("the loop has no counter by which to read it every so many steps")
+    if any(
+        isinstance(outer, cst.If) for outer in source.ancestors(statement) if source.inside(outer, found[1])
+    ):
+        raise Refused("it is read under a condition already")
+    edits = Edits(source)
+    edits.wrap([statement], f"if {found[0]} % 50 == 0:")
+    return edits.fix("Read the value every so many steps only", "unsafe")
