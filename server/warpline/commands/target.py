@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import shlex
-import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,9 +54,7 @@ def request(options: argparse.Namespace) -> Request:
         module=options.module is not None,
         argv=tuple(words[1:]),
         cwd=str(cwd),
-        python=_absolute(options.python)
-        if options.python
-        else settings.python or interpreter(settings.folder),
+        python=absolute(options.python) if options.python else settings.python,
         launcher=launcher,
         steps=settings.steps,
         warmup=settings.warmup,
@@ -90,22 +85,6 @@ def script(word: str) -> Path:
     return path
 
 
-def interpreter(project: str) -> str:
-    """The interpreter that ``python`` most likely means here, when nobody said.
-
-    The environment that is switched on; the project's own ``.venv``; ours, when torch is in it;
-    what PATH has.
-    """
-    folders = (os.environ.get("VIRTUAL_ENV"), os.environ.get("CONDA_PREFIX"), str(Path(project, ".venv")))
-    for folder in filter(None, folders):
-        for path in (Path(folder, "bin", "python"), Path(folder, "Scripts", "python.exe")):
-            if path.is_file():
-                return str(path)
-    if importlib.util.find_spec("torch") is None:  # looked up, not imported
-        return shutil.which("python3") or shutil.which("python") or sys.executable
-    return sys.executable
-
-
-def _absolute(word: str) -> str:
-    # A bare name is looked up on PATH by whoever starts it; a path must not depend on the folder.
+def absolute(word: str) -> str:
+    """An interpreter's path made absolute; a bare name is looked up on PATH by whoever starts it."""
     return os.path.abspath(word) if os.sep in word else word

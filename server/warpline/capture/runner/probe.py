@@ -1,0 +1,60 @@
+"""Asks an interpreter what it could measure; prints one line of JSON. Run as a file: ``python probe.py``."""
+
+import json
+import os
+import sys
+
+del sys.path[0]  # this folder: its modules' names are nobody else's business
+
+
+def answer():
+    found = {
+        "executable": sys.executable,
+        "python": "%d.%d.%d" % sys.version_info[:3],
+        "monitoring": hasattr(sys, "monitoring"),
+        "torch": None,
+        "problem": None,
+        "devices": [],
+        "activities": [],
+        "kernels_seen": None,
+        "triton": None,
+        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+    }
+    try:
+        import torch
+    except Exception as error:
+        found["problem"] = ("%s: %s" % (type(error).__name__, error)).splitlines()[0]
+        return found
+    found["torch"] = str(torch.__version__)
+    found["activities"] = sorted(
+        str(activity).split(".")[-1] for activity in torch.profiler.supported_activities()
+    )
+    try:
+        import triton
+
+        found["triton"] = triton.__version__
+    except Exception:
+        pass  # only torch.compile and Triton kernels need it
+    try:
+        if torch.cuda.is_available():
+            _devices(torch, found)
+    except Exception as error:
+        found["problem"] = ("%s: %s" % (type(error).__name__, error)).splitlines()[0]
+    return found
+
+
+def _devices(torch, found):
+    for index in range(torch.cuda.device_count()):
+        about = torch.cuda.get_device_properties(index)
+        found["devices"].append({"name": about.name, "memory_bytes": about.total_memory})
+    # The driver may refuse what is built in: one kernel under the profiler tells.
+    one = torch.ones(1024, device="cuda")
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+        one.add_(1)
+        torch.cuda.synchronize()
+    kinds = [str(event.device_type()) for event in profiler.profiler.kineto_results.events()]
+    found["kernels_seen"] = any(kind.endswith("CUDA") for kind in kinds)
+
+
+if __name__ == "__main__":
+    print(json.dumps(answer()))

@@ -1,0 +1,142 @@
+"""What this machine can measure, and how to get what is missing. Runs nothing of yours."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from warpline import __version__
+from warpline.commands import target
+from warpline.model.problem import Problem
+from warpline.view import units
+
+if TYPE_CHECKING:
+    from warpline.capture.probe import Interpreter
+
+_MARKS = {"yes": "✔", "part": "▲", "no": "✖"}
+_SMALL_SHARED_MEMORY = 1 << 30
+
+
+class Check(NamedTuple):
+    answer: str  # "yes" | "part" | "no"
+    what: str
+    found: str
+    remedy: str = ""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--python", metavar="PATH", help="the interpreter that would run the script")
+
+
+def run(options: argparse.Namespace) -> int:
+    checks = [_own(), *_target(options.python), _nsight(), _workers(), _folder()]
+    from warpline.terminal.console import paged
+
+    with paged() as out:
+        for check in checks:
+            out.print(f"{_MARKS[check.answer]} {check.what}: {check.found}", soft_wrap=True)
+            if check.remedy:
+                out.print(f"    {check.remedy}", soft_wrap=True)
+    # Status 2 says that no profile can be made here; what is only limited is no failure.
+    return 2 if any(check.answer == "no" for check in checks) else 0
+
+
+def _own() -> Check:
+    python = ".".join(map(str, sys.version_info[:3]))
+    return Check("yes", "Warpline", f"{__version__}, in Python {python} at {sys.executable}")
+
+
+def _target(python: str | None) -> Iterator[Check]:
+    from warpline import project
+    from warpline.capture import probe
+    from warpline.model.run import Request
+
+    cwd = Path.cwd()
+    named = target.absolute(python) if python else project.settings(cwd).python
+    try:
+        found = probe.ask(Request(cwd=str(cwd), python=named))
+    except Problem as problem:
+        yield Check("no", "your interpreter", str(problem), "name the one that has torch with --python PATH")
+        return
+    yield Check("yes", "your interpreter", f"Python {found.python} at {found.executable}")
+    yield _torch(found)
+    if found.torch is None:
+        return
+    if found.monitoring:
+        yield Check("yes", "exact lines", "sys.monitoring")
+    else:
+        yield Check(
+            "yes",
+            "exact lines",
+            "a trace function, which makes the capture window slower (the step time is measured without it)",
+            "Python 3.12 or later has sys.monitoring, which costs less",
+        )
+    yield _device(found, probe.nvidia_device())
+
+
+def _torch(found: Interpreter) -> Check:
+    where = "name the interpreter that has it with --python PATH"
+    if found.torch is None:
+        return Check("no", "torch", found.problem or "not there", where)
+    release = tuple(int(part) for part in found.torch.split("+")[0].split(".")[:2])
+    if release < (2, 4):
+        return Check("no", "torch", f"{found.torch} is too old", "Warpline needs torch 2.4 or newer")
+    return Check("yes", "torch", found.torch)
+
+
+def _device(found: Interpreter, present: bool) -> Check:
+    if not found.devices:
+        if not present:
+            return Check("part", "GPU", "none; the CPU's operators are measured instead")
+        why = found.problem or "torch cannot use it"
+        remedy = "compare the driver (nvidia-smi) with the CUDA that this torch was built for"
+        return Check("part", "GPU", f"there is an NVIDIA device, but {why}", remedy)
+    names = ", ".join(f"{gpu.name} ({units.size(gpu.memory_bytes)})" for gpu in found.devices)
+    if not found.kernels_seen:
+        remedy = "CUPTI is used by one tool at a time: stop other profilers (nsys, ncu, dcgm) and try again"
+        return Check("no", "GPU", f"{names}; its kernels are not seen by torch.profiler", remedy)
+    triton = "" if found.triton else "; no Triton, so no torch.compile"
+    return Check("yes", "GPU", f"{names}; kernels are seen{triton}")
+
+
+def _nsight() -> Check:
+    from warpline.capture import probe
+
+    what = "inside kernels (Nsight Compute)"
+    if not probe.nvidia_device():
+        return Check("part", what, "needs an NVIDIA GPU")
+    ncu = probe.nsight_compute()
+    if ncu is None:
+        remedy = "install it with CUDA's packages (nsight-compute-…), or put ncu on the PATH"
+        return Check("part", what, "ncu is not installed", remedy)
+    if probe.counters_restricted() and os.geteuid() != 0:
+        remedy = (
+            "hardware counters are for root only here (ERR_NVGPUCTRPERM): run as root, in a container with "
+            "--cap-add=SYS_ADMIN, or have NVreg_RestrictProfilingToAdminUsers=0 set for the driver"
+        )
+        return Check("part", what, f"{ncu} is not permitted", remedy)
+    return Check("yes", what, str(ncu))
+
+
+def _workers() -> Check:
+    from warpline.capture import probe
+
+    room = probe.shared_memory_bytes()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if room is not None and room < _SMALL_SHARED_MEMORY:
+        remedy = "loader workers pass batches through it: docker run --shm-size=8g or --ipc=host"
+        return Check("part", "loader workers", f"{cores} cores, {units.size(room)} in /dev/shm", remedy)
+    return Check(
+        "yes", "loader workers", f"{cores} cores" + (f", {units.size(room)} in /dev/shm" if room else "")
+    )
+
+
+def _folder() -> Check:
+    cwd = Path.cwd()
+    if os.access(cwd, os.W_OK):
+        return Check("yes", "runs", str(cwd / ".warpline/runs"))
+    return Check("part", "runs", f"{cwd} cannot be written", "profile with --run-dir DIR")

@@ -1,0 +1,40 @@
+"""What the machine can measure is asked of the real interpreter."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+
+from tests.conftest import environment, warpline
+
+
+def test_this_interpreter_is_fit(tmp_path: Path) -> None:
+    done = warpline("doctor", "--python", sys.executable, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"✔ your interpreter: Python {platform.python_version()} at " in done.stdout
+    assert "✔ torch: " in done.stdout
+    assert "✔ exact lines: " in done.stdout
+    assert f"✔ runs: {tmp_path}" in done.stdout
+
+
+def test_an_interpreter_without_torch_is_not(tmp_path: Path) -> None:
+    """Ours, but with a torch in front that cannot be imported."""
+    (tmp_path / "torch.py").write_text("raise ImportError('no torch for you')\n")
+    done = warpline(
+        "doctor",
+        "--python",
+        sys.executable,
+        cwd=tmp_path,
+        PYTHONPATH=f"{tmp_path}:{environment()['PYTHONPATH']}",
+    )
+    assert done.returncode == 2
+    assert "✖ torch: ImportError: no torch for you" in done.stdout
+    assert "--python PATH" in done.stdout
+
+
+def test_no_interpreter_at_all(tmp_path: Path) -> None:
+    done = warpline("doctor", "--python", "/no/such/python", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "✖ your interpreter: there is no interpreter /no/such/python" in done.stdout
+    assert done.stderr == ""
