@@ -30,7 +30,7 @@ def rows(session: Session, before: Results, after: Results) -> list[dict[str, An
             else:
                 gone.append((line, value))
         for line in sorted({*was, *later}):
-            found.append(_row(session, after, file, line, was.get(line), later.get(line, None)))
+            found.append(_row(session, after, (file, line), was.get(line), later.get(line)))
         found += [_gone(before, file, line, value) for line, value in gone]
     return sorted(found, key=lambda row: -abs(row["deltaMs"]))
 
@@ -40,8 +40,9 @@ def _totals(results: Results, file: str) -> dict[int, float]:
 
 
 def _row(
-    session: Session, after: Results, file: str, line: int, was: float | None, now: float | None
+    session: Session, after: Results, at: tuple[str, int], was: float | None, now: float | None
 ) -> dict[str, Any]:
+    file, line = at
     anchor = session.anchor(file)
     place = anchor.where(line - 1) if anchor is not None else -1
     costs = after.costs.get(file, {}).get(line, ())

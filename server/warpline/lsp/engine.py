@@ -118,7 +118,8 @@ class Engine:
                 continue
             if "progress" in message:
                 if on_progress is not None:
-                    on_progress(**message["progress"])
+                    at = message["progress"]
+                    on_progress(at["stage"], at["done"], at["total"], at["message"])
             elif "problem" in message:
                 future.set_exception(Failed(**message["problem"]))
             else:

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 def converter() -> Converter:
     """lsprotocol's converter; messages it does not know keep plain JSON parameters."""
-    made = default_converter()
+    made: Converter = default_converter()  # type: ignore[no-untyped-call]  # pygls leaves it untyped
     for kind in (JsonRPCRequestMessage, JsonRPCResponseMessage, JsonRPCNotification):
         made.register_structure_hook(kind, _plain)
     return made
@@ -51,7 +51,7 @@ class Protocol(LanguageServerProtocol):
     def __init__(self, server: Server, converter: Converter) -> None:
         super().__init__(server, converter)
         #: request id -> what ends the work behind it
-        self.on_cancel: dict[str | int, Callable[[], None]] = {}
+        self.on_cancel: dict[str | int, Callable[[], object]] = {}
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from warpline import runs
+from warpline.capture import interpreter
 from warpline.lsp import convert
 from warpline.lsp.folders import Folders
 from warpline.lsp.settings import Settings
@@ -62,7 +62,7 @@ def place(params: ProfileParams, folders: Folders) -> tuple[str, Path]:
     """The file that is meant and the folder that it is profiled in. Raises Refused."""
     if params.uri is None:
         program = (params.launch or {}).get("program")
-        if isinstance(program, str) and os.path.isabs(program):
+        if isinstance(program, str) and Path(program).is_absolute():
             return program, folders.home(program)
         if folders.workspace and (params.module or (params.launch or {}).get("module")):
             return str(folders.workspace[0] / "_"), folders.workspace[0]
@@ -87,17 +87,14 @@ def request(params: ProfileParams, path: str, folder: Path, settings: Settings) 
         raise Refused(f"there is no file {target}: save it first")
     cwd = params.cwd or launch.get("cwd") or str(folder)
     args = params.args if params.args is not None else launch.get("args")
-    python = params.python or launch.get("python") or settings.python or interpreter(folder)
-    found = shutil.which(os.path.expanduser(python))
-    if found is None:
-        raise Refused(f"there is no interpreter {python}: choose another one", "no-python")
+    python = params.python or launch.get("python") or settings.python
     launcher = params.launcher if params.launcher is not None else list(settings.launcher)
-    return Request(
+    made = Request(
         target=target,
         module=module is not None,
         argv=tuple(args if args is not None else last_arguments(folder, target)),
         cwd=cwd,
-        python=found,
+        python=str(Path(python).expanduser()) if python else "",
         launcher=tuple(shlex.split(launcher) if isinstance(launcher, str) else launcher),
         environment={**settings.env, **launch.get("env", {}), **(params.env or {})},
         steps=params.steps or settings.steps,
@@ -106,15 +103,10 @@ def request(params: ProfileParams, path: str, folder: Path, settings: Settings) 
         timeout_s=params.timeout or settings.timeout,
         include=tuple(params.include if params.include is not None else settings.include),
     )
-
-
-def interpreter(folder: Path) -> str:
-    """The folder's virtual environment, the active one, the one on the path, and last our own."""
-    python = Path("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    for home in (folder / ".venv", folder / "venv", os.environ.get("VIRTUAL_ENV")):
-        if home and (Path(home) / python).is_file():
-            return str(Path(home) / python)
-    return shutil.which("python3") or shutil.which("python") or sys.executable
+    try:
+        return replace(made, python=interpreter.find(made))
+    except Problem as problem:
+        raise Refused(f"{problem}: choose another one", "no-python") from None
 
 
 def last_arguments(folder: Path, target: str) -> tuple[str, ...]:

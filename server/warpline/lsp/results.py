@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -17,6 +17,7 @@ from warpline.view.anchor_lines import Costs, costs_by_line
 from warpline.view.lenses import function_totals
 
 REPORT = "report.json"
+MEASURED = "measured.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Results:
     costs: Mapping[str, Costs]  # path -> 1-based line of the run -> costs
     findings: Mapping[str, tuple[Finding, ...]]  # path of the edit site -> findings
     loader_ms: Mapping[tuple[str, int], float]  # waiting for data, by line of the run
+    stamp: tuple[int, ...]
     before: Before | None = None
 
     @property
@@ -76,13 +78,29 @@ def unreported(folder: Path) -> Path | None:
     return newest if newest is not None and not (newest / REPORT).exists() else None
 
 
+def stamp(run: Path) -> tuple[int, ...]:
+    """Changes when the run's report or a measurement of its fixes was written anew."""
+    found = []
+    for name in (REPORT, MEASURED):
+        try:
+            found.append((run / name).stat().st_mtime_ns)
+        except OSError:
+            found.append(0)
+    return tuple(found)
+
+
 def load(run: Path, others: list[Path]) -> Results:
     """Reads a run. ``others``: older ones, among which the one before is looked for.
 
     Raises Problem for a run that is malformed or of another format.
     """
     manifest = runs.manifest(run)
+    seen = stamp(run)
     report = _report(run)
+    if (run / MEASURED).is_file():
+        from warpline.measure import store  # not at start-up: few runs were measured
+
+        report = replace(report, findings=store.attach(run, report.findings, _text))
     costs = costs_by_line(report.lines)
     findings: dict[str, list[Finding]] = {}
     for finding in report.findings:
@@ -95,12 +113,20 @@ def load(run: Path, others: list[Path]) -> Results:
         costs=costs,
         findings={file: tuple(found) for file, found in findings.items()},
         loader_ms=_waits(run),
+        stamp=seen,
         before=_before(report, others),
     )
     # Tens of thousands of objects that stay: without this every collection walks them all.
     gc.collect()
     gc.freeze()
     return results
+
+
+def _text(path: str) -> str | None:
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _runs(folder: Path) -> list[Path]:

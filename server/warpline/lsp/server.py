@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 class Server(LanguageServer):
     """One client's server. ``folders`` are its sessions, ``desk`` the worker for fixes and pages."""
 
+    protocol: Protocol
+
     def __init__(self) -> None:
         super().__init__(
             "warpline",

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from warpline.lsp.documents import Document, Documents
-from warpline.lsp.results import Results, complete, load, unreported
+from warpline.lsp.results import Results, complete, load, stamp, unreported
 from warpline.lsp.settings import Settings
 from warpline.model.problem import Problem
 from warpline.view.anchor import Anchor
@@ -38,11 +37,9 @@ class Session:
         async with self._lock:
             found = await asyncio.to_thread(complete, self.runs)
             usable = [run for run in found if run not in self._refused]
-            if self.results is not None and self.results.run in usable[:1]:
-                return False
             for n, run in enumerate(usable):
-                if self.results is not None and run == self.results.run:
-                    break
+                if self.results is not None and run == self.results.run and stamp(run) == self.results.stamp:
+                    return False
                 try:
                     self.results = await asyncio.to_thread(load, run, usable[n + 1 :])
                 except Problem as problem:
@@ -123,7 +120,7 @@ def _read(path: str) -> str:
 
 def _stamp(path: str) -> Stamp:
     try:
-        status = os.stat(path)
+        status = Path(path).stat()
     except OSError:
         return (0, -1)
     return status.st_mtime_ns, status.st_size

@@ -65,7 +65,7 @@ def merged(folder: Path, section: object) -> Settings:
             continue
         if isinstance(value, bool) and bool not in types:
             continue
-        changes[name] = _launcher(value) if name == "launcher" else _frozen(value)
+        changes[name] = _frozen(_launcher(value) if name == "launcher" else value)
     if "include" in changes:
         changes["include"] = tuple(str(folder / entry) for entry in changes["include"])
     return replace(base, **changes)
@@ -91,7 +91,7 @@ def of_project(folder: Path) -> Settings:
     )
 
 
-def _find(section: Mapping[str, Any], key: str) -> Any:
+def _find(section: Mapping[Any, Any], key: str) -> Any:
     """``a.b`` as ``{"a": {"b": …}}`` or as ``{"a.b": …}``."""
     if key in section:
         return section[key]
@@ -101,7 +101,7 @@ def _find(section: Mapping[str, Any], key: str) -> Any:
     return value
 
 
-def _launcher(value: str | list[Any]) -> tuple[str, ...]:
+def _launcher(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         try:
             return tuple(shlex.split(value))

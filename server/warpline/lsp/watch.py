@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +93,7 @@ class Watch:
             for file in session.results.files() if session.results is not None else ():
                 if self._ls.documents.at(file) is None and Path(file).parent.as_posix() in self._watched:
                     with contextlib.suppress(OSError):
-                        self._sources[file] = os.stat(file).st_mtime_ns
+                        self._sources[file] = Path(file).stat().st_mtime_ns
         return any(file in before and before[file] != stamp for file, stamp in self._sources.items())
 
     def _follow(self) -> None:

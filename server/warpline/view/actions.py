@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from warpline.model.report import Edit, Finding, Fix
 from warpline.view.anchor import Anchor
@@ -15,7 +16,7 @@ from warpline.view.diagnostics import IGNORE
 
 if sys.version_info >= (3, 11):
     import tomllib
-else:  # pragma: no cover - the same module under its older name
+else:  # the same module under its older name
     import tomli as tomllib
 
 _TABLE = re.compile(r"^\s*\[\s*tool\s*\.\s*warpline\s*\]\s*(?:#.*)?$")
@@ -40,7 +41,7 @@ def ignore_here(line: str, rule: str) -> tuple[int, int, str] | None:
 
 
 def ignore_rule(text: str, rule: str) -> str | None:
-    """``pyproject.toml``'s text with ``rule`` added to ``ignore`` of ``[tool.warpline]``; None: cannot be done."""
+    """``pyproject.toml``'s text with ``rule`` in ``ignore`` of ``[tool.warpline]``; None: cannot be done."""
     lines = split(text)
     end = "\r\n" if "\r\n" in text else "\n"
     table = next((n for n, line in enumerate(lines) if _TABLE.match(content(line))), None)
@@ -101,7 +102,7 @@ def applied(lines: Sequence[str], edits: Sequence[Edit]) -> str:
 def overlap(edits: Sequence[Edit]) -> bool:
     """Whether two edits of one file touch the same text."""
     spans = sorted((edit.file, edit.start, edit.end) for edit in edits)
-    return any(a[0] == b[0] and b[1] < a[2] for a, b in zip(spans, spans[1:], strict=False))
+    return any(a[0] == b[0] and b[1] < a[2] for a, b in pairwise(spans))
 
 
 def together(fixes: Sequence[Fix]) -> tuple[Edit, ...]:

@@ -36,7 +36,7 @@ def of_functions(
 ) -> Iterator[Lens]:
     """One lens over each function of a file with time of its own.
 
-    ``lines``: the file's lines; ``source``: its text in the run; ``before``: the same totals in the run before.
+    ``lines``: the file's lines; ``source``: its text in the run; ``before``: such totals of the run before.
     """
     first: dict[str, int] = {}
     totals: dict[str, float] = {}
