@@ -75,7 +75,7 @@ def measure(
     candidate: Candidate,
     limits: Limits | None = None,
     *,
-    timer: Timer = timed.run,
+    timer: Timer | None = None,
     on_progress: Report | None = None,
     cancelled: threading.Event | None = None,
 ) -> Outcome:
@@ -84,7 +84,7 @@ def measure(
     Raises Problem when the plain script itself cannot be timed (status 1) or on cancel (130); what
     goes wrong with the changed one is its outcome.
     """
-    limits = limits or Limits()
+    limits, timer = limits or Limits(), timer or timed.Processes()
     report = on_progress or (lambda done, total, message: None)
     began = time.monotonic()
     # The first pair warms the file caches and finds what fails; the clock does not count it.

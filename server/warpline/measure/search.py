@@ -66,7 +66,7 @@ class Search:
     budget_s: float = 300.0
     run_s: float = 120.0
     cores: int = 1
-    timer: Timer = timed.run
+    timer: Timer = field(default_factory=timed.Processes)
     on_progress: Report = field(default=lambda done, total, message: None)
     cancelled: threading.Event | None = None
     attempts: list[Attempt] = field(default_factory=list)

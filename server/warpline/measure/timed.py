@@ -6,8 +6,14 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from warpline.capture.launch import time_steps
 from warpline.model.problem import Problem
 from warpline.model.run import Request
+
+#: A process costs seconds before its first step, so its window is worth being longer than the half
+#: second that the runner would take.
+WINDOW_NS = 1_500_000_000
+MOST_STEPS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +29,31 @@ Timer = Callable[[Request, Mapping[str, str], float, "threading.Event | None"], 
 """``(request, overlay, limit_s, cancelled) -> Timed``; Problem when it fails, status 130 on cancel."""
 
 
-def run(
-    request: Request, overlay: Mapping[str, str], limit_s: float, cancelled: threading.Event | None
-) -> Timed:
-    """Run the script with ``overlay`` laid over its sources and time its steps.
-
-    The whole process tree is ended at ``limit_s`` or on cancel.
+class Processes:
+    """A Timer that runs the script. The first window is the runner's choice; those after it have one
+    length in steps for all, plain and changed, so that they do the same work.
     """
-    from warpline.capture import launch
 
-    timing = launch.time_steps(replace(request, timeout_s=limit_s), overlay, cancelled=cancelled)
-    if not timing.steps_ns:
-        raise Problem("the script ended before one step could be timed", 1)
-    return Timed(
-        step_ms=sum(timing.steps_ns) / len(timing.steps_ns) / 1e6,
-        losses=tuple(timing.losses),
-        peak_bytes=timing.peak_bytes or None,
-    )
+    def __init__(self) -> None:
+        self._steps: int | None = None
+
+    def __call__(
+        self,
+        request: Request,
+        overlay: Mapping[str, str],
+        limit_s: float,
+        cancelled: threading.Event | None = None,
+    ) -> Timed:
+        """Time the steps with ``overlay`` laid over the sources; all processes are gone at ``limit_s``."""
+        limited = replace(request, timeout_s=limit_s)
+        timing = time_steps(limited, overlay, steps=self._steps, cancelled=cancelled)
+        durations = timing.steps_ns
+        if not durations:
+            raise Problem("the script ended before one step could be timed", 1)
+        mean_ns = sum(durations) / len(durations)
+        if self._steps is None:
+            wanted = min(MOST_STEPS, int(WINDOW_NS / max(mean_ns, 1.0)))
+            self._steps = max(len(durations), wanted)
+        elif len(durations) < self._steps:
+            self._steps = len(durations)  # the script has no more
+        return Timed(mean_ns / 1e6, timing.losses, timing.peak_bytes or None)
