@@ -37,6 +37,8 @@ class Recording:
     @staticmethod
     def _config():
         shapes, memory, stack, flops, modules = True, True, False, False, False
-        return ProfilerConfig(
-            ProfilerState.KINETO, shapes, memory, stack, flops, modules, _ExperimentalConfig()
-        )
+        try:
+            extra = _ExperimentalConfig(profile_all_threads=True)
+        except TypeError:  # an older torch: operators of the thread that starts the recording only
+            extra = _ExperimentalConfig()
+        return ProfilerConfig(ProfilerState.KINETO, shapes, memory, stack, flops, modules, extra)
