@@ -17,7 +17,7 @@ import torch
 
 for images, labels in loader:
     train(images, labels)  #> cost device_ms=14 idle_ms=6 step_ms=20
-    torch.cuda.empty_cache()  #> found; cost cpu_ms=5 sync_ms=2 idle_ms=5; site sync what=empty_cache calls=1
+    torch.cuda.empty_cache()  #> found; cost cpu_ms=5 sync_ms=2 idle_ms=5
 ```
 
 ## Use instead
@@ -39,7 +39,7 @@ import torch
 for epoch in range(10):
     for images, labels in loader:
         train(images, labels)  #> cost device_ms=20
-    torch.cuda.empty_cache()  #> site sync what=empty_cache calls=0.01
+    torch.cuda.empty_cache()
 ```
 
 ## Fix safety
@@ -70,10 +70,10 @@ class CacheEmptiedInStep(Rule):
     covers = ("sync-in-step",)
 
     def find(self, context: Context) -> Iterator[Draft]:
-        sites = [site for site in context.sites("sync") if site.facts.get("what") == "empty_cache"]
-        for cost in context.costs((site.file, site.line) for site in sites):
+        for cost in context.profile.lines:
             spent = max(cost.step_ms, cost.idle_ms)
-            if not context.matters(spent):
+            source = context.source(cost.file) if context.matters(spent) else None
+            if source is None or source.call(cost.line, "empty_cache") is None:
                 continue
             place = (cost.file, cost.line)
             yield context.draft(

@@ -20,7 +20,7 @@ for images, labels in loader:
     loss = criterion(model(images), labels)  #> cost device_ms=12 idle_ms=8 step_ms=20
     loss.backward()
     optimizer.step()
-    total += loss.item()  #> found; cost cpu_ms=9 sync_ms=9 step_ms=0.5; site sync what=item calls=1
+    total += loss.item()  #> found; cost cpu_ms=9 sync_ms=9 step_ms=0.5
 print(total / len(loader))
 ```
 
@@ -44,7 +44,7 @@ print(total / len(loader))
 history = []
 for images, labels in loader:
     loss = train(images, labels)  #> cost device_ms=12 idle_ms=8 step_ms=20
-    history.append(loss.item())  #> found; cost cpu_ms=9 sync_ms=9 step_ms=0.5; site sync what=item calls=1
+    history.append(loss.item())  #> found; cost cpu_ms=9 sync_ms=9 step_ms=0.5
 plot(history)
 ```
 
@@ -65,7 +65,7 @@ plot(history)
 #> totals idle_ms=8
 for step, (images, labels) in enumerate(loader):
     loss = train(images, labels)  #> cost device_ms=12 idle_ms=8 step_ms=20
-    print(f"step {step}: {loss.item():.3f}")  #> found; cost cpu_ms=9 sync_ms=9; site sync what=item calls=1
+    print(f"step {step}: {loss.item():.3f}")  #> found; cost cpu_ms=9 sync_ms=9
 ```
 
 ## Use instead
@@ -86,7 +86,7 @@ The device is never idle: the wait costs nothing.
 total = 0.0
 for images, labels in loader:
     loss = train(images, labels)  #> cost device_ms=20
-    total += loss.item()  #> cost cpu_ms=19 sync_ms=19 step_ms=0.001; site sync what=item calls=1
+    total += loss.item()  #> cost cpu_ms=19 sync_ms=19 step_ms=0.001
 ```
 
 Read every hundredth step only:
@@ -123,19 +123,15 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 from warpline.rulekit.source import Source, Statement
 from warpline.rulekit.waiting import counter, is_method, lost_ms, read_call, reads_of
 
-#: Kinds of sites that other rules speak of.
-_OTHERS = ("synchronize", "empty_cache")
-
 
 class SyncInStep(Rule):
     area = "waiting"
     needs_gpu = True
 
     def find(self, context: Context) -> Iterator[Draft]:
-        others = {(s.file, s.line) for s in context.sites("sync") if s.facts.get("what") in _OTHERS}
         for cost in context.profile.lines:
             lost = lost_ms(context, cost)
-            if (cost.file, cost.line) in others or not context.matters(lost):
+            if not context.matters(lost):
                 continue
             if any(kernel.kind == "copy" and "HtoD" in kernel.name for kernel in cost.kernels):
                 continue  # waiting for a copy to the device: the data rules

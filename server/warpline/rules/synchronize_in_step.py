@@ -19,7 +19,7 @@ import torch
 for images, labels in loader:
     train(images, labels)  #> cost device_ms=14 idle_ms=6 step_ms=20
     torch.cuda.synchronize()
-    #^ found; cost cpu_ms=12 sync_ms=12 step_ms=0.1; site sync what=synchronize calls=1
+    #^ found; cost cpu_ms=12 sync_ms=12 step_ms=0.1
     scheduler.step()
 ```
 
@@ -43,7 +43,7 @@ import torch
 
 for images, labels in loader:
     train(images, labels)  #> cost device_ms=20
-    torch.cuda.synchronize()  #> cost cpu_ms=12 sync_ms=12 step_ms=0.001; site sync what=synchronize calls=1
+    torch.cuda.synchronize()  #> cost cpu_ms=12 sync_ms=12 step_ms=0.001
 ```
 
 ```python
@@ -87,10 +87,10 @@ class SynchronizeInStep(Rule):
     covers = ("sync-in-step",)
 
     def find(self, context: Context) -> Iterator[Draft]:
-        sites = [site for site in context.sites("sync") if site.facts.get("what") == "synchronize"]
-        for cost in context.costs((site.file, site.line) for site in sites):
+        for cost in context.profile.lines:
             lost = lost_ms(context, cost)
-            if not context.matters(lost):
+            source = context.source(cost.file) if context.matters(lost) else None
+            if source is None or source.call(cost.line, "synchronize") is None:
                 continue
             place = (cost.file, cost.line)
             yield context.draft(

@@ -1,0 +1,59 @@
+"""Models on many devices: their wrappers, where they are called, and what communication costs."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from warpline.model.profile import LineCost
+from warpline.model.run import Site
+from warpline.rulekit.context import Context
+from warpline.rulekit.source import Source
+
+
+def wrappers(context: Context, *types: str) -> list[Site]:
+    """Where the model was wrapped in one of ``types`` ("DataParallel", "DistributedDataParallel")."""
+    return [site for site in context.sites("parallel") if site.facts.get("type") in types]
+
+
+def calls_of(context: Context, site: Site) -> list[LineCost]:
+    """The costs of the lines that call the wrapped model: those noted as uses, else lines that call
+    the name that it was given."""
+    if site.uses:
+        return context.costs(site.uses)
+    name = wrapper_name(context, site)
+    found = []
+    for cost in context.profile.lines:
+        source = context.source(cost.file) if name else None
+        if source is not None and any(source.code(call.func) == name for call in source.calls(cost.line)):
+            found.append(cost)
+    return found
+
+
+def wrapper_name(context: Context, site: Site) -> str:
+    """``model`` of ``model = DistributedDataParallel(…)``; "" when it is not so plain."""
+    found = wrapper_call(context, site)
+    statement = found[0].statement(found[1]) if found is not None else None
+    if found is None or not isinstance(statement, cst.SimpleStatementLine):
+        return ""
+    small = statement.body[0]
+    if isinstance(small, cst.Assign) and small.value is found[1] and len(small.targets) == 1:
+        return found[0].code(small.targets[0].target)
+    return ""
+
+
+def wrapper_call(context: Context, site: Site) -> tuple[Source, cst.Call] | None:
+    source = context.source(site.file)
+    call = source.call(site.line, str(site.facts.get("type")), "DDP") if source is not None else None
+    if source is not None and call is None:
+        call = next((c for c in source.calls(site.line) if c.args), None)
+    return (source, call) if source is not None and call is not None else None
+
+
+def exposed_communication(context: Context) -> tuple[float, list[LineCost]]:
+    """Time per step in which collectives ran and nothing hid them, with the lines that caused them."""
+    lines = [cost for cost in context.profile.lines if cost.communication_ms > 0]
+    total = context.profile.totals.get("exposed_communication_ms")
+    if total is None:
+        # A line's step_ms holds only moments in which its kernels were on the critical path.
+        total = sum(min(cost.communication_ms, cost.step_ms) for cost in lines)
+    return float(total), sorted(lines, key=lambda cost: -cost.communication_ms)

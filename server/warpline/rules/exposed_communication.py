@@ -1,0 +1,116 @@
+"""Devices exchange gradients while none of them computes.
+
+## What it does
+
+Finds steps in which at least a tenth of the time is communication that no computation hides.
+
+## Why is this slow
+
+`DistributedDataParallel` exchanges gradients in buckets while the backward pass goes on. What is left
+over at the end, or takes longer than the computation beside it, is waited for.
+
+## Example
+
+```python
+#> manifest world_size=8; totals exposed_communication_ms=20
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(Net())  #> found; site parallel type=DistributedDataParallel
+for images, labels in loader:
+    loss = model(images, labels)  #> cost device_ms=80 communication_ms=40 step_ms=80
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+from torch.nn.parallel import DistributedDataParallel
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+model = DistributedDataParallel(Net())
+model.register_comm_hook(None, default_hooks.bf16_compress_hook)
+for images, labels in loader:
+    loss = model(images, labels)
+    loss.backward()
+    optimizer.step()
+```
+
+## Near misses
+
+Hidden by the backward pass:
+
+```python
+#> manifest world_size=8; totals exposed_communication_ms=2
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(Net())  #> site parallel type=DistributedDataParallel
+for images, labels in loader:
+    loss = model(images, labels)  #> cost device_ms=80 communication_ms=40 step_ms=80
+```
+
+## Fix safety
+
+Unsafe: gradients are rounded to bf16 for the exchange. Without that: a larger batch or gradient
+accumulation with `no_sync()` has fewer exchanges, larger buckets fewer calls.
+
+## References
+
+- [DDP communication hooks](https://docs.pytorch.org/docs/stable/ddp_comm_hooks.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from warpline.model.report import Fix
+from warpline.model.run import Site
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+from warpline.rulekit.parallel import exposed_communication, wrapper_call, wrapper_name, wrappers
+
+#: Share of the step (TensorBoard plugin).
+MINIMUM_PERCENT = 10.0
+
+
+class ExposedCommunication(Rule):
+    area = "many devices"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        exposed, lines = exposed_communication(context)
+        if not lines or context.share(exposed) < MINIMUM_PERCENT:
+            return
+        hottest = (lines[0].file, lines[0].line)
+        site = next(iter(wrappers(context, "DistributedDataParallel", "FSDP")), None)
+        yield context.draft(
+            (site.file, site.line) if site is not None else hottest,
+            hottest,
+            "Communication that no computation hides takes {exposed} of each step ({share}).",
+            {
+                "exposed": ms("exposed communication", exposed),
+                "share": percent("exposed communication", context.share(exposed)),
+            },
+            cost_ms=exposed,
+            saving_ms=exposed / 2,  # half the bytes
+            fixes=[partial(_fix, context, site)],
+        )
+
+
+def _fix(context: Context, site: Site | None) -> Fix:
+    found = wrapper_call(context, site) if site is not None else None
+    name = wrapper_name(context, site) if site is not None else ""
+    if site is None or found is None or not name or site.facts.get("type") != "DistributedDataParallel":
+        raise Refused("no plain `model = DistributedDataParallel(…)` was found")
+    source, call = found
+    statement = source.statement(call)
+    if statement is None or "register_comm_hook" in source.text:
+        raise Refused("a communication hook is registered already")
+    if not context.device.bf16:
+        raise Refused("this device has no bf16")
+    edits = Edits(source)
+    hooks = edits.add_import(
+        "torch.distributed.algorithms.ddp_comm_hooks.default_hooks",
+        "from torch.distributed.algorithms.ddp_comm_hooks import default_hooks",
+    )
+    edits.insert_after(statement, f"{name}.register_comm_hook(None, {hooks}.bf16_compress_hook)")
+    return edits.fix("Exchange gradients in bf16", "unsafe")

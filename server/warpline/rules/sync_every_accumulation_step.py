@@ -1,0 +1,171 @@
+"""Gradients are exchanged between devices after every backward pass, though several are accumulated.
+
+## What it does
+
+Finds `DistributedDataParallel` with several backward passes for each optimizer step, by the time of
+the collectives, and wraps the passes that need no exchange in `no_sync()`.
+
+## Why is this slow
+
+Each backward pass all-reduces all gradients. When gradients are accumulated over `n` passes, only the
+last exchange is needed.
+
+## Example
+
+```python
+#> manifest world_size=2; totals exposed_communication_ms=12
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(Net())  #> site parallel type=DistributedDataParallel
+for i, (images, labels) in enumerate(loader):
+    loss = criterion(model(images), labels) / 4  #> cost device_ms=40 communication_ms=16 step_ms=52
+    loss.backward()  #> found; cost cpu_ms=1 calls=4
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+```
+
+## Use instead
+
+```python
+from torch.nn.parallel import DistributedDataParallel
+import contextlib
+
+model = DistributedDataParallel(Net())
+for i, (images, labels) in enumerate(loader):
+    with contextlib.nullcontext() if (i + 1) % 4 == 0 else model.no_sync():
+        loss = criterion(model(images), labels) / 4
+        loss.backward()
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+```
+
+## Near misses
+
+One backward pass for each optimizer step:
+
+```python
+#> manifest world_size=2; totals exposed_communication_ms=12
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(Net())  #> site parallel type=DistributedDataParallel
+for images, labels in loader:
+    loss = criterion(model(images), labels)  #> cost device_ms=40 communication_ms=16 step_ms=52
+    loss.backward()  #> cost cpu_ms=1 calls=1
+    optimizer.step()
+```
+
+`no_sync` is there:
+
+```python
+#> manifest world_size=2; totals exposed_communication_ms=12
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(Net())  #> site parallel type=DistributedDataParallel
+for i, images in enumerate(loader):
+    with model.no_sync():
+        loss = criterion(model(images))  #> cost device_ms=40 communication_ms=16 step_ms=52
+        loss.backward()  #> cost cpu_ms=1 calls=4
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+```
+
+## Fix safety
+
+Unsafe: gradients are first added up on each device and exchanged once, so they are rounded in another
+order.
+
+## References
+
+- [DistributedDataParallel.no_sync](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import Scale
+from warpline.model.report import Fix
+from warpline.model.run import Site
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit.parallel import exposed_communication, wrapper_name, wrappers
+from warpline.rulekit.source import Source
+from warpline.rulekit.training import TrainingStep, training_steps
+from warpline.rulekit.waiting import reads_of
+
+
+class SyncEveryAccumulationStep(Rule):
+    area = "many devices"
+    covers = ("exposed-communication",)
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        exposed, lines = exposed_communication(context)
+        if not context.matters(exposed):
+            return
+        for site in wrappers(context, "DistributedDataParallel"):
+            for step in training_steps(context):
+                file, line = step.source.path, step.source.line(step.backward)
+                cost = context.cost(file, line)
+                passes = round(cost.calls) if cost is not None else 0
+                if passes < 2 or "no_sync" in step.source.text:
+                    continue
+                needless = exposed * (passes - 1) / passes
+                places = tuple((cost.file, cost.line) for cost in lines)
+                yield context.draft(
+                    (file, line),
+                    places[0],
+                    "{passes} backward passes for each optimizer step all exchange gradients: {exposed} of "
+                    "the step ({share}) is communication that nothing hides; only the last one is needed.",
+                    {
+                        "passes": count("backward passes per step", passes, "passes"),
+                        "exposed": ms("exposed communication", exposed),
+                        "share": percent("exposed communication", context.share(exposed)),
+                    },
+                    cost_ms=exposed,
+                    saving_ms=needless,
+                    change=Scale(places, device=1 - needless / max(context.step_ms, needless)),
+                    fixes=[partial(_fix, context, site, step)],
+                )
+                return
+
+
+def _fix(context: Context, site: Site, step: TrainingStep) -> Fix:
+    source, block = step.source, step.source.block(step.backward)
+    name = wrapper_name(context, site)
+    if not name:
+        raise Refused("the name of the wrapped model was not found")
+    statement = source.statement(step.backward)
+    index = next(i for i, entry in enumerate(block) if entry is statement)
+    decision = next((entry for entry in block[index + 1 :] if _steps(source, entry)), None)
+    if not isinstance(decision, cst.If) or decision.orelse is not None:
+        raise Refused("when the optimizer steps was not found as a condition after the backward pass")
+    if not step.forward:
+        raise Refused("the forward pass is not in the same block as the backward pass")
+    first = next(i for i, entry in enumerate(block) if entry is step.forward[0])
+    wrapped = block[first : index + 1]
+    for used in {node.value for node in source.nodes(cst.Name, within=decision.test)}:
+        bound = [
+            read
+            for entry in wrapped
+            for read in reads_of(source, used, entry)
+            if isinstance(source.parent(read), (cst.AssignTarget, cst.AugAssign, cst.AnnAssign))
+        ]
+        if bound:
+            raise Refused(
+                f"`{used}`, on which the optimizer's step depends, is only known after the forward pass"
+            )
+    edits = Edits(source)
+    null = edits.add_import("contextlib.nullcontext", "import contextlib")
+    edits.wrap(wrapped, f"with {null}() if {source.code(decision.test)} else {name}.no_sync():")
+    return edits.fix("Exchange gradients only before the optimizer steps", "unsafe")
+
+
+def _steps(source: Source, entry: cst.CSTNode) -> bool:
+    return isinstance(entry, cst.If) and any(
+        isinstance(call.func, cst.Attribute) and call.func.attr.value == "step"
+        for call in source.nodes(cst.Call, within=entry)
+    )

@@ -1,0 +1,108 @@
+"""`DistributedDataParallel` looks through the graph for unused parameters in every step.
+
+## What it does
+
+Finds `find_unused_parameters=True` where the line that calls the model leaves the device idle.
+
+## Why is this slow
+
+After each forward pass the host walks the whole autograd graph to see which parameters take part, and
+the devices agree on it. When every parameter is used, as in most models, it is for nothing.
+
+## Example
+
+```python
+#> manifest world_size=2
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(Net(), find_unused_parameters=True)
+#^ found; site parallel type=DistributedDataParallel find_unused_parameters=true
+for images, labels in loader:
+    scores = model(images)  #> cost device_ms=20 idle_ms=6 cpu_ms=14 step_ms=26; use parallel
+    criterion(scores, labels).backward()
+```
+
+## Use instead
+
+```python
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(Net(), find_unused_parameters=False)
+for images, labels in loader:
+    scores = model(images)
+    criterion(scores, labels).backward()
+```
+
+## Near misses
+
+The device is busy all the while:
+
+```python
+#> manifest world_size=2
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(Net(), find_unused_parameters=True)
+#^ site parallel type=DistributedDataParallel find_unused_parameters=true
+for images, labels in loader:
+    scores = model(images)  #> cost device_ms=20 cpu_ms=14 idle_ms=0.01; use parallel
+```
+
+## Fix safety
+
+Unsafe: with a parameter that really takes no part in a step, `DistributedDataParallel` then ends the
+run with an error that says so.
+
+## References
+
+- [DistributedDataParallel](https://docs.pytorch.org/docs/stable/notes/ddp.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from warpline.model.report import Fix
+from warpline.model.run import Site
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, origin, percent
+from warpline.rulekit.parallel import calls_of, wrapper_call, wrappers
+
+
+class UnusedParameterSearch(Rule):
+    area = "many devices"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        for site in wrappers(context, "DistributedDataParallel"):
+            if site.facts.get("find_unused_parameters") is not True:
+                continue
+            lines = calls_of(context, site)
+            idle = sum(cost.idle_ms for cost in lines)
+            if not context.matters(idle):
+                continue
+            hottest = max(lines, key=lambda cost: cost.idle_ms)
+            yield context.draft(
+                (site.file, site.line),
+                (hottest.file, hottest.line),
+                "The graph is searched for unused parameters in every step, at a line where the device is "
+                "idle for {idle} ({share}).",
+                {
+                    "idle": ms("device idle at the call", idle),
+                    "share": percent("device idle", context.share(idle)),
+                },
+                cost_ms=idle,
+                saving_ms=0.0,  # how much of the idle time is the search is not measured
+                fixes=[partial(_fix, context, site)],
+            )
+
+
+def _fix(context: Context, site: Site) -> Fix:
+    found = wrapper_call(context, site)
+    argument = found[0].argument(found[1], "find_unused_parameters") if found is not None else None
+    if found is None or argument is None:
+        raise Refused("the call that passes `find_unused_parameters` was not found on that line")
+    value = origin(context, found[0], argument.value)
+    if not value.editable:
+        raise Refused(f"it comes from {value.words}")
+    edits = Edits(value.source)
+    edits.replace(value.node, "False")
+    return edits.fix("Do not search for unused parameters", "unsafe")
