@@ -26,6 +26,7 @@ class Windows:
 
     warmup: int | None = None
     timed: int | None = None
+    sampled: int | None = None
     captured: int = 5
     whole_ns: tuple[int, ...] = ()  # of a script without steps: its duration when it ran unprofiled
 

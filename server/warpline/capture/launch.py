@@ -57,7 +57,8 @@ def capture(
 
     say = on_progress or (lambda progress: None)
     cancel = cancelled or threading.Event()
-    purpose, windows, notes = Purpose.PROFILE, Windows(request.warmup, None, max(1, request.steps)), ()
+    notes: tuple[str, ...] = ()
+    purpose, windows = Purpose.PROFILE, Windows(request.warmup, captured=max(1, request.steps))
     try:
         for _ in range(2):
             control = write_control(request, partial, purpose, windows=windows, notes=notes)
@@ -85,7 +86,7 @@ def second_try(request: Request, steps: int, whole_ns: int) -> tuple[Purpose, Wi
     warmup = 1 if between > 3 else 0
     timed = between - captured - warmup - 1
     note = f"the script makes only {steps} steps: it was run a second time, with shorter windows"
-    return Purpose.PROFILE, Windows(warmup, max(1, timed), captured), (note,)
+    return Purpose.PROFILE, Windows(warmup, max(1, timed), 0, captured), (note,)
 
 
 def check(request: Request) -> Request:

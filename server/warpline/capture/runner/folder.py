@@ -9,10 +9,9 @@ def write(path, name, value):
         json.dump(value, file, ensure_ascii=True)
 
 
-def write_records(path, name, locations):
+def write_bytes(path, name, data):
     with open(os.path.join(path, name), "wb") as file:
-        for records in locations.threads.values():
-            file.write(records.packed())
+        file.write(data)
 
 
 def write_manifest(path, manifest):
@@ -27,7 +26,7 @@ def write_manifest(path, manifest):
 def texts(paths):
     """``{path: text}`` of the files that can be read."""
     found = {}
-    for path in paths:
+    for path in dict.fromkeys(paths):
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
                 found[path] = file.read()

@@ -7,8 +7,9 @@ from array import array
 class Locations:
     """``(file, line, function)`` <-> number; number 0 is "in no file of the user's"."""
 
-    def __init__(self, user_files):
+    def __init__(self, user_files, names):
         self.user_files = user_files
+        self.names = names
         self.files = {}  # path -> index
         self.functions = {}  # (path, first line, name) -> index
         self.table = [(-1, 0, -1)]
@@ -29,7 +30,7 @@ class Locations:
             found = self.of_code.get(id(code))
             if found is None:
                 file = self.files.setdefault(path, len(self.files))
-                key = (path, code.co_firstlineno, getattr(code, "co_qualname", None) or code.co_name)
+                key = (path, code.co_firstlineno, self.names.of(code, path))
                 function = self.functions.setdefault(key, len(self.functions))
                 found = self.of_code[id(code)] = CodeLines(self, code, file, function)
         return found
@@ -48,12 +49,24 @@ class Locations:
             "threads": [records.native for records in self.threads.values()],
         }
 
-    def records(self):
-        """The calling thread's Records."""
-        ident = threading.get_ident()
+    def packed(self):
+        """All threads' records as bytes, one thread after the other."""
+        return b"".join(records.packed() for records in self.threads.values())
+
+    def clear_records(self):
+        for records in self.threads.values():
+            del records.pairs[:]
+
+    def records(self, ident=None):
+        """The Records of the thread ``ident``, of the calling one by default."""
+        ident = ident or threading.get_ident()
         found = self.threads.get(ident)
         if found is None:
-            found = self.threads[ident] = Records(threading.get_native_id(), len(self.threads))
+            thread = threading._active.get(ident)
+            native = threading.get_native_id() if ident == threading.get_ident() else None
+            native = native or getattr(thread, "native_id", None) or 0
+            with self.lock:
+                found = self.threads.setdefault(ident, Records(native, len(self.threads)))
         return found
 
 

@@ -15,25 +15,28 @@ class Monitoring:
     def __init__(self, locations):
         self.locations = locations
         self.tool = None
+        self.running = False
         self.watched = {}  # id(code) -> code
 
     def start(self):
         """Record from now on, in all threads and in all frames that they are in."""
         monitoring = sys.monitoring
+        self.running = True
         self.tool = next(tool for tool in (4, 3, 5, 1, 0) if monitoring.get_tool(tool) is None)
         monitoring.use_tool_id(self.tool, "warpline")
         events = monitoring.events
         self.local_events = events.LINE | events.PY_RETURN | events.PY_YIELD | events.PY_RESUME
-        on_line, on_leave, on_resume, on_unwind, on_start = self._callbacks()
-        for event, callback in (
-            (events.LINE, on_line),
-            (events.PY_RETURN, on_leave),
-            (events.PY_YIELD, on_leave),
-            (events.PY_RESUME, on_resume),
-            (events.PY_THROW, on_resume),
-            (events.PY_UNWIND, on_unwind),
-            (events.PY_START, on_start),
-        ):
+        on_line, on_leave, on_resume, on_throw, on_start = self._callbacks()
+        self.registered = {
+            events.LINE: on_line,
+            events.PY_RETURN: on_leave,
+            events.PY_YIELD: on_leave,
+            events.PY_RESUME: on_resume,
+            events.PY_THROW: on_throw,
+            events.PY_UNWIND: on_leave,
+            events.PY_START: on_start,
+        }
+        for event, callback in self.registered.items():
             monitoring.register_callback(self.tool, event, callback)
         for frame in sys._current_frames().values():
             while frame is not None:
@@ -52,19 +55,18 @@ class Monitoring:
         """All threads are watched already."""
 
     def stop(self):
+        """End all of it. Returns notes about what could not be recorded: none here."""
         monitoring = sys.monitoring
         monitoring.set_events(self.tool, 0)
         for code in self.watched.values():
             monitoring.set_local_events(self.tool, code, 0)
-        for event in range(32):
-            if 1 << event <= monitoring.events.PY_THROW << 4:
-                try:
-                    monitoring.register_callback(self.tool, 1 << event, None)
-                except ValueError:
-                    pass
+        for event in self.registered:
+            monitoring.register_callback(self.tool, event, None)
         monitoring.free_tool_id(self.tool)
+        self.running = False
         self.watched.clear()
         self.tool = None
+        return []
 
     def _watch(self, code):
         """Switch the line events of ``code`` on if it is the user's; True if it is."""
@@ -97,22 +99,21 @@ class Monitoring:
             add(time_ns())
             add(0 if frame is None else lines_of(frame.f_code)[frame.f_lineno])
 
-        def on_leave(code, offset, value):
+        def on_leave(code, offset, value_or_error):
             if user[code.co_filename] is not None:
                 record(get_frame(1).f_back)
 
-        def on_unwind(code, offset, error):
-            if user[code.co_filename] is not None:
-                record(get_frame(1).f_back)
-
-        def on_resume(code, offset, error=None):
-            if user[code.co_filename] is None:
-                return disable if error is None else None
-            watch(code)
+        def on_resume(code, offset):
+            if not watch(code):
+                return disable
             record(get_frame(1))
             return None
+
+        def on_throw(code, offset, error):
+            if watch(code):
+                record(get_frame(1))
 
         def on_start(code, offset):
             return None if watch(code) else disable
 
-        return on_line, on_leave, on_resume, on_unwind, on_start
+        return on_line, on_leave, on_resume, on_throw, on_start

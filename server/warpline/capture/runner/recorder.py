@@ -5,9 +5,10 @@ import sys
 from time import time_ns
 
 from . import folder, machine
-from .locations import Locations
+from .checkpoints import Checkpoints
+from .noise import Quiet
 from .recording import Recording
-from .userfiles import UserFiles
+from .sampler import Sampler
 
 if sys.version_info >= (3, 12):
     from .monitoring import Monitoring as LineEvents
@@ -16,37 +17,62 @@ else:
 
 
 class Recorder:
-    def __init__(self, torch, control, script):
+    def __init__(self, torch, control, script, locations):
         self.torch = torch
         self.control = control
         self.script = script
-        roots = tuple(dict.fromkeys((os.path.dirname(script), os.getcwd())))
-        self.user_files = UserFiles(roots, control.request["include"])
-        self.locations = Locations(self.user_files)
-        self.lines = LineEvents(self.locations)
-        self.recording = Recording()
+        self.locations = locations
+        self.lines = LineEvents(locations)
+        self.checkpoints = Checkpoints(self.lines.enter_thread)
+        self.quiet = Quiet()
+        self.recording = None
+        self.sampler = None
+        self.notes = []
+
+    def start_sampling(self):
+        self.sampler = Sampler(self.locations)
+        self.sampler.start()
+
+    def stop_sampling(self):
+        self.sampler.stop()
 
     def start(self):
+        self.quiet.start(self.torch)
+        self.recording = Recording()
         self.recording.prepare()
         self.recording.start()
+        self.checkpoints.install()
         self.lines.start()
 
     def stop(self):
-        self.lines.stop()
+        self.notes = self.lines.stop()
+        self.checkpoints.remove()
         self.recording.stop()
+        self.quiet.stop()
+
+    def discard(self):
+        """End this capture; nothing of it is kept."""
+        self.stop()
+        self.recording.result = None
+        self.locations.clear_records()
 
     def forget(self):
-        self.lines.stop()
+        """In a forked child."""
+        if self.lines.running:
+            self.lines.stop()
 
     def write(self, manifest, facts):
         """The whole run folder; ``manifest`` and ``facts`` are what only the session knows."""
         path = self.control.folder
         os.makedirs(path, exist_ok=True)
         self.recording.save(os.path.join(path, "trace.json"))
-        folder.write_records(path, "lines.bin", self.locations)
+        folder.write_bytes(path, "lines.bin", self.locations.packed())
+        if self.sampler is not None:
+            folder.write_bytes(path, "samples.bin", self.sampler.packed())
         folder.write(path, "locations.json", self.locations.as_dict())
-        folder.write(path, "sources.json", folder.texts(self.locations.files))
-        folder.write(path, "facts.json", {"flags": machine.flags(self.torch), **facts})
+        in_sites = [site["file"] for site in facts["sites"]]
+        folder.write(path, "sources.json", folder.texts([*self.locations.files, *in_sites]))
+        folder.write(path, "facts.json", facts)
         folder.write_manifest(
             path,
             {
@@ -59,7 +85,7 @@ class Recorder:
                 "device": machine.device(self.torch),
                 "request": self.control.request,
                 "line_events": self.lines.kind,
-                "roots": [root.rstrip(os.sep) for root in self.user_files.roots],
+                "roots": [root.rstrip(os.sep) for root in self.locations.user_files.roots],
                 "rank": self.control.rank,
                 "world_size": self.control.world,
                 **manifest,

@@ -11,7 +11,7 @@ import threading
 from time import time_ns
 
 from . import imports, windows
-from .losses import Losses
+from .observers import Observers
 
 
 class Stopped(KeyboardInterrupt):
@@ -26,7 +26,7 @@ class Session:
         self.stopping = False
         self.torch = None
         self.steps = None
-        self.losses = Losses()
+        self.observers = None
         self.stamps = []
         self.timed = ()
         self.notes = list(control.notes)
@@ -42,11 +42,13 @@ class Session:
         self.torch = torch
         self.begun = time_ns()
         self._seed()
-        self.losses.install(torch)
+        roots = tuple(dict.fromkeys((os.path.dirname(self.script()), os.getcwd())))
+        self.observers = Observers(torch, roots, self.control.request["include"])
+        self.observers.install()
         if self.control.purpose == "whole":
             self._begin_whole()
             return
-        self.steps = Steps(self._first_step, self._restart)
+        self.steps = Steps(self._first_step, self._restart, self.observers)
         self.steps.install(torch)
         self.stage = "waiting"
         self.pipe.progress("waiting", 0, None, "waiting for the first step")
@@ -91,8 +93,8 @@ class Session:
         wanted = self.control.windows["timed"] or windows.timed_steps(step_ns)
         self.pipe.progress("timing", 0, wanted, "timing %d steps" % wanted)
         self.steps.remove(but=self.steps.chosen)
-        if self.control.purpose != "time":
-            self.losses.remove()
+        if self.control.purpose == "profile":
+            self.observers.start_timing()
         stamps = self.stamps = []
         stamp, last = stamps.append, wanted + 1
         may_grow = not self.control.windows["timed"]
@@ -119,19 +121,20 @@ class Session:
         if self.control.purpose == "time":
             self._finish_timing()
         else:
-            self._begin_capture()
+            self.observers.stop_timing(len(self.timed))
+            self._begin_sampling()
 
     def _finish_timing(self):
         from . import folder, machine
 
         self.steps.remove()
-        self.losses.remove()
+        self.observers.remove()
         folder.write(
             self.control.folder,
             "timing.json",
             {
                 "steps_ns": self.timed,
-                "losses": self.losses.values(),
+                "losses": self.observers.losses.values(),
                 "peak_bytes": machine.peak_bytes(self.torch),
                 "step_source": self.steps.chosen,
                 "device": machine.device(self.torch)["kind"],
@@ -139,23 +142,52 @@ class Session:
         )
         self._done()
 
+    # Sampling: where the host's time goes without anything on; then one step looked at closely.
+
+    def _begin_sampling(self):
+        from .locations import Locations
+        from .recorder import Recorder
+
+        locations = Locations(self.observers.user_files, self.observers.names)
+        self.recorder = Recorder(self.torch, self.control, self.script(), locations)
+        self.left = self.control.windows["sampled"]
+        if self.left is None:
+            self.left = windows.sampled_steps(sum(self.timed) // len(self.timed))
+        if self.left == 0:
+            self._begin_capture()
+            return
+        self.steps.on_step = self._sampled_step
+        self.recorder.start_sampling()
+
+    def _sampled_step(self):
+        self.count += 1
+        self.left -= 1
+        if self.left > 0:
+            return
+        self.recorder.stop_sampling()
+        if self.observers.start_survey():
+            self.steps.on_step = self._surveyed
+        else:
+            self._begin_capture()
+
+    def _surveyed(self):
+        self.count += 1
+        self.observers.stop_survey()
+        self._begin_capture()
+
     # Capture: profiler and line records.
 
     def _begin_capture(self):
         self.stage = "capturing"
         self.pipe.progress("capturing", 0, self.control.windows["captured"], "starting the profiler")
-        self._record()
-        self.steps.on_step = self._rehearsed
-
-    def _record(self):
-        from .recorder import Recorder
-
-        self.recorder = Recorder(self.torch, self.control, self.script())
         self.recorder.start()
+        self.steps.on_step = self._rehearsed
 
     def _rehearsed(self):
         """The profiler's own first step is slow and is not counted; the next ones are."""
         self._synchronize()
+        self.count += 1
+        self.observers.garbage.start()
         self.stamps = [time_ns()]
         self.steps.on_step = self._captured_step
 
@@ -175,10 +207,20 @@ class Session:
     # A script without steps.
 
     def _begin_whole(self):
+        from .locations import Locations
+        from .recorder import Recorder
+
         self.stage = "capturing"
         self.pipe.progress("capturing", 0, None, "capturing the whole script")
         self.timed = tuple(self.control.windows["whole_ns"])
-        self._record()
+        self.recorder = Recorder(
+            self.torch,
+            self.control,
+            self.script(),
+            Locations(self.observers.user_files, self.observers.names),
+        )
+        self.recorder.start()
+        self.observers.garbage.start()
         self.stamps = [time_ns()]
 
     def _end_whole(self):
@@ -193,15 +235,16 @@ class Session:
 
     def _write(self):
         self.pipe.progress("writing", 0, None, "writing the run")
-        self.losses.remove()
+        self.observers.facts["gc_ns"] = self.observers.garbage.stop()
+        self.observers.remove()
         self.recorder.write(
             {
                 "step_source": self.steps.chosen if self.steps else "whole",
                 "timed_ns": self.timed,
                 "captured": list(zip(self.stamps[:-1], self.stamps[1:])),
-                "notes": self.notes,
+                "notes": [*self.notes, *self.recorder.notes, *self.observers.notes()],
             },
-            {"losses": self.losses.values()},
+            self.observers.all_facts(),
         )
 
     def _done(self):

@@ -4,6 +4,7 @@
 """
 
 import sys
+from time import perf_counter_ns
 
 from .patches import Patches
 
@@ -16,10 +17,16 @@ class Optimizers:
 
     kind = "optimizer"
 
+    def __init__(self, observers):
+        self.observers = observers
+
     def install(self, torch, heard):
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
-        def hook(optimizer, args, kwargs):
+        stepped = self.observers.stepped
+
+        def hook(optimizer, arguments, named):
+            stepped(optimizer, sys._getframe(1))
             heard("optimizer", id(optimizer))
 
         self.handle = register_optimizer_step_post_hook(hook)
@@ -33,16 +40,22 @@ class Loaders:
 
     kind = "loader"
 
-    def __init__(self):
+    def __init__(self, observers):
+        self.observers = observers
         self.patches = Patches()
 
     def install(self, torch, heard):
         from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+        took = self.observers.loader_ns
+
         def make(original):
             def __next__(self):
                 heard("loader", 0)
-                return original(self)
+                begin = perf_counter_ns()
+                batch = original(self)
+                took.append(perf_counter_ns() - begin)
+                return batch
 
             return __next__
 

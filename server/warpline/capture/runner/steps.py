@@ -12,10 +12,10 @@ class Steps:
     so the highest that was heard by then is taken. One of higher rank that comes later replaces it.
     """
 
-    def __init__(self, on_step, on_restart):
+    def __init__(self, on_step, on_restart, observers):
         self.on_step = on_step
         self.on_restart = on_restart
-        self.sources = [Forwards(), Loaders(), Optimizers(), Marks(), ProfilerSteps()]
+        self.sources = [Forwards(), Loaders(observers), Optimizers(observers), Marks(), ProfilerSteps()]
         self.installed = []
         self.counts = {}  # kind -> {key: times heard}
         self.order = {}  # kind -> keys in the order last heard

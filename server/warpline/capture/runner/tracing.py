@@ -1,11 +1,14 @@
 """Line records by trace functions: Python before 3.12.
 
 Each frame of the user's has a local trace function; library frames cost one call event and no more.
+A trace function that the script has set itself goes on being called.
 """
 
 import sys
 import threading
 from time import time_ns
+
+from .tracebacks import is_ours
 
 _GENERATOR = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 
@@ -16,62 +19,82 @@ class Tracing:
     def __init__(self, locations):
         self.locations = locations
         self.running = False
-        self.globals = {}  # thread ident -> global trace function
+        self.entered = {}  # thread ident -> (global trace function, the script's own)
 
     def start(self):
-        """Record from now on: in this thread, in all frames that it is in, and in new threads."""
+        """Record from now on, in this thread, in the user's threads and in new ones."""
         self.running = True
         threading.settrace(self._first_in_thread)
-        self.enter_thread(sys._getframe(1))
+        for ident, frame in sys._current_frames().items():
+            if ident == threading.get_ident():
+                self.enter_thread(frame)
+            else:  # its trace function, if it has one, is WatchedThreads': that will call ours
+                self._enter_frames(ident, frame)
 
     def enter_thread(self, frame=None):
         """Record in the calling thread too; ``frame`` and those outside it are running already."""
-        if not self.running:
+        ident = threading.get_ident()
+        if not self.running or ident in self.entered:
             return
-        trace = self._global()
+        theirs = sys.gettrace()
+        if theirs is not None and is_ours(theirs.__code__.co_filename if hasattr(theirs, "__code__") else ""):
+            theirs = None
+        trace = self.trace_of(ident)
+        if theirs is not None:
+            trace = both(theirs, trace)
+        self.entered[ident] = trace, theirs
+        self._enter_frames(ident, frame or sys._getframe(1))
         sys.settrace(trace)
-        records, here = self.locations.records(), None
+
+    def _enter_frames(self, ident, frame):
+        ours, here = self.trace_of(ident), None
         while frame is not None:
-            local = trace(frame, "outer", None)
+            local = ours(frame, "outer", None)
             if local is not None:
-                frame.f_trace = local
+                frame.f_trace = local if frame.f_trace is None else both(frame.f_trace, local)
                 here = here or frame
             frame = frame.f_back
         if here is not None:
+            records = self.locations.records(ident)
             records.add(time_ns())
             records.add(self.locations.lines_of(here.f_code)[here.f_lineno])
 
     def stop(self):
+        """End all of it. Returns notes about what could not be recorded."""
         self.running = False
-        sys.settrace(None)
+        notes = []
+        trace, theirs = self.entered.get(threading.get_ident(), (None, None))
+        if trace is not None and sys.gettrace() is not trace:
+            notes.append(
+                "the script set a trace function during the capture: some lines after that are missing"
+            )
+        else:
+            sys.settrace(theirs)
         threading.settrace(None)
-        frame = sys._getframe(1)
-        while frame is not None:
-            if self.locations.user_files[frame.f_code.co_filename] is not None:
-                frame.f_trace = None
-            frame = frame.f_back
-        self.globals.clear()
+        for frame in sys._current_frames().values():
+            while frame is not None:
+                if frame.f_trace is not None and is_ours(frame.f_trace.__code__.co_filename):
+                    frame.f_trace = getattr(frame.f_trace, "theirs", None)
+                frame = frame.f_back
+        self.entered.clear()
+        return notes
 
     def _first_in_thread(self, frame, event, argument):
-        trace = self._global()
+        if not self.running:
+            return None
+        trace = self.trace_of(threading.get_ident())
         sys.settrace(trace)
         return trace(frame, event, argument)
 
-    def _global(self):
-        ident = threading.get_ident()
-        found = self.globals.get(ident)
-        if found is None:
-            found = self.globals[ident] = self._make_global()
-        return found
-
-    def _make_global(self):
+    def trace_of(self, ident):
+        """A global trace function that records for the thread ``ident``."""
         user, of_code, lines_of = self.locations.user_files, self.locations.of_code, self.locations.lines_of
-        add = self.locations.records().add
+        add = self.locations.records(ident).add
         locals_of = {}
 
         def on_call(frame, event, argument):
             code = frame.f_code
-            if user[code.co_filename] is None:
+            if user[code.co_filename] is None or not self.running:
                 return None
             local = locals_of.get(id(code))
             if local is None:
@@ -97,3 +120,55 @@ class Tracing:
             return on_line
 
         return on_call
+
+
+def both(theirs, ours):
+    """A trace function that calls the script's and ours; ``.theirs`` is what the script's has become."""
+
+    def trace(frame, event, argument):
+        mine = ours(frame, event, argument)
+        other = theirs(frame, event, argument) if theirs is not None else None
+        if event == "call":
+            return both(other, mine) if other is not None and mine is not None else other or mine
+        trace.theirs = other
+        return trace
+
+    trace.theirs = theirs
+    return trace
+
+
+class WatchedThreads:
+    """Makes the user's own threads traceable from outside.
+
+    Before Python 3.12 a thread can only be traced if it had a trace function from its start. So
+    threads whose work is the user's code get one that does nothing until a capture begins.
+    """
+
+    def __init__(self, user_files):
+        self.user_files = user_files
+        self.tracing = None
+
+    def start(self):
+        if threading._trace_hook is None:
+            threading.settrace(self._first_in_thread)
+
+    def stop(self):
+        if threading._trace_hook == self._first_in_thread:
+            threading.settrace(None)
+
+    def _first_in_thread(self, frame, event, argument):
+        thread = threading.current_thread()
+        work = getattr(thread, "_target", None) or type(thread).run
+        code = getattr(work, "__code__", None)
+        if code is None or self.user_files[code.co_filename] is None:
+            sys.settrace(None)
+            return None
+        sys.settrace(self._idle)
+        return None
+
+    def _idle(self, frame, event, argument):
+        if self.tracing is None or not self.tracing.running:
+            return None
+        trace = self.tracing.trace_of(threading.get_ident())
+        sys.settrace(trace)
+        return trace(frame, event, argument)

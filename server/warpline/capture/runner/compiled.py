@@ -1,0 +1,137 @@
+"""What Dynamo and Inductor do to the script: graph breaks, recompilations, and the lines of each kernel."""
+
+import json
+import re
+
+from .imports import when_imported
+from .patches import Patches
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+
+
+class Compiled:
+    """Listens from the moment that the script imports torch's compiler. ``compilations`` counts frames."""
+
+    def __init__(self, user_files):
+        self.user_files = user_files
+        self.patches = Patches()
+        self.events = {}  # (kind, file, line, reason) -> count
+        self.kernels = {}  # (name, lines, backward) -> True, in order
+        self.compilations = 0
+        self.provenance = None  # True or False once Inductor has been imported
+
+    def install(self):
+        when_imported("torch._dynamo.symbolic_convert", self._watch_breaks)
+        when_imported("torch._dynamo.convert_frame", self._watch_recompilations)
+        when_imported("torch._inductor.config", self._ask_for_provenance)
+        when_imported("torch._inductor.output_code", self._watch_graphs)
+
+    def remove(self):
+        self.patches.restore()
+
+    def facts(self):
+        events = [
+            {"kind": kind, "file": file, "line": line, "reason": reason, "count": count}
+            for (kind, file, line, reason), count in self.events.items()
+        ]
+        kernels = [
+            {"name": name, "lines": lines, "backward": backward} for name, lines, backward in self.kernels
+        ]
+        return {"compile_events": events, "compiled_kernels": kernels}
+
+    def _event(self, kind, file, line, reason):
+        key = (kind, file, line, reason.strip()[:600])
+        self.events[key] = self.events.get(key, 0) + 1
+
+    def _watch_breaks(self, module):
+        from torch._dynamo import exc
+
+        def note(error, reason):
+            place = self._innermost(getattr(error, "real_stack", None) or ())
+            if place is not None:
+                self._event("graph_break", place[0], place[1], reason)
+
+        def make_log(original):
+            def log_graph_break(self_, code_options, reason="", exc=None, **named):
+                if exc is not None and not getattr(exc, "logged", False):
+                    note(exc, reason)
+                return original(self_, code_options, reason=reason, exc=exc, **named)
+
+            return log_graph_break
+
+        def make_stats(original):
+            def add_to_stats(self_, category="unimplemented"):
+                if category == "graph_break":
+                    note(self_, str(self_))
+                return original(self_, category)
+
+            return add_to_stats
+
+        base = getattr(module, "InstructionTranslatorBase", None)
+        if base is not None and "log_graph_break" in vars(base):
+            self.patches.replace(base, "log_graph_break", make_log)
+        else:  # torch before 2.7
+            self.patches.replace(exc.Unsupported, "add_to_stats", make_stats)
+
+    def _watch_recompilations(self, module):
+        def make(original):
+            def reasons_of(entries, frame, *arguments, **named):
+                reasons = original(entries, frame, *arguments, **named)
+                if reasons:
+                    path = self.user_files[frame.f_code.co_filename]
+                    if path is not None:
+                        self._event("recompile", path, frame.f_code.co_firstlineno, reasons[0])
+                return reasons
+
+            return reasons_of
+
+        def count(original):
+            def _compile(*arguments, **named):
+                self.compilations += 1
+                return original(*arguments, **named)
+
+            return _compile
+
+        for name in ("get_and_maybe_log_recompilation_reasons", "get_and_maybe_log_recompilation_reason"):
+            self.patches.replace(module, name, make)
+        self.patches.replace(module, "_compile", count)
+
+    def _ask_for_provenance(self, module):
+        trace = getattr(module, "trace", None)
+        self.provenance = hasattr(trace, "provenance_tracking_level")
+        if self.provenance:
+            trace.provenance_tracking_level = max(1, trace.provenance_tracking_level)
+
+    def _watch_graphs(self, module):
+        def make(original):
+            def post_compile(self_, example_inputs, constants, graph_kwargs, *more):
+                try:
+                    self._graph(self_.inductor_provenance_stack_traces_str, bool(graph_kwargs["is_backward"]))
+                except Exception:
+                    pass
+                return original(self_, example_inputs, constants, graph_kwargs, *more)
+
+            return post_compile
+
+        self.patches.replace(module.CompiledFxGraph, "post_compile", make)
+
+    def _graph(self, text, backward):
+        for name, stacks in json.loads(text or "{}").items():
+            lines = {}
+            for stack in stacks:
+                place = self._innermost(_FRAME.findall(stack))
+                if place is not None:
+                    lines[place] = True
+            if lines:
+                self.kernels[name.rpartition(":")[0] or name, tuple(lines), backward] = True
+
+    def _innermost(self, stack):
+        """``(file, line, function)`` of the innermost user's frame; ``stack`` has it last."""
+        for frame in reversed(list(stack)):
+            file, line, function = (
+                frame if isinstance(frame, tuple) else (frame.filename, frame.lineno, frame.name)
+            )
+            path = self.user_files[file]
+            if path is not None:
+                return path, int(line), function
+        return None

@@ -1,0 +1,102 @@
+"""What an object was made with, as plain JSON values; whatever cannot be told is left out."""
+
+import inspect
+
+_LOADER = ("num_workers", "batch_size", "pin_memory", "persistent_workers", "prefetch_factor", "drop_last")
+_MODULE = (
+    "in_features", "out_features", "in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation",
+    "groups", "num_features", "normalized_shape", "eps", "p", "num_embeddings", "embedding_dim", "approximate",
+    "inplace", "embed_dim", "num_heads", "batch_first", "affine", "elementwise_affine", "track_running_stats",
+)  # fmt: skip
+
+
+def facts(torch, kind, thing):
+    """The facts of ``warpline.model.run.Site`` for a living object of that kind."""
+    try:
+        if kind == "loader":
+            return _loader(thing)
+        if kind == "optimizer":
+            return _optimizer(thing)
+        if kind == "parallel":
+            return {"type": _parallel(type(thing))}
+        return _module(torch, thing)
+    except Exception:
+        return {}
+
+
+def arguments(kind, positional, named):
+    """Facts that are known from the call alone."""
+    if kind == "parallel" and "find_unused_parameters" in named:
+        return {"find_unused_parameters": bool(named["find_unused_parameters"])}
+    return {}
+
+
+def _loader(loader):
+    found = {name: plain(getattr(loader, name, None)) for name in _LOADER}
+    dataset = loader.dataset
+    found["dataset_type"] = type(dataset).__qualname__
+    for name, measure in (("dataset_length", dataset), ("batches_per_epoch", loader)):
+        try:
+            found[name] = len(measure)
+        except Exception:
+            pass
+    for prefix, function in (
+        ("dataset", getattr(type(dataset), "__getitem__", None) or getattr(type(dataset), "__iter__", None)),
+        ("collate", loader.collate_fn),
+    ):
+        code = getattr(inspect.unwrap(function), "__code__", None) if function is not None else None
+        if code is not None:
+            found[prefix + "_file"], found[prefix + "_line"] = code.co_filename, code.co_firstlineno
+    found["shuffle"] = type(getattr(loader, "sampler", None)).__name__ == "RandomSampler"
+    return found
+
+
+def _optimizer(optimizer):
+    groups = optimizer.param_groups
+    first = groups[0] if groups else {}
+    found = {
+        "type": type(optimizer).__name__,
+        "parameters": sum(len(group["params"]) for group in groups),
+        "elements": sum(tensor.numel() for group in groups for tensor in group["params"]),
+        "devices": sorted({tensor.device.type for group in groups for tensor in group["params"]}),
+    }
+    for name in ("fused", "foreach", "capturable"):
+        if name in first:
+            found[name] = plain(first[name])
+    return found
+
+
+def _module(torch, module):
+    found = {"type": type(module).__module__ + "." + type(module).__qualname__, "training": module.training}
+    if type(module).__module__.startswith("torch.nn"):
+        found["type"] = type(module).__name__
+    for name in _MODULE:
+        value = module.__dict__.get(name)
+        if value is not None:
+            found[name] = plain(value)
+    if "bias" in module._parameters:
+        found["bias"] = module._parameters["bias"] is not None
+    weight = module._parameters.get("weight")
+    if weight is None:
+        weight = next(module.parameters(), None)
+    if weight is not None:
+        found["dtype"] = str(weight.dtype).replace("torch.", "")
+        found["device"] = weight.device.type
+        if weight.dim() == 4:
+            last = weight.is_contiguous(memory_format=torch.channels_last)
+            found["channels_last"] = last and not weight.is_contiguous()
+    return found
+
+
+def _parallel(kind):
+    name = kind.__name__
+    return "FSDP" if name == "FullyShardedDataParallel" else name
+
+
+def plain(value):
+    """``value`` if JSON has it, a list for a tuple, else its text."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    return str(value)

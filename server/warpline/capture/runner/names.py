@@ -1,0 +1,39 @@
+"""Qualified names of functions, also before Python 3.11, where code objects do not carry them."""
+
+import types
+
+
+class QualifiedNames:
+    """``of(code, path)`` -> ``"Block.forward"``. Before 3.11 found by compiling the file once more."""
+
+    def __init__(self):
+        self.by_file = {}  # path -> {(first line, name): qualified name}
+
+    def of(self, code, path):
+        known = getattr(code, "co_qualname", None)
+        if known is not None:
+            return known
+        names = self.by_file.get(path)
+        if names is None:
+            names = self.by_file[path] = self._read(path)
+        return names.get((code.co_firstlineno, code.co_name), code.co_name)
+
+    def _read(self, path):
+        import linecache
+
+        names = {}
+        try:
+            module = compile("".join(linecache.getlines(path)), path, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError):
+            return names
+        self._walk(module, "", names)
+        return names
+
+    def _walk(self, code, prefix, names):
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                name = prefix + constant.co_name
+                names[constant.co_firstlineno, constant.co_name] = name
+                # A class body is no function: it uses no fast locals, and its members have no "<locals>".
+                inner = name + ("." if not constant.co_flags & 0x2 else ".<locals>.")
+                self._walk(constant, inner, names)

@@ -1,0 +1,32 @@
+"""Keeps what torch itself would print about being profiled off the script's standard error."""
+
+import os
+
+
+class Quiet:
+    """``start`` before the profiler is prepared, ``stop`` after it has written."""
+
+    def __init__(self):
+        self.kineto = None
+        self.level = None
+
+    def start(self, torch):
+        self.kineto = os.environ.get("KINETO_LOG_LEVEL")
+        os.environ["KINETO_LOG_LEVEL"] = "99"
+        try:
+            import ctypes
+
+            library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so"))
+            self.flag = ctypes.c_int.in_dll(library, "FLAGS_caffe2_log_level")
+            self.level = self.flag.value
+            self.flag.value = max(self.level, 2)  # errors only
+        except (OSError, ValueError):
+            self.level = None
+
+    def stop(self):
+        if self.kineto is None:
+            os.environ.pop("KINETO_LOG_LEVEL", None)
+        else:
+            os.environ["KINETO_LOG_LEVEL"] = self.kineto
+        if self.level is not None:
+            self.flag.value = self.level

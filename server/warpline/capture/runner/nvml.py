@@ -1,0 +1,114 @@
+"""What the driver says about the GPU in the timing window, read from NVML by ctypes."""
+
+import ctypes
+import threading
+
+INTERVAL_S = 0.1
+_THROTTLES = {
+    0x4: "power_cap", 0x8: "hardware_slowdown", 0x20: "thermal_software", 0x40: "thermal_hardware",
+    0x80: "power_brake",
+}  # fmt: skip
+
+
+class _Utilisation(ctypes.Structure):
+    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+
+
+class Nvml:
+    """``start()`` and ``stop()`` around the window; ``facts()`` afterwards. Empty without NVML."""
+
+    def __init__(self, torch):
+        self.samples = []
+        self.done = threading.Event()
+        self.thread = None
+        try:
+            self.library = ctypes.CDLL("libnvidia-ml.so.1")
+            self.device = self._open(torch)
+        except (OSError, AttributeError, RuntimeError):
+            self.device = None
+
+    def _open(self, torch):
+        if self.library.nvmlInit_v2() != 0:
+            return None
+        handle = ctypes.c_void_p()
+        uuid = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", None)
+        if uuid is not None:
+            text = ("GPU-%s" % uuid).encode()
+            if self.library.nvmlDeviceGetHandleByUUID(text, ctypes.byref(handle)) == 0:
+                return handle
+        if torch.cuda.device_count() == 1 and self._count() == 1:
+            if self.library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle)) == 0:
+                return handle
+        return None
+
+    def _count(self):
+        number = ctypes.c_uint()
+        return number.value if self.library.nvmlDeviceGetCount_v2(ctypes.byref(number)) == 0 else 0
+
+    def start(self):
+        if self.device is None:
+            return
+        self.thread = threading.Thread(target=self._run, name="warpline-nvml", daemon=True)
+        self.thread.start()
+
+    def stop(self):
+        if self.thread is not None:
+            self.done.set()
+            self.thread.join()
+            self.thread = None
+            self.samples.append(self._sample())
+
+    def _run(self):
+        while not self.done.wait(INTERVAL_S):
+            self.samples.append(self._sample())
+
+    def _sample(self):
+        library, device = self.library, self.device
+        sample = {}
+        utilisation, number, large = _Utilisation(), ctypes.c_uint(), ctypes.c_ulonglong()
+        if library.nvmlDeviceGetUtilizationRates(device, ctypes.byref(utilisation)) == 0:
+            sample["utilisation_percent"] = utilisation.gpu
+        for name, domain in (("clock_mhz", 1), ("memory_clock_mhz", 2)):
+            if library.nvmlDeviceGetClockInfo(device, domain, ctypes.byref(number)) == 0:
+                sample[name] = number.value
+        if library.nvmlDeviceGetPowerUsage(device, ctypes.byref(number)) == 0:
+            sample["power_w"] = number.value / 1000
+        if library.nvmlDeviceGetTemperature(device, 0, ctypes.byref(number)) == 0:
+            sample["temperature_c"] = number.value
+        if library.nvmlDeviceGetCurrentClocksThrottleReasons(device, ctypes.byref(large)) == 0:
+            for bit, name in _THROTTLES.items():
+                sample["throttle_" + name] = 1.0 if large.value & bit else 0.0
+        return sample
+
+    def facts(self):
+        """Means over the window; ``throttle_…`` are shares of it, 0 to 1."""
+        found = {}
+        if self.device is None:
+            return found
+        for name in {name for sample in self.samples for name in sample}:
+            values = [sample[name] for sample in self.samples if name in sample]
+            found[name] = sum(values) / len(values)
+        found["samples"] = len(self.samples)
+        number, memory = ctypes.c_uint(), _Memory()
+        if self.library.nvmlDeviceGetMaxClockInfo(self.device, 1, ctypes.byref(number)) == 0:
+            found["max_clock_mhz"] = number.value
+        if self.library.nvmlDeviceGetMemoryInfo(self.device, ctypes.byref(memory)) == 0:
+            found["memory_used_bytes"], found["memory_total_bytes"] = memory.used, memory.total
+        found.update(self._others())
+        return found
+
+    def _others(self):
+        """Processes on the device: ours is one, more are others that share it."""
+        count = ctypes.c_uint(0)
+        call = getattr(self.library, "nvmlDeviceGetComputeRunningProcesses_v3", None)
+        if call is None:
+            return {}
+        status = call(self.device, ctypes.byref(count), None)
+        enough, too_small = 0, 7
+        if status not in (enough, too_small):
+            return {}
+        return {"other_processes": max(0, count.value - 1)}

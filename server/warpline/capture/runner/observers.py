@@ -1,0 +1,107 @@
+"""All that is watched beside the steps, and the facts that come of it."""
+
+import sys
+
+from . import machine
+from .compiled import Compiled
+from .garbage import Garbage
+from .losses import Losses
+from .memory import Memory
+from .names import QualifiedNames
+from .nvml import Nvml
+from .sites import Sites
+from .userfiles import UserFiles
+
+
+class Observers:
+    """Installed when the script imports torch; reduced to nothing while steps are timed."""
+
+    def __init__(self, torch, roots, include):
+        self.torch = torch
+        self.user_files = UserFiles(roots, include)
+        self.names = QualifiedNames()
+        self.losses = Losses()
+        self.sites = Sites(self.user_files, self.names)
+        self.compiled = Compiled(self.user_files)
+        self.garbage = Garbage()
+        self.memory = Memory(torch)
+        self.nvml = None
+        self.survey = None
+        self.loader_ns = []  # time that the main process spent in each ``next`` of a loader's iterator
+        self.optimizer_steps = {}  # id -> times
+        self.facts = {"memory": {}, "nvml": {}, "gc_ns": [], "gc_timed_ns": 0}
+
+    def install(self):
+        self.losses.install(self.torch)
+        self.sites.install(self.torch)
+        self.compiled.install()
+
+    def stepped(self, optimizer, frame):
+        """An optimizer made a step, called at or outside ``frame``."""
+        self.optimizer_steps[id(optimizer)] = self.optimizer_steps.get(id(optimizer), 0) + 1
+        self.sites.use(optimizer, frame)
+
+    def start_timing(self):
+        self.losses.remove()
+        self.memory.start()
+        self.garbage.start()
+        if self.torch.cuda.is_initialized():
+            self.nvml = Nvml(self.torch)
+            self.nvml.start()
+
+    def stop_timing(self, steps):
+        if self.nvml is not None:
+            self.nvml.stop()
+            self.facts["nvml"] = self.nvml.facts()
+        self.facts["gc_timed_ns"] = sum(end - begin for begin, end in self.garbage.stop())
+        self.facts["memory"] = self.memory.stop(steps)
+
+    def start_survey(self):
+        """Watch one step closely; not where code is compiled, which would be compiled again for it."""
+        if self.sites.compiled or "torch._dynamo.eval_frame" in sys.modules and self.compiled.compilations:
+            return False
+        from .survey import Survey
+
+        self.survey = Survey(self.torch, self.sites)
+        self.survey.__enter__()
+        return True
+
+    def stop_survey(self):
+        from .survey import leave
+
+        leave(self.survey)
+
+    def remove(self):
+        self.losses.remove()
+        self.sites.remove()
+        self.compiled.remove()
+        self.garbage.stop()
+
+    def all_facts(self):
+        """``Facts`` of the run folder, as a dict."""
+        sites = self.sites.found()
+        if self.survey is not None:
+            sites += self.survey.found()
+        if self.loader_ns:
+            later = self.loader_ns[1:] or self.loader_ns  # the first batch starts the workers
+            mean = sum(later) / len(later) / 1e6
+            loaders = [
+                site for site in sites if site["kind"] == "loader" and site["facts"].get("epochs_started")
+            ]
+            if len(loaders) == 1:
+                loaders[0]["facts"]["in_main_ms"] = mean
+        return {
+            **self.facts,
+            "sites": sites,
+            "flags": {**machine.flags(self.torch), **(self.survey.flags if self.survey is not None else {})},
+            "losses": self.losses.values(),
+            **self.compiled.facts(),
+        }
+
+    def notes(self):
+        found = []
+        if self.compiled.provenance is False:
+            found.append(
+                "torch %s does not say which lines a compiled kernel was made from" % self.torch.__version__
+            )
+        return found

@@ -1,0 +1,143 @@
+"""Where loaders, optimizers, modules and wrappers were made, and with what."""
+
+import sys
+import weakref
+
+from . import describe
+from .imports import when_imported
+from .patches import Patches
+
+MOST_MODULES = 20_000  # objects; a model with more tells nothing new
+
+
+class Sites:
+    """Watches constructors. ``found()`` reads the facts off the objects that still live."""
+
+    def __init__(self, user_files, names):
+        self.user_files = user_files
+        self.names = names
+        self.patches = Patches()
+        self.made = []  # (kind, place, weak reference, facts known at once, uses)
+        self.by_id = {}  # id(object) -> its entry in ``made``
+        self.modules = 0
+        self.compiled = False
+
+    def install(self, torch):
+        self.torch = torch
+        from torch.utils.data import DataLoader
+
+        self._watch(DataLoader, "loader")
+        self._watch(torch.optim.Optimizer, "optimizer")
+        self._watch(torch.nn.parallel.DataParallel, "parallel")
+        self._watch(torch.nn.parallel.DistributedDataParallel, "parallel")
+        self._watch_modules(torch.nn.Module)
+        when_imported(
+            "torch.distributed.fsdp.fully_sharded_data_parallel",
+            lambda module: self._watch(module.FullyShardedDataParallel, "parallel"),
+        )
+        self._watch_iterations(DataLoader)
+        self.patches.replace(torch, "compile", self._watched_compile)
+
+    def remove(self):
+        self.patches.restore()
+
+    def found(self):
+        """The sites as dicts, one for each place, kind and type."""
+        sites = {}
+        for kind, place, reference, facts, uses in self.made:
+            thing = reference() if reference is not None else None
+            facts = {**describe.facts(self.torch, kind, thing), **facts} if thing is not None else facts
+            known = sites.get((kind, place, facts.get("type")))
+            if known is None:
+                sites[kind, place, facts.get("type")] = {
+                    "kind": kind, "file": place[0], "line": place[1], "function": place[2],
+                    "facts": facts, "uses": set(uses),
+                }  # fmt: skip
+            else:
+                known["uses"] |= uses
+                if kind == "module":
+                    known["facts"]["count"] = known["facts"].get("count", 1) + 1
+        return [{**site, "uses": sorted(site["uses"])} for site in sites.values()]
+
+    def use(self, thing, frame):
+        """Note the user's line at or outside ``frame`` as one where ``thing`` is used."""
+        entry = self.by_id.get(id(thing))
+        user = self.user_files.nearest(frame)
+        if entry is not None and user is not None:
+            entry[4].add((self.user_files[user.f_code.co_filename], user.f_lineno))
+
+    def place(self, frame):
+        user = self.user_files.nearest(frame)
+        if user is None:
+            return None
+        path = self.user_files[user.f_code.co_filename]
+        return path, user.f_lineno, self.names.of(user.f_code, path)
+
+    def _add(self, kind, place, thing, facts):
+        entry = (kind, place, weakref.ref(thing) if thing is not None else None, facts, set())
+        self.made.append(entry)
+        if thing is not None:
+            self.by_id[id(thing)] = entry
+
+    def _watch(self, owner, kind):
+        def make(original):
+            def __init__(self_, *arguments, **named):
+                original(self_, *arguments, **named)
+                place = self.place(sys._getframe(1))
+                if place is not None:
+                    self._add(kind, place, self_, describe.arguments(kind, arguments, named))
+
+            return __init__
+
+        self.patches.replace(owner, "__init__", make)
+
+    def _watch_modules(self, owner):
+        """Modules that a line of the user's makes itself; not those that a library makes inside."""
+
+        def make(original):
+            def __init__(self_, *arguments, **named):
+                original(self_, *arguments, **named)
+                if self.modules < MOST_MODULES:
+                    frame = outside_constructors(sys._getframe(1), self_)
+                    if frame is not None and self.user_files[frame.f_code.co_filename] is not None:
+                        self.modules += 1
+                        self._add("module", self.place(frame), self_, {})
+
+            return __init__
+
+        self.patches.replace(owner, "__init__", make)
+
+    def _watch_iterations(self, owner):
+        def make(original):
+            def __iter__(self_):
+                self.use(self_, sys._getframe(1))
+                entry = self.by_id.get(id(self_))
+                if entry is not None:
+                    entry[3]["epochs_started"] = entry[3].get("epochs_started", 0) + 1
+                return original(self_)
+
+            return __iter__
+
+        self.patches.replace(owner, "__iter__", make)
+
+    def _watched_compile(self, original):
+        def compile(model=None, **named):
+            self.compiled = True
+            place = self.place(sys._getframe(1))
+            if place is not None:
+                kept = {key: named[key] for key in ("mode", "fullgraph", "dynamic") if key in named}
+                kept["backend"] = str(named.get("backend", "inductor"))
+                self._add("compile", place, None, kept)
+            return original(model, **named)
+
+        return compile
+
+
+def outside_constructors(frame, thing):
+    """The frame in which ``thing`` is being made: the first outside its chain of ``__init__``."""
+    while frame is not None and frame.f_code.co_name == "__init__":
+        arguments = frame.f_code.co_varnames
+        if not arguments or frame.f_locals.get(arguments[0]) is not thing:
+            return frame
+        frame = frame.f_back
+    return frame
