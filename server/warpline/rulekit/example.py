@@ -37,13 +37,23 @@ class Example:
     found: tuple[int, ...]  # lines at which the rule must find something, and nowhere else
 
 
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Several annotated files as one run. ``found``: ``(file, line, rule)``, rule "" when not said."""
+
+    texts: dict[str, str]
+    profile: Profile
+    found: tuple[tuple[str, int, str], ...]
+
+
 @dataclass
 class _Reader:
-    costs: dict[int, LineCost] = field(default_factory=dict)
-    sites: list[Site] = field(default_factory=list)
-    uses: dict[str, list[int]] = field(default_factory=dict)
+    file: str = FILE
+    costs: dict[tuple[str, int], LineCost] = field(default_factory=dict)
+    sites: list[tuple[str, Site]] = field(default_factory=list)  # with the word that its uses go by
+    uses: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     events: list[CompileEvent] = field(default_factory=list)
-    found: list[int] = field(default_factory=list)
+    found: list[tuple[str, int, str]] = field(default_factory=list)
     device: dict[str, Any] = field(default_factory=dict)
     steps: dict[str, Any] = field(default_factory=dict)
     flags: dict[str, Any] = field(default_factory=dict)
@@ -53,8 +63,16 @@ class _Reader:
     manifest: dict[str, Any] = field(default_factory=dict)
     gc_ns: list[tuple[int, int]] = field(default_factory=list)
 
-    def cost(self, line: int) -> LineCost:
-        return self.costs.setdefault(line, LineCost(FILE, line, "<module>"))
+    def read(self, file: str, code: str) -> None:
+        """All annotations of one file. Lines of annotations alone belong to no line of the text."""
+        self.file, line = file, 0
+        for raw in code.split("\n"):
+            before, mark, annotation = _MARK.match(raw).groups()  # type: ignore[union-attr]  # matches all
+            line += bool(before.strip() or not mark)
+            for clause in (annotation or "").split(";"):
+                words = shlex.split(clause)
+                if words:
+                    self.clause(line, words[0], words[1:])
 
     def clause(self, line: int, verb: str, words: list[str]) -> None:
         """One clause of an annotation on ``line``. Raises ValueError for one that is unknown."""
@@ -62,27 +80,27 @@ class _Reader:
         values = {
             key: _value(text) for key, _, text in (word.partition("=") for word in words if "=" in word)
         }
-        tables = ("device", "steps", "flags", "memory", "peaks", "totals", "manifest")
-        if verb in tables:
+        place = (self.file, line)
+        cost = self.costs.get(place, LineCost(*place, "<module>"))
+        if verb in ("device", "steps", "flags", "memory", "peaks", "totals", "manifest"):
             getattr(self, verb).update(values)
         elif verb == "found":
-            self.found.append(line)
+            self.found += [(*place, rule) for rule in plain or [""]]
         elif verb == "cost":
-            self.costs[line] = replace(self.cost(line), **values)
+            self.costs[place] = replace(cost, **values)
         elif verb == "op":
-            self.costs[line] = replace(self.cost(line), ops=(*self.cost(line).ops, _op(plain[0], values)))
+            self.costs[place] = replace(cost, ops=(*cost.ops, _op(plain[0], values)))
         elif verb == "kernel":
             known: dict[str, Any] = {"phase": "forward", "count": 1.0, "device_ms": 0.0} | values
-            self.costs[line] = replace(
-                self.cost(line), kernels=(*self.cost(line).kernels, Kernel(plain[0], **known))
-            )
+            self.costs[place] = replace(cost, kernels=(*cost.kernels, Kernel(plain[0], **known)))
         elif verb == "site":
-            self.sites.append(Site(plain[0], FILE, line, "<module>", values))
+            word = str(values.pop("as", plain[0]))
+            self.sites.append((word, Site(plain[0], *place, "<module>", values)))
         elif verb == "use":
-            self.uses.setdefault(plain[0], []).append(line)
+            self.uses.setdefault(plain[0], []).append(place)
         elif verb == "event":
             event: dict[str, Any] = {"reason": ""} | values
-            self.events.append(CompileEvent(plain[0], FILE, line, **event))
+            self.events.append(CompileEvent(plain[0], *place, **event))
         elif verb == "gc":
             self.gc_ns.append((0, int(float(values["ms"]) * 1e6)))
         else:
@@ -90,48 +108,46 @@ class _Reader:
 
 
 def read_example(code: str) -> Example:
-    """Read annotated ``code``. Lines of annotations alone belong to no line of the text."""
-    text = without_annotations(code)
+    """Read the annotated ``code`` of one file."""
+    project = read_project({FILE: code})
+    return Example(project.texts[FILE], project.profile, tuple(line for _, line, _ in project.found))
+
+
+def read_project(files: dict[str, str]) -> Project:
+    """Read several annotated files, ``{path: code}``; the first is the script."""
     reader = _Reader()
-    line = 0
-    for raw in code.split("\n"):
-        before, mark, annotation = _MARK.match(raw).groups()  # type: ignore[union-attr]  # matches all
-        line += bool(before.strip() or not mark)
-        for clause in (annotation or "").split(";"):
-            words = shlex.split(clause)
-            if words:
-                reader.clause(line, words[0], words[1:])
-    return Example(text, _profile(text, reader), tuple(reader.found))
+    for path, code in files.items():
+        reader.read(path, code)
+    texts = {path: without_annotations(code) for path, code in files.items()}
+    return Project(texts, _profile(texts, reader), tuple(reader.found))
 
 
-def _profile(text: str, reader: _Reader) -> Profile:
+def _profile(texts: dict[str, str], reader: _Reader) -> Profile:
+    script = next(iter(texts))
     lines = [
         replace(cost, step_ms=cost.step_ms or max(cost.cpu_ms, cost.device_ms))
         for cost in reader.costs.values()
     ]
-    lines.sort(key=lambda cost: (-cost.step_ms, cost.line))
+    lines.sort(key=lambda cost: (-cost.step_ms, cost.file, cost.line))
     step_ms = float(reader.steps.get("step_ms") or sum(cost.step_ms for cost in lines))
     busy = float(reader.steps.get("device_busy_percent", 0.0))
     manifest = Manifest(
         format=1,
         created_ns=0,
-        script=FILE,
+        script=script,
         argv=(),
         python_version="3.12.3",
         torch_version="2.11.0",
         device=DeviceFacts(**(_H200 | reader.device)),
-        request=Request(target=FILE),
+        request=Request(target=script),
         step_source="optimizer",
         timed_ns=(),
         captured=((0, 1),) * 5,
         line_events="monitoring",
-        roots=("/example",),
+        roots=(script.rpartition("/")[0],),
     )
     facts = Facts(
-        sites=tuple(
-            replace(site, uses=tuple((FILE, line) for line in reader.uses.get(site.kind, ())))
-            for site in reader.sites
-        ),
+        sites=tuple(replace(site, uses=tuple(reader.uses.get(word, ()))) for word, site in reader.sites),
         flags={"cpu_count": 16} | reader.flags,
         gc_ns=tuple(reader.gc_ns),
         compile_events=tuple(reader.events),
@@ -145,7 +161,7 @@ def _profile(text: str, reader: _Reader) -> Profile:
         lines=tuple(lines),
         unattributed=Unattributed(0.0, max(0.0, step_ms - sum(cost.step_ms for cost in lines))),
         attributed=Attributed(100.0, 100.0),
-        sources={FILE: text},
+        sources=texts,
         totals=reader.totals,
     )
 
