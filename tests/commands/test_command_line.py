@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import LIMIT_S, ROOT, environment, warpline
-from warpline.commands import COMMANDS
+from warpline.__main__ import main
+from warpline.commands import COMMANDS, rules
 
 TINY = """\
 import os
@@ -133,15 +134,17 @@ def test_progress_and_a_file_for_json(tmp_path: Path) -> None:
     assert all(set(entry) == {"stage", "done", "total", "message"} for entry in stages)
 
 
-def test_a_fault_of_ours_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from warpline import __main__ as program
-    from warpline.commands import rules
-
+def test_a_fault_of_ours_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def broken(options: object) -> int:
         raise ZeroDivisionError("first\nsecond")
 
     monkeypatch.setattr(rules, "run", broken)
-    assert program.main(["rules"]) == 2
+    assert main(["rules"]) == 2
+    assert one_line(capsys.readouterr().err).startswith(
+        "warpline: internal error: ZeroDivisionError: first ("
+    )
 
 
 def test_a_reader_who_leaves_is_no_error(tmp_path: Path) -> None:
