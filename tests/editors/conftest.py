@@ -1,0 +1,73 @@
+"""What the editors are given: a workspace, the server's command, and a folder for what goes wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.editors.desk import HERE, ROOT, Desk
+
+EDITORS = Path(os.environ.get("WARPLINE_EDITORS", ROOT / ".cache" / "editors"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.editor)
+            item.add_marker(pytest.mark.timeout(900))
+
+
+@pytest.fixture(scope="session")
+def editors() -> Path:
+    """The folder of the installed editors."""
+    check = subprocess.run([HERE / "install.sh", "--check"], capture_output=True, text=True)
+    if check.returncode:
+        pytest.fail(check.stderr.strip())
+    return EDITORS
+
+
+@pytest.fixture
+def desk(request: pytest.FixtureRequest, editors: Path) -> Iterator[Desk]:
+    out = editors / "runs" / f"{request.path.stem}-{request.node.name}"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    workspace = out / "workspace"
+    shutil.copytree(HERE / "workspace", workspace, ignore=shutil.ignore_patterns("__pycache__"))
+    command = out / "bin" / "warpline"
+    command.parent.mkdir()
+    path = f"{ROOT / 'server'}${{PYTHONPATH:+:$PYTHONPATH}}"
+    command.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {sys.executable} -m warpline "$@"\n')
+    command.chmod(command.stat().st_mode | stat.S_IXUSR)
+    environment = {
+        **{name: value for name, value in os.environ.items() if name not in ("TMUX", "VIRTUAL_ENV")},
+        "PATH": f"{command.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "OMP_NUM_THREADS": "1",
+    }
+    yield Desk(out, workspace, environment)
+    if not getattr(request.node, "failed", False):
+        shutil.rmtree(out)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    if report.when == "call":
+        item.failed = report.failed  # type: ignore[attr-defined]
+    return report
+
+
+@pytest.fixture(scope="session")
+def vsix() -> Path:
+    """The packaged extension, as ``npm run package`` makes it."""
+    made = subprocess.run(["npm", "run", "package"], cwd=ROOT, capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout + made.stderr
+    return ROOT / "dist" / "warpline.vsix"

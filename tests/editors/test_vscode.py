@@ -1,0 +1,32 @@
+"""A session in both VS Codes, with the ``.vsix`` as it is shipped."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.editors.desk import HERE, ROOT, Desk
+
+
+@pytest.mark.parametrize("version", ["vscode-new", "vscode-old"])
+def test_a_session(version: str, editors: Path, vsix: Path, desk: Desk) -> None:
+    options = {
+        "codeServer": str(editors / version / "code-server"),
+        "vsix": str(vsix),
+        "out": str(desk.out),
+        "workspace": str(desk.workspace),
+        "env": {**desk.environment, "PYTHONPATH": str(ROOT / "server")},
+        "settings": {"warpline.server.python": sys.executable, "warpline.python": sys.executable},
+    }
+    if os.environ.get("WARPLINE_PICTURES") and version == "vscode-new":
+        options["pictures"] = str(ROOT / "docs" / "images")
+    session = subprocess.run(
+        ["node", str(HERE / "vscode" / "scenario.mjs"), json.dumps(options)], capture_output=True, text=True
+    )
+    (desk.out / "session.log").write_text(session.stdout + session.stderr)
+    assert session.returncode == 0, session.stdout + session.stderr

@@ -1,0 +1,176 @@
+// One working session in VS Code, from a workspace not yet trusted to results that are there again after a reload.
+// Called by test_vscode.py with one JSON object of options; ends with status 0 or with what was not so.
+import fs from "node:fs";
+import path from "node:path";
+import { Window } from "./window.mjs";
+
+const options = JSON.parse(process.argv[2]);
+const { workspace } = options;
+const script = path.join(workspace, "train.py");
+const hold = path.join(workspace, "downloading");
+const runs = path.join(workspace, ".warpline", "runs");
+
+/** The processes that `is` says yes to, asked with the path of each in /proc. */
+function processes(is) {
+  return fs.readdirSync("/proc").filter((id) => {
+    try {
+      return /^\d+$/.test(id) && is(`/proc/${id}`);
+    } catch {
+      return false; // it ended meanwhile, or is not ours to look at
+    }
+  });
+}
+
+/** The server of this session: it has this session's home in its environment. */
+const servers = () =>
+  processes((at) => /\0-m\0warpline\0server\0/.test(fs.readFileSync(`${at}/cmdline`, "utf8")) &&
+    fs.readFileSync(`${at}/environ`, "utf8").includes(`HOME=${options.out}/`));
+
+/** The processes that run the script. */
+const targets = () =>
+  processes((at) => fs.readlinkSync(`${at}/cwd`) === workspace && fs.readFileSync(`${at}/cmdline`, "utf8").includes("/capture/runner/"));
+
+function finishedRuns() {
+  if (!fs.existsSync(runs)) return [];
+  return fs.readdirSync(runs).filter((name) => fs.existsSync(path.join(runs, name, "report.json"))).sort();
+}
+
+function report() {
+  const file = path.join(runs, finishedRuns().at(-1), "report.json");
+  return JSON.parse(fs.readFileSync(file, "utf8"));
+}
+
+const window = await Window.open(options);
+const { page } = window;
+const toast = (text) => page.locator(".notifications-toasts .notification-list-item", { hasText: text });
+const titleButton = page.locator(".editor-group-container.active .editor-actions a[aria-label^='Profile This File']");
+const lenses = () => page.locator(".editor-group-container.active .codelens-decoration a").allInnerTexts();
+/** What stands behind the source text on each line that has a hint: { 24: "12.4 ms · 38 %" } */
+const hints = async () => {
+  const source = fs.readFileSync(script, "utf8").split("\n");
+  const found = {};
+  for (const { number, text } of await window.lines()) {
+    const written = source[number - 1];
+    if (written !== undefined && text.startsWith(written) && / ms · .*%/.test(text)) found[number] = text.slice(written.length).trim();
+  }
+  return found;
+};
+/** The numbers of the lines that have a bar in the margin. */
+const heat = async () => {
+  const marks = await window.marks();
+  const lines = await window.lines();
+  return lines.filter(({ top, height }) => marks.some((mark) => Math.abs(mark.top - top) < height / 2)).map(({ number }) => number);
+};
+
+try {
+  // Nothing runs before the workspace is trusted.
+  const trust = page.getByRole("button", { name: "Yes, I trust the authors" });
+  await trust.waitFor();
+  window.expect("no server before the workspace is trusted", servers().length === 0);
+  await trust.click();
+  await trust.waitFor({ state: "hidden" });
+
+  await window.openFile("train.py");
+  const offered = async () => (await lenses()).some((title) => /Profile this file/i.test(title));
+  await window.until("a lens offers to profile the file", offered);
+
+  // Cancelled once: the script waits for its data, so it is surely still running.
+  fs.writeFileSync(hold, "");
+  await titleButton.click();
+  const profiling = toast("Profiling train.py");
+  await profiling.waitFor();
+  await window.until("the script runs", () => targets().length > 0);
+  await window.until("the notification is cancelled", async () => {
+    await profiling.hover({ timeout: 10_000 }).catch(() => {});
+    await profiling.getByRole("button", { name: "Cancel" }).click({ timeout: 10_000 }).catch(() => {});
+    return (await profiling.count()) === 0;
+  });
+  await window.until("the script is ended", () => targets().length === 0);
+  window.expect("a cancelled profile leaves no run", finishedRuns().length === 0);
+  window.expect("a cancelled profile says nothing more", (await page.locator(".notifications-toasts .notification-list-item").count()) === 0);
+
+  await window.until("the lens offers it again", offered);
+
+  // And finished.
+  await titleButton.click();
+  await profiling.waitFor();
+  await window.until("progress is told", async () => {
+    const message = (await profiling.innerText().catch(() => "")).replace(/\s+/g, " ");
+    return message.length > "Profiling train.py".length + 4 ? message : undefined;
+  });
+  await window.picture("vscode-progress");
+  fs.rmSync(hold);
+  await window.until("the profile is finished", async () => finishedRuns().length === 1 && (await profiling.count()) === 0);
+
+  // Hints and heat stand on the lines that the report names, and on no others.
+  await window.goto(1);
+  const result = report();
+  const costly = result.lines.filter(({ file, step_ms }) => file === script && step_ms >= 0.02 * result.steps.step_ms).map(({ line }) => line);
+  const known = result.lines.filter(({ file }) => file === script).map(({ line }) => line);
+  const [hottest] = costly; // the report has the costliest first
+  const code = fs.readFileSync(script, "utf8").split("\n")[hottest - 1].trim();
+  const first = await window.until("a hint on every costly line", async () => {
+    const found = await hints();
+    return costly.every((line) => line in found) ? found : undefined;
+  });
+  window.log("hints", JSON.stringify(first));
+  window.expect("no hint elsewhere", Object.keys(first).every((line) => known.includes(Number(line))));
+  const hot = await window.until("a bar beside every costly line", async () => {
+    const found = await heat();
+    return costly.every((line) => found.includes(line)) ? found : undefined;
+  });
+  window.expect("no bar elsewhere", hot.every((line) => known.includes(line)));
+  await window.until("the status bar has the step's time", async () => {
+    const items = await page.locator(".part.statusbar .statusbar-item").allInnerTexts();
+    return items.some((text) => /^\s*[\d.]+ ms\s*$/.test(text));
+  });
+  await window.until("a lens has a total", async () => (await lenses()).some((title) => / ms/.test(title)));
+  const hover = await window.hover(hottest);
+  window.expect("the hover has the line's parts", /step/i.test(hover) && / ms/.test(hover));
+  await window.picture("vscode-hover");
+  await page.mouse.move(700, 5);
+
+  // The side bar leads to the finding; its line's light bulb has the fix.
+  await page.locator(".part.activitybar a[aria-label^='Warpline']").first().click();
+  const tree = page.locator(".pane-body .monaco-list-row");
+  await window.until("the tree has hot lines", async () => (await tree.allInnerTexts()).some((text) => text.includes(code)));
+  const item = tree.filter({ hasText: "loader-without-workers" }).first();
+  await item.waitFor();
+  await window.picture("vscode-results");
+  await item.click();
+  const { line: site } = result.findings.find(({ rule }) => rule === "loader-without-workers");
+  await window.until("the finding's line is selected", async () =>
+    (await page.locator(".part.statusbar").innerText()).includes(`Ln ${site},`));
+  await page.locator(".editor-group-container.active .monaco-editor").first().click({ position: { x: 500, y: 5 } });
+  await window.goto(site);
+  const titles = await window.lightbulb();
+  window.log("actions", JSON.stringify(titles));
+  const title = titles.find((text) => /num_workers|worker/i.test(text));
+  window.expect("the light bulb offers workers", title !== undefined);
+  await window.picture("vscode-fix");
+  await window.choose(title);
+  await window.until("the fix is in the editor", async () => (await window.lines()).some(({ text }) => text.includes("num_workers")));
+  await page.keyboard.press("Control+S");
+  await window.until("the fix is in the file", () => /DataLoader\(Numbers\(\), .*num_workers/.test(fs.readFileSync(script, "utf8")));
+
+  // Lines inserted above: the costliest line's hint goes down with it.
+  const inserted = ["# Trains a small net", "# on rows of numbers.", ""];
+  await window.goto(1);
+  await page.keyboard.press("Home");
+  await page.keyboard.type(inserted.join("\n"));
+  await page.keyboard.press("Control+S");
+  await window.until("the lines are in the file", () => fs.readFileSync(script, "utf8").startsWith(inserted.join("\n")));
+  const moved = await window.until("the hint moved with its line", async () => {
+    const found = await hints();
+    return found[hottest + inserted.length - 1] === first[hottest] ? found : undefined;
+  });
+  await window.until("the bar moved with its line", async () => (await heat()).includes(hottest + inserted.length - 1));
+
+  await window.reload();
+  await window.until("after a reload the hints are back", async () => (await hints())[hottest + inserted.length - 1] === moved[hottest + inserted.length - 1]);
+  await window.picture("vscode-reloaded");
+  await window.close();
+} catch (error) {
+  await window.close(error);
+  throw error;
+}
