@@ -1,0 +1,107 @@
+"""An Nsight Compute report -> :class:`warpline.model.kernel.KernelInside`, through NVIDIA's ``ncu_report``.
+
+``ncu_report`` lies in the ``extras/python`` folder beside ``ncu``. Metric names are Nsight Compute's.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from warpline.model.kernel import KernelInside, KernelLine
+from warpline.model.problem import Problem
+
+_SECTORS = "memory_l2_theoretical_sectors_global"
+_IDEAL = "memory_l2_theoretical_sectors_global_ideal"
+_STALL = "smsp__pcsamp_warps_issue_stalled_"
+_NOT_ISSUED = "_not_issued"  # the same samples once more, of schedulers that issued nothing
+
+Place = tuple[str, int]
+
+
+def read(report: Path, ncu: Path) -> KernelInside:
+    """The first kernel of ``report``. Raises Problem when it cannot be read or holds none."""
+    try:
+        context = _module(ncu).load_report(str(report))
+    except RuntimeError as error:
+        raise Problem(f"{report} cannot be read: {error}") from None
+    for group in range(context.num_ranges()):
+        actions = context.range_by_idx(group)
+        if actions.num_actions():
+            return inside(actions.action_by_idx(0))
+    raise Problem(f"{report} holds no kernel", 1)
+
+
+def inside(action: Any) -> KernelInside:
+    """``action`` is an ``ncu_report.IAction``: one launch."""
+    sectors, ideal = _by_line(action, _SECTORS), _by_line(action, _IDEAL)
+    stalls: dict[Place, dict[str, float]] = {}
+    for name in action.metric_names():
+        if name.startswith(_STALL) and not name.endswith(_NOT_ISSUED):
+            for place, count in _by_line(action, name).items():
+                if count:
+                    stalls.setdefault(place, {})[name.removeprefix(_STALL)] = count
+    places = sorted({*sectors, *ideal, *stalls})
+    duration_ns = _value(action, "gpu__time_duration.sum")
+    return KernelInside(
+        name=action.name(),
+        device=str(_text(action, "device__attribute_display_name")),
+        duration_ms=(duration_ns or 0.0) / 1e6,
+        compute_percent=_value(action, "sm__throughput.avg.pct_of_peak_sustained_elapsed"),
+        memory_percent=_value(action, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
+        occupancy_percent=_value(action, "sm__warps_active.avg.pct_of_peak_sustained_active"),
+        lines=tuple(
+            KernelLine(*place, sectors.get(place, 0.0), ideal.get(place, 0.0), stalls.get(place, {}))
+            for place in places
+        ),
+        advice=tuple(_advice(action)),
+    )
+
+
+def _module(ncu: Path) -> Any:
+    folder = ncu.resolve().parent / "extras" / "python"
+    if not (folder / "ncu_report.py").is_file():
+        raise Problem(f"Nsight Compute's Python module is not in {folder}; install the whole package")
+    sys.path.append(str(folder))
+    try:
+        return importlib.import_module("ncu_report")
+    except ImportError as error:
+        raise Problem(f"Nsight Compute's Python module cannot be loaded: {error}") from None
+    finally:
+        sys.path.remove(str(folder))
+
+
+def _value(action: Any, name: str) -> float | None:
+    metric = action.metric_by_name(name)
+    return float(metric.as_double()) if metric is not None else None
+
+
+def _text(action: Any, name: str) -> str:
+    metric = action.metric_by_name(name)
+    return metric.as_string() if metric is not None else ""
+
+
+def _by_line(action: Any, name: str) -> dict[Place, float]:
+    """A metric that is kept by instruction, summed over each source line."""
+    metric = action.metric_by_name(name)
+    found: dict[Place, float] = {}
+    if metric is None or not metric.has_correlation_ids():
+        return found
+    addresses = metric.correlation_ids()
+    for index in range(metric.num_instances()):
+        source = action.source_info(addresses.as_uint64(index))
+        if source is not None and source.line():
+            place = (source.file_name(), source.line())
+            found[place] = found.get(place, 0.0) + metric.as_double(index)
+    return found
+
+
+def _advice(action: Any) -> Iterator[tuple[str, str]]:
+    """What Nsight Compute's own rules said; older versions cannot be asked this way."""
+    for result in getattr(action, "rule_results_as_dicts", list)():
+        message = result.get("rule_message") or {}
+        if message.get("message"):
+            yield str(result.get("name", "")), str(message["message"])
