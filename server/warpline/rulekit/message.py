@@ -15,22 +15,22 @@ NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?![\w]|\.\d)")
 
 def ms(metric: str, value: float) -> Evidence:
     """Milliseconds per step."""
-    return Evidence(metric, value, "ms")
+    return Evidence(metric, float(value), "ms")
 
 
 def percent(metric: str, value: float, of: str = "step") -> Evidence:
     """``value`` percent (0 to 100) of ``of``."""
-    return Evidence(metric, value, f"percent of {of}")
+    return Evidence(metric, float(value), f"percent of {of}")
 
 
 def count(metric: str, value: float, unit: str = "count") -> Evidence:
     """A number of ``unit``: workers, kernels, calls per step, …"""
-    return Evidence(metric, value, unit)
+    return Evidence(metric, float(value), unit)
 
 
 def size(metric: str, value: float) -> Evidence:
     """Bytes."""
-    return Evidence(metric, value, "bytes")
+    return Evidence(metric, float(value), "bytes")
 
 
 def shown(evidence: Evidence) -> str:
