@@ -54,6 +54,10 @@ def local_name(names: dict[str, str], wanted: str) -> str | None:
     return best[1] if best else None
 
 
+def _is_string(small: cst.BaseSmallStatement) -> bool:
+    return isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
+
+
 def import_line(module: cst.Module) -> int:
     """Index into ``module.body`` before which a new import belongs: after the last import of the
     leading run of docstring, ``__future__`` and other imports (also inside ``try``: not looked into)."""
@@ -64,7 +68,7 @@ def import_line(module: cst.Module) -> int:
         kinds = [type(small) for small in statement.body]
         if all(kind in (cst.Import, cst.ImportFrom) for kind in kinds):
             last = index + 1
-        elif index == 0 and kinds == [cst.Expr]:
+        elif index == 0 and _is_string(statement.body[0]):
             last = 1
         else:
             break

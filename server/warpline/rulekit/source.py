@@ -143,10 +143,13 @@ class Source:
         return next(iter(self.calls(line, *names)), None)
 
     def statement(self, node: cst.CSTNode) -> Statement | None:
-        """The statement that ``node`` is part of (itself, when it is one)."""
-        if isinstance(node, _STATEMENT):
-            return node
-        return next((found for found in self.ancestors(node) if isinstance(found, _STATEMENT)), None)
+        """The statement that ``node`` is part of (itself, when it is one); None for one that shares
+        the line of its ``if`` or ``for``, as in ``if x: f()``."""
+        while node is not None and not isinstance(node, cst.SimpleStatementSuite):
+            if isinstance(node, _STATEMENT):
+                return node
+            node = self._parents.get(node)  # type: ignore[assignment]
+        return None
 
     def statement_at(self, line: int) -> Statement | None:
         """The innermost statement that covers ``line``."""

@@ -1,0 +1,78 @@
+"""Values are followed to where they stand: constants, dicts, dataclasses, options, other modules."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpline.rulekit import Context, origin
+from warpline.rulekit.example import read_project
+
+CASES = {
+    "literal": ("DataLoader(d, num_workers=0)", {}, ("literal", "train.py", 2)),
+    "constant": ("WORKERS = 0\nDataLoader(d, num_workers=WORKERS)", {}, ("constant", "train.py", 2)),
+    "imported constant": (
+        "from config import WORKERS\nDataLoader(d, num_workers=WORKERS)",
+        {"config.py": "A = 1\nWORKERS = 0\n"},
+        ("constant", "config.py", 2),
+    ),
+    "dict": (
+        "cfg = {\n    'num_workers': 0,\n}\nDataLoader(d, num_workers=cfg['num_workers'])",
+        {},
+        ("dict", "train.py", 3),
+    ),
+    "dict of another module": (
+        "import config\nDataLoader(d, num_workers=config.CFG['data']['num_workers'])",
+        {"config.py": "CFG = {'data': {'num_workers': 0}}\n"},
+        ("dict", "config.py", 1),
+    ),
+    "get": (
+        "cfg = dict(num_workers=0)\nDataLoader(d, num_workers=cfg.get('num_workers', 0))",
+        {},
+        ("dict", "train.py", 2),
+    ),
+    "dataclass": (
+        "from config import Config\nc = Config()\nDataLoader(d, num_workers=c.num_workers)",
+        {"config.py": "class Config:\n    lr: float = 1.0\n    num_workers: int = 0\n"},
+        ("field", "config.py", 3),
+    ),
+    "option": (
+        "parser.add_argument('--num-workers', type=int, default=0)\nargs = parser.parse_args()\n"
+        "DataLoader(d, num_workers=args.num_workers)",
+        {},
+        ("argument", "train.py", 2),
+    ),
+    "parameter passed once": (
+        "def make(n):\n    return DataLoader(d, num_workers=n)\nmake(0)",
+        {},
+        ("constant", "train.py", 4),
+    ),
+    "parameter default": (
+        "def make(n=0):\n    return DataLoader(d, num_workers=n)\nmake()",
+        {},
+        ("constant", "train.py", 2),
+    ),
+    "own attribute": (
+        "class T:\n    def __init__(self):\n        self.n = 0\n    def go(self):\n"
+        "        DataLoader(d, num_workers=self.n)",
+        {},
+        ("literal", "train.py", 4),
+    ),
+    "computed": ("n = count() // 2\nDataLoader(d, num_workers=n)", {}, ("unknown", "train.py", 3)),
+    "assigned twice": ("n = 0\nn = 4\nDataLoader(d, num_workers=n)", {}, ("unknown", "train.py", 4)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_origin(case: str) -> None:
+    code, others, (kind, file, line) = CASES[case]
+    files = {"/p/train.py": f"from torch.utils.data import DataLoader\n{code}\n"}
+    project = read_project({**files, **{f"/p/{name}": text for name, text in others.items()}})
+    context = Context(project.profile, project.texts.get)
+    source = context.source("/p/train.py")
+    assert source is not None
+    call = next(found for n in range(1, 9) if (found := source.call(n, "DataLoader")) is not None)
+    argument = source.argument(call, "num_workers")
+    assert argument is not None
+    found = origin(context, source, argument.value)
+    assert (found.kind, found.file.removeprefix("/p/"), found.line) == (kind, file, line)
+    assert found.editable == (kind != "unknown")

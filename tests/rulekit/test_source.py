@@ -1,0 +1,68 @@
+"""Finding nodes by line, resolving names through imports, and files that cannot be worked on."""
+
+from __future__ import annotations
+
+import libcst as cst
+import pytest
+
+from warpline.rulekit import NOT_LITERAL, Source, Unreadable
+
+TEXT = """\
+import torch.nn.functional as F
+from torch.utils.data import DataLoader as Loader
+
+
+def run(model, data):
+    for step, batch in enumerate(data):
+        out = model(
+            F.relu(batch),
+        )
+        if out.sum() > 0:
+            print(out.mean().item())
+    return Loader(data, batch_size=2 * 4, shuffle=True)
+"""
+
+
+def test_calls_of_a_line() -> None:
+    source = Source("a.py", TEXT)
+    assert [source.code(call.func) for call in source.calls(8)] == ["F.relu", "model"]
+    assert source.code(source.calls(7)[0].func) == "model"
+    found = source.call(11, "item")
+    assert found is not None and source.code(found) == "out.mean().item()"
+    loader = source.call(12, "torch.utils.data.DataLoader")
+    assert loader is not None and source.call(12, "DataLoader") is loader
+    assert source.call(12, "Sampler") is None
+
+
+def test_names_are_resolved_through_imports() -> None:
+    source = Source("a.py", TEXT)
+    relu = source.call(8, "torch.nn.functional.relu")
+    assert relu is not None and source.name(relu.func) == "torch.nn.functional.relu"
+
+
+def test_statements_blocks_and_loops() -> None:
+    source = Source("a.py", TEXT)
+    printed = source.statement_at(11)
+    assert printed is not None and source.code(printed).startswith("print")
+    assert [source.line(loop) for loop in source.loops(printed)] == [6]
+    assert [source.line(entry) for entry in source.block(source.statement_at(8) or printed)] == [7, 10]
+    function = source.enclosing(printed, cst.FunctionDef)
+    assert function is not None and function.name.value == "run"
+
+
+def test_literals_and_arguments() -> None:
+    source = Source("a.py", TEXT)
+    loader = source.call(12, "DataLoader")
+    assert loader is not None
+    shuffle, size = source.argument(loader, "shuffle"), source.argument(loader, "batch_size")
+    assert shuffle is not None and source.literal(shuffle.value) is True
+    assert size is not None and source.literal(size.value) is NOT_LITERAL
+    first = source.argument(loader, "dataset", 0)
+    assert first is not None and source.code(first.value) == "data"
+    assert source.argument(loader, "sampler", 3) is None
+
+
+@pytest.mark.parametrize("text", ["def f(:\n", "x = 1\n\x0cy = 2\n"])
+def test_what_cannot_be_edited_exactly_is_unreadable(text: str) -> None:
+    with pytest.raises(Unreadable):
+        Source("a.py", text)
