@@ -16,19 +16,19 @@ def measurement(draw, half_width: float = 0.02, limit: int = 40) -> interval.Int
     return interval.of(ratios)
 
 
-def share_that_holds(truth: float, draw, repetitions: int = 2000) -> float:
+def share_that_holds(truth: float, draw, repetitions: int = 800) -> float:
     found = [measurement(draw) for _ in range(repetitions)]
     return sum(one.low <= truth <= one.high for one in found) / repetitions
 
 
 def test_a_change_that_changes_nothing_is_held_on_a_quiet_machine() -> None:
     noise = random.Random(1)
-    assert share_that_holds(1.0, lambda: noise.gauss(0, 0.01)) > 0.94
+    assert share_that_holds(1.0, lambda: noise.gauss(0, 0.01)) > 0.93
 
 
 def test_a_change_that_changes_nothing_is_held_on_a_busy_machine() -> None:
     noise = random.Random(2)
-    assert share_that_holds(1.0, lambda: noise.gauss(0, 0.08)) > 0.94
+    assert share_that_holds(1.0, lambda: noise.gauss(0, 0.08)) > 0.93
 
 
 def test_bursts_of_load_make_it_wider_and_not_wrong() -> None:
@@ -39,12 +39,12 @@ def test_bursts_of_load_make_it_wider_and_not_wrong() -> None:
         plain, changed = (1 + (noise.random() < 0.2) * noise.expovariate(3) for _ in range(2))
         return math.log(plain / changed)
 
-    assert share_that_holds(1.0, burst) > 0.94
+    assert share_that_holds(1.0, burst) > 0.93
 
 
 def test_a_planted_slowdown_of_five_percent_is_found() -> None:
     noise = random.Random(4)
-    found = [measurement(lambda: noise.gauss(math.log(0.95), 0.03)) for _ in range(500)]
+    found = [measurement(lambda: noise.gauss(math.log(0.95), 0.03)) for _ in range(300)]
     assert sum(one.high < 1.0 for one in found) / len(found) > 0.95
 
 

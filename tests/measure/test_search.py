@@ -1,0 +1,186 @@
+"""The search over sets of fixes: what it tries, what it leaves out, and that it goes on.
+
+Step times are made up here (the sum of what each fix leaves), so that each choice is certain.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from warpline.measure.candidate import Candidate
+from warpline.measure.ledger import Ledger
+from warpline.measure.numbers import Numbers
+from warpline.measure.proposals import Proposal
+from warpline.measure.search import Search
+from warpline.measure.timed import Timed
+from warpline.model.problem import Problem
+from warpline.model.profile import Profile
+from warpline.model.report import Attributed, Finding, Place, Steps, Unattributed
+from warpline.model.run import DeviceFacts, Facts, Manifest, Request
+
+FILE = "/train.py"
+
+
+def proposal(name: str) -> Proposal:
+    return Proposal(Finding(name, name, "warning", FILE, 1, Place(FILE, 1), "", ()), None, True)
+
+
+@dataclass
+class Bench:
+    """Sets of fixes as a text that names them; predictions by name of the set."""
+
+    predictions: dict[str, float] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def candidate(self, chosen: Sequence[Proposal], tried: Numbers | None = None) -> Candidate | None:
+        words = [one.finding.id for one in chosen]
+        words += [f"{name}={number.value}" for name, number in (tried or {}).items()]
+        return Candidate(tuple(one.finding.id for one in chosen), "+".join(words), {FILE: " ".join(words)})
+
+    def predicted(self, chosen: Sequence[Proposal], tried: Numbers | None = None) -> float | None:
+        return self.predictions.get("+".join(one.finding.id for one in chosen))
+
+    def written(self, chosen: Sequence[Proposal]) -> Mapping[str, int]:
+        return self.numbers if any(one.finding.id == "loader" for one in chosen) else {}
+
+
+@dataclass
+class Machine:
+    """10 ms in the loader and 6 ms on the device, one after the other unless there are workers."""
+
+    timed: list[str] = field(default_factory=list)
+    fails: str = "broken"
+    draw: random.Random = field(default_factory=lambda: random.Random(3))
+
+    def __call__(
+        self, request: Request, overlay: Mapping[str, str], limit_s: float, cancelled: object
+    ) -> Timed:
+        words = overlay.get(FILE, "").split()
+        self.timed.append("+".join(words))
+        if self.fails in words:
+            raise Problem("it was killed")
+        device = 2.0 if "bf16" in words else 6.0
+        workers = next(
+            (int(word.split("=")[1]) for word in words if "=" in word), 2 if "loader" in words else 0
+        )
+        step = max(device, 10 / workers) if workers else 10 + device
+        losses = (9.0, 9.0, 9.0) if "wrong" in words else (2.0, 1.9, 1.8)
+        return Timed(step * self.draw.uniform(1, 1.004), losses)
+
+
+def profile() -> Profile:
+    manifest = Manifest(
+        1,
+        0,
+        FILE,
+        (),
+        "3.12",
+        "2.11",
+        DeviceFacts(),
+        Request(),
+        "optimizer",
+        (16_000_000,),
+        (),
+        "monitoring",
+        (),
+    )
+    steps = Steps(5, 16.0, 16.0, 1.0, 0.0)
+    return Profile(manifest, Facts(), steps, (), Unattributed(0, 0), Attributed(100, 100), {FILE: "plain"})
+
+
+def search(tmp_path: Path, machine: Machine, bench: Bench | None = None, **more: object) -> Search:
+    ledger = Ledger(tmp_path, profile(), {FILE: "plain"}.get)
+    return Search(Request(target=FILE), bench or Bench(), ledger, timer=machine, cores=8, **more)  # type: ignore[arg-type]
+
+
+def test_the_best_set_is_found_and_proven(tmp_path: Path) -> None:
+    machine = Machine()
+    outcomes, best = search(tmp_path, machine).run([proposal("loader"), proposal("bf16")])
+    assert best is not None
+    assert best.candidate.fixes == ("loader", "bf16")
+    assert best.measured is not None
+    assert best.measured.low < 16 / 5 < best.measured.high
+    assert {one.candidate.title for one in outcomes} == {"loader", "bf16", "loader+bf16"}
+    assert [one.kept for one in outcomes] == [one is best for one in outcomes]
+
+
+def test_what_fails_or_moves_the_loss_costs_only_itself(tmp_path: Path) -> None:
+    machine = Machine()
+    fixes = [proposal(name) for name in ("broken", "wrong", "loader")]
+    outcomes, best = search(tmp_path, machine).run(fixes)
+    assert best is not None
+    assert best.candidate.fixes == ("loader",)
+    reasons = {one.candidate.title: one.reason for one in outcomes}
+    assert reasons["broken"] == "it was killed"
+    assert "loss moved" in reasons["wrong"]
+    assert not [word for word in machine.timed if "+" in word]
+
+
+def test_numbers_are_searched(tmp_path: Path) -> None:
+    bench = Bench(numbers={"num_workers": 2})
+    _, best = search(tmp_path, Machine(), bench).run([proposal("loader"), proposal("bf16")])
+    assert best is not None
+    assert best.candidate.title == "loader+bf16+num_workers=6"
+
+
+def test_a_set_that_the_simulation_sees_no_gain_in_is_not_tried(tmp_path: Path) -> None:
+    bench = Bench(predictions={"loader": 2.0, "loader+useless": 2.0, "useless": 1.0})
+    machine = Machine()
+    search(tmp_path, machine, bench).run([proposal("loader"), proposal("useless")])
+    assert "loader+useless" not in machine.timed
+
+
+def test_without_a_fix_nothing_is_run(tmp_path: Path) -> None:
+    machine = Machine()
+    assert search(tmp_path, machine).run([]) == ([], None)
+    assert machine.timed == []
+
+
+def test_nothing_is_proven_where_nothing_helps(tmp_path: Path) -> None:
+    outcomes, best = search(tmp_path, Machine()).run([proposal("nothing")])
+    assert best is None
+    assert not any(one.kept for one in outcomes)
+
+
+def test_an_ended_search_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    cancelled, first = threading.Event(), Machine()
+
+    def stop(done: int, total: int | None, message: str) -> None:
+        if "proving" in message and done == 1:
+            cancelled.set()
+
+    with pytest.raises(Problem) as caught:
+        search(tmp_path, first, on_progress=stop, cancelled=cancelled).run(
+            [proposal("loader"), proposal("bf16")]
+        )
+    assert caught.value.status == 130
+    second = Machine()
+    _, best = search(tmp_path, second).run([proposal("loader"), proposal("bf16")])
+    assert best is not None
+    # Three trials and one round of the proof were known.
+    assert set(second.timed) == {"", "loader+bf16"}
+    assert second.timed.count("loader+bf16") == 3
+    third = Machine()
+    assert search(tmp_path, third).run([proposal("loader"), proposal("bf16")])[1] is not None
+    assert third.timed == []
+
+
+def test_other_sources_start_anew(tmp_path: Path) -> None:
+    search(tmp_path, Machine()).run([proposal("loader")])
+    assert Ledger(tmp_path, profile(), {FILE: "plain"}.get).resumed > 0
+    assert Ledger(tmp_path, profile(), {FILE: "edited"}.get).resumed == 0
+    assert Ledger(tmp_path, profile(), {FILE: "plain"}.get, fresh=True).resumed == 0
+
+
+def test_the_budget_ends_the_search_and_leaves_a_proof(tmp_path: Path) -> None:
+    machine = Machine()
+    _, best = search(tmp_path, machine, budget_s=0.0).run([proposal("loader"), proposal("bf16")])
+    assert best is not None
+    assert best.candidate.fixes == ("loader",)
+    assert "bf16" not in machine.timed
