@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -123,3 +124,70 @@ def _bound(statement: Statement) -> Iterator[str]:
 def _computes(call: cst.Call) -> bool:
     name = call.func.attr.value if isinstance(call.func, cst.Attribute) else getattr(call.func, "value", "")
     return name not in _MOVES
+
+
+def model_name(step: TrainingStep) -> str | None:
+    """What the forward pass calls that is a value and no function: ``model``, ``self.net``. Of several
+    the one that is called so, else the innermost of the first call."""
+    source = step.source
+    functions = {node.name.value for node in source.nodes(cst.FunctionDef)}
+    functions |= {node.name.value for node in source.nodes(cst.ClassDef)}
+    names = []
+    for statement in step.forward:
+        for call in descend(statement, cst.Call):
+            name = source.code(call.func)
+            plain = (
+                isinstance(call.func, cst.Name) and name not in functions and source.name(call.func) == name
+            )
+            member = re.fullmatch(r"self\.\w+", name) is not None and name[5:] not in functions
+            if (plain or member) and _computes(call) and name not in _BUILTINS:
+                names.append(name)
+        if names:
+            break
+    return next((name for name in names if re.search("model|net", name)), names[-1] if names else None)
+
+
+_BUILTINS = {"print", "sum", "min", "max", "float", "int", "zip", "list", "dict", "tuple", "enumerate"}
+
+
+def model_made(step: TrainingStep, name: str) -> Statement | None:
+    """The last statement of the file that makes, moves or wraps the model; None if it is elsewhere."""
+    source, found = step.source, None
+    for node in source.nodes(cst.Assign):
+        if any(source.code(item.target) == name for item in node.targets) and any(
+            descend(node.value, cst.Call)
+        ):
+            found = source.statement(node) if not source.loops(node) else found
+    if found is None:
+        return None
+    for statement in source.block(found):
+        if source.line(statement) > source.line(found) and source.code(statement).startswith(
+            (f"{name}.to(", f"{name}.cuda(")
+        ):
+            found = statement
+    return found
+
+
+def about_model(step: TrainingStep, edits: Edits, code: str) -> None:
+    """``code`` (with ``{model}``) as a line below where the model is made, else above the loop."""
+    name = model_name(step)
+    if name is None:
+        raise Refused("the model was not found in the forward pass")
+    made = model_made(step, name)
+    line = code.format(model=name)
+    if line in step.source.text:
+        raise Refused("the script does so already")
+    if made is not None:
+        edits.insert_after(made, line)
+    elif step.loop is not None:
+        edits.insert_before(step.loop, line)
+    else:
+        raise Refused("neither the model's making nor a loop was found beside the training step")
+
+
+def model_place(step: TrainingStep) -> tuple[str, int]:
+    """Where such a line belongs: the statement that makes the model, else the forward pass."""
+    name = model_name(step)
+    made = model_made(step, name) if name is not None else None
+    statement = made or (step.forward[0] if step.forward else None)
+    return step.source.path, step.source.line(statement if statement is not None else step.backward)

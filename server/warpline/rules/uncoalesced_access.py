@@ -182,7 +182,7 @@ class UncoalescedAccess(Rule):
                     f"Neighbouring threads {'store' if access.store else 'load'} a row apart: of every "
                     "{sector} bytes moved here about {used} are used. The kernel "
                     f"`{kernel.function.name.value}` takes "
-                    "{spent} a step, {share}. (An estimate from its addresses; Nsight Compute would measure it.)",
+                    "{spent} a step, {share}. (An estimate from its addresses; Nsight Compute measures it.)",
                     {
                         "sector": count("bytes moved", _SECTOR_BYTES, "bytes per sector"),
                         "used": count("bytes used", used, "bytes per sector, estimated"),

@@ -1,0 +1,23 @@
+"""Convolutions among a line's operations."""
+
+from __future__ import annotations
+
+from warpline.model.profile import LineCost, Op
+
+#: The ops that launch the kernels, forward and backward (``conv2d`` and ``convolution`` only call them).
+_NAMES = {
+    "aten::cudnn_convolution", "aten::_convolution", "aten::convolution", "aten::cudnn_convolution_relu",
+    "aten::cudnn_convolution_add_relu", "aten::convolution_backward", "aten::cudnn_convolution_transpose",
+    "aten::_conv_depthwise2d", "aten::conv_depthwise3d", "aten::slow_conv2d_forward",
+    "aten::mkldnn_convolution",
+}  # fmt: skip
+
+
+def convolutions(cost: LineCost) -> list[Op]:
+    """Those that cost device time, of both phases."""
+    return [op for op in cost.ops if op.name in _NAMES and op.device_ms > 0]
+
+
+def convolution_ms(cost: LineCost) -> float:
+    """Device time of the line's convolutions, at most what the line adds to the step."""
+    return min(sum(op.device_ms for op in convolutions(cost)), cost.step_ms)

@@ -1,0 +1,17 @@
+"""Kernels by name."""
+
+from __future__ import annotations
+
+import re
+
+#: Elementwise and reduction kernels of torch: each reads and writes whole tensors and computes little.
+_POINTWISE = re.compile(r"elementwise_kernel|reduce_kernel|CatArrayBatchedCopy|indexSelect|index_elementwise")
+
+
+def short_name(kernel: str) -> str:
+    """``void at::native::add_kernel<4, float>(int)`` -> ``at::native::add_kernel``."""
+    return kernel.partition("<")[0].partition("(")[0].rpartition(" ")[2]
+
+
+def is_pointwise(kernel: str) -> bool:
+    return _POINTWISE.search(kernel) is not None

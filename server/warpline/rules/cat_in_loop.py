@@ -1,0 +1,247 @@
+"""A tensor grows by concatenation in a loop, and is copied whole each time.
+
+## What it does
+
+Finds `out = torch.cat([out, piece])` inside a loop by the cost of its line, collects the pieces in a
+list and concatenates them once after the loop.
+
+## Why is this slow
+
+Each round allocates a tensor for all that is there so far and copies it: `n` rounds copy about
+`n * n / 2` pieces. One concatenation after the loop copies each piece once.
+
+## Example
+
+```python
+import torch
+
+def collect(chunks):
+    out = torch.empty(0, 64)
+    for chunk in chunks:
+        piece = encode(chunk)  #> cost device_ms=5
+        out = torch.cat([out, piece], dim=0)
+        #^ found; cost step_ms=8 device_ms=8 calls=100; op aten::cat count=100 device_ms=8
+    return out
+```
+
+## Use instead
+
+```python
+import torch
+
+def collect(chunks):
+    out = torch.empty(0, 64)
+    out_parts = [out]
+    for chunk in chunks:
+        piece = encode(chunk)
+        out_parts.append(piece)
+    out = torch.cat(out_parts, dim=0)
+    return out
+```
+
+## Example
+
+```python
+import torch
+
+outputs = None
+for step in range(100):
+    y = cell(step)  #> cost device_ms=5
+    if outputs is None:
+        outputs = y
+    else:
+        outputs = torch.cat((outputs, y), 1)
+        #^ found; cost step_ms=8 device_ms=8; op aten::cat count=99 device_ms=8
+total = outputs.sum()
+```
+
+## Use instead
+
+```python
+import torch
+
+outputs_parts = []
+for step in range(100):
+    y = cell(step)
+    outputs_parts.append(y)
+outputs = torch.cat(outputs_parts, 1)
+total = outputs.sum()
+```
+
+## Near misses
+
+The tensor is needed as it grows:
+
+```python
+import torch
+
+for step in range(100):
+    y = decode(keys)  #> cost device_ms=5
+    keys = torch.cat([keys, y], dim=1)  #> cost step_ms=8 device_ms=8; op aten::cat count=99 device_ms=8
+```
+
+A concatenation of different things in every step of training:
+
+```python
+import torch
+
+for a, b in loader:
+    x = torch.cat([a, b], dim=1)  #> cost step_ms=8 device_ms=8; op aten::cat count=1 device_ms=8
+```
+
+It takes next to nothing:
+
+```python
+import torch
+
+for chunk in chunks:
+    out = torch.cat([out, chunk])  #> cost device_ms=0.01; op aten::cat count=9 device_ms=0.01
+train(out)  #> cost device_ms=40
+```
+
+## Fix safety
+
+Safe: the pieces are concatenated in the same order, once.
+
+## References
+
+- [torch.cat](https://docs.pytorch.org/docs/stable/generated/torch.cat.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import Scale
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.source import Statement
+from warpline.rulekit.terms import descend
+
+_JOINS = ("torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack")
+
+
+@dataclass(frozen=True)
+class Growth:
+    source: Source
+    name: str
+    call: cst.Call
+    piece: cst.BaseExpression
+    statement: Statement
+    loop: cst.For | cst.While
+
+
+class CatInLoop(Rule):
+    area = "fusion"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        for cost in context.profile.lines:
+            joins = [op for op in cost.ops if op.name == "aten::cat"]
+            rounds = sum(op.count for op in joins if op.phase == "forward")
+            source = context.source(cost.file) if rounds >= 2 and context.matters(cost.step_ms) else None
+            growth = _growth(source, cost.line) if source is not None else None
+            if growth is None or _is_read(growth):
+                continue
+            yield context.draft(
+                (cost.file, cost.line),
+                (cost.file, cost.line),
+                f"`{growth.name}` grows by concatenation in a loop and is copied whole {{rounds}} times "
+                "a step: {spent}, {share}.",
+                {
+                    "rounds": count("concatenations", round(rounds), "per step"),
+                    "spent": ms("growing tensor", cost.step_ms),
+                    "share": percent("growing tensor", context.share(cost.step_ms)),
+                },
+                cost_ms=cost.step_ms,
+                # Of n rounds that copy n/2 pieces on average, one that copies n remains.
+                saving_ms=cost.step_ms * (1 - 2 / max(rounds, 2)),
+                change=Scale(((cost.file, cost.line),), device=2 / max(rounds, 2), host=2 / max(rounds, 2)),
+                fixes=[partial(_fix, growth)],
+            )
+
+
+def _growth(source: Source, line: int) -> Growth | None:
+    """``out = torch.cat([out, piece])`` in a loop."""
+    for call in source.calls(line, *_JOINS):
+        statement = source.statement(call)
+        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        parts = call.args[0].value if call.args else None
+        loops = source.loops(call)
+        if (
+            not isinstance(small, cst.Assign)
+            or small.value is not call
+            or len(small.targets) != 1
+            or not loops
+        ):
+            continue
+        if not isinstance(parts, (cst.List, cst.Tuple)) or len(parts.elements) != 2 or statement is None:
+            continue
+        target, (first, second) = source.code(small.targets[0].target), parts.elements
+        if source.code(first.value) == target and isinstance(small.targets[0].target, cst.Name):
+            return Growth(source, target, call, second.value, statement, loops[0])
+    return None
+
+
+def _is_read(growth: Growth) -> bool:
+    """Whether the loop needs the tensor before it is complete."""
+    source = growth.source
+    own = {growth.statement, _choice(growth)}
+    for name in descend(growth.loop, cst.Name):
+        above = source.parent(name)
+        if name.value != growth.name or (isinstance(above, cst.Attribute) and above.attr is name):
+            continue
+        if isinstance(above, cst.Arg) and above.keyword is name:
+            continue
+        if not any(item is not None and source.inside(name, item) for item in own):
+            return True
+    return False
+
+
+def _choice(growth: Growth) -> cst.If | None:
+    """``if out is None: out = piece`` ``else: out = cat(...)``."""
+    source = growth.source
+    other = source.parent(source.parent(growth.statement) or growth.statement)
+    choice = source.parent(other) if isinstance(other, cst.Else) else None
+    if not isinstance(choice, cst.If) or source.code(choice.test) != f"{growth.name} is None":
+        return None
+    if len(choice.body.body) != 1 or len(source.block(growth.statement)) != 1:
+        return None
+    first = source.code(choice.body.body[0]).strip()
+    return choice if first == f"{growth.name} = {source.code(growth.piece)}" else None
+
+
+def _fix(growth: Growth) -> Fix:
+    source, name = growth.source, growth.name
+    parts = f"{name}_parts"
+    if any(node.value == parts for node in source.nodes(cst.Name)):
+        raise Refused(f"the name `{parts}` is taken")
+    if growth.loop.orelse is not None:
+        raise Refused("the loop has an `else`")
+    choice = _choice(growth)
+    edits = Edits(source)
+    start = _start(growth)
+    if choice is not None:
+        if start is None:
+            raise Refused("where it starts from None was not found just above the loop")
+        edits.replace_statement(start, f"{parts} = []")
+        edits.replace_statement(choice, f"{parts}.append({source.code(growth.piece)})")
+    else:
+        edits.insert_before(growth.loop, f"{parts} = [{name}]")
+        edits.replace_statement(growth.statement, f"{parts}.append({source.code(growth.piece)})")
+    rest = "".join(f", {source.code(arg)}" for arg in growth.call.args[1:]).rstrip(", ")
+    edits.insert_after(growth.loop, f"{name} = {source.code(growth.call.func)}({parts}{rest})")
+    return edits.fix("Concatenate once, after the loop", "safe")
+
+
+def _start(growth: Growth) -> Statement | None:
+    """``out = None`` right above the loop."""
+    block = growth.source.block(growth.loop)
+    above = block[: block.index(growth.loop)]
+    return next(
+        (item for item in reversed(above) if growth.source.code(item).strip() == f"{growth.name} = None"),
+        None,
+    )

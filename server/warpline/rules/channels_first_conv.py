@@ -1,0 +1,160 @@
+"""Convolutions work on images laid out channel by channel, which the tensor cores do not take.
+
+## What it does
+
+Finds costly convolutions in half precision or TF32 whose inputs are contiguous by channels (NCHW),
+and converts the model to `torch.channels_last`; activations follow by themselves.
+
+## Why is this slow
+
+Tensor cores multiply along the channels, so cuDNN's fast kernels want all channels of a pixel side
+by side (NHWC). Given NCHW they transpose inputs and outputs around every convolution, or a slower
+kernel is taken.
+
+## Example
+
+```python
+import torch
+
+model = ResNet().to("cuda")
+#^ found
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in loader:
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = criterion(model(images), labels)
+        #^ cost device_ms=30
+        #^ op aten::convolution device_ms=25 shapes=[[8,64,8,8]] dtypes=c10::Half strides=[[4096,64,8,1]]
+        #^ kernel nchwToNhwcKernel count=100 device_ms=6
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+
+model = ResNet().to("cuda")
+model.to(memory_format=torch.channels_last)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in loader:
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = criterion(model(images), labels)
+    loss.backward()
+    optimizer.step()
+```
+
+## Near misses
+
+Channels last already:
+
+```python
+loss = criterion(model(images), labels)
+#^ cost device_ms=30
+#^ op aten::convolution device_ms=25 shapes=[[8,64,56,56]] dtypes=c10::Half strides=[[200704,1,3584,64]]
+loss.backward()
+```
+
+Full float32 without tensor cores gains nothing:
+
+```python
+loss = criterion(model(images), labels)
+#^ cost device_ms=30
+#^ op aten::convolution device_ms=25 shapes=[[8,64,56,56]] dtypes=float strides=[[200704,3136,56,1]]
+#^ kernel implicit_convolve_sgemm count=53 device_ms=25 tensor_cores=false
+loss.backward()
+```
+
+Hardly any convolution:
+
+```python
+loss = criterion(model(images), labels)
+#^ cost device_ms=30
+#^ op aten::convolution device_ms=0.1 shapes=[[8,64,56,56]] dtypes=c10::Half strides=[[200704,3136,56,1]]
+loss.backward()
+```
+
+## Fix safety
+
+Unsafe: other kernels round differently (about 1e-2 of the value in bfloat16). Shapes and the state
+dict stay; code that calls `.view` on activations may need `.reshape`.
+
+## References
+
+- [Channels last memory format](https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from warpline.model.change import Scale
+from warpline.model.profile import LineCost, Op
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+from warpline.rulekit.convolutions import convolutions
+from warpline.rulekit.training import TrainingStep, about_model, model_place, training_steps
+
+_HALF = {"c10::Half", "c10::BFloat16"}
+
+
+class ChannelsFirstConv(Rule):
+    area = "fusion"
+    needs_gpu = True
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        if tuple(context.device.capability or (0, 0)) < (7, 0):
+            return
+        spent = {cost: time for cost in context.profile.lines if (time := _channels_first_ms(cost)) > 0}
+        total = sum(spent.values())
+        if not context.matters(total):
+            return
+        turned = sum(kernel.device_ms for cost in spent for kernel in cost.kernels if _turns(kernel.name))
+        hottest = max(spent, key=lambda cost: spent[cost])
+        step = next((found for found in training_steps(context) if found.forward), None)
+        yield context.draft(
+            model_place(step) if step is not None else (hottest.file, hottest.line),
+            (hottest.file, hottest.line),
+            "Convolutions take {spent} a step, {share}, on images laid out channel by channel; {turned} of "
+            "the step goes into turning them for the tensor cores and back.",
+            {
+                "spent": ms("convolutions on NCHW", total),
+                "share": percent("convolutions on NCHW", context.share(total)),
+                "turned": ms("layout conversion", turned),
+            },
+            cost_ms=total,
+            saving_ms=max(turned, 0.15 * total),
+            change=Scale(
+                tuple((cost.file, cost.line) for cost in spent), device=1 - max(turned / total, 0.15)
+            ),
+            fixes=[partial(_fix, step)],
+        )
+
+
+def _channels_first_ms(cost: LineCost) -> float:
+    known = {kernel.tensor_cores for kernel in cost.kernels if not _turns(kernel.name)}
+    on_tensor_cores = True in known
+    first = any(_is_channels_first(op, on_tensor_cores) for op in convolutions(cost))
+    return min(sum(op.device_ms for op in convolutions(cost)), cost.step_ms) if first else 0.0
+
+
+def _is_channels_first(op: Op, on_tensor_cores: bool) -> bool:
+    if not op.shapes or not op.strides or len(op.shapes[0]) != 4 or len(op.strides[0]) != 4 or not op.dtypes:
+        return False
+    (_, channels, height, width), (_, step, _, along) = op.shapes[0], op.strides[0]
+    contiguous = along == 1 and step == height * width and channels > 4 and height * width > 1
+    return contiguous and (op.dtypes[0] in _HALF or on_tensor_cores)
+
+
+def _turns(kernel: str) -> bool:
+    return "nchwToNhwc" in kernel or "nhwcToNchw" in kernel
+
+
+def _fix(step: TrainingStep | None) -> Fix:
+    if step is None:
+        raise Refused("the training step's forward pass was not found beside a `backward()`")
+    edits = Edits(step.source)
+    name = edits.add_import("torch.channels_last", "import torch")
+    about_model(step, edits, f"{{model}}.to(memory_format={name})")
+    return edits.fix("Lay the model out channels last", "unsafe")

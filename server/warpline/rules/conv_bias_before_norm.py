@@ -1,0 +1,261 @@
+"""A convolution adds a bias that the batch norm behind it takes away again.
+
+## What it does
+
+Finds convolutions with a bias whose result goes straight into a batch norm, by what adding the bias
+and summing up its gradient cost, and makes them without one.
+
+## Why is this slow
+
+Batch norm subtracts the mean of each channel, and a constant added to the channel with it: the bias
+has no effect. Adding it still reads and writes the whole activation, and its gradient is a sum over
+all of it.
+
+## Example
+
+```python
+from torch import nn
+
+net = nn.Sequential(
+    nn.Conv2d(3, 64, 3, padding=1),  #> found
+    nn.BatchNorm2d(64),
+    nn.ReLU(),
+    nn.Conv2d(64, 64, 3, padding=1),
+    nn.BatchNorm2d(64),
+)
+for images, labels in loader:
+    logits = net(images)
+    #^ cost device_ms=40
+    #^ op aten::add_ count=2 device_ms=2 outer=false shapes=[[32,64,56,56],[1,64,1,1]]
+    #^ op aten::convolution count=2 device_ms=20
+```
+
+## Use instead
+
+```python
+from torch import nn
+
+net = nn.Sequential(
+    nn.Conv2d(3, 64, 3, padding=1, bias=False),
+    nn.BatchNorm2d(64),
+    nn.ReLU(),
+    nn.Conv2d(64, 64, 3, padding=1, bias=False),
+    nn.BatchNorm2d(64),
+)
+for images, labels in loader:
+    logits = net(images)
+```
+
+## Example
+
+```python
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.conv = nn.Conv2d(size, size, 3)  #> found
+        self.norm = nn.BatchNorm2d(size)
+        self.head = nn.Conv2d(size, 1, 1)
+
+    def forward(self, x):
+        x = self.conv(x)
+        #^ cost device_ms=10; op aten::add_ device_ms=2 outer=false shapes=[[32,64,56,56],[1,64,1,1]]
+        x = self.norm(x)
+        return self.head(x)
+```
+
+## Use instead
+
+```python
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.conv = nn.Conv2d(size, size, 3, bias=False)
+        self.norm = nn.BatchNorm2d(size)
+        self.head = nn.Conv2d(size, 1, 1)
+
+    def forward(self, x):
+        x = self.conv(x)
+        x = self.norm(x)
+        return self.head(x)
+```
+
+## Near misses
+
+Something lies between them:
+
+```python
+from torch import nn
+
+net = nn.Sequential(nn.Conv2d(3, 64, 3), nn.ReLU(), nn.BatchNorm2d(64))
+logits = net(images)
+#^ cost device_ms=40; op aten::add_ device_ms=2 outer=false shapes=[[32,64,56,56],[1,64,1,1]]
+```
+
+No bias, or one whose cost is nothing:
+
+```python
+from torch import nn
+
+net = nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.Conv2d(8, 8, 3), nn.BatchNorm2d(8))
+logits = net(images)
+#^ cost device_ms=40; op aten::add_ device_ms=0.01 outer=false shapes=[[32,64,56,56],[1,64,1,1]]
+```
+
+## Fix safety
+
+Unsafe: values agree up to rounding, but the state dict loses the biases (older checkpoints load with
+`strict=False`), and in evaluation mode a bias that was trained shifts the stored means.
+
+## References
+
+- [Performance tuning guide: disable bias before batch norm](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import Scale
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.terms import descend
+
+_CONVOLUTIONS = ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
+_NORMS = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
+
+
+class ConvBiasBeforeNorm(Rule):
+    area = "fusion"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        spent = {cost: time for cost in context.profile.lines if (time := _bias_ms(cost)) > 0}
+        total = sum(spent.values())
+        if not context.matters(total):
+            return
+        files = dict.fromkeys(
+            [*(cost.file for cost in spent), *(site.file for site in context.sites("module"))]
+        )
+        found = {
+            source: calls
+            for file in files
+            if (source := context.source(file)) and (calls := _followed(source))
+        }
+        hottest = max(spent, key=lambda cost: spent[cost])
+        for source, calls in found.items():
+            yield context.draft(
+                (source.path, source.line(calls[0])),
+                (hottest.file, hottest.line),
+                "Adding the biases of convolutions and summing up their gradients takes {spent} a step, "
+                "{share}. The batch norm straight behind {calls} of them takes the bias away again.",
+                {
+                    "spent": ms("convolution biases", total),
+                    "share": percent("convolution biases", context.share(total)),
+                    "calls": count("convolutions before a norm", len(calls), "convolutions"),
+                },
+                cost_ms=total,
+                change=Scale(tuple((cost.file, cost.line) for cost in spent), device=0.95),
+                fixes=[partial(_fix, source, calls)],
+            )
+
+
+def _bias_ms(cost: LineCost) -> float:
+    """Adding a bias of (1, C, 1, 1) within a convolution, and the sum that is its gradient."""
+    added = [
+        op
+        for op in cost.ops
+        if op.name in ("aten::add_", "aten::add")
+        and not op.outer
+        and len(op.shapes) > 1
+        and _is_bias(op.shapes)
+    ]
+    if not added:
+        return 0.0
+    sums = [op for op in cost.ops if op.name == "aten::sum" and op.phase == "backward"]
+    sums = [op for op in sums if op.shapes and len(op.shapes[0]) > 3]
+    return min(sum(op.device_ms for op in (*added, *sums)), cost.step_ms)
+
+
+def _is_bias(shapes: tuple[tuple[int, ...], ...]) -> bool:
+    whole, bias = shapes[0], shapes[1]
+    return (
+        len(whole) == len(bias) > 2 and [size != 1 for size in bias].count(True) == 1 and bias[1] == whole[1]
+    )
+
+
+def _followed(source: Source) -> list[cst.Call]:
+    """The calls that make convolutions with a bias, straight before a batch norm."""
+    found = [call for call in source.nodes(cst.Call) if _in_row(source, call) or _in_forward(source, call)]
+    return [call for call in found if not _without_bias(source, call)]
+
+
+def _without_bias(source: Source, call: cst.Call) -> bool:
+    bias = source.argument(call, "bias", 7)
+    return bias is not None and source.literal(bias.value) is False
+
+
+def _in_row(source: Source, call: cst.Call) -> bool:
+    """Neighbours in a Sequential or a list."""
+    if not source.is_named(call.func, *_CONVOLUTIONS):
+        return False
+    holder = source.parent(call)
+    row = source.parent(holder) if isinstance(holder, (cst.Arg, cst.Element)) else None
+    if isinstance(row, cst.Call) and source.is_named(row.func, "Sequential"):
+        values = [arg.value for arg in row.args]
+    elif isinstance(row, (cst.List, cst.Tuple)):
+        values = [element.value for element in row.elements]
+    else:
+        return False
+    index = values.index(call)
+    after = values[index + 1] if index + 1 < len(values) else None
+    return isinstance(after, cst.Call) and source.is_named(after.func, *_NORMS)
+
+
+def _in_forward(source: Source, call: cst.Call) -> bool:
+    """``self.norm(self.conv(x))``, or one statement after the other."""
+    owner = source.enclosing(call, cst.ClassDef)
+    assign = source.parent(call)
+    if owner is None or not isinstance(assign, cst.Assign) or not source.is_named(call.func, *_CONVOLUTIONS):
+        return False
+    name = source.code(assign.targets[0].target)
+    norms = {
+        source.code(other.targets[0].target)
+        for other in descend(owner, cst.Assign)
+        if isinstance(other.value, cst.Call) and source.is_named(other.value.func, *_NORMS)
+    }
+    used = [item for item in descend(owner, cst.Call) if source.code(item.func) == name]
+    return bool(used) and all(_goes_into(source, item, norms) for item in used)
+
+
+def _goes_into(source: Source, call: cst.Call, norms: set[str]) -> bool:
+    holder = source.parent(call)
+    outer = source.parent(holder) if isinstance(holder, cst.Arg) else None
+    if isinstance(outer, cst.Call):
+        return source.code(outer.func) in norms
+    statement = source.statement(call)
+    if not isinstance(holder, cst.Assign) or statement is None:
+        return False
+    target, block = source.code(holder.targets[0].target), source.block(call)
+    index = block.index(statement)
+    following = block[index + 1] if index + 1 < len(block) else None
+    for item in descend(following, cst.Call) if following is not None else ():
+        if source.code(item.func) in norms and len(item.args) == 1:
+            return source.code(item.args[0].value) == target
+    return False
+
+
+def _fix(source: Source, calls: list[cst.Call]) -> Fix:
+    edits = Edits(source)
+    for call in calls:
+        present = source.argument(call, "bias", 7)
+        if present is not None and source.literal(present.value) is not True:
+            raise Refused(f"bias comes from `{source.code(present.value)}`: change it there")
+        edits.set_argument(call, "bias", "False", 7)
+    return edits.fix("Make the convolutions without bias", "unsafe")

@@ -1,0 +1,161 @@
+"""The device waits for the host to launch kernels that are over before the next one is queued.
+
+## What it does
+
+Looks for steps in which the device is idle while the host is at lines that launch kernels (no
+loader, no synchronisation in the way), and the kernels are short; offers `torch.compile`.
+
+## Why is this slow
+
+Each operation costs the host about ten microseconds: Python, the dispatcher, autograd, the driver.
+When its kernels take less than that, the device runs dry between them, and a faster device would
+change nothing. Compiled code launches fewer, larger kernels with less Python between them.
+
+## Example
+
+```python
+#> steps step_ms=40 device_busy_percent=30
+import torch
+
+model = Net().to("cuda")
+#^ found
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+for inputs, labels in loader:
+    logits = model(inputs)
+    #^ cost step_ms=25 device_ms=6 idle_ms=19 cpu_ms=25 launches=1500
+    #^ kernel ampere_gemm count=1500 device_ms=6
+    loss = criterion(logits, labels)
+    loss.backward()
+    #^ cost step_ms=15 device_ms=5 idle_ms=10 cpu_ms=15 launches=1000
+    #^ kernel ampere_gemm count=1000 device_ms=5
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+
+model = Net().to("cuda")
+model.compile()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+for inputs, labels in loader:
+    logits = model(inputs)
+    loss = criterion(logits, labels)
+    loss.backward()
+    optimizer.step()
+```
+
+## Near misses
+
+A device that is idle because of the loader:
+
+```python
+#> steps step_ms=40 device_busy_percent=30
+for inputs, labels in loader:  #> cost step_ms=30 idle_ms=30 loader_ms=30 cpu_ms=30
+    loss = model(inputs)
+    #^ cost step_ms=10 device_ms=10 launches=300; kernel gemm count=300 device_ms=10
+    loss.backward()
+```
+
+A device that waits for a result to be read:
+
+```python
+#> steps step_ms=40 device_busy_percent=30
+for inputs, labels in loader:
+    loss = model(inputs)
+    #^ cost step_ms=10 device_ms=10 launches=300; kernel gemm count=300 device_ms=10
+    loss.backward()
+    total += loss.item()  #> cost step_ms=28 idle_ms=28 sync_ms=28 cpu_ms=28 launches=1
+```
+
+A busy device:
+
+```python
+#> steps step_ms=40 device_busy_percent=96
+for inputs, labels in loader:
+    loss = model(inputs)
+    #^ cost step_ms=40 device_ms=38 idle_ms=2 launches=300; kernel gemm count=300 device_ms=38
+    loss.backward()
+```
+
+## Fix safety
+
+Unsafe: compiled code rounds differently (about 1e-6 of the value in float32) and draws other random
+numbers for dropout. The first steps take long (compilation), and so does every new shape.
+
+## References
+
+- [torch.compile](https://docs.pytorch.org/docs/stable/generated/torch.compile.html)
+- [torch.nn.Module.compile](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.compile)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from warpline.model.change import RemoveLaunches
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit.training import TrainingStep, about_model, model_place, training_steps
+
+#: Busier than this, launching is not what the step waits for.
+_BUSY_PERCENT = 80.0
+#: Kernels that take longer on average hide their launches.
+_LONG_MS = 0.05
+
+
+class LaunchBound(Rule):
+    area = "fusion"
+    needs_gpu = True
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        profile = context.profile
+        if profile.steps.device_busy_percent >= _BUSY_PERCENT or is_compiled(context):
+            return
+        idle = {cost: waited for cost in profile.lines if (waited := launching_ms(cost)) > 0}
+        total = sum(idle.values())
+        launches = sum(cost.launches for cost in idle)
+        if not idle or not context.matters(total) or launches < 1:
+            return
+        mean_ms = sum(cost.device_ms for cost in idle) / launches
+        if mean_ms > _LONG_MS or total < 0.1 * context.step_ms:
+            return
+        hottest = max(idle, key=lambda cost: idle[cost])
+        step = next((found for found in training_steps(context) if found.forward), None)
+        yield context.draft(
+            model_place(step) if step is not None else (hottest.file, hottest.line),
+            (hottest.file, hottest.line),
+            "The device waits {idle} a step, {share}, for the host to launch kernels: {launches} launches "
+            "of {mean} each on average.",
+            {
+                "idle": ms("idle while launching", total),
+                "share": percent("idle while launching", context.share(total)),
+                "launches": count("launches", round(launches), "per step"),
+                "mean": ms("mean kernel", mean_ms),
+            },
+            cost_ms=total,
+            # Compiled code still launches; most of the host's work between launches goes.
+            saving_ms=0.7 * total,
+            change=RemoveLaunches(tuple((cost.file, cost.line) for cost in idle)),
+            fixes=[partial(_compile, step)],
+        )
+
+
+def launching_ms(cost: LineCost) -> float:
+    """Time in which the device had nothing to do while the host was launching at this line."""
+    return max(0.0, cost.idle_ms - cost.loader_ms - cost.sync_ms - cost.gc_ms) if cost.launches else 0.0
+
+
+def is_compiled(context: Context) -> bool:
+    return bool(context.profile.facts.compiled_kernels or context.sites("compile"))
+
+
+def _compile(step: TrainingStep | None) -> Fix:
+    if step is None:
+        raise Refused("the training step's forward pass was not found beside a `backward()`")
+    edits = Edits(step.source)
+    about_model(step, edits, "{model}.compile()")
+    return edits.fix("Compile the model", "unsafe")

@@ -1,0 +1,264 @@
+"""A Python loop works on one slice of a tensor at a time.
+
+## What it does
+
+Finds `for` loops that index the same tensor round by round and launch many small operations for it,
+by their cost. Where each round does the same to its own slice and collects the results, the loop
+becomes one operation on the whole tensor; elsewhere the finding says why not.
+
+## Why is this slow
+
+Every round costs the host tens of microseconds for each operation, whatever the size of the slice,
+and a slice is far too small to fill the device. On the whole tensor it is one operation.
+
+## Example
+
+```python
+import torch
+
+def scale(x, low, high):
+    rows = []
+    for i in range(x.size(0)):
+        rows.append((x[i] - low) / (high - low))
+        #^ found; cost step_ms=12 idle_ms=10 cpu_ms=12 launches=192; op aten::select count=64 cpu_ms=1
+    y = torch.stack(rows)
+    return y
+```
+
+## Use instead
+
+```python
+import torch
+
+def scale(x, low, high):
+    y = (x - low) / (high - low)
+    return y
+```
+
+## Example
+
+Rounds that build on one another stay as they are:
+
+```python
+def scan(x, state):
+    for t in range(x.shape[0]):
+        state = 0.9 * state + x[t]
+        #^ found; cost step_ms=12 idle_ms=10 cpu_ms=12 launches=192; op aten::select count=64 cpu_ms=1
+    return state
+```
+
+## Use instead
+
+Nothing is edited: each round needs the result of the one before.
+
+## Near misses
+
+A loop over a few layers, each a large operation:
+
+```python
+for i in range(12):
+    x = layers[i](x)  #> cost step_ms=40 device_ms=40 launches=120; op aten::addmm count=12 device_ms=40
+```
+
+A training loop:
+
+```python
+for i in range(1000):
+    batch = data[i]  #> cost step_ms=1 cpu_ms=1; op aten::select count=1 cpu_ms=1
+    loss = model(batch)  #> cost device_ms=40
+```
+
+It takes next to nothing:
+
+```python
+for i in range(x.size(0)):
+    y[i] = x[i] * 2  #> cost step_ms=0.01 cpu_ms=0.01; op aten::select count=64 cpu_ms=0.01
+train(y)  #> cost device_ms=40
+```
+
+## Fix safety
+
+Unsafe: the same elementwise arithmetic on the whole, so the same values as long as what else takes
+part (`low`, `high`) is a number or broadcasts against the whole as against a slice.
+
+## References
+
+- [Vectorising: torch.vmap](https://docs.pytorch.org/docs/stable/generated/torch.vmap.html)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import Scale
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.source import Statement
+from warpline.rulekit.terms import descend
+
+#: Fewer rounds than this are no loop worth a word.
+_ROUNDS = 8
+
+_ELEMENTWISE = {
+    "abs", "exp", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "relu", "gelu", "silu",
+    "clamp", "square", "pow", "float", "half",
+}  # fmt: skip
+
+
+class PythonLoopOverTensor(Rule):
+    area = "fusion"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        for (source, loop), costs in _loops(context).items():
+            rounds = max(
+                op.count for cost in costs for op in cost.ops if op.name in ("aten::select", "aten::slice")
+            )
+            spent = sum(cost.step_ms for cost in costs)
+            calls = sum(op.count for cost in costs for op in cost.ops if op.outer)
+            device = sum(cost.device_ms for cost in costs)
+            # Rounds that keep the device busy are not what the loop costs.
+            if rounds < _ROUNDS or not context.matters(spent) or (context.on_gpu and device > spent / 2):
+                continue
+            hottest = max(costs, key=lambda cost: cost.step_ms)
+            yield context.draft(
+                (hottest.file, hottest.line),
+                (hottest.file, hottest.line),
+                "A Python loop works on one slice after the other, {rounds} rounds and {calls} operations a "
+                "step: {spent}, {share}.",
+                {
+                    "rounds": count("rounds", round(rounds), "per step"),
+                    "calls": count("operations in the loop", round(calls), "per step"),
+                    "spent": ms("loop over a tensor", spent),
+                    "share": percent("loop over a tensor", context.share(spent)),
+                },
+                cost_ms=spent,
+                saving_ms=spent * (1 - 1 / rounds),
+                change=Scale(tuple((cost.file, cost.line) for cost in costs), host=1 / rounds),
+                fixes=[partial(_fix, source, loop)],
+            )
+
+
+def _loops(context: Context) -> dict[tuple[Source, cst.For], list[LineCost]]:
+    """``for`` loops that index by their own variable, with the lines in them that have costs."""
+    found: dict[tuple[Source, cst.For], list[LineCost]] = {}
+    for cost in context.profile.lines:
+        if not any(op.name in ("aten::select", "aten::slice") and op.count >= _ROUNDS for op in cost.ops):
+            continue
+        source = context.source(cost.file)
+        statement = source.statement_at(cost.line) if source is not None else None
+        loop = (
+            next(iter(source.loops(statement)), None)
+            if source is not None and statement is not None
+            else None
+        )
+        if source is not None and isinstance(loop, cst.For) and _indexed(source, loop):
+            found.setdefault((source, loop), []).append(cost)
+    return found
+
+
+def _indexed(source: Source, loop: cst.For) -> list[cst.Subscript]:
+    """``x[i]`` with the loop's variable, in its body."""
+    variable = source.code(loop.target)
+    return [
+        node
+        for node in descend(loop.body, cst.Subscript)
+        if any(source.code(element).strip(" ,") == variable for element in node.slice)
+    ]
+
+
+def _fix(source: Source, loop: cst.For) -> Fix:
+    block = source.block(loop)
+    index = block.index(loop)
+    body = loop.body.body
+    if len(body) != 1 or loop.orelse is not None or not isinstance(body[0], cst.SimpleStatementLine):
+        raise Refused(
+            "each round does more than one thing" if len(body) > 1 else "each round may do other things"
+        )
+    pieces, value = _collected(source, body[0])
+    if value is None or pieces is None:
+        carried = _bound(loop) & _read(loop)
+        reason = "each round needs the result of the one before"
+        raise Refused(reason if carried else "what the rounds give is not collected in a list")
+    start, stack = _start(source, block[:index], pieces), block[index + 1] if index + 1 < len(block) else None
+    if start is None or stack is None:
+        raise Refused("the list it collects into is not made just above and stacked just below")
+    joined = _stacked(source, stack, pieces)
+    variable, tensor = source.code(loop.target), _whole(source, loop)
+    whole = _lifted(source, value, variable, tensor)
+    edits = Edits(source)
+    edits.remove(start)
+    edits.remove(loop)
+    edits.replace(joined, whole)
+    return edits.fix("Work on the whole tensor at once", "unsafe")
+
+
+def _bound(loop: cst.For) -> set[str]:
+    """Names that a round gives a value."""
+    targets = (item.target for item in descend(loop.body, cst.AssignTarget, cst.AugAssign))
+    return {target.value for target in targets if isinstance(target, cst.Name)}
+
+
+def _read(loop: cst.For) -> set[str]:
+    values = (item.value for item in descend(loop.body, cst.Assign, cst.AugAssign))
+    names = {name.value for value in values for name in descend(value, cst.Name)}
+    added = (item.target for item in descend(loop.body, cst.AugAssign))
+    return names | {target.value for target in added if isinstance(target, cst.Name)}
+
+
+def _collected(
+    source: Source, statement: cst.SimpleStatementLine
+) -> tuple[str | None, cst.BaseExpression | None]:
+    """``rows.append(value)`` -> rows, value."""
+    small = statement.body[0]
+    call = small.value if isinstance(small, cst.Expr) else None
+    if (
+        isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == "append"
+    ):
+        return source.code(call.func.value), call.args[0].value if len(call.args) == 1 else None
+    return None, None
+
+
+def _start(source: Source, above: list[Statement], pieces: str) -> Statement | None:
+    return next((item for item in reversed(above) if source.code(item).strip() == f"{pieces} = []"), None)
+
+
+def _stacked(source: Source, statement: Statement, pieces: str) -> cst.Call:
+    calls: list[cst.Call] = list(descend(statement, cst.Call))
+    for call in calls:
+        given = [source.code(arg.value) for arg in call.args]
+        if source.is_named(call.func, "torch.stack") and given and given[0] == pieces:
+            dim = source.argument(call, "dim", 1)
+            if dim is None or source.literal(dim.value) == 0:
+                return call
+    raise Refused("the list is not stacked along the first dimension just below the loop")
+
+
+def _whole(source: Source, loop: cst.For) -> str:
+    """The tensor whose first dimension the loop runs over."""
+    found = re.fullmatch(r"range\((?:len\((\w+)\)|(\w+)\.(?:size\(0\)|shape\[0\]))\)", source.code(loop.iter))
+    if found is None:
+        raise Refused("it was not seen that the loop runs over the whole first dimension")
+    return found.group(1) or found.group(2)
+
+
+def _lifted(source: Source, value: cst.BaseExpression, variable: str, tensor: str) -> str:
+    """``value`` with ``x`` for ``x[i]``; elementwise only."""
+    for node in descend(value, cst.BaseExpression):
+        if isinstance(node, cst.Call):
+            name = source.code(node.func).rpartition(".")[2]
+            if name not in _ELEMENTWISE or any(arg.keyword is not None for arg in node.args):
+                raise Refused(f"`{name}` is not known to work on each number by itself")
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.MatrixMultiply):
+            raise Refused("a matrix product is not elementwise")
+    text = source.code(value)
+    lifted = re.sub(rf"\b{tensor}\s*\[\s*{variable}\s*\]", tensor, text)
+    if lifted == text or re.search(rf"\b{variable}\b", lifted):
+        raise Refused("each round uses its number for more than its slice")
+    return lifted

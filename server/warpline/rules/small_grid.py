@@ -1,0 +1,109 @@
+"""A kernel has fewer blocks than the device has multiprocessors.
+
+## What it does
+
+Finds kernels that run long enough to matter with a grid smaller than the device: some of its
+multiprocessors get no work at all.
+
+## Why is this slow
+
+A block runs on one multiprocessor. With fewer blocks than those, the rest stand idle for as long as
+the kernel runs, and there is no second block to work on while the first waits for memory.
+
+## Example
+
+```python
+import triton
+import triton.language as tl
+
+@triton.jit
+def sum_rows(x_ptr, y_ptr, cols, BLOCK: tl.constexpr):
+    ...
+
+sum_rows[(32,)](x, y, cols, BLOCK=1024)
+#^ found; cost device_ms=4; kernel sum_rows count=2 device_ms=4 grid=(32,1,1) block=(128,1,1)
+```
+
+## Use instead
+
+Nothing is edited. Give each program less to do and launch more of them: smaller blocks, a second
+grid dimension over the columns, or a larger batch.
+
+## Near misses
+
+As many blocks as multiprocessors, and more:
+
+```python
+y = x @ w  #> cost device_ms=4; kernel gemm count=1 device_ms=4 grid=(16,16,1) block=(128,1,1)
+```
+
+A short kernel, launched often; its launches are what costs:
+
+```python
+y = x + 1  #> cost device_ms=4; kernel add count=2000 device_ms=4 grid=(1,1,1) block=(128,1,1)
+```
+
+A persistent kernel of a library, whose one block is a whole multiprocessor's:
+
+```python
+torch.distributed.all_reduce(x)
+#^ cost device_ms=4; kernel ncclKernel count=1 device_ms=4 grid=(24,1,1) kind=communication
+```
+
+## Fix safety
+
+No edit is offered.
+
+## References
+
+- [Nsight Compute: launch configuration](https://docs.nvidia.com/nsight-compute/ProfilingGuide/#sections-and-rules)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from warpline.model.change import Scale
+from warpline.rulekit import Context, Draft, Rule, count, ms, percent
+from warpline.rulekit.kernels import short_name
+
+#: A kernel shorter than this is not what its grid makes slow.
+_LONG_MS = 0.02
+
+
+class SmallGrid(Rule):
+    area = "kernels"
+    severity = "information"
+    needs_gpu = True
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        processors = context.device.multiprocessors
+        if not processors:
+            context.note("small-grid: the number of multiprocessors of the device is not known")
+            return
+        for cost in context.profile.lines:
+            for kernel in cost.kernels:
+                blocks = math.prod(kernel.grid) if kernel.grid else processors
+                long = kernel.device_ms >= _LONG_MS * max(kernel.count, 1)
+                if kernel.kind != "kernel" or blocks >= processors or not long:
+                    continue
+                spent = min(kernel.device_ms, cost.step_ms)
+                # Nsight Compute's estimate for a grid below the number of multiprocessors.
+                saving = spent * (processors - blocks) / processors
+                yield context.draft(
+                    (cost.file, cost.line),
+                    (cost.file, cost.line),
+                    f"The kernel `{short_name(kernel.name)}` has {{blocks}} blocks for "
+                    "{processors} multiprocessors and takes {spent} a step, {share}: most of the device has "
+                    "nothing to do meanwhile.",
+                    {
+                        "blocks": count("blocks", blocks, "blocks"),
+                        "processors": count("multiprocessors", processors, "multiprocessors"),
+                        "spent": ms("kernel", spent),
+                        "share": percent("kernel", context.share(spent)),
+                    },
+                    cost_ms=spent,
+                    saving_ms=saving,
+                    change=Scale(((cost.file, cost.line),), device=1 - saving / spent if spent else 1.0),
+                )

@@ -1,0 +1,113 @@
+"""The last wave of a kernel's blocks fills only a part of the device.
+
+## What it does
+
+Computes from grid, block, registers and shared memory how many waves a costly kernel runs in, and
+finds those of a few waves whose last one is nearly empty.
+
+## Why is this slow
+
+A device runs so many blocks at a time, a wave. The kernel is over when its last block is; a last
+wave of a few blocks takes as long as a full one while most of the device stands idle.
+
+## Example
+
+```python
+y = x @ w
+#^ found; cost device_ms=4
+#^ kernel gemm count=2 device_ms=4 grid=(136,1,1) block=(256,1,1) registers=255 shared_bytes=100000
+```
+
+## Use instead
+
+Nothing is edited. Sizes (batch, sequence, hidden) that make the number of blocks a multiple of what
+the device holds waste nothing; for a Triton kernel, other block sizes do.
+
+## Near misses
+
+The last wave is full:
+
+```python
+y = x @ w
+#^ cost device_ms=4
+#^ kernel gemm count=2 device_ms=4 grid=(264,1,1) block=(256,1,1) registers=255 shared_bytes=100000
+```
+
+So many waves that the last one does not count:
+
+```python
+y = x @ w
+#^ cost device_ms=4
+#^ kernel gemm count=2 device_ms=4 grid=(5290,1,1) block=(256,1,1) registers=255 shared_bytes=100000
+```
+
+The trace does not say how many registers it uses:
+
+```python
+y = x @ w  #> cost device_ms=4; kernel gemm count=2 device_ms=4 grid=(136,1,1) block=(256,1,1)
+```
+
+## Fix safety
+
+No edit is offered.
+
+## References
+
+- [Matrix multiplication background: wave quantization](https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html#wave-quant)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from warpline.model.change import Scale
+from warpline.rulekit import Context, Draft, Rule, count, ms, percent
+from warpline.rulekit.kernels import short_name
+from warpline.rulekit.occupancy import blocks_per_multiprocessor
+
+#: A kernel shorter than this is not what its waves make slow.
+_LONG_MS = 0.05
+#: The share of the kernel's time that a partial wave may cost: Nsight Compute's threshold.
+_TAIL = 0.2
+
+
+class TailWave(Rule):
+    area = "kernels"
+    severity = "information"
+    needs_gpu = True
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        processors, capability = context.device.multiprocessors, context.device.capability
+        if not processors or capability is None:
+            context.note("tail-wave: the number of multiprocessors of the device is not known")
+            return
+        for cost in context.profile.lines:
+            for kernel in cost.kernels:
+                resident = blocks_per_multiprocessor(kernel, capability)
+                if kernel.kind != "kernel" or not kernel.grid or resident is None:
+                    continue
+                waves = math.prod(kernel.grid) / (processors * resident)
+                whole = math.floor(waves)
+                part = waves - whole
+                long = kernel.device_ms >= _LONG_MS * max(kernel.count, 1)
+                # Half a wave and more is no waste worth a word.
+                if whole < 1 or not 0 < part < 0.5 or 1 / (whole + 1) < _TAIL or not long:
+                    continue
+                spent = min(kernel.device_ms, cost.step_ms)
+                saving = spent * (1 - part) / (whole + 1)
+                yield context.draft(
+                    (cost.file, cost.line),
+                    (cost.file, cost.line),
+                    f"The kernel `{short_name(kernel.name)}` runs in {{waves}} waves and takes "
+                    "{spent} a step, {share}: while the last wave runs, {idle} of the device stand idle.",
+                    {
+                        "waves": count("waves", round(waves, 2), "waves"),
+                        "spent": ms("kernel", spent),
+                        "share": percent("kernel", context.share(spent)),
+                        "idle": percent("idle in the last wave", 100 * (1 - part), "device"),
+                    },
+                    cost_ms=spent,
+                    saving_ms=saving,
+                    change=Scale(((cost.file, cost.line),), device=1 - saving / spent if spent else 1.0),
+                )
