@@ -64,6 +64,21 @@ def profile(
     return run, made[0] if made else report_of(run)
 
 
+def import_trace(path: Path, *, folder: Path | None = None) -> list[tuple[Path, Report]]:
+    """Make runs of traces made elsewhere: one of a file, one of each trace in a log folder.
+
+    ``folder``: where the runs are made. Raises Problem when ``path`` holds no trace.
+    """
+    from warpline.trace import foreign
+
+    made = []
+    where = folder if folder is not None else runs.runs_folder(Path.cwd())
+    for file in foreign.traces(path):
+        run = foreign.import_run(file, runs.new_run(where))
+        made.append((run, report_of(run)))
+    return made
+
+
 def report_of(run: Path, *, on_progress: Callable[[Progress], None] | None = None) -> Report:
     """The report of a run: the kept one, or made now. Raises Problem when ``run`` is no run.
 

@@ -23,8 +23,8 @@ ELEMENT_BYTES = {
 #: Views and allocations move nothing.
 _VIEWS = (
     "view reshape t transpose permute expand as_strided slice select unsqueeze squeeze detach empty "
-    "empty_like empty_strided resize_ alias _unsafe_view split chunk unbind narrow flatten result_type to lift_fresh "
-    "resolve_conj resolve_neg set_ item is_nonzero view_as expand_as split_with_sizes unfold movedim"
+    "empty_like empty_strided resize_ alias _unsafe_view split chunk unbind narrow flatten result_type to "
+    "lift_fresh resolve_conj resolve_neg set_ item is_nonzero view_as expand_as split_with_sizes unfold"
 )
 WEIGHTLESS = frozenset(f"aten::{name}" for name in _VIEWS.split(" "))
 

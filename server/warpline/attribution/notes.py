@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from warpline.attribution.accounting import Account
 from warpline.attribution.peaks import peaks_of
 from warpline.attribution.scene import Scene
@@ -20,6 +22,11 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             f"{graph_ms:.2f} ms a step ran in replayed CUDA graphs: torch does not say which lines were "
             "captured, so this time is unattributed (the device was not idle)"
         )
+    if silent := _silent_threads(scene):
+        found.append(
+            f"{silent} other threads ran lines of the script, and torch {trace.manifest.torch_version} "
+            "recorded no operators there: what they computed is not attributed"
+        )
     if not trace.manifest.timed_ns:
         found.append("no step was timed without the profiler: times are those under it")
     if trace.on_gpu and accounted.device_busy_ms > accounted.step_ms * DIFFERENT:
@@ -31,3 +38,10 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
         name = trace.manifest.device.name or "this device"
         found.append(f"no roofline: the peaks of {name} are not known")
     return tuple(dict.fromkeys(found))
+
+
+def _silent_threads(scene: Scene) -> int:
+    """Threads with line records in the window and no op at all: older torch records one thread only."""
+    trace = scene.trace
+    at_work = np.unique(trace.records.thread[scene.begun(trace.records.time_ns)])
+    return len(np.setdiff1d(at_work, np.append(trace.host.thread, trace.main)))

@@ -70,8 +70,22 @@ def place(trace: Trace, table: LineTable) -> Placed:
     inside = np.zeros(len(host), bool)
     under = node >= 0
     inside[under] = python_inside(trace, record[under], record[node[under]])
-    line = _follow(own, _origins(trace, node, inside))
+    line = _waited_for(trace, table, node, _follow(own, _origins(trace, node, inside)))
     return Placed(line, _phases(trace, node), node, record)
+
+
+def _waited_for(trace: Trace, table: LineTable, node: Ints, line: Ints) -> Ints:
+    """On autograd's own threads, what belongs to no node (the end of a reduction, say) is the line at
+    which the main thread waits for the backward pass."""
+    host, records = trace.host, trace.records
+    helper = np.zeros(len(trace.threads), bool)
+    helper[host.thread[node >= 0]] = True
+    helper[trace.main] = False
+    rows = np.flatnonzero((line == 0) & helper[host.thread]) if len(host) else np.zeros(0, np.int64)
+    main = np.full(len(rows), trace.main, np.int64)
+    waiting = nest.last_before(records.thread, records.time_ns, main, host.start_ns[rows])
+    line[rows] = table.of_location[location_of(trace, waiting)]
+    return line
 
 
 def _origins(trace: Trace, node: Ints, inside: Bools) -> Ints:
@@ -81,8 +95,9 @@ def _origins(trace: Trace, node: Ints, inside: Bools) -> Ints:
     origin = np.full(len(host), -1, np.int64)
     if not len(nodes):
         return origin
-    origin[nodes] = _forward_ops(trace, nodes)
-    lost = host.sequence[nodes] < 0
+    number, forward = _numbers(trace, nodes)
+    origin[nodes] = _forward_ops(trace, nodes, number, forward)
+    lost = number < 0
     # Nodes without a number follow the last node before them on their thread that has one.
     found = np.where(lost, -1, np.arange(len(nodes)))
     before = np.maximum.accumulate(found)
@@ -94,7 +109,22 @@ def _origins(trace: Trace, node: Ints, inside: Bools) -> Ints:
     return origin
 
 
-def _forward_ops(trace: Trace, nodes: Ints) -> Ints:
+def _numbers(trace: Trace, nodes: Ints) -> tuple[Ints, Ints]:
+    """Sequence number and forward thread of each node, -1 and 0 where it has none.
+
+    torch copies them from the backward call inside to the node around it, but not when a hook ran
+    there first: then the call itself is asked.
+    """
+    host = trace.host
+    number, forward = host.sequence.copy(), host.forward_thread.copy()
+    inner = np.flatnonzero((host.forward_thread > 0) & (host.sequence >= 0) & (host.parent >= 0))
+    inner = inner[number[host.parent[inner]] < 0]
+    number[host.parent[inner]] = host.sequence[inner]
+    forward[host.parent[inner]] = host.forward_thread[inner]
+    return number[nodes], forward[nodes]
+
+
+def _forward_ops(trace: Trace, nodes: Ints, number: Ints, forward: Ints) -> Ints:
     """The op that made each node: the last-begun one of the forward thread with its number."""
     host = trace.host
     made = np.flatnonzero((host.kind == OP) & (host.sequence >= 0) & (host.forward_thread == 0))
@@ -104,12 +134,12 @@ def _forward_ops(trace: Trace, nodes: Ints) -> Ints:
     if not len(made):
         return np.full(len(nodes), -1, np.int64)
     thread = np.full(int(host.forward_thread.max()) + 1, trace.main, np.int64)
-    for number, index in trace.forward_threads.items():
-        if 0 <= number < len(thread):
-            thread[number] = index
-    wanted = (thread[host.forward_thread[nodes]] << THREAD_SHIFT) + host.sequence[nodes]
+    for torch_number, index in trace.forward_threads.items():
+        if 0 <= torch_number < len(thread):
+            thread[torch_number] = index
+    wanted = (thread[forward] << THREAD_SHIFT) + number
     at = np.maximum(np.searchsorted(key, wanted, "right") - 1, 0)
-    met = (key[at] == wanted) & (host.sequence[nodes] >= 0) & (host.start_ns[made[at]] < host.start_ns[nodes])
+    met = (key[at] == wanted) & (number >= 0) & (host.start_ns[made[at]] < host.start_ns[nodes])
     return np.where(met, made[at], -1)
 
 

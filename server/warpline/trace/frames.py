@@ -1,0 +1,76 @@
+"""Python frames as traces name them, "folder/file.py(12): function", and whose they are."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from warpline.trace.columns import Ints
+
+FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.+)$")
+#: Installed with almost every training script. torch cuts "site-packages/" off, so only the name tells.
+_KNOWN = (
+    "torch torchvision torchaudio torchtext numpy scipy pandas PIL sklearn matplotlib tqdm transformers "
+    "datasets accelerate diffusers peft timm lightning pytorch_lightning lightning_fabric deepspeed apex "
+    "triton xformers flash_attn einops wandb tensorboard ray mmcv mmengine huggingface_hub tokenizers "
+    "safetensors fsspec"
+)
+PACKAGES = frozenset(_KNOWN.split(" "))
+INSTALLED = ("site-packages", "dist-packages", "lib/python", "<")
+
+
+class Frames:
+    """Numbers the user's frames as ``Locations`` does: entry 0 is "in no file of the user's"."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, int] = {}
+        self.functions: dict[str, int] = {}
+        self.locations: dict[tuple[int, int, int], int] = {(-1, 0, -1): 0}
+        self.script = ""
+
+    def of_names(self, names: Sequence[str]) -> Ints:
+        """Location of each frame's name; every distinct name is read once."""
+        known = {name: self._location(name) for name in dict.fromkeys(names)}
+        return np.fromiter(map(known.__getitem__, names), np.int64, len(names))
+
+    def of_stacks(self, stacks: Sequence[str]) -> Ints:
+        """Location of the innermost frame of the user's in each "a;b;c" (innermost first)."""
+        known = {
+            stack: next(filter(None, map(self._location, stack.split(";"))), 0)
+            for stack in dict.fromkeys(stacks)
+        }
+        return np.fromiter(map(known.__getitem__, stacks), np.int64, len(stacks))
+
+    def sources(self) -> dict[str, str]:
+        """Texts of those files that lie here too, as they are now."""
+        found = {}
+        for file in self.files:
+            path = Path(file)
+            if path.is_file():
+                found[file] = path.read_text(encoding="utf-8", errors="replace")
+        return found
+
+    def _location(self, name: str) -> int:
+        match = FRAME.match(name.strip())
+        if match is None or not is_users(match["file"]):
+            return 0
+        path = Path(match["file"])
+        file = str(path.resolve()) if path.is_file() else match["file"]
+        if match["function"] == "<module>":
+            self.script = self.script or file
+        at = self.files.setdefault(file, len(self.files))
+        function = self.functions.setdefault(match["function"], len(self.functions))
+        return self.locations.setdefault((at, int(match["line"]), function), len(self.locations))
+
+
+def is_users(file: str) -> bool:
+    """A guess: not Python's, not a well-known package's, not marked as installed by its path."""
+    if any(part in file for part in INSTALLED):
+        return False
+    first = file.replace("\\", "/").lstrip("/").split("/")[0]
+    module = first.removesuffix(".py")
+    return module not in PACKAGES and module not in sys.stdlib_module_names
