@@ -54,7 +54,7 @@ def test_summary_lines_findings_and_limits_in_this_order(
 
 def test_a_costed_line_shows_cost_share_and_source(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (row,) = (line for line in printed(run, capsys, samples.report()).splitlines() if "in loader:" in line)
-    assert row.split() == ["5", "6.00", "60", "%", "██████", "6.00", "for", "x,", "y", "in", "loader:"]
+    assert row.split() == ["5", "6.00", "60", "%", "███▋", "6.00", "for", "x,", "y", "in", "loader:"]
 
 
 def test_a_pipe_gets_plain_text(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

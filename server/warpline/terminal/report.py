@@ -24,7 +24,7 @@ _SEVERITY = {
     "information": ("●", "cyan"),
     "hint": ("·", "dim"),
 }
-_BAR_WIDTH = 10
+_BAR_WIDTH = 6
 #: Below this width only the step's share is shown beside the source.
 _NARROW = 90
 
