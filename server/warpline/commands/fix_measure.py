@@ -6,9 +6,12 @@ Nothing is written to the sources. What is found is kept with the run.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from warpline.model.problem import Problem
 
 if TYPE_CHECKING:
     from warpline.capture.progress import Progress
@@ -21,24 +24,29 @@ def run(options: argparse.Namespace) -> int:
     """Measure the fixes that ``--rule`` and ``--line`` leave; print them, or write them as JSON."""
     from warpline import pipeline
     from warpline.commands import fix, output, target, trials
-    from warpline.diagnosis.files import text_of
     from warpline.measure import results
-    from warpline.measure.proposals import Workbench
+    from warpline.measure.fixes import workbench
     from warpline.terminal import progress
 
     run_folder = fix.folder_of(options)
     report = pipeline.report_of(run_folder)
-    bench = Workbench(pipeline.profile_of(run_folder), text_of)
+    bench = workbench(pipeline.profile_of(run_folder))
     proposals = bench.proposals(fix.chosen(report.findings, options))
     with progress.shown(options.progress_fd) as shown:
-        outcomes, predicted = _measured(target.request(options), run_folder, bench, proposals, shown.update)
+        outcomes = _measured(target.request(options), run_folder, bench, proposals, shown.update)
     kept = [one for one in outcomes if one.kept and one.measured is not None]
     best = max(kept, key=lambda one: one.measured.speedup if one.measured else 0.0, default=None)
-    found = results.results(outcomes, best, text_of, report.steps.step_ms)
+    found = results.results(outcomes, best, bench.texts, report.steps.step_ms)
     if options.json:
         output.json(found, options.json)
     if options.json != "-":
-        trials.show(outcomes, found, predicted, _notes(run_folder))
+        predicted = {one.finding.id: one.finding.predicted for one in proposals}
+        speedups = {
+            outcome.candidate.key: said.speedup
+            for outcome in outcomes
+            if (said := predicted[outcome.candidate.fixes[0]]) is not None
+        }
+        trials.show(outcomes, found, speedups, _notes(run_folder))
     return 0
 
 
@@ -48,27 +56,24 @@ def _measured(
     bench: Workbench,
     proposals: Sequence[Proposal],
     say: Callable[[Progress], None],
-) -> tuple[list[Outcome], dict[str, float]]:
+) -> list[Outcome]:
     from warpline.capture.progress import Progress
-    from warpline.measure import measure, store
+    from warpline.measure.fixes import measure_fix
 
     outcomes: list[Outcome] = []
-    predicted: dict[str, float] = {}
     for number, one in enumerate(proposals):
-        candidate = bench.candidate((one,))
-        if candidate is None:
-            continue
-        title = f"{candidate.title} ({number + 1}/{len(proposals)})"
+        title = f"{one.finding.rule} ({number + 1}/{len(proposals)})"
 
         def report(done: int, total: int, message: str, title: str = title) -> None:
             say(Progress("measuring", done, total, f"{title}: {message}"))
 
-        outcome = measure(request, candidate, on_progress=report)
-        store.add(run_folder, store.entry(outcome, one.finding, bench.texts))
-        outcomes.append(outcome)
-        if one.finding.predicted is not None:
-            predicted[candidate.key] = one.finding.predicted.speedup
-    return outcomes, predicted
+        try:
+            outcomes.append(measure_fix(run_folder, bench, one.finding, request, on_progress=report))
+        except Problem as problem:
+            if problem.status != 2:
+                raise
+            print(f"warpline: {problem}", file=sys.stderr)
+    return outcomes
 
 
 def _notes(run_folder: Path) -> list[str]:

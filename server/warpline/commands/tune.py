@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +52,7 @@ def run(options: argparse.Namespace) -> int:
     from warpline.measure.search import Search
     from warpline.terminal import progress
 
+    began = time.monotonic()
     request = target.request(options)
     with progress.shown(options.progress_fd) as shown:
         run_folder = _run_folder(request, options, shown.update)
@@ -62,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
             bench,
             ledger,
             budget_s=options.budget or BUDGET_S,
+            began=began,
             cores=int(profile.facts.flags.get("cpu_count") or os.cpu_count() or 1),
             on_progress=lambda done, total, message: shown.update(
                 Progress("measuring", done, total, message)

@@ -13,6 +13,7 @@ Texts = Callable[[str], "str | None"]
 class Candidate:
     """``overlay``: path -> changed text of every file that differs from the plain script.
 
+    ``base``: the same for the plain script (texts that are not saved yet), part of ``overlay`` too.
     ``fixes``: ids of the findings it remedies. ``work``: samples a step, of the plain script's
     step (2.0 where the batch is twice as large): step times are compared per sample.
     """
@@ -20,6 +21,7 @@ class Candidate:
     fixes: tuple[str, ...]
     title: str
     overlay: Mapping[str, str] = field(default_factory=dict)
+    base: Mapping[str, str] = field(default_factory=dict)
     safe: bool = False  # values cannot change
     work: float = 1.0
 

@@ -112,7 +112,7 @@ def play(
     cancelled: threading.Event | None = None,
 ) -> None:
     """One round: the plain script once, each candidate once; every other round the other way round,
-    so that a machine that slowly warms up or fills favours neither.
+    so that a machine that slowly warms up or fills favours neither. All have the same ``base``.
     """
     turns: list[Pairs | None] = [None, *several]
     plain: Timed | None = None
@@ -121,7 +121,7 @@ def play(
         if cancelled is not None and cancelled.is_set():
             raise Problem("interrupted", 130)
         if turn is None:
-            plain = timer(request, {}, limits.run_s, cancelled)
+            plain = timer(request, several[0].candidate.base, limits.run_s, cancelled)
             continue
         try:
             seen.append((turn, timer(request, turn.candidate.overlay, limits.run_s, cancelled)))

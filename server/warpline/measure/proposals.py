@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from warpline.diagnosis import diagnose, together
 from warpline.measure import numbers
@@ -27,11 +27,14 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """Everything that candidates are made from. ``texts``: the sources as they are now."""
+    """Everything that candidates are made from. ``texts``: the sources as they are now; ``base``: those
+    of them that are not on disk.
+    """
 
     profile: Profile
     texts: Texts
     predict: Predict | None = None
+    base: Mapping[str, str] = field(default_factory=dict)
 
     def proposals(self, findings: Sequence[Finding]) -> list[Proposal]:
         """Those of ``findings`` (of this profile's report) that have an edit, in their order."""
@@ -63,7 +66,8 @@ class Workbench:
         return Candidate(
             fixes=tuple(one.finding.id for one in kept),
             title=title,
-            overlay=overlay,
+            overlay={**self.base, **overlay},
+            base=self.base,
             safe=all(one.safe for one in kept),
             work=_work([one.change for one in kept], tried or {}),
         )

@@ -70,7 +70,7 @@ class Search:
     on_progress: Report = field(default=lambda done, total, message: None)
     cancelled: threading.Event | None = None
     attempts: list[Attempt] = field(default_factory=list)
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=time.monotonic)  # of all that the budget is for
     process_s: float = 0.0  # how long one process takes, as seen so far
 
     def run(self, proposals: Sequence[Proposal]) -> tuple[list[Outcome], Outcome | None]:

@@ -1,0 +1,64 @@
+"""A finding's fix tried and timed, and the result kept with its run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from warpline.measure import store
+from warpline.measure.contest import Limits, Outcome, Report, measure
+from warpline.measure.proposals import Workbench
+from warpline.measure.timed import Timer
+from warpline.model.problem import Problem
+from warpline.model.profile import Profile
+from warpline.model.report import Finding
+from warpline.model.run import Request
+
+
+def measure_fix(
+    run: Path,
+    bench: Workbench,
+    finding: Finding,
+    request: Request | None = None,
+    *,
+    limits: Limits | None = None,
+    timer: Timer | None = None,
+    on_progress: Report | None = None,
+    cancelled: threading.Event | None = None,
+) -> Outcome:
+    """Time ``finding``'s first fix that edits, as its file reads in ``bench.texts`` now.
+
+    ``request``: how to run the script; left out, as it was profiled. Raises Problem when the finding
+    has no such fix (2), the plain script cannot be timed (1), or on cancel (130).
+    """
+    proposals = bench.proposals([finding])
+    candidate = bench.candidate(proposals) if proposals else None
+    if candidate is None:
+        raise Problem(f"{finding.rule}: there is no edit to measure (its line changed, or it has none)")
+    outcome = measure(
+        request or bench.profile.manifest.request,
+        candidate,
+        limits,
+        timer=timer,
+        on_progress=on_progress,
+        cancelled=cancelled,
+    )
+    store.add(run, store.entry(outcome, finding, bench.texts))
+    return outcome
+
+
+def workbench(profile: Profile, unsaved: Mapping[str, str] | None = None) -> Workbench:
+    """A bench on the files as they are on disk, but for ``unsaved`` texts (an editor's buffers).
+
+    Those are laid over for the plain script as well, so that both run what the user sees.
+    """
+    from warpline.diagnosis.files import text_of
+
+    buffers = dict(unsaved or {})
+
+    def texts(path: str) -> str | None:
+        return buffers[path] if path in buffers else text_of(path)
+
+    base = {path: text for path, text in buffers.items() if path in profile.sources and text != text_of(path)}
+    return Workbench(profile, texts, base=base)
