@@ -1,0 +1,30 @@
+"""Read traces made elsewhere into runs, and print the last one.
+
+PATH is a Chrome trace of torch.profiler (.json or .json.gz) or a TensorBoard log folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from warpline.commands import output
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    output.configure(parser)
+    parser.add_argument("--run-dir", metavar="DIR", help="where run folders go (.warpline/runs)")
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="a trace, or a folder of traces")
+
+
+def run(options: argparse.Namespace) -> int:
+    output.check(options)
+    from warpline import pipeline
+
+    folder = Path(options.run_dir).absolute() if options.run_dir else None
+    made = [one for path in options.paths for one in pipeline.import_trace(Path(path), folder=folder)]
+    for run_folder, _ in made[:-1]:
+        print(f"imported into {run_folder}", file=sys.stderr)
+    output.write(*made[-1], options)  # the newest, as `warpline show` does
+    return 0
