@@ -3,7 +3,7 @@ import * as path from "node:path";
 import * as vscode from "vscode";
 import { measure, profile } from "./profile";
 import * as protocol from "./protocol";
-import { FindingItem, open, place } from "./results";
+import { FindingItem, goTo, place } from "./results";
 import type { Server } from "./server";
 import { ms, times } from "./words";
 
@@ -18,6 +18,7 @@ export function register(server: Server, log: vscode.LogOutputChannel): vscode.D
       item instanceof FindingItem && measure(server, { uri: item.finding.uri, findingId: item.finding.id }),
     "warpline.explainFinding": (item) =>
       item instanceof FindingItem && vscode.commands.executeCommand("warpline.explain", item.finding.rule),
+    "warpline.goTo": (where) => goTo(where as { uri: string; line: number }), // of the tree's items
     "warpline.goToCause": (item) => item instanceof FindingItem && goTo(item.finding.cause),
     "warpline.restartServer": () => server.restart(),
     "warpline.showLog": () => log.show(),
@@ -79,9 +80,4 @@ async function compareRuns(server: Server): Promise<void> {
   const title = `A step: ${ms(before.stepMs)} → ${ms(after.stepMs)}, ${times(speedup)} as fast as before`;
   const choice = await vscode.window.showQuickPick(choices, { title, matchOnDetail: true });
   if (choice !== undefined && choice.line.afterMs !== null) await goTo(choice.line);
-}
-
-async function goTo(where: { uri: string; line: number }): Promise<void> {
-  const { command, arguments: given } = open(where);
-  await vscode.commands.executeCommand(command, ...((given ?? []) as unknown[]));
 }

@@ -32,6 +32,8 @@ async function begin(context: vscode.ExtensionContext): Promise<void> {
       if (command === "warpline.profile") {
         return profile(here, typeof first === "string" ? { uri: first } : (first as protocol.ProfileParams));
       }
+      // Of the lenses with totals.
+      if (command === "warpline.overview") return vscode.commands.executeCommand("warpline.results.focus");
       if (command === "warpline.measure") return measure(here, first as protocol.MeasureParams);
       return next(command, args) as unknown;
     },

@@ -96,7 +96,15 @@ export function place({ uri, line }: { uri: string; line: number }): string {
   return `${path.basename(vscode.Uri.parse(uri).fsPath)}:${line + 1}`;
 }
 
-export function open({ uri, line }: { uri: string; line: number }): vscode.Command {
-  const selection = new vscode.Range(line, 0, line, 0);
-  return { title: "Open", command: "vscode.open", arguments: [vscode.Uri.parse(uri), { selection }] };
+/** Show a line with the cursor on its code, where the light bulb of its fixes is. */
+export async function goTo({ uri, line }: { uri: string; line: number }): Promise<void> {
+  const editor = await vscode.window.showTextDocument(vscode.Uri.parse(uri));
+  const at = Math.min(line, editor.document.lineCount - 1);
+  const start = new vscode.Position(at, editor.document.lineAt(at).firstNonWhitespaceCharacterIndex);
+  editor.selection = new vscode.Selection(start, start);
+  editor.revealRange(new vscode.Range(start, start), vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+}
+
+function open({ uri, line }: { uri: string; line: number }): vscode.Command {
+  return { title: "Open", command: "warpline.goTo", arguments: [{ uri, line }] };
 }

@@ -37,7 +37,7 @@ def editors() -> Path:
 def desk(request: pytest.FixtureRequest, editors: Path) -> Iterator[Desk]:
     out = editors / "runs" / f"{request.path.stem}-{request.node.name}"
     shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    out.mkdir(parents=True, mode=0o700)  # Emacs puts its socket into no other
     workspace = out / "workspace"
     shutil.copytree(HERE / "workspace", workspace, ignore=shutil.ignore_patterns("__pycache__"))
     command = out / "bin" / "warpline"

@@ -63,7 +63,8 @@
 (defun t-hover (line column)
   (t-goto line column)
   (eldoc-print-current-symbol-info)
-  (with-current-buffer (eldoc-doc-buffer) (t-text)))
+  (let ((shown (seq-find (lambda (buffer) (string-match-p "\\*eldoc" (buffer-name buffer))) (buffer-list))))
+    (if shown (with-current-buffer shown (t-text)) "")))
 
 (defun t-actions (line wanted)
   (t-goto line 4)

@@ -141,7 +141,6 @@ try {
   const { line: site } = result.findings.find(({ rule }) => rule === "loader-without-workers");
   await window.until("the finding's line is selected", async () =>
     (await page.locator(".part.statusbar").innerText()).includes(`Ln ${site},`));
-  await page.locator(".editor-group-container.active .monaco-editor").first().click({ position: { x: 500, y: 5 } });
   await window.goto(site);
   const titles = await window.lightbulb();
   window.log("actions", JSON.stringify(titles));

@@ -194,11 +194,12 @@ export class Window {
     await this.page.locator(".quick-input-widget:visible input.input").waitFor({ state: "hidden" });
   }
 
-  /** Put the cursor on a line (1-based) and bring it into view. */
+  /** Put the cursor at the end of a line (1-based) and bring it into view. */
   async goto(line) {
     await this.quickInput("Control+G", `:${line}:1`);
     await this.page.keyboard.press("Enter");
     await this.page.locator(".quick-input-widget:visible input.input").waitFor({ state: "hidden" });
+    await this.page.keyboard.press("End");
   }
 
   /** The lines on screen as they are drawn: [{ number, text, top, height }], hints included in the text. */
