@@ -11,6 +11,7 @@ from pathlib import Path
 
 from warpline.capture import interpreter
 from warpline.capture.control import Purpose, Windows, write_control
+from warpline.capture.outcome import Outcome
 from warpline.capture.process import Target
 from warpline.capture.progress import Progress
 from warpline.capture.timing import Timing, time_steps
@@ -19,7 +20,7 @@ from warpline.model.run import Request
 
 __all__ = ["Progress", "Timing", "capture", "time_steps"]
 
-LEAST_STEPS = 4  # a script with fewer is measured as a whole
+LEAST_BOUNDARIES = 4  # of steps; a script with fewer is measured as a whole
 
 
 def capture(
@@ -41,7 +42,7 @@ def capture(
     left of the folder or of the processes. A KeyboardInterrupt passes through, after the same.
 
     A script that ends well before the windows are through is run a second time: with windows that
-    fit its number of steps, or as a whole when it makes fewer than four.
+    fit its number of steps, or as a whole when it makes fewer than five.
     """
     request = check(request)
     partial = destination.with_name(f".{destination.name}.partial")
@@ -66,7 +67,7 @@ def capture(
                 outcome = target.follow(say, cancel, ready)
             if outcome.ready:
                 return destination
-            purpose, windows, notes = second_try(request, outcome.steps, outcome.whole_ns)
+            purpose, windows, notes = second_try(request, outcome)
             say(Progress("starting", 0, None, notes[0]))
         raise Problem(
             f"{request.target} made fewer steps when it was run again: nothing could be measured", 1
@@ -75,13 +76,14 @@ def capture(
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def second_try(request: Request, steps: int, whole_ns: int) -> tuple[Purpose, Windows, tuple[str]]:
-    """What to do with a script that ended well after ``steps`` steps, too few for its windows."""
-    if steps < LEAST_STEPS:
+def second_try(request: Request, outcome: Outcome) -> tuple[Purpose, Windows, tuple[str, ...]]:
+    """What to do with a script that ended well with too few steps for its windows."""
+    steps = outcome.steps
+    if outcome.boundaries < LEAST_BOUNDARIES:
         made = "no steps" if steps == 0 else "only 1 step" if steps == 1 else f"only {steps} steps"
         note = f"the script makes {made}: it was run a second time and measured as a whole"
-        return Purpose.WHOLE, Windows(whole_ns=(whole_ns,)), (note,)
-    between = steps - 1
+        return Purpose.WHOLE, Windows(whole_ns=(outcome.whole_ns,)), (note,)
+    between = outcome.boundaries - 1
     captured = max(1, min(request.steps, between // 3))
     warmup = 1 if between > 3 else 0
     timed = between - captured - warmup - 1

@@ -22,6 +22,11 @@ class Outcome:
         return int(self.ended.get("steps", 0))
 
     @property
+    def boundaries(self) -> int:
+        """Step boundaries that could be used; the first steps pass before the beat is found."""
+        return int(self.ended.get("boundaries", 0))
+
+    @property
     def whole_ns(self) -> int:
         return int(self.ended.get("whole_ns", 0))
 

@@ -39,7 +39,7 @@ class Target:
         self.stdin = stdin
         self.output = output
         self.messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-        self.name = request.target if request.module else os.path.basename(request.target)
+        self.name = request.target if request.module else Path(request.target).name
         self.mark = f"{os.getpid()}-{Path(control.pipe).parent.name}"
 
     def __enter__(self) -> Target:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
@@ -61,11 +60,11 @@ def time_steps(
                 )
             if outcome.ready:
                 return _read(folder)
-            purpose, shorter, _ = second_try(request, outcome.steps, outcome.whole_ns)
+            purpose, shorter, _ = second_try(request, outcome)
             if purpose is Purpose.WHOLE:
                 return Timing((outcome.whole_ns,), (), 0, "whole")
             windows = Windows(shorter.warmup, (shorter.timed or 1) + 1 + shorter.captured)
-        raise Problem(f"{os.path.basename(request.target)} made fewer steps when it was run again", 1)
+        raise Problem(f"{Path(request.target).name} made fewer steps when it was run again", 1)
 
 
 def _read(folder: Path) -> Timing:

@@ -6,6 +6,7 @@ import re
 from .imports import when_imported
 from .patches import Patches
 
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
 
@@ -122,8 +123,10 @@ class Compiled:
                 place = self._innermost(_FRAME.findall(stack))
                 if place is not None:
                     lines[place] = True
-            if lines:
-                self.kernels[name.rpartition(":")[0] or name, tuple(lines), backward] = True
+            name = name.rpartition(":")[0] or name
+            # A backward graph's table may repeat the kernels of its forward.
+            if lines and (name, tuple(lines), False) not in self.kernels:
+                self.kernels[name, tuple(lines), backward] = True
 
     def _innermost(self, stack):
         """``(file, line, function)`` of the innermost user's frame; ``stack`` has it last."""
@@ -133,5 +136,6 @@ class Compiled:
             )
             path = self.user_files[file]
             if path is not None:
-                return path, int(line), function
+                resumed = _RESUMED.match(function)
+                return path, int(line), resumed[1] if resumed else function
         return None

@@ -27,6 +27,7 @@ class Observers:
         self.memory = Memory(torch)
         self.nvml = None
         self.survey = None
+        self.compilations = 0
         self.loader_ns = []  # time that the main process spent in each ``next`` of a loader's iterator
         self.optimizer_steps = {}  # id -> times
         self.facts = {"memory": {}, "nvml": {}, "gc_ns": [], "gc_timed_ns": 0}
@@ -40,6 +41,15 @@ class Observers:
         """An optimizer made a step, called at or outside ``frame``."""
         self.optimizer_steps[id(optimizer)] = self.optimizer_steps.get(id(optimizer), 0) + 1
         self.sites.use(optimizer, frame)
+
+    def step_expected(self):
+        """Backward has run and an optimizer exists, which has not made a step yet."""
+        return self.losses.backwards > 0 and not self.optimizer_steps and self.sites.has("optimizer")
+
+    def compiled_since_last(self):
+        """Something was compiled since this was last asked."""
+        before, self.compilations = self.compilations, self.compiled.compilations
+        return before != self.compilations
 
     def start_timing(self):
         self.losses.remove()

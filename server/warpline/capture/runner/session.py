@@ -32,7 +32,8 @@ class Session:
         self.notes = list(control.notes)
         self.begun = time_ns()
         self.recorder = None
-        self.count = 0
+        self.count = 0  # step boundaries seen; ``missed`` came before the beat was found
+        self.missed = 0
 
     # The script's torch, and the beat.
 
@@ -48,7 +49,8 @@ class Session:
         if self.control.purpose == "whole":
             self._begin_whole()
             return
-        self.steps = Steps(self._first_step, self._restart, self.observers)
+        self.steps = Steps(self._first_step, self._restart, self.observers, self.observers.step_expected)
+        self.observers.sites.compiling = self.steps.compiling
         self.steps.install(torch)
         self.stage = "waiting"
         self.pipe.progress("waiting", 0, None, "waiting for the first step")
@@ -64,14 +66,18 @@ class Session:
         imports.when_imported("numpy", lambda numpy: numpy.random.seed(seed))
 
     def _restart(self):
-        """A better beat was found: what was seen so far were not the steps."""
+        """A better beat was found: what was seen so far were not the steps. False: it is too late."""
+        if self.stage not in ("waiting", "warmup", "timing"):
+            return False
         self.stage = "waiting"
         self.count = 0
         self.steps.on_step = self._first_step
+        return True
 
     def _first_step(self):
         self.stage = "warmup"
         self.count = 1
+        self.missed = self.steps.heard_of_anchor() - 1
         self.stamps = [time_ns()]
         self.steps.on_step = self._warmup_step
         if self.control.windows["warmup"] == 0:
@@ -83,7 +89,11 @@ class Session:
         durations = differences(self.stamps)
         wanted = self.control.windows["warmup"]
         self.pipe.progress("warmup", len(durations), wanted, "warm-up %s" % of(len(durations), wanted))
-        if windows.settled(durations, False) if wanted is None else len(durations) >= wanted:
+        if (
+            windows.settled(durations, self.observers.compiled_since_last())
+            if wanted is None
+            else len(durations) >= wanted
+        ):
             self._begin_timing(sorted(durations[-3:])[len(durations[-3:]) // 2])
 
     # Timing: one time stamp a step.
@@ -92,7 +102,7 @@ class Session:
         self.stage = "timing"
         wanted = self.control.windows["timed"] or windows.timed_steps(step_ns)
         self.pipe.progress("timing", 0, wanted, "timing %d steps" % wanted)
-        self.steps.remove(but=self.steps.chosen)
+        self.steps.quiet()
         if self.control.purpose == "profile":
             self.observers.start_timing()
         stamps = self.stamps = []
@@ -270,7 +280,8 @@ class Session:
         self.pipe.send(
             "ended",
             stage=self.stage,
-            steps=self.count,
+            steps=self.count + self.missed,
+            boundaries=self.count,
             clean=clean,
             status=status if isinstance(status, int) else None,
             error=None if clean or isinstance(error, SystemExit) else type(error).__name__,

@@ -21,6 +21,7 @@ class Sites:
         self.by_id = {}  # id(object) -> its entry in ``made``
         self.modules = 0
         self.compiled = False
+        self.compiling = None  # called when the script asks torch to compile
 
     def install(self, torch):
         self.torch = torch
@@ -58,6 +59,9 @@ class Sites:
                 if kind == "module":
                     known["facts"]["count"] = known["facts"].get("count", 1) + 1
         return [{**site, "uses": sorted(site["uses"])} for site in sites.values()]
+
+    def has(self, kind):
+        return any(entry[0] == kind for entry in self.made)
 
     def use(self, thing, frame):
         """Note the user's line at or outside ``frame`` as one where ``thing`` is used."""
@@ -123,6 +127,8 @@ class Sites:
     def _watched_compile(self, original):
         def compile(model=None, **named):
             self.compiled = True
+            if self.compiling is not None:
+                self.compiling()
             place = self.place(sys._getframe(1))
             if place is not None:
                 kept = {key: named[key] for key in ("mode", "fullgraph", "dynamic") if key in named}

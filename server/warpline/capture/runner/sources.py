@@ -1,9 +1,13 @@
-"""Where the beat of the steps can be heard. Each source calls ``heard(kind, key)`` once a step.
+"""Where the beat of the steps can be heard.
 
-``RANK`` orders them: the explicit ones come before the ones that are guessed from.
+Each source has two ways to listen: ``install(torch, heard)`` calls ``heard(kind, key)`` for whatever
+it hears; ``install_tick(torch, anchor, steps)`` calls ``steps.on_step()`` for the one key that is the
+beat and does nothing else, since it runs while steps are timed. ``RANK`` orders the sources: the
+explicit ones come before those that are guessed from.
 """
 
 import sys
+import threading
 from time import perf_counter_ns
 
 from .patches import Patches
@@ -12,57 +16,113 @@ RANK = {"forward": 1, "loader": 2, "optimizer": 3, "mark": 4, "profiler": 5}
 STEP_MARKS = ("step", "train_step", "training_step")
 
 
-class Optimizers:
-    """After each ``optimizer.step()``, by torch's global hook; ``key`` is the optimizer's id."""
+class Patched:
+    """A source that listens by replacing a method for a while."""
+
+    def __init__(self):
+        self.patches = Patches()
+
+    def remove(self):
+        self.patches.restore()
+
+
+class Optimizers(Patched):
+    """After each ``optimizer.step()``, by torch's global hook; ``key`` is the optimizer's id.
+
+    ``GradScaler.step`` leaves a step out when the gradients have overflowed; that is a step too.
+    """
 
     kind = "optimizer"
 
     def __init__(self, observers):
+        super().__init__()
         self.observers = observers
+        self.last = None
 
     def install(self, torch, heard):
-        from torch.optim.optimizer import register_optimizer_step_post_hook
-
         stepped = self.observers.stepped
 
         def hook(optimizer, arguments, named):
+            self.last = id(optimizer)
             stepped(optimizer, sys._getframe(1))
             heard("optimizer", id(optimizer))
 
+        self._listen(torch, hook, lambda key: heard("optimizer", key))
+
+    def install_tick(self, torch, anchor, steps):
+        known = set(steps.cycles["optimizer"].counts)
+
+        def hook(optimizer, arguments, named):
+            self.last = key = id(optimizer)
+            if key == anchor:
+                steps.on_step()
+            elif key not in known:
+                steps.unknown()
+
+        self._listen(torch, hook, lambda key: steps.on_step() if key == anchor else None)
+
+    def _listen(self, torch, hook, left_out):
+        from torch.amp.grad_scaler import GradScaler
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+
         self.handle = register_optimizer_step_post_hook(hook)
+
+        def make(original):
+            def step(scaler, optimizer, *arguments, **named):
+                self.last = None
+                result = original(scaler, optimizer, *arguments, **named)
+                if self.last != id(optimizer):
+                    left_out(id(optimizer))
+                return result
+
+            return step
+
+        self.patches.replace(GradScaler, "step", make)
 
     def remove(self):
         self.handle.remove()
+        super().remove()
 
 
-class Loaders:
-    """Before each batch is fetched; ``key`` is the iterator's loader."""
+class Loaders(Patched):
+    """Before each batch is fetched. All loaders are one: a step may draw from several."""
 
     kind = "loader"
 
     def __init__(self, observers):
+        super().__init__()
         self.observers = observers
-        self.patches = Patches()
 
     def install(self, torch, heard):
-        from torch.utils.data.dataloader import _BaseDataLoaderIter
-
         took = self.observers.loader_ns
 
         def make(original):
-            def __next__(self):
-                heard("loader", 0)
+            def __next__(iterator):
+                heard("loader", id(getattr(iterator, "_dataset", None)))
                 begin = perf_counter_ns()
-                batch = original(self)
+                batch = original(iterator)
                 took.append(perf_counter_ns() - begin)
                 return batch
 
             return __next__
 
-        self.patches.replace(_BaseDataLoaderIter, "__next__", make)
+        self._listen(make)
 
-    def remove(self):
-        self.patches.restore()
+    def install_tick(self, torch, anchor, steps):
+        def make(original):
+            def __next__(iterator):
+                if id(getattr(iterator, "_dataset", None)) == anchor:
+                    steps.on_step()
+                return original(iterator)
+
+            return __next__
+
+        self._listen(make)
+
+    def _listen(self, make):
+        from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+        self.patches.replace(_BaseDataLoaderIter, "__next__", make)
 
 
 class Forwards:
@@ -71,11 +131,11 @@ class Forwards:
     kind = "forward"
 
     def install(self, torch, heard):
-        from torch.nn.modules.module import Module, register_module_forward_pre_hook
+        from torch.nn.modules.module import Module
 
         inner = Module._call_impl.__code__
 
-        def hook(module, args):
+        def hook(module, arguments):
             frame, calls = sys._getframe(1), 0
             while frame is not None:
                 if frame.f_code is inner:
@@ -85,58 +145,96 @@ class Forwards:
                 frame = frame.f_back
             heard("forward", id(module))
 
+        self._listen(hook)
+
+    def install_tick(self, torch, anchor, steps):
+        thread = threading.get_ident()
+
+        def hook(module, arguments):
+            if id(module) == anchor and threading.get_ident() == thread:
+                steps.on_step()
+
+        self._listen(hook)
+
+    def _listen(self, hook):
+        from torch.nn.modules.module import register_module_forward_pre_hook
+
         self.handle = register_module_forward_pre_hook(hook)
 
     def remove(self):
         self.handle.remove()
 
 
-class Marks:
+class CompiledForwards(Patched):
+    """Before each call of a module made by ``torch.compile``: no hook that would be compiled in."""
+
+    kind = "forward"
+
+    def install(self, torch, heard):
+        self._listen(lambda module: heard("forward", id(module)))
+
+    def install_tick(self, torch, anchor, steps):
+        self._listen(lambda module: steps.on_step() if id(module) == anchor else None)
+
+    def _listen(self, before):
+        from torch._dynamo.eval_frame import OptimizedModule
+
+        def make(original):
+            def __call__(module, *arguments, **named):
+                before(module)
+                return original(module, *arguments, **named)
+
+            return __call__
+
+        self.patches.replace(OptimizedModule, "__call__", make, inherited=True)
+
+
+class Marks(Patched):
     """At the end of each ``record_function("step")``."""
 
     kind = "mark"
 
-    def __init__(self):
-        self.patches = Patches()
-
     def install(self, torch, heard):
+        self._listen(lambda: heard("mark", 0))
+
+    def install_tick(self, torch, anchor, steps):
+        self._listen(lambda: steps.on_step())
+
+    def _listen(self, after):
         from torch.autograd.profiler import record_function
 
         def make(original):
-            def __exit__(self, *error):
-                result = original(self, *error)
-                if self.name in STEP_MARKS and error[0] is None:
-                    heard("mark", 0)
+            def __exit__(mark, *error):
+                result = original(mark, *error)
+                if mark.name in STEP_MARKS and error[0] is None:
+                    after()
                 return result
 
             return __exit__
 
         self.patches.replace(record_function, "__exit__", make)
 
-    def remove(self):
-        self.patches.restore()
 
-
-class ProfilerSteps:
+class ProfilerSteps(Patched):
     """After each ``step()`` of the script's own torch.profiler."""
 
     kind = "profiler"
 
-    def __init__(self):
-        self.patches = Patches()
-
     def install(self, torch, heard):
+        self._listen(lambda: heard("profiler", 0))
+
+    def install_tick(self, torch, anchor, steps):
+        self._listen(lambda: steps.on_step())
+
+    def _listen(self, after):
         from torch.profiler import profile
 
         def make(original):
-            def step(self):
-                result = original(self)
-                heard("profiler", 0)
+            def step(profiler):
+                result = original(profiler)
+                after()
                 return result
 
             return step
 
         self.patches.replace(profile, "step", make)
-
-    def remove(self):
-        self.patches.restore()

@@ -1,80 +1,137 @@
 """Which of the sources is the beat, and whose: several optimizers make one step, not many."""
 
 import threading
+from time import monotonic
 
-from .sources import RANK, Forwards, Loaders, Marks, Optimizers, ProfilerSteps
+from .sources import RANK, CompiledForwards, Forwards, Loaders, Marks, Optimizers, ProfilerSteps
+
+PATIENCE_S = 30.0  # how long batches or forwards are not believed while an optimizer's step is to be expected
+FORGOTTEN = 64  # signals after which a key that was not heard again is no longer part of the cycle
 
 
 class Steps:
-    """Calls ``on_step()`` at each step's end, and ``on_restart()`` when a better beat was found.
+    """Calls ``on_step()`` at each step's end, and ``on_restart()`` when a better beat was found, which
+    answers False when that comes too late.
 
     A source is chosen when one has been heard twice: whatever came in between belongs to one step,
     so the highest that was heard by then is taken. One of higher rank that comes later replaces it.
+    ``expected()`` says that backward has run and an optimizer exists: then gradients are being
+    accumulated, and neither a batch nor a forward is a step.
     """
 
-    def __init__(self, on_step, on_restart, observers):
+    def __init__(self, on_step, on_restart, observers, expected):
         self.on_step = on_step
         self.on_restart = on_restart
+        self.expected = expected
         self.sources = [Forwards(), Loaders(observers), Optimizers(observers), Marks(), ProfilerSteps()]
         self.installed = []
-        self.counts = {}  # kind -> {key: times heard}
-        self.order = {}  # kind -> keys in the order last heard
+        self.cycles = {}  # kind -> Cycle
         self.chosen = None
-        self.anchor = None
         self.thread = None
-        self.held = None  # called with the kind: True while a chosen kind is not to be believed yet
+        self.holding_since = None
+        self.torch = None
+
+    @property
+    def anchor(self):
+        return self.cycles[self.chosen].anchor
+
+    def heard_of_anchor(self):
+        return self.cycles[self.chosen].counts[self.anchor]
 
     def install(self, torch):
+        self.torch = torch
         for source in self.sources:
-            source.install(torch, self.heard)
-            self.installed.append(source)
+            if self.chosen is None or RANK[source.kind] >= RANK[self.chosen]:
+                source.install(torch, self.heard)
+                self.installed.append(source)
 
-    def remove(self, but=None):
-        """Take every source out of torch but the one named."""
-        for source in [source for source in self.installed if source.kind != but]:
-            source.remove()
-            self.installed.remove(source)
+    def compiling(self):
+        """The script compiles: a global forward hook would be compiled in, so it has to go."""
+        for source in [source for source in self.installed if isinstance(source, Forwards)]:
+            self._remove(source)
+            compiled = CompiledForwards()
+            compiled.install(self.torch, self.heard)
+            self.installed.append(compiled)
+
+    def quiet(self):
+        """The beat is settled: all sources go but the chosen one, which from now on only ticks."""
+        for source in list(self.installed):
+            self._remove(source)
+            if source.kind == self.chosen:
+                source.install_tick(self.torch, self.anchor, self)
+                self.installed.append(source)
+
+    def unknown(self):
+        """An optimizer that was not part of the cycle so far made a step: listen to all once more."""
+        if self.on_restart():
+            self.remove()
+            self.install(self.torch)
+
+    def remove(self):
+        for source in list(self.installed):
+            self._remove(source)
 
     def heard(self, kind, key):
         if self.thread is None:
             self.thread = threading.get_ident()
         elif self.thread != threading.get_ident():
             return
-        counts = self.counts.setdefault(kind, {})
-        counts[key] = counts.get(key, 0) + 1
-        order = self.order.setdefault(kind, [])
-        if key in order:
-            order.remove(key)
-        order.append(key)
+        cycle = self.cycles.get(kind)
+        if cycle is None:
+            cycle = self.cycles[kind] = Cycle()
+        before = cycle.anchor
+        cycle.heard(key)
         if self.chosen is None:
-            if counts[key] < 2:
+            if cycle.counts[key] < 2:
                 return
-            self._choose(max(self.counts, key=RANK.__getitem__))
+            self._choose(max(self.cycles, key=RANK.__getitem__))
         elif RANK[kind] > RANK[self.chosen]:
             self._choose(kind)
-        if kind != self.chosen:
-            return
-        if len(counts) > 1:
-            self._find_anchor(counts, order)
-        else:
-            self.anchor = key
-        if key == self.anchor and not (self.held and self.held(kind)):
+        elif kind == self.chosen and before not in (None, cycle.anchor):
+            self.on_restart()
+        if kind == self.chosen and key == cycle.anchor and not self._held(kind):
             self.on_step()
+
+    def _held(self, kind):
+        if RANK[kind] >= RANK["optimizer"] or not self.expected():
+            return False
+        self.holding_since = self.holding_since or monotonic()
+        return monotonic() - self.holding_since < PATIENCE_S
 
     def _choose(self, kind):
         if self.chosen is not None:
             self.on_restart()
         self.chosen = kind
-        self.anchor = None
-        for lower in [source for source in self.installed if RANK[source.kind] < RANK[kind]]:
-            lower.remove()
-            self.installed.remove(lower)
+        for source in [source for source in self.installed if RANK[source.kind] < RANK[kind]]:
+            self._remove(source)
 
-    def _find_anchor(self, counts, order):
-        """The key heard least often since they all are there; of equals, the one last in the cycle."""
-        least = min(counts.values())
-        anchor = [key for key in order if counts[key] == least][-1]
-        if self.anchor is not None and anchor != self.anchor and anchor not in self._known:
-            self.on_restart()
-        self._known = set(counts)
-        self.anchor = anchor
+    def _remove(self, source):
+        source.remove()
+        self.installed.remove(source)
+
+
+class Cycle:
+    """The keys that one source is heard with; ``anchor`` is the one whose beat is the step's.
+
+    That is the one heard least often (a generator that steps once for five steps of its critic),
+    of equals the one that comes last in the cycle.
+    """
+
+    def __init__(self):
+        self.counts = {}
+        self.last = {}  # key -> number of the signal at which it was last heard; in that order
+        self.signals = 0
+        self.anchor = None
+
+    def heard(self, key):
+        self.signals += 1
+        self.counts[key] = self.counts.get(key, 0) + 1
+        self.last.pop(key, None)
+        self.last[key] = self.signals
+        if len(self.counts) == 1:
+            self.anchor = key
+            return
+        for gone in [other for other, last in self.last.items() if self.signals - last > FORGOTTEN]:
+            del self.counts[gone], self.last[gone]
+        least = min(self.counts.values())
+        self.anchor = [other for other in self.last if self.counts[other] == least][-1]
