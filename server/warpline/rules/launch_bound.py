@@ -96,9 +96,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.change import RemoveLaunches
-from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.training import TrainingStep, about_model, model_place, training_steps
 
 #: Busier than this, launching is not what the step waits for.
@@ -142,11 +142,6 @@ class LaunchBound(Rule):
             change=RemoveLaunches(tuple((cost.file, cost.line) for cost in idle)),
             fixes=[partial(_compile, step)],
         )
-
-
-def launching_ms(cost: LineCost) -> float:
-    """Time in which the device had nothing to do while the host was launching at this line."""
-    return max(0.0, cost.idle_ms - cost.loader_ms - cost.sync_ms - cost.gc_ms) if cost.launches else 0.0
 
 
 def is_compiled(context: Context) -> bool:

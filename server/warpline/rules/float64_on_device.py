@@ -1,0 +1,181 @@
+"""The device computes in float64.
+
+## What it does
+
+Adds up the device time of operations on float64 tensors and leads to where the numbers became
+float64: `.double()`, `torch.float64`, a NumPy array.
+
+## Why is this slow
+
+Float64 takes twice the memory traffic of float32, cannot use the fast tensor cores, and on all but
+the largest GPUs runs at a thirty-second to a sixty-fourth of the rate of float32. It mostly comes in
+unasked: NumPy computes in float64, and everything that meets such a tensor becomes one.
+
+## Example
+
+```python
+import numpy
+import torch
+
+weights = torch.from_numpy(numpy.random.rand(512, 512)).cuda()  #> found
+for x in loader:
+    y = x @ weights
+    #^ cost device_ms=20; op aten::mm device_ms=20 dtypes=double,double
+```
+
+## Use instead
+
+```python
+import numpy
+import torch
+
+weights = torch.from_numpy(numpy.random.rand(512, 512)).float().cuda()
+for x in loader:
+    y = x @ weights
+```
+
+## Example
+
+```python
+def loss_of(x, y):
+    error = (x.double() - y) ** 2  #> found; cost device_ms=20; op aten::pow device_ms=20 dtypes=double,Scalar
+    return error.mean()
+```
+
+## Use instead
+
+```python
+def loss_of(x, y):
+    error = (x.float() - y) ** 2
+    return error.mean()
+```
+
+## Near misses
+
+On a CPU float64 is no slower than its memory:
+
+```python
+#> device kind=cpu capability=None multiprocessors=0
+y = x.double() @ w  #> cost device_ms=20; op aten::mm device_ms=20 dtypes=double,double
+```
+
+A sum of a few numbers:
+
+```python
+total = x.double().sum()  #> cost device_ms=0.01; op aten::sum device_ms=0.01 dtypes=double
+y = x @ w  #> cost device_ms=20; op aten::mm device_ms=20 dtypes=float,float
+```
+
+Float32 all along:
+
+```python
+y = x @ w  #> cost device_ms=20; op aten::mm device_ms=20 dtypes=float,float
+```
+
+## Fix safety
+
+Unsafe: float32 keeps 24 bits of the mantissa where float64 keeps 53.
+
+## References
+
+- [CUDA arithmetic throughput](https://docs.nvidia.com/cuda/cuda-c-programming-guide/#arithmetic-instructions)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import Scale
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, ms, percent
+
+
+class Float64OnDevice(Rule):
+    area = "precision"
+    needs_gpu = True
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        spent = {cost: time for cost in context.profile.lines if (time := _in_float64(cost)) > 0}
+        total = sum(spent.values())
+        if not context.matters(total):
+            return
+        hottest = max(spent, key=lambda cost: spent[cost])
+        source, nodes = _origins(
+            context, [cost.file for cost in sorted(spent, key=lambda cost: -spent[cost])]
+        )
+        place = (hottest.file, hottest.line)
+        yield context.draft(
+            (source.path, source.line(nodes[0])) if source is not None else place,
+            place,
+            "The device computes in float64 for {spent} a step, {share}.",
+            {"spent": ms("float64", total), "share": percent("float64", context.share(total))},
+            cost_ms=total,
+            # Half the bytes; what is bound by arithmetic gains more.
+            saving_ms=total / 2,
+            change=Scale(tuple((cost.file, cost.line) for cost in spent), device=0.5),
+            fixes=[partial(_fix, source, nodes)],
+        )
+
+
+def _in_float64(cost: LineCost) -> float:
+    return min(sum(op.device_ms for op in cost.ops if "double" in op.dtypes[:2]), cost.step_ms)
+
+
+def _origins(context: Context, hot: list[str]) -> tuple[Source | None, list[cst.BaseExpression]]:
+    """What makes float64 numbers, in the file of the hottest line first."""
+    for file in dict.fromkeys([*hot, context.profile.manifest.script]):
+        source = context.source(file)
+        if source is not None and (nodes := _explicit(source) or _from_numpy(source)):
+            return source, nodes
+    return None, []
+
+
+def _explicit(source: Source) -> list[cst.BaseExpression]:
+    """``.double()``, ``torch.float64`` and ``torch.double``."""
+    calls = [call for call in source.nodes(cst.Call) if _is_double(call)]
+    names = [
+        node for node in source.nodes(cst.Attribute) if source.name(node) in ("torch.float64", "torch.double")
+    ]
+    return sorted([*calls, *names], key=source.line)
+
+
+def _is_double(call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "double" and not call.args
+
+
+def _from_numpy(source: Source) -> list[cst.BaseExpression]:
+    return [
+        call
+        for call in source.nodes(cst.Call)
+        if source.is_named(call.func, "torch.from_numpy") and not _is_cast(source, call)
+    ]
+
+
+def _is_cast(source: Source, call: cst.Call) -> bool:
+    above = source.parent(call)
+    return isinstance(above, cst.Attribute) and above.attr.value in (
+        "float",
+        "long",
+        "int",
+        "half",
+        "bfloat16",
+        "to",
+    )
+
+
+def _fix(source: Source | None, nodes: list[cst.BaseExpression]) -> Fix:
+    if source is None:
+        raise Refused("where the numbers become float64 was not found")
+    edits = Edits(source)
+    for node in nodes:
+        if isinstance(node, cst.Attribute):
+            edits.replace(node.attr, "float32")
+        elif isinstance(node, cst.Call) and _is_double(node) and isinstance(node.func, cst.Attribute):
+            edits.replace(node.func.attr, "float")
+        else:
+            edits.replace(node, f"{source.code(node)}.float()")
+    return edits.fix("Compute in float32", "unsafe")

@@ -1,0 +1,154 @@
+"""A line makes `torch.compile` end its graph and fall back to Python.
+
+## What it does
+
+Takes the graph breaks that Dynamo itself reported, with its reason, at lines or in functions that
+cost time in the step, and moves printing and logging out of the compiled code.
+
+## Why is this slow
+
+At a graph break the compiled code ends: its results go to memory, Python runs the line, and another
+graph begins. Nothing is fused across it, and the host launches on both sides.
+
+## Example
+
+```python
+import torch
+
+@torch.compile
+def forward(x, w):
+    h = x @ w  #> cost device_ms=5
+    print("shape", h.shape)
+    #^ found; cost step_ms=3 idle_ms=3 cpu_ms=3; event graph_break reason="call to builtin print"
+    return h.relu()  #> cost device_ms=5
+```
+
+## Use instead
+
+```python
+import torch
+
+@torch.compile
+def forward(x, w):
+    h = x @ w
+    if not torch.compiler.is_compiling():
+        print("shape", h.shape)
+    return h.relu()
+```
+
+## Near misses
+
+A break where nothing is lost:
+
+```python
+import torch
+
+def forward(x, w):
+    print("shape")  #> cost step_ms=0.01 cpu_ms=0.01; event graph_break reason="call to builtin print"
+
+def rest(x):
+    return x @ x  #> cost device_ms=50
+```
+
+A line of that kind in code that is not compiled:
+
+```python
+print("epoch", epoch)  #> cost step_ms=3 cpu_ms=3
+```
+
+## Fix safety
+
+Unsafe: what was printed in every step is no longer printed once the code is compiled.
+
+## References
+
+- [Graph breaks](https://docs.pytorch.org/docs/stable/torch.compiler_faq.html#graph-breaks)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import RemoveLaunches
+from warpline.model.report import Fix
+from warpline.model.run import CompileEvent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.message import NUMBER
+from warpline.rulekit.terms import function_at
+
+
+class GraphBreak(Rule):
+    area = "compiled"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        for event in context.profile.facts.compile_events:
+            if event.kind != "graph_break":
+                continue
+            spent = _lost_ms(context, event)
+            if not context.matters(spent):
+                continue
+            yield context.draft(
+                (event.file, event.line),
+                (event.file, event.line),
+                f"torch.compile ends its graph here{_reason(event)}: {{spent}} a step, {{share}}, in which "
+                "the host works and the device waits.",
+                {
+                    "spent": ms("host time at the break", spent),
+                    "share": percent("host time at the break", context.share(spent)),
+                    "breaks": count("graph breaks reported", event.count, "breaks"),
+                },
+                cost_ms=spent,
+                change=RemoveLaunches(((event.file, event.line),)),
+                fixes=[partial(_fix, context.source(event.file), event.line)],
+            )
+
+
+def _lost_ms(context: Context, event: CompileEvent) -> float:
+    """What the line costs, or the idle time of its function when that is more."""
+    own = context.cost(event.file, event.line)
+    spent = own.step_ms if own is not None else 0.0
+    source = context.source(event.file)
+    function = function_at(source, event.line) if source is not None else None
+    if source is None or function is None:
+        return spent
+    (first, _), (last, _) = source.span(function)
+    return max(spent, sum(cost.idle_ms for cost in context.costs_within(event.file, first, last)))
+
+
+def _reason(event: CompileEvent) -> str:
+    """Dynamo's first sentence; one with numbers is left to Dynamo."""
+    first = re.split(r"[.\n]", event.reason.strip())[0].strip()
+    return (
+        f" ({first})" if first and len(first) < 120 and not NUMBER.search(first) and "{" not in first else ""
+    )
+
+
+def _fix(source: Source | None, line: int) -> Fix:
+    statement = source.statement_at(line) if source is not None else None
+    if source is None or not isinstance(statement, cst.SimpleStatementLine):
+        raise Refused("what to do instead depends on what the line is for")
+    small = statement.body[0]
+    call = small.value if isinstance(small, cst.Expr) else None
+    if not isinstance(call, cst.Call) or not _only_says(source, call):
+        raise Refused("what to do instead depends on what the line is for")
+    guard = source.enclosing(statement, cst.If)
+    if guard is not None and "is_compiling" in source.code(guard.test):
+        raise Refused("it is left out of the compiled code already")
+    edits = Edits(source)
+    name = edits.add_import("torch.compiler.is_compiling", "import torch")
+    edits.wrap([statement], f"if not {name}():")
+    return edits.fix("Leave it out of the compiled code", "unsafe")
+
+
+def _only_says(source: Source, call: cst.Call) -> bool:
+    """``print(...)``, ``logger.info(...)``, ``warnings.warn(...)``."""
+    name = source.name(call.func)
+    return (
+        name in ("print", "warnings.warn")
+        or re.fullmatch(r"(.*\.)?(log|logger|logging|LOG|_log|_logger)\.(debug|info|warning|error)", name)
+        is not None
+    )

@@ -1,0 +1,170 @@
+"""A matrix product has a size that the tensor cores cannot take in whole pieces.
+
+## What it does
+
+Finds costly products in half precision in which a size of the matrices is no multiple of eight, and
+names the size and the next one that is. Where the size stands as one number in the source (a
+vocabulary, a number of classes), the fix pads it.
+
+## Why is this slow
+
+Tensor cores load eight half-precision numbers at a time and from aligned addresses. A row of odd
+length leaves all rows but the first unaligned, and a kernel with narrower loads is taken.
+
+## Example
+
+```python
+import torch
+
+VOCABULARY = 50257  #> found
+head = torch.nn.Linear(768, VOCABULARY, bias=False)
+for x in loader:
+    logits = head(x)  #> cost device_ms=20
+    #^ op aten::mm device_ms=15 shapes=[[8192,768],[768,50257]] dtypes=c10::BFloat16,c10::BFloat16
+```
+
+## Use instead
+
+```python
+import torch
+
+VOCABULARY = 50304
+head = torch.nn.Linear(768, VOCABULARY, bias=False)
+for x in loader:
+    logits = head(x)
+```
+
+## Near misses
+
+Every size is a multiple of eight:
+
+```python
+y = x @ w
+#^ cost device_ms=20; op aten::mm device_ms=20 shapes=[[8192,768],[768,50304]] dtypes=c10::Half,c10::Half
+```
+
+Float32 without tensor cores:
+
+```python
+y = x @ w  #> cost device_ms=20; op aten::mm device_ms=20 shapes=[[8192,768],[768,50257]] dtypes=float,float
+```
+
+It takes next to nothing:
+
+```python
+y = x @ w
+#^ cost device_ms=0.01; op aten::mm device_ms=0.01 shapes=[[64,7],[7,9]] dtypes=c10::Half,c10::Half
+z = f(x)  #> cost device_ms=50
+```
+
+## Fix safety
+
+Unsafe: the padded layer has more parameters than before, so older checkpoints no longer fit, and a
+softmax over the padded scores takes the new entries in unless they are masked.
+
+## References
+
+- [Matrix multiplication background: tensor core requirements](https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html#requirements-tc)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import Scale
+from warpline.model.profile import LineCost, Op
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+
+_HALF = {"c10::Half", "c10::BFloat16"}
+_PIECE = 8  # numbers of two bytes in one load of a tensor core
+_PADDED = 64  # what the largest tiles divide by
+
+
+class MisalignedMatmul(Rule):
+    area = "precision"
+    needs_gpu = True
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        for cost in context.profile.lines:
+            by_size = _by_size(cost)
+            if not by_size:
+                continue
+            size = max(by_size, key=lambda size: by_size[size])
+            spent = min(by_size[size], cost.step_ms)
+            if not context.matters(spent):
+                continue
+            padded = -(-size // _PADDED) * _PADDED if size > _PADDED else -(-size // _PIECE) * _PIECE
+            yield context.draft(
+                _place(context, cost, size),
+                (cost.file, cost.line),
+                "Matrix products with a size of {size}, no multiple of {piece}, take {spent}, {share}; "
+                "{padded} would fit the tensor cores.",
+                {
+                    "size": count("size", size, "elements"),
+                    "piece": count("elements a tensor core loads at a time", _PIECE, "elements"),
+                    "spent": ms("misaligned products", spent),
+                    "share": percent("misaligned products", context.share(spent)),
+                    "padded": count("padded size", padded, "elements"),
+                },
+                cost_ms=spent,
+                # Narrow loads run at about half the rate of wide ones.
+                saving_ms=spent / 2,
+                change=Scale(((cost.file, cost.line),), device=0.5),
+                fixes=[partial(_fix, context, cost, size, padded)],
+            )
+
+
+def _by_size(cost: LineCost) -> dict[int, float]:
+    """Device time by the size that does not fit."""
+    found: dict[int, float] = {}
+    for op in cost.ops:
+        for size in _odd_sizes(op):
+            found[size] = found.get(size, 0.0) + op.device_ms
+    return found
+
+
+def _odd_sizes(op: Op) -> set[int]:
+    """Row lengths of the two matrices: they decide how rows are aligned."""
+    if op.name not in ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm") or not op.dtypes:
+        return set()
+    matrices = op.shapes[1:3] if op.name in ("aten::addmm", "aten::baddbmm") else op.shapes[:2]
+    sizes = {size for shape in matrices if len(shape) >= 2 for size in shape[-2:]}
+    return {size for size in sizes if size % _PIECE and size > 1} if op.dtypes[0] in _HALF else set()
+
+
+def _literals(context: Context, cost: LineCost, size: int) -> tuple[Source | None, list[cst.Integer]]:
+    """Where the number stands, in the file of the line, in the script, then in the modules' files."""
+    modules = [site.file for site in context.sites("module")]
+    for file in dict.fromkeys([cost.file, context.profile.manifest.script, *modules]):
+        source = context.source(file)
+        if source is not None:
+            found = [node for node in source.nodes(cst.Integer) if node.evaluated_value == size]
+            if found:
+                return source, found
+    return None, []
+
+
+def _place(context: Context, cost: LineCost, size: int) -> tuple[str, int]:
+    source, found = _literals(context, cost, size)
+    return (
+        (source.path, source.line(found[0]))
+        if source is not None and len(found) == 1
+        else (cost.file, cost.line)
+    )
+
+
+def _fix(context: Context, cost: LineCost, size: int, padded: int) -> Fix:
+    source, found = _literals(context, cost, size)
+    if source is None:
+        raise Refused("the size does not stand in the source as a number")
+    if len(found) > 1:
+        raise Refused(
+            "the number stands in several places, and it cannot be told which of them mean this size"
+        )
+    edits = Edits(source)
+    edits.replace(found[0], str(padded))
+    return edits.fix("Pad the size", "unsafe")

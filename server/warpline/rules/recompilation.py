@@ -1,0 +1,153 @@
+"""`torch.compile` compiles the same code again and again.
+
+## What it does
+
+Takes the recompilations that Dynamo itself reported, with the guard that failed, and where that was
+a changing size, asks for code that serves all sizes.
+
+## Why is this slow
+
+Compiling takes seconds, in which nothing trains. After eight recompilations Dynamo gives up, and the
+code runs uncompiled for good.
+
+## Example
+
+```python
+import torch
+
+compiled = torch.compile(model)  #> found; site compile mode=default
+for batch in loader:
+    loss = compiled(batch)
+    #^ cost step_ms=50 device_ms=50
+    #^ event recompile count=6 milliseconds=9000 reason="size mismatch at index 1. expected 64, actual 71"
+    loss.backward()
+```
+
+## Use instead
+
+```python
+import torch
+
+compiled = torch.compile(model, dynamic=True)
+for batch in loader:
+    loss = compiled(batch)
+    loss.backward()
+```
+
+## Near misses
+
+Compiled once:
+
+```python
+import torch
+
+compiled = torch.compile(model)  #> site compile mode=default
+loss = compiled(batch)  #> cost step_ms=50 device_ms=50; event compile milliseconds=9000
+```
+
+Compiled again once, as for the last, smaller batch:
+
+```python
+import torch
+
+compiled = torch.compile(model)  #> site compile mode=default
+loss = compiled(batch)
+#^ cost step_ms=50; event recompile count=1 milliseconds=9000 reason="size mismatch at index 0"
+```
+
+No compilation took measurable time:
+
+```python
+import torch
+
+compiled = torch.compile(model)  #> site compile mode=default
+loss = compiled(batch)  #> cost step_ms=50; event recompile count=6 milliseconds=0.2 reason="size mismatch"
+```
+
+## Fix safety
+
+Unsafe: code for all sizes rounds differently, and runs a little slower than code for one.
+
+## References
+
+- [Dynamic shapes](https://docs.pytorch.org/docs/stable/torch.compiler_dynamic_shapes.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import Scale
+from warpline.model.report import Fix
+from warpline.model.run import CompileEvent, Site
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms
+
+#: Dynamo's reasons for a size that changed.
+_SIZES = ("size mismatch", "stride mismatch", "shape", "size()[")
+
+
+class Recompilation(Rule):
+    area = "compiled"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        steps = context.profile.steps.captured + len(context.profile.manifest.timed_ns)
+        for event in context.profile.facts.compile_events:
+            if event.kind != "recompile" or event.count < 2:
+                continue
+            spent = event.milliseconds / max(steps, 1)
+            if not context.matters(spent):
+                continue
+            site = next(iter(context.sites("compile")), None)
+            yield context.draft(
+                (site.file, site.line) if site is not None else (event.file, event.line),
+                (event.file, event.line),
+                "This code was compiled again {times} times, for {total} in all"
+                + (", because sizes change." if _by_size(event) else "."),
+                {
+                    "times": count("recompilations", event.count, "recompilations"),
+                    "total": ms("compilation, in all", event.milliseconds),
+                    "spent": ms("compilation, over the steps seen", spent),
+                },
+                # Compile time lies outside the steps; spread over those seen it is at most this.
+                cost_ms=spent,
+                change=Scale(((event.file, event.line),)),
+                fixes=[partial(_fix, context, site, event)],
+            )
+
+
+def _by_size(event: CompileEvent) -> bool:
+    return any(words in event.reason for words in _SIZES)
+
+
+def _fix(context: Context, site: Site | None, event: CompileEvent) -> Fix:
+    if not _by_size(event):
+        raise Refused("the guard that failed is about no size; Dynamo's log names it (TORCH_LOGS=recompiles)")
+    source = context.source(site.file) if site is not None else None
+    if source is None or site is None:
+        raise Refused("the call of torch.compile was not found")
+    edits = Edits(source)
+    call = source.call(site.line, "torch.compile", "compile")
+    if call is not None:
+        edits.set_argument(call, "dynamic", "True")
+    else:
+        bare = _bare_decorator(source, site.line)
+        if bare is None:
+            raise Refused("the call of torch.compile was not found on that line")
+        edits.replace(bare, f"{source.code(bare)}(dynamic=True)")
+    return edits.fix("Compile for all sizes", "unsafe")
+
+
+def _bare_decorator(source: Source, line: int) -> cst.BaseExpression | None:
+    """``@torch.compile`` on that line, or above the function that begins there."""
+    for function in source.nodes(cst.FunctionDef):
+        for decorator in function.decorators:
+            if source.is_named(decorator.decorator, "torch.compile") and line in (
+                source.line(decorator),
+                source.line(function),
+                source.line(function.name),
+            ):
+                return decorator.decorator
+    return None
