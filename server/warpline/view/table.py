@@ -120,9 +120,15 @@ def _summary(report: Report) -> tuple[str, ...]:
     name = text.printable(device.name or device.kind.upper())
     what = f"{device.count} x {name}" if device.count > 1 else name
     plural = "step" if steps.captured == 1 else "steps"
+    # The same figure twice: only a trace is there, nothing was timed beside it.
+    measured = (
+        f"{units.ms(steps.step_ms)} a step, known with the profiler on only"
+        if steps.step_ms == steps.profiled_step_ms
+        else f"{units.ms(steps.step_ms)} a step, measured without the profiler; "
+        f"{units.ms(steps.profiled_step_ms)} with it ({units.speedup(steps.slowdown)})"
+    )
     return (
-        f"{units.ms(steps.step_ms)} a step, measured without the profiler; "
-        f"{units.ms(steps.profiled_step_ms)} with it ({units.speedup(steps.slowdown)})",
+        measured,
         f"device busy {units.percentage(steps.device_busy_percent)} of the step; "
         f"{steps.captured} {plural} captured",
         f"{what}, torch {text.printable(environment.torch)}, Python {text.printable(environment.python)}",
