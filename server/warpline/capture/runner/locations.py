@@ -14,7 +14,9 @@ class Locations:
         self.functions = {}  # (path, first line, name) -> index
         self.table = [(-1, 0, -1)]
         self.of_code = {}  # id(code) -> CodeLines
-        self.threads = {}  # thread ident -> Records
+        self.threads = {}  # thread ident -> Records; idents are used again once a thread has ended
+        self.all_records = []
+        self.local = threading.local()
         self.lock = threading.Lock()
 
     def lines_of(self, code):
@@ -46,28 +48,35 @@ class Locations:
             "files": list(self.files),
             "functions": [name for _, _, name in self.functions],
             "locations": self.table,
-            "threads": [records.native for records in self.threads.values()],
+            "threads": [records.native for records in self.all_records],
         }
 
     def packed(self):
         """All threads' records as bytes, one thread after the other."""
-        return b"".join(records.packed() for records in self.threads.values())
+        return b"".join(records.packed() for records in self.all_records)
 
     def clear_records(self):
-        for records in self.threads.values():
+        for records in self.all_records:
             del records.pairs[:]
 
     def records(self, ident=None):
         """The Records of the thread ``ident``, of the calling one by default."""
-        ident = ident or threading.get_ident()
-        found = self.threads.get(ident)
-        if found is None:
-            thread = threading._active.get(ident)
-            native = threading.get_native_id() if ident == threading.get_ident() else None
-            native = native or getattr(thread, "native_id", None) or 0
-            with self.lock:
-                found = self.threads.setdefault(ident, Records(native, len(self.threads)))
-        return found
+        if ident is not None and ident != threading.get_ident():
+            return self._of_ident(ident, getattr(threading._active.get(ident), "native_id", None) or 0)
+        try:
+            return self.local.records
+        except AttributeError:
+            found = self._of_ident(threading.get_ident(), threading.get_native_id())
+            self.local.records = found
+            return found
+
+    def _of_ident(self, ident, native):
+        with self.lock:
+            found = self.threads.get(ident)
+            if found is None or native not in (0, found.native):
+                found = self.threads[ident] = Records(native, len(self.all_records))
+                self.all_records.append(found)
+            return found
 
 
 class CodeLines(dict):

@@ -5,7 +5,6 @@ it starts for the first time, and switched off at that spot.
 """
 
 import sys
-import threading
 from time import time_ns
 
 
@@ -79,15 +78,15 @@ class Monitoring:
 
     def _callbacks(self):
         user, of_code, lines_of = self.locations.user_files, self.locations.of_code, self.locations.lines_of
-        threads, records_of = self.locations.threads, self.locations.records
-        ident, get_frame, disable = threading.get_ident, sys._getframe, sys.monitoring.DISABLE
+        local, records_of = self.locations.local, self.locations.records
+        get_frame, disable = sys._getframe, sys.monitoring.DISABLE
         watch = self._watch
 
         def on_line(code, line):
             try:
-                add = threads[ident()].add
+                add = local.records.add
                 lines = of_code[id(code)]
-            except KeyError:
+            except (AttributeError, KeyError):
                 add, lines = records_of().add, lines_of(code)
             add(time_ns())
             add(lines[line])

@@ -16,7 +16,9 @@ from torch.autograd import (
 class Recording:
     """Ops with shapes and memory, launches and kernels. ``prepare``, ``start``, ``stop``, ``save``."""
 
-    def __init__(self):
+    def __init__(self, all_threads=False):
+        """``all_threads``: operators of the script's other threads too; torch then forgets memory."""
+        self.all_threads = all_threads
         self.cuda = torch.cuda.is_available() and ProfilerActivity.CUDA in _supported_activities()
         self.activities = {ProfilerActivity.CPU} | ({ProfilerActivity.CUDA} if self.cuda else set())
         self.result = None
@@ -34,11 +36,12 @@ class Recording:
         self.result.save(path)
         self.result = None
 
-    @staticmethod
-    def _config():
+    def _config(self):
         shapes, memory, stack, flops, modules = True, True, False, False, False
-        try:
-            extra = _ExperimentalConfig(profile_all_threads=True)
-        except TypeError:  # an older torch: operators of the thread that starts the recording only
-            extra = _ExperimentalConfig()
+        extra = _ExperimentalConfig()
+        if self.all_threads:
+            try:
+                extra = _ExperimentalConfig(profile_all_threads=True)
+            except TypeError:  # an older torch: operators of the thread that starts the recording only
+                pass
         return ProfilerConfig(ProfilerState.KINETO, shapes, memory, stack, flops, modules, extra)
