@@ -1,4 +1,4 @@
-"""Marks the forward that checkpointing runs again inside backward, with ``record_function``.
+"""What runs inside backward: marks for the forward that checkpointing runs again, and new threads.
 
 torch has no mark of its own there. Both kinds of checkpoint are covered; ``entering`` is called on
 the thread that recomputes, which is autograd's own where a GPU is used.
@@ -15,8 +15,8 @@ class Checkpoints:
         self.entering = entering
 
     def install(self):
-        import torch.utils.checkpoint as checkpoint
         from torch.autograd.profiler import record_function
+        from torch.utils import checkpoint
 
         entering = self.entering
 
@@ -45,6 +45,35 @@ class Checkpoints:
         if hasattr(checkpoint, "_CheckpointFrame"):
             self.patches.replace(checkpoint._CheckpointFrame, "__init__", make_frame)
         self.patches.replace(checkpoint.CheckpointFunction, "forward", make_forward)
+
+    def remove(self):
+        self.patches.restore()
+
+
+class EngineThreads:
+    """Calls ``entering`` when autograd is about to run a ``backward`` of the user's.
+
+    Autograd's threads are not Python's: a trace function has to be set from inside.
+    """
+
+    def __init__(self, entering):
+        self.patches = Patches()
+        self.entering = entering
+
+    def install(self):
+        from torch.autograd.function import BackwardCFunction
+
+        entering = self.entering
+
+        def make(original):
+            def apply(node, *arguments):
+                entering()
+                return original(node, *arguments)
+
+            return apply
+
+        for name in ("apply", "apply_boxed"):
+            self.patches.replace(BackwardCFunction, name, make)
 
     def remove(self):
         self.patches.restore()

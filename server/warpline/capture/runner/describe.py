@@ -4,9 +4,10 @@ import inspect
 
 _LOADER = ("num_workers", "batch_size", "pin_memory", "persistent_workers", "prefetch_factor", "drop_last")
 _MODULE = (
-    "in_features", "out_features", "in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation",
-    "groups", "num_features", "normalized_shape", "eps", "p", "num_embeddings", "embedding_dim", "approximate",
-    "inplace", "embed_dim", "num_heads", "batch_first", "affine", "elementwise_affine", "track_running_stats",
+    "in_features", "out_features", "in_channels", "out_channels", "kernel_size", "stride", "padding",
+    "dilation", "groups", "num_features", "normalized_shape", "eps", "p", "num_embeddings",
+    "embedding_dim", "approximate", "inplace", "embed_dim", "num_heads", "batch_first", "affine",
+    "elementwise_affine", "track_running_stats",
 )  # fmt: skip
 
 

@@ -7,8 +7,8 @@ import sys
 
 _OLDEST = (2, 4)
 _AT_START = frozenset(sys.builtin_module_names) | {
-    "site", "os", "posixpath", "genericpath", "stat", "_stat", "codecs", "encodings", "io", "abc", "_abc", "sys",
-    "_collections_abc", "_sitebuiltins", "zipimport", "importlib", "runpy", "pkgutil",
+    "site", "os", "posixpath", "genericpath", "stat", "_stat", "codecs", "encodings", "io", "abc",
+    "_abc", "sys", "_collections_abc", "_sitebuiltins", "zipimport", "importlib", "runpy", "pkgutil",
 }  # fmt: skip
 
 

@@ -40,9 +40,9 @@ class Nvml:
             text = ("GPU-%s" % uuid).encode()
             if self.library.nvmlDeviceGetHandleByUUID(text, ctypes.byref(handle)) == 0:
                 return handle
-        if torch.cuda.device_count() == 1 and self._count() == 1:
-            if self.library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle)) == 0:
-                return handle
+        only = torch.cuda.device_count() == 1 and self._count() == 1
+        if only and self.library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle)) == 0:
+            return handle
         return None
 
     def _count(self):

@@ -1,7 +1,5 @@
 """All that is watched beside the steps, and the facts that come of it."""
 
-import sys
-
 from . import machine
 from .compiled import Compiled
 from .garbage import Garbage
@@ -68,7 +66,7 @@ class Observers:
 
     def start_survey(self):
         """Watch one step closely; not where code is compiled, which would be compiled again for it."""
-        if self.sites.compiled or "torch._dynamo.eval_frame" in sys.modules and self.compiled.compilations:
+        if self.sites.compiled or self.compiled.compilations:
             return False
         from .survey import Survey
 

@@ -5,7 +5,7 @@ import sys
 from time import time_ns
 
 from . import folder, machine
-from .checkpoints import Checkpoints
+from .checkpoints import Checkpoints, EngineThreads
 from .noise import Quiet
 from .recording import Recording
 from .sampler import Sampler
@@ -24,6 +24,7 @@ class Recorder:
         self.locations = locations
         self.lines = LineEvents(locations)
         self.checkpoints = Checkpoints(self.lines.enter_thread)
+        self.engine_threads = EngineThreads(self.lines.enter_thread)
         self.quiet = Quiet()
         self.recording = None
         self.sampler = None
@@ -42,11 +43,13 @@ class Recorder:
         self.recording.prepare()
         self.recording.start()
         self.checkpoints.install()
+        self.engine_threads.install()
         self.lines.start()
 
     def stop(self):
         self.notes = self.lines.stop()
         self.checkpoints.remove()
+        self.engine_threads.remove()
         self.recording.stop()
         self.quiet.stop()
 

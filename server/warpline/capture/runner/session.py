@@ -12,6 +12,7 @@ from time import time_ns
 
 from . import imports, windows
 from .observers import Observers
+from .tracing import WatchedThreads
 
 
 class Stopped(KeyboardInterrupt):
@@ -46,6 +47,9 @@ class Session:
         roots = tuple(dict.fromkeys((os.path.dirname(self.script()), os.getcwd())))
         self.observers = Observers(torch, roots, self.control.request["include"])
         self.observers.install()
+        self.threads = WatchedThreads(self.observers.user_files)
+        if sys.version_info < (3, 12) and self.control.purpose != "time":
+            self.threads.start()
         if self.control.purpose == "whole":
             self._begin_whole()
             return
@@ -190,6 +194,7 @@ class Session:
     def _begin_capture(self):
         self.stage = "capturing"
         self.pipe.progress("capturing", 0, self.control.windows["captured"], "starting the profiler")
+        self.threads.tracing = self.recorder.lines
         self.recorder.start()
         self.steps.on_step = self._rehearsed
 
@@ -229,6 +234,7 @@ class Session:
             self.script(),
             Locations(self.observers.user_files, self.observers.names),
         )
+        self.threads.tracing = self.recorder.lines
         self.recorder.start()
         self.observers.garbage.start()
         self.stamps = [time_ns()]
@@ -260,6 +266,7 @@ class Session:
     def _done(self):
         """All is written: tell it, take our hands off the script, and end it unless it may go on."""
         imports.stop_waiting()
+        self.threads.stop()
         self.stage = "done"
         self.pipe.send("ready", world=self.control.world)
         if self.control.purpose == "profile" and self.control.request["whole_run"]:

@@ -198,7 +198,7 @@ class Marks(Patched):
         self._listen(lambda: heard("mark", 0))
 
     def install_tick(self, torch, anchor, steps):
-        self._listen(lambda: steps.on_step())
+        self._listen(steps.tick)
 
     def _listen(self, after):
         from torch.autograd.profiler import record_function
@@ -224,7 +224,7 @@ class ProfilerSteps(Patched):
         self._listen(lambda: heard("profiler", 0))
 
     def install_tick(self, torch, anchor, steps):
-        self._listen(lambda: steps.on_step())
+        self._listen(steps.tick)
 
     def _listen(self, after):
         from torch.profiler import profile

@@ -61,6 +61,9 @@ class Steps:
                 source.install_tick(self.torch, self.anchor, self)
                 self.installed.append(source)
 
+    def tick(self):
+        self.on_step()  # looked up anew: each window has its own
+
     def unknown(self):
         """An optimizer that was not part of the cycle so far made a step: listen to all once more."""
         if self.on_restart():

@@ -5,15 +5,16 @@ import weakref
 
 from torch.overrides import TorchFunctionMode
 
-FACTORIES = frozenset(
-    "zeros ones full empty rand randn randint arange linspace logspace eye tensor as_tensor from_numpy randperm "
-    "zeros_like ones_like full_like empty_like rand_like randn_like normal bernoulli tril_indices triu_indices".split()
-)
+FACTORIES = frozenset({
+    "zeros", "ones", "full", "empty", "rand", "randn", "randint", "arange", "linspace", "logspace", "eye",
+    "tensor", "as_tensor", "from_numpy", "randperm", "zeros_like", "ones_like", "full_like", "empty_like",
+    "rand_like", "randn_like", "normal", "bernoulli", "tril_indices", "triu_indices",
+})  # fmt: skip
 SYNCS = {
-    "item": "item", "tolist": "tolist", "numpy": "numpy", "__array__": "numpy", "cpu": "cpu", "__bool__": "bool",
-    "__int__": "item", "__float__": "item", "__index__": "item", "__repr__": "print", "__format__": "print",
-    "nonzero": "nonzero", "masked_select": "masked_select", "unique": "unique", "equal": "equal",
-    "allclose": "allclose", "argwhere": "nonzero",
+    "item": "item", "tolist": "tolist", "numpy": "numpy", "__array__": "numpy", "cpu": "cpu",
+    "__bool__": "bool", "__int__": "item", "__float__": "item", "__index__": "item",
+    "__repr__": "print", "__format__": "print", "nonzero": "nonzero", "argwhere": "nonzero",
+    "masked_select": "masked_select", "unique": "unique", "equal": "equal", "allclose": "allclose",
 }  # fmt: skip
 
 

@@ -162,9 +162,8 @@ class WatchedThreads:
         code = getattr(work, "__code__", None)
         if code is None or self.user_files[code.co_filename] is None:
             sys.settrace(None)
-            return None
-        sys.settrace(self._idle)
-        return None
+        else:
+            sys.settrace(self._idle)
 
     def _idle(self, frame, event, argument):
         if self.tracing is None or not self.tracing.running:
