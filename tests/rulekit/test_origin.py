@@ -15,6 +15,11 @@ CASES = {
         {"config.py": "A = 1\nWORKERS = 0\n"},
         ("constant", "config.py", 2),
     ),
+    "constant of a module": (
+        "import config\nDataLoader(d, num_workers=config.WORKERS)",
+        {"config.py": "WORKERS = 0\n"},
+        ("constant", "config.py", 1),
+    ),
     "dict": (
         "cfg = {\n    'num_workers': 0,\n}\nDataLoader(d, num_workers=cfg['num_workers'])",
         {},

@@ -53,8 +53,10 @@ def origin(context: Context, source: Source, expression: cst.BaseExpression, dep
         return Origin("literal", source, expression, f"`{source.code(expression)}`")
     if depth == 0:
         return unknown
-    if isinstance(expression, cst.Name):
-        return _name(context, source, expression, depth) or unknown
+    if isinstance(expression, (cst.Name, cst.Attribute)):
+        assigned = _name(context, source, expression, depth)
+        if assigned is not None or isinstance(expression, cst.Name):
+            return assigned or unknown
     key = _key(source, expression)
     if key is not None:
         holder = _holder(expression)
@@ -72,11 +74,11 @@ def unpacked_origin(
     context: Context, source: Source, value: cst.BaseExpression, key: str, depth: int = _DEPTH
 ) -> Origin | None:
     """Where ``key`` of a mapping passed as ``**value`` comes from; None when it is not in it."""
-    if isinstance(value, cst.Name) and depth > 0:
+    if isinstance(value, (cst.Name, cst.Attribute)) and depth > 0:
         for where, node in _assigned(context, source, value):
             found = unpacked_origin(context, where, node, key, depth - 1)
             if found is not None:
-                return Origin(found.kind, found.source, found.node, f'`{value.value}["{key}"]`')
+                return Origin(found.kind, found.source, found.node, f'`{source.code(value)}["{key}"]`')
         return None
     entry = _entry(source, value, key)
     if entry is not None:
@@ -92,7 +94,8 @@ def mapping(
     """The dict display or ``dict(…)`` call that a ``**value`` stands for, to add a key to."""
     if isinstance(value, cst.Dict) or (isinstance(value, cst.Call) and source.name(value.func) == "dict"):
         return source, value
-    found = list(_assigned(context, source, value)) if isinstance(value, cst.Name) else []
+    named = isinstance(value, (cst.Name, cst.Attribute))
+    found = list(_assigned(context, source, value)) if named else []
     return mapping(context, *found[0]) if len(found) == 1 else None
 
 
@@ -102,7 +105,7 @@ def _dict_origin(context: Context, source: Source, entry: cst.BaseExpression, ke
     return origin(context, source, entry, max(depth - 1, 0))
 
 
-def _name(context: Context, source: Source, name: cst.Name, depth: int) -> Origin | None:
+def _name(context: Context, source: Source, name: cst.Name | cst.Attribute, depth: int) -> Origin | None:
     found = list(_assigned(context, source, name))
     if len(found) != 1:
         return None
@@ -111,27 +114,30 @@ def _name(context: Context, source: Source, name: cst.Name, depth: int) -> Origi
     if inner.kind == "unknown":
         return None
     if inner.kind == "literal":
-        return Origin("constant", inner.source, inner.node, f"`{name.value}`")
+        return Origin("constant", inner.source, inner.node, f"`{source.code(name)}`")
     return inner
 
 
 def _assigned(
-    context: Context, source: Source, name: cst.Name
+    context: Context, source: Source, name: cst.BaseExpression
 ) -> Iterator[tuple[Source, cst.BaseExpression]]:
-    """The values assigned to ``name`` in the innermost scope that assigns it; imports are followed."""
-    scopes: list[cst.CSTNode] = [node for node in source.ancestors(name) if isinstance(node, cst.FunctionDef)]
-    for scope in [*scopes, source.module]:
-        values = [(source, value) for value in _values(source, scope, name.value)]
-        if isinstance(scope, cst.FunctionDef):
-            values += _defaults(context, source, scope, name.value)
-        if values:
-            yield from values
-            return
+    """The values assigned to ``name`` in the innermost scope that assigns it; imports are followed,
+    also for ``module.name``."""
+    if isinstance(name, cst.Name):
+        scopes: list[cst.CSTNode] = [
+            node for node in source.ancestors(name) if isinstance(node, cst.FunctionDef)
+        ]
+        for scope in [*scopes, source.module]:
+            values = [(source, value) for value in _values(source, scope, name.value)]
+            if isinstance(scope, cst.FunctionDef):
+                values += _defaults(context, source, scope, name.value)
+            if values:
+                yield from values
+                return
     module, _, wanted = source.name(name).rpartition(".")
-    if module:
-        other = module_source(context, source, module)
-        if other is not None:
-            yield from ((other, value) for value in _values(other, other.module, wanted))
+    other = module_source(context, source, module) if module else None
+    if other is not None:
+        yield from ((other, value) for value in _values(other, other.module, wanted))
 
 
 def _values(source: Source, scope: cst.CSTNode, name: str) -> Iterator[cst.BaseExpression]:

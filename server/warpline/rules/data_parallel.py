@@ -76,6 +76,7 @@ from warpline.rulekit.parallel import calls_of, wrappers
 class DataParallel(Rule):
     area = "many devices"
     needs_gpu = True
+    covers = ("exposed-communication",)
 
     def find(self, context: Context) -> Iterator[Draft]:
         if context.device.count < 2:

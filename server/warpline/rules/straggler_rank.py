@@ -56,6 +56,7 @@ MINIMUM_PERCENT = 10.0
 
 class StragglerRank(Rule):
     area = "many devices"
+    covers = ("exposed-communication",)
 
     def find(self, context: Context) -> Iterator[Draft]:
         if context.profile.manifest.world_size < 2:

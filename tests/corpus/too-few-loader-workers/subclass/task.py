@@ -1,0 +1,4 @@
+TASK = object()
+
+
+def learn(batch): ...
