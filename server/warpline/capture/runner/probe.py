@@ -1,5 +1,6 @@
 """Asks an interpreter what it could measure; prints one line of JSON. Run as a file: ``python probe.py``."""
 
+import importlib.metadata
 import json
 import os
 import sys
@@ -30,10 +31,8 @@ def answer():
         str(activity).split(".")[-1] for activity in torch.profiler.supported_activities()
     )
     try:
-        import triton
-
-        found["triton"] = triton.__version__
-    except Exception:
+        found["triton"] = importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError:
         pass  # only torch.compile and Triton kernels need it
     try:
         if torch.cuda.is_available():
