@@ -7,6 +7,7 @@ import numpy as np
 from warpline.attribution.accounting import Account
 from warpline.attribution.peaks import peaks_of
 from warpline.attribution.scene import Scene
+from warpline.model import units
 
 #: Captured steps whose device work is this much longer than a whole timed step differ in kind.
 DIFFERENT = 1.02
@@ -19,7 +20,7 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
     graph_ms = float(accounted.kernel_ms[trace.kernels.in_graph].sum())
     if graph_ms > 0:
         found.append(
-            f"{graph_ms:.2f} ms a step ran in replayed CUDA graphs: torch does not say which lines were "
+            f"{units.ms(graph_ms)} a step ran in replayed CUDA graphs: torch does not say which lines were "
             "captured, so this time is unattributed (the device was not idle)"
         )
     if silent := _silent_threads(scene):
