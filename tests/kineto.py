@@ -1,0 +1,170 @@
+"""Runs built by hand, in the format that Kineto writes for a CUDA device.
+
+No GPU can be had where the tests run, so these stand for the real thing: the fields and categories
+are those of traces that torch 2.4 to 2.13 left (HolisticTraceAnalysis' and torch's own test data were
+read for it). Times are microseconds from the window's start.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warpline.attribution import attribute
+from warpline.model.profile import LineCost, Profile
+from warpline.model.run import (
+    CompiledKernel,
+    DeviceFacts,
+    Facts,
+    Locations,
+    Manifest,
+    Request,
+)
+from warpline.trace import Trace, read
+
+BASE_NS = 1_790_857_026_000_000_000
+ZERO_US = 1_000.0  # the window's start within the trace
+MAIN, AUTOGRAD = 4100, 4177
+STREAM = 7
+
+
+def ns(us: float) -> int:
+    return BASE_NS + round((ZERO_US + us) * 1000)
+
+
+@dataclass
+class KinetoRun:
+    """``window_us``: the captured steps, of equal length; ``timed_us``: a step without the profiler."""
+
+    folder: Path
+    window_us: float
+    steps: int = 1
+    timed_us: float | None = None
+    device: DeviceFacts = field(default_factory=lambda: DeviceFacts("cuda", "NVIDIA H200", 1))
+    facts: dict[str, Any] = field(default_factory=dict)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    records: list[tuple[int, int, int]] = field(default_factory=list)
+    locations: list[tuple[int, int, int]] = field(default_factory=lambda: [(-1, 0, -1)])
+    correlation: int = 0
+    text: str = "\n" * 200
+
+    def complete(
+        self, cat: str, name: str, span: tuple[float, float], where: tuple[int, int], **args: Any
+    ) -> None:
+        self.events.append(
+            {
+                "ph": "X", "cat": cat, "name": name, "pid": where[0], "tid": where[1],
+                "ts": ZERO_US + span[0], "dur": span[1], "args": args,
+            }
+        )  # fmt: skip
+
+    def line(
+        self, at: float, number: int, function: str = "<module>", tid: int = MAIN, file: int = 0
+    ) -> None:
+        """From ``at`` on ``tid`` is at line ``number``; 0 is no line of the user's."""
+        names = ["<module>", "Net.forward", "helper"]
+        place = (file, number, names.index(function)) if number else (-1, 0, -1)
+        if place not in self.locations:
+            self.locations.append(place)
+        self.records.append((ns(at), [MAIN, AUTOGRAD].index(tid), self.locations.index(place)))
+
+    def op(self, name: str, start: float, length: float, tid: int = MAIN, **args: Any) -> None:
+        known = {
+            "seq": "Sequence number",
+            "fwd": "Fwd thread id",
+            "dims": "Input Dims",
+            "types": "Input type",
+        }
+        self.complete(
+            "cpu_op", name, (start, length), (MAIN, tid), **{known.get(k, k): v for k, v in args.items()}
+        )
+
+    def mark(self, name: str, start: float, length: float, tid: int = MAIN) -> None:
+        self.complete("user_annotation", name, (start, length), (MAIN, tid))
+
+    def call(self, name: str, start: float, length: float, tid: int = MAIN) -> int:
+        """A runtime call; returns its correlation id."""
+        self.correlation += 1
+        self.complete("cuda_runtime", name, (start, length), (MAIN, tid), correlation=self.correlation)
+        return self.correlation
+
+    def kernel(self, start: float, length: float, launched: float, **args: Any) -> None:
+        """A kernel and its launch, which takes 4 us; ``tid`` launches it, else as :meth:`replayed`."""
+        calls = {"gpu_memcpy": "cudaMemcpyAsync", "gpu_memset": "cudaMemsetAsync"}
+        call = calls.get(args.get("cat", ""), "cudaLaunchKernel")
+        self.replayed(start, length, self.call(call, launched, 4, args.pop("tid", MAIN)), **args)
+
+    def replayed(self, start: float, length: float, correlation: int, **args: Any) -> None:
+        """Device work queued by the call ``correlation``; ``name``, ``cat`` and ``stream`` may be given."""
+        name, cat, stream = args.pop("name", "gemm"), args.pop("cat", "kernel"), args.pop("stream", STREAM)
+        self.complete(
+            cat, name, (start, length), (0, stream), device=0, stream=stream, correlation=correlation, **args
+        )
+
+    def memory(self, at: float, size: int, address: int, total: int, tid: int = MAIN) -> None:
+        self.events.append(
+            {
+                "ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": MAIN, "tid": tid,
+                "ts": ZERO_US + at,
+                "args": {
+                    "Bytes": size, "Addr": address, "Total Allocated": total, "Device Type": 1,
+                    "Device Id": 0,
+                },
+            }
+        )  # fmt: skip
+
+    def write(self) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        script = self.folder / "train.py"
+        each = self.window_us / self.steps
+        captured = tuple((ns(each * at), ns(each * (at + 1))) for at in range(self.steps))
+        timed = (round((self.timed_us or each) * 1000),)
+        manifest = Manifest(
+            1, BASE_NS, str(script), (), "3.12.1", "2.13.0", self.device, Request(target=str(script)),
+            "optimizer", timed, captured, "monitoring", (str(self.folder),),
+        )  # fmt: skip
+        locations = Locations(
+            (str(script), str(self.folder / "model.py")), ("<module>", "Net.forward", "helper"),
+            tuple(self.locations), (MAIN, AUTOGRAD),
+        )  # fmt: skip
+        self.facts["compiled_kernels"] = [
+            asdict(CompiledKernel(name, tuple((str(script), line, "Net.forward") for line in lines)))
+            for name, lines in self.facts.pop("fused", {}).items()
+        ]
+        trace = {
+            "schemaVersion": 1,
+            "baseTimeNanoseconds": BASE_NS,
+            "deviceProperties": [],
+            "traceEvents": self.events,
+        }
+        pairs = np.array(
+            [(time, thread << 32 | place) for time, thread, place in sorted(self.records)], "<i8"
+        )
+        parts: dict[str, Any] = {
+            "trace": trace, "facts": asdict(Facts()) | self.facts, "locations": asdict(locations),
+            "sources": {str(script): self.text}, "manifest": asdict(manifest),
+        }  # fmt: skip
+        for name, value in parts.items():
+            (self.folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
+        (self.folder / "lines.bin").write_bytes(pairs.tobytes())
+        return self.folder
+
+    def trace(self) -> Trace:
+        return read(self.write())
+
+    def profile(self) -> Profile:
+        return attribute(self.trace())
+
+
+def at_line(profile: Profile, number: int) -> LineCost:
+    """What line ``number`` cost; zeros when it is not in the profile."""
+    return next((cost for cost in profile.lines if cost.line == number), LineCost("", number, ""))
+
+
+def closed(profile: Profile) -> float:
+    """Lines plus what is unattributed: the step, if the account is closed."""
+    return sum(cost.step_ms for cost in profile.lines) + profile.unattributed.step_ms

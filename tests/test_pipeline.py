@@ -1,0 +1,96 @@
+"""A script's way through all the stages, and what is kept of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conftest import ExampleRun
+from warpline import pipeline
+from warpline.model.problem import Problem
+from warpline.model.report import Report
+from warpline.model.run import Request
+
+#: Times each step itself, by hand, as a stopwatch around the loop would.
+STOPWATCH = """
+import json, pathlib, time, torch
+net = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+stamps = []
+try:
+    while True:
+        x = torch.randn(256, 256)
+        optimizer.zero_grad()
+        net(x).mean().backward()
+        optimizer.step()
+        stamps.append(time.time_ns())
+finally:
+    pathlib.Path(__file__).with_suffix(".json").write_text(json.dumps(stamps))
+"""
+
+
+def test_what_is_kept_is_used_again(example_run: ExampleRun, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(example_run.run, run)
+    first = pipeline.report_of(run)
+    assert first == example_run.report
+    assert replace(pipeline.profile_of(run), sources={}) == replace(
+        pipeline.profile_of(example_run.run), sources={}
+    )
+    assert pipeline.profile_of(run).sources
+    assert json.loads((run / "profile.json").read_bytes())["sources"] == {}
+    (run / "report.json").write_text("{", encoding="utf-8")
+    (run / "profile.json").unlink()
+    assert pipeline.report_of(run) == first  # made anew from the same run: the same report
+
+
+def test_a_folder_that_is_no_run_has_no_report(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(Problem):
+        pipeline.report_of(tmp_path)
+
+
+def test_the_account_of_a_real_run_is_closed(example_run: ExampleRun) -> None:
+    report = example_run.report
+    total = sum(line.step_ms for line in report.lines) + report.unattributed.step_ms
+    assert total == pytest.approx(report.steps.step_ms, rel=1e-9)
+    assert report.attributed.device_percent > 99
+    assert report.attributed.step_percent > 95
+    for line in report.lines:
+        parts = line.forward_ms + line.backward_ms + line.recompute_ms
+        assert parts == pytest.approx(line.device_ms, abs=1e-9)
+        assert line.idle_ms <= line.step_ms + 1e-9
+    assert 0 < report.steps.device_busy_percent <= 100
+
+
+def test_the_step_agrees_with_a_stopwatch(tmp_path: Path) -> None:
+    """The same steps, timed by the script's own hand: noise of the machine hits both alike."""
+    script = tmp_path / "loop.py"
+    script.write_text(STOPWATCH, encoding="utf-8")
+    seen: list[tuple[Path, Report]] = []
+    _, report = pipeline.profile(
+        Request(
+            target=str(script),
+            python=sys.executable,
+            cwd=str(tmp_path),
+            steps=3,
+            environment={"OMP_NUM_THREADS": "1"},
+        ),
+        on_report=lambda run, made: seen.append((run, made)),
+    )
+    assert [made for _, made in seen] == [report]
+    stamps = json.loads(script.with_suffix(".json").read_text(encoding="utf-8"))
+    timed = np.array(pipeline.profile_of(seen[0][0]).manifest.timed_ns)
+    by_hand = np.diff(np.array(stamps))
+    # Which of the script's steps were the timed ones is told by their durations: no two stretches of
+    # a noisy machine are alike, and on a quiet one it does not matter.
+    windows = np.lib.stride_tricks.sliding_window_view(by_hand, len(timed))
+    same = windows[np.abs(windows - timed).sum(axis=1).argmin()]
+    assert same.mean() == pytest.approx(timed.mean(), rel=0.05)
+    assert report.steps.step_ms == pytest.approx(timed.mean() / 1e6)

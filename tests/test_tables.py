@@ -1,0 +1,55 @@
+"""``warpline.load``: every column is described, and says what the report says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import warpline
+from tests.conftest import ExampleRun
+from warpline.tables import Tables
+
+TABLES = ("lines", "kernels", "ops", "findings", "steps")
+
+
+@pytest.fixture(scope="module")
+def tables(example_run: ExampleRun) -> Tables:
+    return warpline.load(str(example_run.run))
+
+
+def described(table: str) -> set[str]:
+    """Columns that the docstring describes below "``table``: one row …"."""
+    document = Tables.__doc__ or ""
+    part = re.split(r"^    ``(\w+)``: one row", document, flags=re.MULTILINE)
+    text = dict(zip(part[1::2], part[2::2], strict=True))[table]
+    heads = re.findall(r"^    - ((?:``\w+``(?:, )?)+):", text, flags=re.MULTILINE)
+    return {column for head in heads for column in re.findall(r"``(\w+)``", head)}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_column_is_described_and_every_described_one_is_there(tables: Tables, table: str) -> None:
+    assert described(table) == set(getattr(tables, table).columns)
+
+
+def test_lines_are_the_report_s(tables: Tables) -> None:
+    report = tables.report
+    assert tables.lines["step_ms"].tolist() == [line.step_ms for line in report.lines]
+    rest = report.unattributed.step_ms
+    assert tables.lines["step_ms"].sum() + rest == pytest.approx(report.steps.step_ms)
+    row = tables.lines[tables.lines["text"].str.strip() == "loss.backward()"]
+    assert len(row) == 1
+
+
+def test_ops_below_lines_make_their_device_time(tables: Tables) -> None:
+    below = tables.ops.groupby(["file", "line"])["device_ms"].sum()
+    above = tables.lines.set_index(["file", "line"])["device_ms"]
+    for place, device_ms in above.items():
+        if device_ms > 0.01:
+            assert below[place] == pytest.approx(device_ms, rel=1e-6)
+
+
+def test_steps_are_those_of_both_windows(tables: Tables) -> None:
+    means = tables.steps.groupby("window")["wall_ms"].mean()
+    assert means["timing"] == pytest.approx(tables.report.steps.step_ms)
+    assert means["capture"] == pytest.approx(tables.report.steps.profiled_step_ms)

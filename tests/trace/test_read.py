@@ -1,0 +1,158 @@
+"""Run folders and foreign traces, read from real torch traces and from hand-made ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conftest import ExampleRun
+from tests.kineto import MAIN, KinetoRun, at_line
+from warpline import pipeline, trace
+from warpline.attribution import attribute
+from warpline.model.problem import Problem
+from warpline.trace import foreign
+from warpline.trace.columns import COPY, OP, RUNTIME
+
+
+def test_kernels_are_linked_to_their_launches(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 100)
+    run.op("aten::copy_", 1, 20)
+    run.kernel(30, 10, launched=3, name="Memcpy HtoD (Pageable -> Device)", cat="gpu_memcpy", bytes=64)
+    found = run.trace()
+    (launch,) = found.kernels.launch.tolist()
+    assert found.host.kind[launch] == RUNTIME
+    assert found.names[found.host.name[found.host.parent[launch]]] == "aten::copy_"
+    assert found.kernels.kind.tolist() == [COPY]
+    assert found.kernels.bytes.tolist() == [64]
+
+
+def test_a_real_run_is_read_whole(example_run: ExampleRun) -> None:
+    """Every op of the trace is a row, with its parent around it, in the order of its thread."""
+    found = trace.read(example_run.run)
+    events = json.loads((example_run.run / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+    ops = [event for event in events if event.get("cat") == "cpu_op"]
+    assert int((found.host.kind == OP).sum()) == len(ops) > 1000
+    child = np.flatnonzero(found.host.parent >= 0)
+    parent = found.host.parent[child]
+    assert (found.host.start_ns[parent] <= found.host.start_ns[child]).all()
+    assert (found.host.end_ns[parent] >= found.host.end_ns[child]).all()
+    assert found.threads[found.main] == ops[0]["pid"]
+    assert {found.names[at] for at in found.host.name} == {event["name"] for event in ops}
+    assert len(found.records.time_ns) > 1000
+    assert found.memory.bytes.any()
+
+
+@pytest.mark.parametrize(
+    "part", ["facts.json", "locations.json", "sources.json", "trace.json", "manifest.json"]
+)
+@pytest.mark.parametrize("content", [None, b"", b"{", b"[]", b"\xff\xfe", b'{"traceEvents": 3, "sites": 3}'])
+def test_a_broken_part_is_one_clear_line(tmp_path: Path, part: str, content: bytes | None) -> None:
+    run = KinetoRun(tmp_path / "run", 100).write()
+    (run / part).unlink()
+    if content is not None:
+        (run / part).write_bytes(content)
+    if part == "trace.json" and content == b"[]":
+        assert len(trace.read(run).host) == 0  # a Chrome trace may be a bare list of events
+        return
+    with pytest.raises(Problem) as problem:
+        trace.read(run)
+    assert "\n" not in str(problem.value)
+
+
+def test_a_truncated_line_file_costs_its_last_record(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 100)
+    run.line(0, 10)
+    run.line(50, 11)
+    folder = run.write()
+    (folder / "lines.bin").write_bytes((folder / "lines.bin").read_bytes()[:-3])
+    found = trace.read(folder)
+    assert len(found.records.time_ns) == 1
+    assert any("malformed" in note for note in found.notes)
+
+
+def foreign_events(run: KinetoRun) -> None:
+    """train.py(1): <module> calls model.py(5): forward, which calls into torch."""
+    frames = (
+        ("train.py(1): <module>", 0, 900),
+        ("ProfilerStep", 0, 0),
+        ("model.py(5): forward", 100, 300),
+        ("torch/nn/modules/linear.py(120): forward", 110, 200),
+        ("<built-in function linear>", 120, 100),
+    )
+    for name, start, length in frames:
+        if length:
+            run.complete("python_function", name, (start, length), (MAIN, MAIN), **{"Python id": 1})
+    run.mark("ProfilerStep#3", 0, 500)
+    run.mark("ProfilerStep#4", 500, 500)
+    run.op("aten::linear", 130, 20)
+    run.kernel(200, 250, launched=135)
+    run.op("aten::add", 600, 20)
+    run.kernel(700, 100, launched=605)
+
+
+@pytest.mark.parametrize("form", ["json", "json.gz", "folder"])
+def test_a_foreign_trace_with_stacks(tmp_path: Path, form: str) -> None:
+    run = KinetoRun(tmp_path / "made", 1000)
+    foreign_events(run)
+    plain = run.write() / "trace.json"
+    path = tmp_path / f"trace.{form}"
+    if form == "json.gz":
+        path.write_bytes(gzip.compress(plain.read_bytes()))
+    elif form == "folder":
+        path = tmp_path / "logs"
+        path.mkdir()
+        shutil.copy(plain, path / "host_123.456.pt.trace.json")
+    else:
+        shutil.copy(plain, path)
+    profile = attribute(foreign.read(path))
+    assert at_line(profile, 5).device_ms == pytest.approx(0.125)  # two steps
+    assert at_line(profile, 1).device_ms == pytest.approx(0.05)
+    assert at_line(profile, 5).function == "forward"
+    assert profile.steps.captured == 2
+    assert any("def" in note for note in profile.notes)
+    assert any("without the profiler" in note for note in profile.notes)
+
+
+def test_a_foreign_trace_without_stacks_says_so(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000)
+    run.op("aten::linear", 130, 20)
+    run.kernel(200, 250, launched=135)
+    profile = attribute(foreign.read(run.write() / "trace.json"))
+    assert profile.lines == ()
+    assert profile.unattributed.device_ms == pytest.approx(0.25)
+    assert any("with_stack" in note for note in profile.notes)
+
+
+def test_a_foreign_trace_with_call_stacks(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000)
+    stack = "torch/nn/functional.py(9): linear;model.py(5): forward;train.py(1): <module>"
+    run.op("aten::linear", 130, 20, **{"Call stack": stack})
+    run.kernel(200, 250, launched=135)
+    profile = attribute(foreign.read(run.write() / "trace.json"))
+    assert at_line(profile, 5).device_ms == pytest.approx(0.25)
+
+
+def test_an_imported_trace_is_a_run_like_any_other(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path / "made", 1000)
+    foreign_events(run)
+    path = run.write() / "trace.json"
+    ((folder, report),) = pipeline.import_trace(path, folder=tmp_path / "runs")
+    assert pipeline.report_of(folder) == report
+    again = attribute(trace.read(folder))
+    assert at_line(again, 5).device_ms == pytest.approx(0.125)
+
+
+def test_what_is_no_trace_is_one_clear_line(tmp_path: Path) -> None:
+    other = tmp_path / "notes.json"
+    other.write_text("hello", encoding="utf-8")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for path in (other, empty, tmp_path / "missing"):
+        with pytest.raises(Problem) as problem:
+            foreign.read(path)
+        assert "\n" not in str(problem.value)
