@@ -6,13 +6,16 @@ import shlex
 import subprocess
 from typing import TypeVar
 
-from tests.editors.desk import Desk
+from tests.editors.desk import Desk, until
 
 Self = TypeVar("Self", bound="Terminal")
 
 
 class Terminal:
     """Use it in a ``with``: it ends what it started, whatever happens."""
+
+    #: The keys that end the program.
+    leave: tuple[str, ...] = ()
 
     def __init__(self, desk: Desk, command: list[str]) -> None:
         self.desk = desk
@@ -37,7 +40,15 @@ class Terminal:
         """Wait until it can be used."""
 
     def quit(self) -> None:
-        """Ask it to end as a user would."""
+        """End it as a user would."""
+        self.keys(*self.leave)
+        until("it has ended", lambda: not self.running())
+
+    def running(self) -> bool:
+        listed = subprocess.run(
+            ["tmux", "-S", self.socket, "has-session"], env=self.environment, capture_output=True
+        )
+        return listed.returncode == 0
 
     def __enter__(self: Self) -> Self:
         try:

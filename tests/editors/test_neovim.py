@@ -43,7 +43,7 @@ def test_a_session(editors: Path, desk: Desk) -> None:
         until("a lens has a total", lambda: any(" ms" in title for _, title in nvim.ask("lenses")))
 
         nvim.ask("hover", hottest, 8)
-        assert " ms" in until("the hover opens", lambda: nvim.ask("float"))
+        assert f"{hints[hottest].strip()} of the step" in until("the hover opens", lambda: nvim.ask("float"))
 
         # The quick fix, through the client's own menu.
         site = desk.line("DataLoader(Numbers()")

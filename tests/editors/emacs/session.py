@@ -12,6 +12,8 @@ from tests.editors.terminal import Terminal
 
 
 class Emacs(Terminal):
+    leave = ("C-x", "C-c")
+
     def __init__(self, desk: Desk, folder: Path, file: Path) -> None:
         self.client = folder / "emacsclient"
         self.server = desk.out / "emacs.socket"
@@ -43,6 +45,3 @@ class Emacs(Terminal):
 
     def hints(self) -> dict[int, str]:
         return {line: label.strip() for line, label in self.ask("(t-hints)")}
-
-    def quit(self) -> None:
-        self.ask("(run-at-time 0 nil (lambda () (ignore-errors (eglot-shutdown-all)) (kill-emacs)))")

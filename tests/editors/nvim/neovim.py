@@ -12,6 +12,8 @@ from tests.editors.terminal import Terminal
 
 
 class Neovim(Terminal):
+    leave = ("Escape", ":qall!", "Enter")
+
     def __init__(self, desk: Desk, program: Path, file: Path) -> None:
         self.program = program
         init = desk.out / "home" / "config" / "nvim" / "init.lua"
@@ -49,6 +51,3 @@ class Neovim(Terminal):
 
     def hints(self) -> dict[int, str]:
         return dict(self.ask("hints"))
-
-    def quit(self) -> None:
-        self.ask("command", "wall | lua vim.schedule(function() vim.cmd('qall!') end)")

@@ -138,8 +138,8 @@ export class Window {
   }
 
   /** Wait until `state()` is something, and return it. */
-  async until(what, state) {
-    const end = Date.now() + LIMIT_MS;
+  async until(what, state, limit = LIMIT_MS) {
+    const end = Date.now() + limit;
     for (;;) {
       const value = await state();
       if (value) {
