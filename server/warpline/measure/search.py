@@ -35,6 +35,8 @@ TRIED, PROVED = "tried", "proved"
 STEP = 0.01
 #: Predicted to add less than this to a set: not tried.
 WORTHLESS = 1.002
+#: What a process may take when the budget is used up: a busy machine needs long to import torch.
+LEAST_RUN_S = 60.0
 PROOF = Limits(first=4, half_width=0.02, rounds=10)
 
 Report = Callable[[int, int | None, str], None]
@@ -188,7 +190,7 @@ class Search:
 
     def _play(self, pairs: Pairs, number: int) -> None:
         began = time.monotonic()
-        left = max(self.run_s / 8, min(self.run_s, self.budget_s - (began - self.began)))
+        left = max(LEAST_RUN_S, min(self.run_s, self.budget_s - (began - self.began)))
         limits = replace(PROOF, run_s=left)
         contest.play(self.request, [pairs], number, limits=limits, timer=self.timer, cancelled=self.cancelled)
         if not pairs.failure:

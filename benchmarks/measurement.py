@@ -1,0 +1,104 @@
+"""Does a measurement tell the truth? A change that changes nothing, many times, and a planted slowdown.
+
+    python benchmarks/measurement.py [--repetitions 20] [--load 0] [--slowdown 5]
+
+``--load N`` keeps N other processes busy meanwhile. The change that changes nothing adds a comment;
+the slowdown makes the script do that many percent more of the same work. It ends with status 1 when
+fewer than 19 of 20 intervals hold 1, or the slowdown is not found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
+
+from warpline.measure import Candidate, Outcome, measure
+from warpline.model.run import Request
+
+SCRIPT = Path(__file__).parent / "workloads/steady.py"
+BUSY = "while True: pass"
+
+
+def main() -> int:
+    options = arguments()
+    text = SCRIPT.read_text()
+    more = re.sub(
+        r"REPEATS = (\d+)", lambda found: f"REPEATS = {slowed(int(found[1]), options.slowdown)}", text
+    )
+    same = Candidate(("nothing",), "a comment", {str(SCRIPT): text + "\n# nothing\n"})
+    slower = Candidate(("slower",), f"{options.slowdown} % more work", {str(SCRIPT): more})
+    request = Request(target=str(SCRIPT), cwd=str(SCRIPT.parent), python=options.python)
+    print(f"{options.repetitions} repetitions, {options.load} busy processes beside them\n")
+    print("| change | ratio | 95 % interval | rounds | right |")
+    print("|---|---|---|---|---|", flush=True)
+    with load(options.load):
+        held = sum(shown(measure(request, same), holds) for _ in range(options.repetitions))
+        found = shown(measure(request, slower), below)
+    print(f"\n{held} of {options.repetitions} intervals of no change hold 1; ", end="")
+    print(f"the slowdown of {options.slowdown} % was {'found' if found else 'not found'}")
+    return 0 if held >= 0.95 * options.repetitions and found else 1
+
+
+def slowed(repeats: int, percent: float) -> int:
+    return round(repeats * (1 + percent / 100))
+
+
+def holds(low: float, high: float) -> bool:
+    return low <= 1.0 <= high
+
+
+def below(low: float, high: float) -> bool:
+    return high < 1.0
+
+
+def shown(outcome: Outcome, right) -> bool:  # type: ignore[no-untyped-def]
+    """Print one row; whether the interval is what it should be."""
+    seen = outcome.measured
+    if seen is None:
+        print(f"| {outcome.candidate.title} | {outcome.reason} | | | no |", flush=True)
+        return False
+    good = right(seen.low, seen.high)
+    interval = f"{seen.low:.3f} to {seen.high:.3f}"
+    row = (
+        outcome.candidate.title,
+        f"{seen.speedup:.3f}",
+        interval,
+        str(outcome.rounds),
+        "yes" if good else "no",
+    )
+    print(f"| {' | '.join(row)} |", flush=True)
+    return good
+
+
+@contextmanager
+def load(count: int) -> Iterator[None]:
+    """``count`` processes that never rest."""
+    busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--load", type=int, default=0)
+    parser.add_argument("--slowdown", type=float, default=5.0)
+    parser.add_argument("--python", default=sys.executable)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""``warpline tune`` as a user runs it, on a recorded run whose search was ended when all was timed.
+
+The step times in the ledger are made up, so that no process has to be timed here: what real ones
+do stands in test_real_processes, what the search makes of them in test_search.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ExampleRun, warpline
+from warpline.measure.contest import Pairs
+from warpline.measure.timed import Timed
+
+RULE = "loader-without-workers"
+STEPS = (20.0, 20.1, 19.9, 20.0)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    script: Path
+    run: Path
+    words: tuple[str | Path, ...]
+
+
+@pytest.fixture(scope="module")
+def tuned(example_run: ExampleRun, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tuned]:
+    from warpline import pipeline
+    from warpline.diagnosis.files import text_of
+    from warpline.measure.ledger import Ledger
+    from warpline.measure.proposals import Workbench
+    from warpline.measure.search import PROVED, TRIED
+
+    folder = tmp_path_factory.mktemp("tune")
+    run = folder / "runs" / example_run.run.name
+    shutil.copytree(example_run.run, run)
+    profile = pipeline.profile_of(run)
+    bench = Workbench(profile, text_of)
+    findings = [one for one in pipeline.report_of(run).findings if one.rule == RULE]
+    ledger = Ledger(run, profile, text_of)
+    proposals = bench.proposals(findings)
+    workers = bench.written(proposals).values()
+    losses = (2.0, 1.9, 1.8)
+    plain = [Timed(step, losses) for step in STEPS]
+    changed = [Timed(step / 2, losses) for step in STEPS]
+    candidate = bench.candidate(proposals)
+    assert candidate is not None
+    assert list(workers), "the fix writes a number of workers"
+    for role, rounds in ((TRIED, 1), (PROVED, len(STEPS))):
+        pairs = Pairs(candidate, plain[:rounds], changed[:rounds], list(STEPS[:rounds]))
+        ledger.keep(pairs, role)
+    words = ("tune", "--run-dir", run.parent, "--rule", RULE, "--budget", "1")
+    yield Tuned(example_run.script, run, words)
+
+
+def test_json_is_the_contracts_and_nothing_is_run_again(tuned: Tuned, example_run: ExampleRun) -> None:
+    before = tuned.script.read_bytes()
+    done = warpline(*tuned.words, "--json", "-", "--progress-fd", "2", tuned.script, cwd=example_run.folder)
+    assert done.returncode == 0, done.stderr
+    assert "measuring" not in done.stderr
+    found = json.loads(done.stdout)
+    assert list(found) == ["format", "baseline_step_ms", "candidates", "best"]
+    (only,) = found["candidates"]
+    assert only["kept"]
+    assert only["low"] < 2 < only["high"]
+    assert only["speedup"] == pytest.approx(2)
+    assert found["best"]["fixes"] == only["fixes"]
+    assert tuned.script.read_bytes() == before
+
+
+def test_the_table_and_the_patch(tuned: Tuned, example_run: ExampleRun, tmp_path: Path) -> None:
+    done = warpline(*tuned.words, tuned.script, cwd=example_run.folder)
+    assert done.returncode == 0, done.stderr
+    assert f"Best: {RULE}, 2.0 times as fast" in done.stdout
+    copy = tmp_path / tuned.script.name
+    copy.write_bytes(tuned.script.read_bytes())
+    subprocess.run(["git", "apply", tuned.run / "tune.patch"], cwd=tmp_path, check=True)
+    assert "num_workers=" in copy.read_text()
+
+
+def test_a_rule_that_finds_nothing_leaves_nothing_to_try(tuned: Tuned, example_run: ExampleRun) -> None:
+    words = [word if word != RULE else "graph-break" for word in tuned.words]
+    done = warpline(*words, tuned.script, cwd=example_run.folder)
+    assert done.returncode == 0, done.stderr
+    assert "There is no fix to try." in done.stdout
+
+
+def test_a_script_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    done = warpline("tune", "none.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
