@@ -8,6 +8,7 @@ import sys
 import threading
 from time import time_ns
 
+from .patches import Patches
 from .tracebacks import is_ours
 
 _GENERATOR = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
@@ -20,16 +21,33 @@ class Tracing:
         self.locations = locations
         self.running = False
         self.entered = {}  # thread ident -> (global trace function, the script's own)
+        self.pools = Patches()
 
     def start(self):
         """Record from now on, in this thread, in the user's threads and in new ones."""
         self.running = True
+        self._follow_pools()
         threading.settrace(self._first_in_thread)
         for ident, frame in sys._current_frames().items():
             if ident == threading.get_ident():
                 self.enter_thread(frame)
             else:  # its trace function, if it has one, is WatchedThreads': that will call ours
                 self._enter_frames(ident, frame)
+
+    def _follow_pools(self):
+        """Work that is handed to a pool whose threads run already, and so cannot be traced from outside."""
+        pools = sys.modules.get("concurrent.futures.thread")
+        if pools is None:
+            return
+
+        def entering(run):
+            def entered(work):
+                self.enter_thread()
+                return run(work)
+
+            return entered
+
+        self.pools.replace(pools._WorkItem, "run", entering)
 
     def enter_thread(self, frame=None):
         """Record in the calling thread too; ``frame`` and those outside it are running already."""
@@ -62,6 +80,7 @@ class Tracing:
     def stop(self):
         """End all of it. Returns notes about what could not be recorded."""
         self.running = False
+        self.pools.restore()
         notes = []
         trace, theirs = self.entered.get(threading.get_ident(), (None, None))
         if trace is not None and sys.gettrace() is not trace:
