@@ -33,11 +33,13 @@ def move_calls(source: Source, line: int) -> list[cst.Call]:
 
 
 def without_waiting(context: Context, places: list[Place]) -> dict[str, Edits]:
-    """``non_blocking=True`` for every move at ``places`` that does not say it yet, by file.
+    """``non_blocking=True`` for every move at ``places`` that does not say it yet, by file; also for
+    moves to the same device beside them: one that waits would undo the others' overlap.
 
     Raises Refused when no such call is found.
     """
     made: dict[str, Edits] = {}
+    places = list(dict.fromkeys(place for own in places for place in (own, *_beside(context, own))))
     known: dict[int, bool] = {}
     for file, line in sorted(places):
         source = context.source(file)
@@ -51,6 +53,26 @@ def without_waiting(context: Context, places: list[Place]) -> dict[str, Edits]:
     if not made:
         raise Refused("the calls that copy were not found on those lines")
     return made
+
+
+def _beside(context: Context, place: Place) -> list[Place]:
+    """Lines of the same block with a move to the same place, be it ever so quick."""
+    source = context.source(place[0])
+    moves = move_calls(source, place[1]) if source is not None else []
+    if source is None or not moves:
+        return []
+    wanted = {_target(source, call) for call in moves}
+    return [
+        (place[0], source.line(call))
+        for statement in source.block(moves[0])
+        if isinstance(statement, cst.SimpleStatementLine)
+        for call in move_calls(source, source.line(statement))
+        if _target(source, call) in wanted
+    ]
+
+
+def _target(source: Source, call: cst.Call) -> tuple[bool, str]:
+    return _is_to(call), source.code(call.args[0].value) if call.args else ""
 
 
 def _is_to(call: cst.Call) -> bool:

@@ -107,8 +107,8 @@ class LoaderWithoutWorkers(Rule):
                 edit_site(context, site, "num_workers"),
                 iterated_at(context, site),
                 "Batches are made in the training process (num_workers is {present}): each step waits "
-                "{wait} for the next one, {share} of the step. Worker processes would make them meanwhile; "
-                "{workers} are enough here." + whence(context, site, "num_workers"),
+                "{wait} for the next one, {share} of the step. Worker processes would make them meanwhile: "
+                "num_workers={workers} is enough here." + whence(context, site, "num_workers"),
                 {
                     "present": count("num_workers", 0, "workers"),
                     "wait": ms("exposed wait", wait),

@@ -102,8 +102,8 @@ class TooFewLoaderWorkers(Rule):
             yield context.draft(
                 edit_site(context, site, "num_workers"),
                 iterated_at(context, site),
-                "{present} workers do not keep up: each step waits {wait} for the next batch, {share} of the "
-                "step. {workers} would." + whence(context, site, "num_workers"),
+                "With num_workers={present} the workers do not keep up: each step waits {wait} for the next "
+                "batch, {share} of the step. {workers} would." + whence(context, site, "num_workers"),
                 {
                     "present": count("num_workers", present, "workers"),
                     "wait": ms("exposed wait", wait),
