@@ -25,8 +25,9 @@ def align(old: Sequence[str], new: Sequence[str]) -> list[int]:
     match = [-1] * len(new)
     gaps = _in_order(old, new, match)
     _moved(old, new, match)
+    taken = set(match)
     for gap in gaps:
-        _changed(old, new, match, gap)
+        _changed(old, new, match, gap, taken)
     return match
 
 
@@ -121,10 +122,12 @@ def _moved(old: Sequence[str], new: Sequence[str], match: list[int]) -> None:
                 x, y = x + step, y + step
 
 
-def _changed(old: Sequence[str], new: Sequence[str], match: list[int], gap: Gap) -> None:
-    """Pairs lines of one gap that are each other's best likeness, without crossing."""
+def _changed(old: Sequence[str], new: Sequence[str], match: list[int], gap: Gap, taken: set[int]) -> None:
+    """Pairs lines of one gap that are each other's best likeness, without crossing.
+
+    ``taken``: lines of ``old`` that have their pair, some of this gap among them that moved out of it.
+    """
     a, b, c, d = gap
-    taken = set(match[c:d])
     lines = [i for i in range(a, b) if i not in taken and old[i]]
     others = [j for j in range(c, d) if match[j] < 0 and new[j]]
     if not lines or not others or len(lines) * len(others) > _LIKE:
