@@ -19,6 +19,7 @@ from warpline.model.run import Request
 class Timing:
     steps_ns: tuple[int, ...]  # durations of the steps of the timing window, the device idle at both ends
     losses: tuple[float, ...] = ()  # of the first backward passes of the run, warm-up included
+    loss_not_finite_at: int | None = None  # number of the first loss that is; ``losses`` ends before it
     peak_bytes: int = 0  # torch's peak of the device, without one the process's resident peak
     step_source: str = ""
     device: str = "cpu"
@@ -62,7 +63,7 @@ def time_steps(
                 return _read(folder)
             purpose, shorter, _ = second_try(request, outcome)
             if purpose is Purpose.WHOLE:
-                return Timing((outcome.whole_ns,), (), 0, "whole")
+                return Timing((outcome.whole_ns,), step_source="whole")
             windows = Windows(shorter.warmup, (shorter.timed or 1) + 1 + shorter.captured)
         raise Problem(f"{Path(request.target).name} made fewer steps when it was run again", 1)
 

@@ -1,12 +1,13 @@
 """Write the run folder; the manifest last, by rename."""
 
 import json
+import math
 import os
 
 
 def write(path, name, value):
     with open(os.path.join(path, name), "w", encoding="utf-8") as file:
-        json.dump(value, file, ensure_ascii=True)
+        json.dump(finite(value), file)
 
 
 def write_bytes(path, name, data):
@@ -17,7 +18,7 @@ def write_bytes(path, name, data):
 def write_manifest(path, manifest):
     scratch = os.path.join(path, ".manifest")
     with open(scratch, "w", encoding="utf-8") as file:
-        json.dump(manifest, file)
+        json.dump(finite(manifest), file)
         file.flush()
         os.fsync(file.fileno())
     os.replace(scratch, os.path.join(path, "manifest.json"))
@@ -33,3 +34,14 @@ def texts(paths):
         except OSError:
             pass
     return found
+
+
+def finite(value):
+    """``value`` without numbers that JSON cannot hold: they become None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    return value

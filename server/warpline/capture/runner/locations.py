@@ -55,6 +55,10 @@ class Locations:
         """All threads' records as bytes, one thread after the other."""
         return b"".join(records.packed() for records in self.all_records)
 
+    def python_threads(self):
+        """Number of threads, made by ``threading``, on which lines of the user's have run."""
+        return sum(1 for records in self.all_records if records.python and records.pairs)
+
     def clear_records(self):
         for records in self.all_records:
             del records.pairs[:]
@@ -74,7 +78,9 @@ class Locations:
         with self.lock:
             found = self.threads.get(ident)
             if found is None or native not in (0, found.native):
-                found = self.threads[ident] = Records(native, len(self.all_records))
+                thread = threading._active.get(ident)  # a thread of autograd's is not in there
+                python = thread is not None and not isinstance(thread, threading._DummyThread)
+                found = self.threads[ident] = Records(native, len(self.all_records), python)
                 self.all_records.append(found)
             return found
 
@@ -99,9 +105,10 @@ class CodeLines(dict):
 class Records:
     """One thread's ``time_ns, location`` pairs, one after the other."""
 
-    __slots__ = ("add", "index", "native", "pairs")
+    __slots__ = ("add", "index", "native", "pairs", "python")
 
-    def __init__(self, native, index):
+    def __init__(self, native, index, python):
+        self.python = python  # a thread made by ``threading``
         self.native = native
         self.index = index
         self.pairs = array("q")

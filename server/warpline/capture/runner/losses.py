@@ -1,5 +1,7 @@
 """The losses of the first steps: the tensors that ``backward()`` was called on, read at the end."""
 
+import math
+
 from .patches import Patches
 
 MOST = 200
@@ -12,6 +14,7 @@ class Losses:
         self.patches = Patches()
         self.kept = []
         self.backwards = 0
+        self.not_finite_at = None  # known after ``values()``
 
     def install(self, torch):
         keep = self.kept.append
@@ -31,4 +34,7 @@ class Losses:
         self.patches.restore()
 
     def values(self):
-        return [float(tensor) for tensor in self.kept]
+        """The losses up to the first that is not finite, which JSON could not hold."""
+        values = [float(tensor) for tensor in self.kept]
+        self.not_finite_at = next((at for at, value in enumerate(values) if not math.isfinite(value)), None)
+        return values[: self.not_finite_at]

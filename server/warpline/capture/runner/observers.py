@@ -98,11 +98,15 @@ class Observers:
             ]
             if len(loaders) == 1:
                 loaders[0]["facts"]["in_main_ms"] = mean
+        flags = {**machine.flags(self.torch), **(self.survey.flags if self.survey is not None else {})}
+        losses = self.losses.values()
+        if self.losses.not_finite_at is not None:
+            flags["loss_not_finite_at"] = self.losses.not_finite_at
         return {
             **self.facts,
             "sites": sites,
-            "flags": {**machine.flags(self.torch), **(self.survey.flags if self.survey is not None else {})},
-            "losses": self.losses.values(),
+            "flags": flags,
+            "losses": losses,
             **self.compiled.facts(),
         }
 

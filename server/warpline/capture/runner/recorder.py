@@ -37,9 +37,14 @@ class Recorder:
     def stop_sampling(self):
         self.sampler.stop()
 
-    def start(self):
+    def needs_all_threads(self):
+        """Lines of the user's run on other threads of Python's, and torch does not record those yet."""
+        others = self.locations.python_threads() > 1
+        return others and not self.recording.all_threads and self.recording.can_record_all_threads
+
+    def start(self, all_threads):
         self.quiet.start(self.torch)
-        self.recording = Recording()
+        self.recording = Recording(all_threads)
         self.recording.prepare()
         self.recording.start()
         self.checkpoints.install()

@@ -12,6 +12,11 @@ from torch.autograd import (
     _supported_activities,
 )
 
+try:
+    _EVERY_THREAD = _ExperimentalConfig(profile_all_threads=True)
+except TypeError:  # an older torch: operators of the thread that starts the recording only
+    _EVERY_THREAD = None
+
 
 class Recording:
     """Ops with shapes and memory, launches and kernels. ``prepare``, ``start``, ``stop``, ``save``."""
@@ -19,6 +24,7 @@ class Recording:
     def __init__(self, all_threads=False):
         """``all_threads``: operators of the script's other threads too; torch then forgets memory."""
         self.all_threads = all_threads
+        self.can_record_all_threads = _EVERY_THREAD is not None
         self.cuda = torch.cuda.is_available() and ProfilerActivity.CUDA in _supported_activities()
         self.activities = {ProfilerActivity.CPU} | ({ProfilerActivity.CUDA} if self.cuda else set())
         self.result = None
@@ -38,10 +44,5 @@ class Recording:
 
     def _config(self):
         shapes, memory, stack, flops, modules = True, True, False, False, False
-        extra = _ExperimentalConfig()
-        if self.all_threads:
-            try:
-                extra = _ExperimentalConfig(profile_all_threads=True)
-            except TypeError:  # an older torch: operators of the thread that starts the recording only
-                pass
+        extra = _EVERY_THREAD if self.all_threads and _EVERY_THREAD else _ExperimentalConfig()
         return ProfilerConfig(ProfilerState.KINETO, shapes, memory, stack, flops, modules, extra)

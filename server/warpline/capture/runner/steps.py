@@ -19,8 +19,8 @@ class Steps:
     accumulated, and neither a batch nor a forward is a step.
     """
 
-    def __init__(self, on_step, on_restart, observers, expected):
-        self.on_step = on_step
+    def __init__(self, on_restart, observers, expected):
+        self.on_step = None
         self.on_restart = on_restart
         self.expected = expected
         self.sources = [Forwards(), Loaders(observers), Optimizers(observers), Marks(), ProfilerSteps()]

@@ -157,14 +157,13 @@ def both(theirs, ours):
 
 
 class WatchedThreads:
-    """Makes the user's own threads traceable from outside.
+    """Makes threads traceable from outside.
 
-    Before Python 3.12 a thread can only be traced if it had a trace function from its start. So
-    threads whose work is the user's code get one that does nothing until a capture begins.
+    Before Python 3.12 a thread can only be traced if it had a trace function from its start. So each
+    new one gets one that does nothing until a capture begins; torch's own threads do not need it.
     """
 
-    def __init__(self, user_files):
-        self.user_files = user_files
+    def __init__(self):
         self.tracing = None
 
     def start(self):
@@ -178,8 +177,7 @@ class WatchedThreads:
     def _first_in_thread(self, frame, event, argument):
         thread = threading.current_thread()
         work = getattr(thread, "_target", None) or type(thread).run
-        code = getattr(work, "__code__", None)
-        if code is None or self.user_files[code.co_filename] is None:
+        if (getattr(work, "__module__", None) or "").partition(".")[0] == "torch":
             sys.settrace(None)
         else:
             sys.settrace(self._idle)

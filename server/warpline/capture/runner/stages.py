@@ -1,0 +1,227 @@
+"""The windows: each has ``begin``, ``tick`` at every step boundary, and ``abandon``."""
+
+from time import time_ns
+
+from . import windows
+from .ownprofiler import PATIENCE_STEPS
+
+
+class Waiting:
+    """For the first step boundary."""
+
+    name = "waiting"
+
+    def __init__(self, session):
+        self.session = session
+
+    def begin(self):
+        self.session.pipe.progress("waiting", 0, None, "waiting for the first step")
+
+    def tick(self):
+        session = self.session
+        session.boundaries = 1
+        session.missed = session.steps.heard_of_anchor() - 1
+        session.go(Timing if session.windows["warmup"] == 0 else Warmup)
+
+    def abandon(self):
+        pass
+
+
+class Warmup(Waiting):
+    """Until step times have settled; steps under the script's own profiler do not count."""
+
+    name = "warmup"
+
+    def begin(self):
+        self.stamps = [time_ns()]
+        self.in_the_way = 0
+
+    def tick(self):
+        session, profiler = self.session, self.session.own_profiler
+        session.boundaries += 1
+        if profiler.in_the_way:
+            self.in_the_way += 1
+            session.pipe.progress("waiting", 0, None, "waiting for the script's own profiler to end")
+            if self.in_the_way > PATIENCE_STEPS:
+                profiler.pause()
+            self.stamps = [time_ns()]
+            return
+        self.stamps.append(time_ns())
+        durations = differences(self.stamps)
+        wanted, done = session.windows["warmup"], len(durations)
+        session.pipe.progress("warmup", done, wanted, "warm-up %s" % of(done, wanted))
+        compiled = session.observers.compiled_since_last()
+        if windows.settled(durations, compiled) if wanted is None else done >= wanted:
+            session.step_ns = sorted(durations[-3:])[len(durations[-3:]) // 2]
+            session.go(Timing)
+
+
+class Timing(Waiting):
+    """One time stamp a step; the device is idle at both ends."""
+
+    name = "timing"
+
+    def begin(self):
+        session = self.session
+        self.fixed = session.windows["timed"]
+        wanted = self.fixed or windows.timed_steps(session.step_ns)
+        session.pipe.progress("timing", 0, wanted, "timing %d steps" % wanted)
+        session.steps.quiet()
+        session.own_profiler.measuring = True
+        if session.control.purpose == "profile":
+            session.observers.start_timing()
+        self.stamps, self.last = [], wanted + 1
+        self.excused = {}  # number of the step -> time in it that is not the script's
+        session.steps.on_step = self._quick_tick()
+        session.synchronize()
+        self.stamps.append(time_ns())
+
+    def _quick_tick(self):
+        stamps = self.stamps
+        stamp, last = stamps.append, self.last
+
+        def tick():
+            nonlocal last
+            stamp(time_ns())
+            if len(stamps) == last:
+                last += self._more()
+
+        return tick
+
+    def _more(self):
+        """Steps to add, when the window turned out too short; 0 ends it."""
+        if not self.fixed:
+            more = windows.more_timed_steps(len(self.stamps) - 1, self.stamps[-1] - self.stamps[0])
+            if more:
+                return more
+        session = self.session
+        session.synchronize()
+        self.stamps[-1] = time_ns()
+        session.timed = tuple(
+            duration - self.excused.get(at, 0) for at, duration in enumerate(differences(self.stamps))
+        )
+        session.boundaries += len(session.timed)
+        if session.control.purpose == "time":
+            session.finish_timing()
+        session.observers.stop_timing(len(session.timed))
+        session.go(Sampling)
+        return 0
+
+    def excuse(self, duration_ns):
+        at = len(self.stamps) - 1
+        self.excused[at] = self.excused.get(at, 0) + duration_ns
+
+    def abandon(self):
+        self.session.boundaries += len(self.stamps) - 1
+        self.session.observers.stop_timing(max(1, len(self.stamps) - 1))
+
+
+class Sampling(Waiting):
+    """Where the host's time goes while nothing is on."""
+
+    name = "sampling"
+
+    def begin(self):
+        session = self.session
+        session.make_recorder()
+        self.left = session.windows["sampled"]
+        if self.left is None:
+            self.left = windows.sampled_steps(sum(session.timed) // len(session.timed))
+        if self.left:
+            session.recorder.start_sampling()
+        else:
+            session.go(Capture)
+
+    def tick(self):
+        self.session.boundaries += 1
+        self.left -= 1
+        if self.left <= 0:
+            self.session.recorder.stop_sampling()
+            self.session.go(Survey)
+
+    def abandon(self):
+        self.session.recorder.stop_sampling()
+
+
+class Survey(Waiting):
+    """One step looked at closely, at whatever speed."""
+
+    name = "survey"
+
+    def begin(self):
+        if not self.session.observers.start_survey():
+            self.session.go(Capture)
+
+    def tick(self):
+        self.session.boundaries += 1
+        self.session.observers.stop_survey()
+        self.session.go(Capture)
+
+    def abandon(self):
+        self.session.observers.stop_survey()
+
+
+class Capture(Waiting):
+    """Profiler and line records. Its own first step is slow and is not counted."""
+
+    name = "capturing"
+
+    def begin(self, all_threads=False):
+        self.stamps = None
+        self.session.pipe.progress("capturing", 0, self.session.windows["captured"], "starting the profiler")
+        self.session.recorder.start(all_threads)
+
+    def tick(self):
+        session = self.session
+        session.boundaries += 1
+        if self.stamps is None:
+            self._rehearsed()
+            return
+        done, wanted = len(self.stamps), session.windows["captured"]
+        if done == wanted:
+            session.synchronize()
+        self.stamps.append(time_ns())
+        session.pipe.progress("capturing", done, wanted, "capturing %s" % of(done, wanted))
+        if done == wanted:
+            session.finish_capture(self.stamps)
+
+    def _rehearsed(self):
+        session = self.session
+        if session.recorder.needs_all_threads():
+            session.recorder.discard()
+            self.begin(all_threads=True)
+            return
+        session.synchronize()
+        session.observers.garbage.start()
+        self.stamps = [time_ns()]
+
+    def abandon(self):
+        self.session.observers.garbage.stop()
+        self.session.recorder.discard()
+
+
+class Whole(Waiting):
+    """A script without steps: from the import of torch to the script's end."""
+
+    name = "capturing"
+
+    def begin(self):
+        session = self.session
+        session.pipe.progress("capturing", 0, None, "capturing the whole script")
+        session.timed = tuple(session.windows["whole_ns"])
+        session.make_recorder()
+        session.recorder.start(False)
+        session.observers.garbage.start()
+        self.stamps = [time_ns()]
+
+    def end(self):
+        self.session.synchronize()
+        self.session.finish_capture([*self.stamps, time_ns()])
+
+
+def differences(stamps):
+    return tuple(after - before for before, after in zip(stamps[:-1], stamps[1:]))
+
+
+def of(done, wanted):
+    return "%d" % done if wanted is None else "%d/%d" % (done, wanted)
