@@ -15,7 +15,7 @@ from warpline.rulekit.origins import Origin, mapping, origin, unpacked_origin
 from warpline.rulekit.source import Source
 
 #: DataLoader's parameters in order, for those passed by position.
-_POSITIONS = {"num_workers": 5, "pin_memory": 7, "drop_last": 8}
+_POSITIONS = {"batch_size": 1, "num_workers": 5, "pin_memory": 7, "drop_last": 8}
 _TELLING = {"dataset", "batch_size", "shuffle", "num_workers", "collate_fn", "drop_last", "pin_memory"}
 
 

@@ -96,6 +96,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.change import RemoveLaunches
+from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
 from warpline.rulekit.launches import launching_ms
@@ -115,7 +116,12 @@ class LaunchBound(Rule):
         profile = context.profile
         if profile.steps.device_busy_percent >= _BUSY_PERCENT or is_compiled(context):
             return
-        idle = {cost: waited for cost in profile.lines if (waited := launching_ms(cost)) > 0}
+        # An optimizer's launches and a Python loop's are not the model's: they have rules of their own.
+        others = {place for site in context.sites("optimizer") for place in site.uses}
+        lines = [
+            cost for cost in profile.lines if (cost.file, cost.line) not in others and not _is_looping(cost)
+        ]
+        idle = {cost: waited for cost in lines if (waited := launching_ms(cost)) > 0}
         total = sum(idle.values())
         launches = sum(cost.launches for cost in idle)
         if not idle or not context.matters(total) or launches < 1:
@@ -142,6 +148,10 @@ class LaunchBound(Rule):
             change=RemoveLaunches(tuple((cost.file, cost.line) for cost in idle)),
             fixes=[partial(_compile, step)],
         )
+
+
+def _is_looping(cost: LineCost) -> bool:
+    return any(op.name == "aten::select" and op.count >= 8 for op in cost.ops)
 
 
 def is_compiled(context: Context) -> bool:

@@ -119,7 +119,7 @@ class UnfusedElementwise(Rule):
             kernels = [kernel for cost in costs for kernel in cost.kernels if is_pointwise(kernel.name)]
             spent = min(sum(kernel.device_ms for kernel in kernels), sum(cost.step_ms for cost in costs))
             calls = sum(kernel.count for kernel in kernels if kernel.phase == "forward")
-            runs = min((kernel.count for kernel in kernels if kernel.count), default=1.0)
+            runs = max(cost.calls for cost in costs) or min((kernel.count for kernel in kernels), default=1.0)
             # At least three kernels a call of the function: fewer are seldom worth compiling for.
             if not context.matters(spent) or calls < 3 * min(runs, calls) or _is_compiled(source, function):
                 continue

@@ -21,11 +21,16 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class Formula(Generic[Found]):
-    """``found``: what the matcher made of ``rewrite.node``; ``costs``: of all lines that compute it."""
+    """``found``: what the matcher made of ``rewrite.node``; ``costs``: of all lines that compute it.
+
+    ``shares``: the part of each line's cost that is the formula's, 0 to 1; a line that calls other
+    things as well (``(net(x) - y).square().mean()``) is divided by the forward time of its ops.
+    """
 
     found: Found
     rewrite: Rewrite
     costs: tuple[LineCost, ...]
+    shares: tuple[float, ...]
 
     @property
     def flow(self) -> Flow:
@@ -44,7 +49,7 @@ class Formula(Generic[Found]):
 
     @property
     def step_ms(self) -> float:
-        return sum(cost.step_ms for cost in self.costs)
+        return sum(cost.step_ms * share for cost, share in zip(self.costs, self.shares, strict=True))
 
     @property
     def places(self) -> tuple[tuple[str, int], ...]:
@@ -53,10 +58,9 @@ class Formula(Generic[Found]):
     def fused_ms(self) -> float:
         """At least what one pass costs: the widest kernel of each phase (on a CPU, the widest op)."""
         widest: dict[str, float] = {}
-        for cost in self.costs:
-            uses = cost.kernels or cost.ops
-            for use in uses:
-                widest[use.phase] = max(widest.get(use.phase, 0.0), use.device_ms)
+        for cost, share in zip(self.costs, self.shares, strict=True):
+            for use in cost.kernels or cost.ops:
+                widest[use.phase] = max(widest.get(use.phase, 0.0), use.device_ms * share)
         return min(sum(widest.values()), self.step_ms)
 
 
@@ -76,9 +80,43 @@ def formulas(context: Context, match: Callable[[Flow, Term], Found | None]) -> I
                 assert found is not None
                 rewrite = Rewrite(flow, step, node)
                 consumed |= set(rewrite.removed)
-                costs = context.costs((source.path, line) for line in _lines(rewrite))
-                if costs and context.matters(sum(cost.step_ms for cost in costs)):
-                    yield Formula(found, rewrite, tuple(costs))
+                costs = tuple(context.costs((source.path, line) for line in _lines(rewrite)))
+                formula = Formula(found, rewrite, costs, tuple(_share(rewrite, cost) for cost in costs))
+                if costs and context.matters(formula.step_ms):
+                    yield formula
+
+
+def _share(rewrite: Rewrite, cost: LineCost) -> float:
+    """How much of a line is the formula's own work."""
+    flow = rewrite.flow
+    others = {line for call in flow.evaluator.unknown for line in _span(flow, call)}
+    if cost.line not in others:
+        return 1.0
+    own = {arg.op for step in (rewrite.step, *rewrite.removed) for arg in _terms(step.term)} | {
+        "sub",
+        "mul",
+        "square",
+    }
+    forward = [op for op in cost.ops if op.phase == "forward"]
+    whole = sum(op.device_ms for op in forward)
+    mine = sum(op.device_ms for op in forward if op.name.removeprefix("aten::").strip("_") in own)
+    return mine / whole if whole else 0.0
+
+
+def _terms(term: Term) -> set[Term]:
+    found: set[Term] = set()
+    waiting = [term]
+    while waiting:
+        item = waiting.pop()
+        if item not in found:
+            found.add(item)
+            waiting.extend(item.args if item.op != "call" else ())
+    return found
+
+
+def _span(flow: Flow, node: cst.CSTNode) -> range:
+    (first, _), (last, _) = flow.source.span(node)
+    return range(first, last + 1)
 
 
 def _hot_functions(context: Context) -> list[tuple[str, cst.FunctionDef]]:
@@ -123,7 +161,5 @@ def _largest(flow: Flow, step: Step, match: Callable[[Flow, Term], Found | None]
 
 
 def _lines(rewrite: Rewrite) -> Iterator[int]:
-    source = rewrite.flow.source
     for node in (rewrite.node, *(step.expression for step in rewrite.removed)):
-        (first, _), (last, _) = source.span(node)
-        yield from range(first, last + 1)
+        yield from _span(rewrite.flow, node)

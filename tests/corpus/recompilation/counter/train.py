@@ -1,0 +1,7 @@
+import torch
+from nets import Net
+
+net = Net()
+net.compile()  #> found; site compile mode=default
+for x in loader:
+    net(x).sum().backward()  #> cost device_ms=20
