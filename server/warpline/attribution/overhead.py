@@ -13,9 +13,13 @@ import numpy as np
 
 from warpline.trace.columns import Trace
 
-#: No recorder is as slow as this: what is beyond is noise of the two windows, and stays proportional.
-MOST_PER_LINE_NS = 2_000.0
-MOST_PER_OP_NS = 4_000.0
+#: Recording an op with its shapes costs about this many times what a line record costs.
+LINES_AN_OP = 5.0
+#: A line record's cost where a run has too few of them to tell (about what a quick core needs).
+USUAL_LINE_NS = 300.0
+FEW = 100
+#: Slowdown beyond this many times the expected cost is noise of the two windows, and stays proportional.
+MOST_TIMES = 4.0
 #: However much the profiler cost, this much of what was seen stays.
 LEAST_SHARE = 0.1
 
@@ -29,18 +33,23 @@ class Overhead:
 
 
 def overhead(trace: Trace, step_ns: float, window: tuple[int, int]) -> Overhead:
-    """From the run itself: the shortest gaps between line records, then what is left of the slowdown."""
+    """From the run itself: the slowdown, shared out by the number of records of both kinds.
+
+    What a line record costs at least is seen in the shortest gaps between two of them. Sampling
+    would be the other way to tell; but a sampling thread gets its turn when an operator lets go of
+    the interpreter's lock, so it finds operators and hardly ever the pure Python between them.
+    """
     low, high = trace.records.first[trace.main], trace.records.first[trace.main + 1]
     lines = trace.records.time_ns[low:high]
     lines = lines[(lines >= window[0]) & (lines < window[1])]
     host = trace.host
-    ops = host.start_ns[
-        (host.thread == trace.main) & (host.start_ns >= window[0]) & (host.start_ns < window[1])
-    ]
-    slower = max(0.0, (window[1] - window[0]) - step_ns * trace.steps)
+    inside = (host.thread == trace.main) & (host.start_ns >= window[0]) & (host.start_ns < window[1])
+    ops = host.start_ns[inside]
     gaps = np.diff(lines)
     without_ops = gaps[np.diff(np.searchsorted(ops, lines)) == 0]
-    per_line = float(np.percentile(without_ops, 10)) if len(without_ops) else 0.0
-    per_line = min(per_line, MOST_PER_LINE_NS, slower / max(1, len(lines)))
-    per_op = min(MOST_PER_OP_NS, (slower - per_line * len(lines)) / max(1, len(ops)))
-    return Overhead(per_line, max(0.0, per_op))
+    per_line = float(np.percentile(without_ops, 10)) if len(without_ops) >= FEW else USUAL_LINE_NS
+    per_op = LINES_AN_OP * per_line
+    expected = per_line * len(lines) + per_op * len(ops)
+    slower = max(0.0, (window[1] - window[0]) - step_ns * trace.steps)
+    times = min(MOST_TIMES, slower / expected) if expected else 0.0
+    return Overhead(per_line * times, per_op * times)
