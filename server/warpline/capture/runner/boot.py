@@ -1,4 +1,6 @@
-"""``python boot.py CONTROL``: run the script named in the file CONTROL and watch it.
+"""``python boot.py [WORDS] CONTROL``: run the script named in the file CONTROL and watch it.
+
+WORDS are what a launcher puts before a script's arguments; the script gets them.
 
 WARNING: the first statements take this folder off ``sys.path`` before anything is imported, and
 what runs later must not see this module's globals: it *is* ``__main__`` until the script takes over.
@@ -26,4 +28,4 @@ def _start():
     return target.run
 
 
-_start()(sys.argv[1])
+_start()(sys.argv[-1], sys.argv[1:-1])

@@ -3,6 +3,9 @@
 import json
 import math
 import os
+import time
+
+RANKS_S = 60.0
 
 
 def write(path, name, value):
@@ -22,6 +25,16 @@ def write_manifest(path, manifest):
         file.flush()
         os.fsync(file.fileno())
     os.replace(scratch, os.path.join(path, "manifest.json"))
+
+
+def wait_for_ranks(control):
+    """Until all ranks of this machine have written: one that ends early breaks the others' exchanges."""
+    waiting = [control.folder_of(rank) for rank in range(control.local_world)]
+    deadline = time.monotonic() + RANKS_S
+    while waiting and time.monotonic() < deadline:
+        waiting = [path for path in waiting if not os.path.exists(os.path.join(path, "manifest.json"))]
+        if waiting:
+            time.sleep(0.02)
 
 
 def texts(paths):

@@ -87,7 +87,7 @@ class Recorder:
                 "format": 1,
                 "created_ns": time_ns(),
                 "script": self.script,
-                "argv": self.control.request["argv"],
+                "argv": self.control.argv,
                 "python_version": "%d.%d.%d" % sys.version_info[:3],
                 "torch_version": str(self.torch.__version__),
                 "device": machine.device(self.torch),

@@ -12,7 +12,7 @@ from . import imports
 
 def run(control):
     request = control.request
-    target, argv = request["target"], list(request["argv"])
+    target, argv = request["target"], control.argv
     main = sys.modules["__main__"].__dict__
     main.clear()
     main.update(

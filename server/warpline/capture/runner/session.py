@@ -10,7 +10,7 @@ import sys
 import threading
 from time import time_ns
 
-from . import imports
+from . import folder, imports
 from .observers import Observers
 from .ownprofiler import NOTE, OwnProfiler
 from .stages import Capture, Timing, Waiting, Warmup, Whole
@@ -87,9 +87,10 @@ class Session:
 
     def finish_timing(self):
         """Of purpose "time": write the figures and end."""
-        from . import folder, machine
+        from . import machine
 
         self._take_hands_off()
+        os.makedirs(self.control.folder, exist_ok=True)
         folder.write(
             self.control.folder,
             "timing.json",
@@ -197,7 +198,9 @@ class Session:
     def _tell_and_stop(self):
         purpose = self.control.purpose
         whole, self.stage = isinstance(self.stage, Whole), None
-        self.pipe.send("ready", world=self.control.world)
+        if purpose != "time":
+            folder.wait_for_ranks(self.control)
+        self.pipe.send("ready", world=self.control.local_world)
         if whole or (purpose == "profile" and self.control.request["whole_run"]):
             return
         self.stopping = True

@@ -9,9 +9,12 @@ from .pipe import Pipe
 from .session import Session, Stopped
 
 
-def run(path):
-    """Run the script that the control file at ``path`` names; ends as the script ends."""
-    control = Control(path)
+def run(path, injected):
+    """Run the script that the control file at ``path`` names; ends as the script ends.
+
+    ``injected``: arguments that a launcher has put before the script's own.
+    """
+    control = Control(path, injected)
     pipe = Pipe(control.pipe, control.rank)
     missing = imports.torch_problem()
     if missing:
