@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from warpline.model import profile as p
 from warpline.model import report as r
+from warpline.model.run import DeviceFacts, Facts, Manifest, Request
 
 SCRIPT = "/home/ada/work/train.py"
 MODEL = "/home/ada/work/model.py"
@@ -77,5 +79,38 @@ def report(**changes: object) -> r.Report:
             ),
         ),
         notes=("the clocks were throttled",),
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def profile(sources: dict[str, str] = SOURCES, **changes: object) -> p.Profile:
+    """What goes with :func:`report` and is not in it: sources, two marks, a fused kernel."""
+    made = p.Profile(
+        manifest=Manifest(
+            format=1,
+            created_ns=0,
+            script=SCRIPT,
+            argv=("--epochs", "1"),
+            python_version="3.12.1",
+            torch_version="2.13.0",
+            device=DeviceFacts("cuda", "NVIDIA H200"),
+            request=Request(),
+            step_source="optimizer",
+            timed_ns=(10_000_000,),
+            captured=((0, 10_000_000),),
+            line_events="monitoring",
+            roots=(),
+        ),
+        facts=Facts(),
+        steps=report().steps,
+        lines=(),
+        unattributed=r.Unattributed(0.01, 0.1),
+        attributed=r.Attributed(99.7, 99.0),
+        sources=sources,
+        groups=(p.Group("triton_poi_fused_add", ((MODEL, 7), (MODEL, 3), (MODEL, 8)), 1.25),),
+        marks=(
+            p.Mark("forward", 1, 2.0, 0.2, 1.5, domain="net"),
+            p.Mark("[b]load[/b]", 1, 6.0, 0.6, 0.0),
+        ),
     )
     return replace(made, **changes)  # type: ignore[arg-type]

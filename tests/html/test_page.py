@@ -45,7 +45,7 @@ def read(text: str) -> Balanced:
 
 
 def test_everything_is_on_it() -> None:
-    words = " ".join(read(page(samples.report(), samples.SOURCES)).words)
+    words = " ".join(read(page(samples.report(), samples.profile())).words)
     for expected in (
         "10.0 ms",
         "for x, y in loader:",
@@ -64,7 +64,7 @@ def test_everything_is_on_it() -> None:
 
 
 def test_nothing_from_elsewhere_and_no_script() -> None:
-    text = page(samples.report(), samples.SOURCES)
+    text = page(samples.report(), samples.profile())
     parser = read(text)
     assert "script" not in parser.tags
     assert not {name for name, _ in parser.attributes} & {"src", "href", "onclick"}
@@ -77,6 +77,6 @@ def test_what_a_stranger_wrote_is_escaped() -> None:
         samples.report().lines[0], function=evil, kernels=(KernelUse(evil, "forward", 1, 1.0),), step_ms=9.0
     )
     report = samples.report(lines=(line,), argv=(evil,), notes=(evil,))
-    parser = read(page(report, {samples.SCRIPT: f"\n\n\n\n{evil}\n"}))
+    parser = read(page(report, samples.profile({samples.SCRIPT: f"\n\n\n\n{evil}\n"})))
     assert "script" not in parser.tags
     assert "".join(parser.words).count("alert(1)") >= 5

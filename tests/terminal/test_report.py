@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 from rich.console import Console
 
@@ -15,21 +14,13 @@ from warpline.terminal import report as terminal_report
 from warpline.view.compare import compare
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    (tmp_path / "sources.json").write_bytes(msgspec.json.encode(samples.SOURCES))
-    return tmp_path
-
-
-def printed(run: Path, capsys: pytest.CaptureFixture[str], report: Report) -> str:
-    terminal_report.show(run, report)
+def printed(capsys: pytest.CaptureFixture[str], report: Report) -> str:
+    terminal_report.show(Path("RUN"), report, samples.profile())
     return capsys.readouterr().out
 
 
-def test_summary_lines_findings_and_limits_in_this_order(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = printed(run, capsys, samples.report())
+def test_summary_lines_findings_and_limits_in_this_order(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, samples.report())
     order = (
         "train.py --epochs 1",
         "10.0 ms a step, measured without the profiler; 15.0 ms with it (1.50 times)",
@@ -38,6 +29,9 @@ def test_summary_lines_findings_and_limits_in_this_order(
         "for x, y in loader:",
         "Net.forward  model.py:3",
         "h = self.a(x)",
+        "[b]load[/b]: 6.00 ms, 60 % of the step; device 0 ms; 1 a step",
+        "net: forward: 2.00 ms, 20 % of the step",
+        "lines 3 and 7 to 8 of model.py run as one kernel: 1.25 ms (forward, triton_poi_fused_add)",
         "▲ train.py:4  loader-without-workers",
         "seen at train.py:5",
         "exposed wait 60 % of step; wait 6.00 ms",
@@ -52,35 +46,33 @@ def test_summary_lines_findings_and_limits_in_this_order(
     assert places == sorted(places)
 
 
-def test_a_costed_line_shows_cost_share_and_source(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (row,) = (line for line in printed(run, capsys, samples.report()).splitlines() if "in loader:" in line)
+def test_a_costed_line_shows_cost_share_and_source(capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = (line for line in printed(capsys, samples.report()).splitlines() if "in loader:" in line)
     assert row.split() == ["5", "6.00", "60", "%", "███▋", "6.00", "for", "x,", "y", "in", "loader:"]
 
 
-def test_a_pipe_gets_plain_text(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(run, capsys, samples.report())
+def test_a_pipe_gets_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, samples.report())
     assert "\x1b" not in text
     assert all(line == line.rstrip() for line in text.splitlines())
 
 
-def test_a_terminal_gets_colours(
-    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_gets_colours(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "warpline.terminal.console.Console",
         lambda **options: Console(**{**options, "force_terminal": True, "width": 70}),
     )
-    text = printed(run, capsys, samples.report())
+    text = printed(capsys, samples.report())
     assert "\x1b[1;31m" in text
     assert " idle" not in text  # too narrow for the columns
 
 
-def test_nothing_found_is_said(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "No findings" in printed(run, capsys, samples.report(findings=()))
+def test_nothing_found_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "No findings" in printed(capsys, samples.report(findings=()))
 
 
-def test_markup_and_escapes_of_a_stranger_stay_text(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(run, capsys, samples.report(argv=("[red]x[/red]", "\x1b[2J"), notes=("[link=file:///]y",)))
+def test_markup_and_escapes_of_a_stranger_stay_text(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, samples.report(argv=("[red]x[/red]", "\x1b[2J"), notes=("[link=file:///]y",)))
     assert "[red]x[/red]" in text
     assert "[link=file:///]y" in text
     assert "\x1b" not in text

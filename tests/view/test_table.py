@@ -10,7 +10,7 @@ from warpline.view.text import lines, names, printable, short_path
 
 
 def test_functions_by_cost_and_their_lines_in_order() -> None:
-    shown = table(samples.report(), samples.SOURCES)
+    shown = table(samples.report(), samples.profile())
     assert [(f.name, f.place) for f in shown.functions] == [
         ("<module>", "train.py:5"),
         ("Net.forward", "model.py:3"),
@@ -20,26 +20,26 @@ def test_functions_by_cost_and_their_lines_in_order() -> None:
 
 
 def test_costs_stand_beside_their_text() -> None:
-    (loop, *context, _) = table(samples.report(), samples.SOURCES).functions[0].rows
+    (loop, *context, _) = table(samples.report(), samples.profile()).functions[0].rows
     assert (loop.source, loop.share) == ("for x, y in loader:", 0.6)
     assert all(row.cost is None for row in context)
 
 
 def test_what_is_not_shown_is_counted() -> None:
-    shown = table(samples.report(), samples.SOURCES, top=1)
+    shown = table(samples.report(), samples.profile(), top=1)
     assert [row.line for function in shown.functions for row in function.rows] == [5]
     assert shown.rest == "3 more lines: 3.90 ms (39 % of the step)"
-    assert table(samples.report(), samples.SOURCES).rest == ""
+    assert table(samples.report(), samples.profile()).rest == ""
 
 
 def test_only_columns_with_something_in_them() -> None:
-    assert table(samples.report(), samples.SOURCES).columns == ("forward", "backward", "idle", "sync")
+    assert table(samples.report(), samples.profile()).columns == ("forward", "backward", "idle", "sync")
 
 
 def test_a_run_without_sources_or_steps_still_shows() -> None:
     empty = samples.report(lines=(), steps=replace(samples.report().steps, step_ms=0.0))
-    assert table(empty, {}).functions == ()
-    assert table(samples.report(), {}).functions[0].rows[0].source == ""
+    assert table(empty, samples.profile({})).functions == ()
+    assert table(samples.report(), samples.profile({})).functions[0].rows[0].source == ""
 
 
 def test_text_from_a_stranger_controls_nothing() -> None:

@@ -30,9 +30,10 @@ def write(run: Path, report: Report, options: argparse.Namespace) -> None:
     if options.json:
         json(report, options.json)
     if options.json != "-":
+        from warpline import pipeline
         from warpline.terminal import report as terminal
 
-        terminal.show(run, report, top=options.top)
+        terminal.show(run, report, pipeline.profile_of(run), top=options.top)
 
 
 def json(value: Any, destination: str) -> None:

@@ -17,10 +17,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     run_folder = run_argument.find(options.run)
-    from warpline import pipeline, runs
+    from warpline import pipeline
     from warpline.html.page import page
 
     report = pipeline.report_of(run_folder)
-    text = page(report, runs.sources(run_folder), cwd=str(Path.cwd()))
+    text = page(report, pipeline.profile_of(run_folder), cwd=str(Path.cwd()))
     output.write_bytes(text.encode(), options.html)
     return 0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
 
+from warpline.model.profile import Profile
 from warpline.model.report import Finding, Line, Report
 from warpline.view import findings, units
 from warpline.view.table import Function, Row, Table, table
@@ -16,9 +17,9 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 _MOST_USES = 20
 
 
-def page(report: Report, sources: Mapping[str, str], cwd: str = "") -> str:
+def page(report: Report, profile: Profile, cwd: str = "") -> str:
     """The whole page as text. Everything that comes from the run is escaped."""
-    shown = table(report, sources, top=None, cwd=cwd)
+    shown = table(report, profile, cwd=cwd)
     style = resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     return "\n".join(
         (
@@ -33,7 +34,9 @@ def page(report: Report, sources: Mapping[str, str], cwd: str = "") -> str:
             "<h2>Lines</h2>",
             *(_function(function, shown.columns) for function in shown.functions),
             f'<p class="soft">{_text(shown.rest)}</p>' if shown.rest else "",
-            _limits(report, shown),
+            _list("Marks", shown.marks),
+            _list("Fused lines", shown.groups),
+            _list("What is not known", (shown.unattributed, *report.notes)),
             "</body>\n</html>\n",
         )
     )
@@ -144,6 +147,6 @@ def _shapes(shapes: Iterable[tuple[int, ...]]) -> str:
     return " ".join("×".join(map(str, shape)) for shape in shapes if shape)
 
 
-def _limits(report: Report, shown: Table) -> str:
-    notes = "".join(f"<li>{_text(note)}</li>" for note in (shown.unattributed, *report.notes))
-    return f"<h2>What is not known</h2>\n<ul>{notes}</ul>"
+def _list(heading: str, lines: Iterable[str]) -> str:
+    items = "".join(f"<li>{_text(line)}</li>" for line in lines)
+    return f"<h2>{heading}</h2>\n<ul>{items}</ul>" if items else ""

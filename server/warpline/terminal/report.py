@@ -11,7 +11,7 @@ from rich.syntax import Syntax
 from rich.table import Table as Grid
 from rich.text import Text
 
-from warpline import runs
+from warpline.model.profile import Profile
 from warpline.model.report import Line, Report
 from warpline.terminal.console import paged
 from warpline.view import findings, units
@@ -29,15 +29,20 @@ _BAR_WIDTH = 6
 _NARROW = 90
 
 
-def show(run: Path, report: Report, top: int | None = None) -> None:
-    """Print ``report``, whose sources lie in ``run``. ``top``: lines shown, else those that matter."""
-    shown = table(report, runs.sources(run), top, cwd=str(Path.cwd()))
+def show(run: Path, report: Report, profile: Profile, top: int | None = None) -> None:
+    """Print ``report`` of the folder ``run``. ``top``: how many lines are shown, else those that matter."""
+    shown = table(report, profile, top, cwd=str(Path.cwd()))
     with paged() as out:
         _print_summary(out, shown)
         for function in shown.functions:
             _print_function(out, function, shown.columns)
         if shown.rest:
             out.print(Text(f"\n{shown.rest}", style="dim"))
+        for heading, lines in (("Marks", shown.marks), ("Fused lines", shown.groups)):
+            if lines:
+                out.print(Text(f"\n{heading}", style="bold"))
+            for line in lines:
+                out.print(Padding(Text(line), (0, 0, 0, 2)))
         _print_findings(out, report, shown)
         out.print(Text(f"\n{shown.unattributed}", style="dim"))
         for note in report.notes:

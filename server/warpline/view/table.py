@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from warpline.model.profile import Profile
 from warpline.model.report import Line, Report
+from warpline.view import marks as beside
 from warpline.view import text, units
 
 #: Lines below this share of the step are left out, unless --top asks for more.
@@ -44,10 +46,13 @@ class Table:
     unattributed: str
     columns: tuple[str, ...]  # of "forward backward recompute idle sync", those with anything in them
     names: Mapping[str, str]  # path -> what it is called here
+    marks: tuple[str, ...] = ()  # ranges that the user named
+    groups: tuple[str, ...] = ()  # lines that run as one kernel
 
 
-def table(report: Report, sources: Mapping[str, str], top: int | None = None, cwd: str = "") -> Table:
-    """What the terminal and the page show. ``sources`` are the texts as they were when the script ran."""
+def table(report: Report, profile: Profile, top: int | None = None, cwd: str = "") -> Table:
+    """What the terminal and the page show: ``report``, beside the texts as they were when the script ran."""
+    sources = profile.sources
     step = report.steps.step_ms
     shown = _chosen(report.lines, step, top)
     names = text.names({line.file for line in report.lines} | {report.script}, cwd)
@@ -73,6 +78,8 @@ def table(report: Report, sources: Mapping[str, str], top: int | None = None, cw
             if any(getattr(line, f"{column}_ms") >= 0.0005 for line in shown)
         ),
         names=names,
+        marks=beside.marks(profile.marks),
+        groups=beside.groups(profile.groups, names),
     )
 
 

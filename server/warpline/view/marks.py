@@ -1,0 +1,56 @@
+"""What stands beside the lines: ranges that the user named, and lines that run as one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from warpline.model.profile import Group, Mark
+from warpline.view import text, units
+
+_MOST = 12
+
+
+def marks(found: Sequence[Mark]) -> tuple[str, ...]:
+    """Ranges of record_function and NVTX, the longest first: ``forward: 3.20 ms, 38 % of the step``."""
+    ordered = sorted(found, key=lambda mark: -mark.wall_ms)[:_MOST]
+    return tuple(
+        f"{text.printable(_name(mark))}: {units.ms(mark.wall_ms)}, {units.percent(mark.share)} of the step; "
+        f"device {units.ms(mark.device_ms)}; {units.count(mark.count)} a step"
+        for mark in ordered
+    )
+
+
+def groups(found: Sequence[Group], names: Mapping[str, str]) -> tuple[str, ...]:
+    """Fused kernels, the dearest first: ``lines 11 to 13 of model.py run as one kernel: 2.10 ms``."""
+    ordered = sorted((g for g in found if len(g.lines) > 1), key=lambda group: -group.device_ms)[:_MOST]
+    return tuple(
+        f"{_lines(group, names)} run as one kernel: {units.ms(group.device_ms)} "
+        f"({'backward' if group.backward else 'forward'}, {text.printable(group.kernel)})"
+        for group in ordered
+    )
+
+
+def _name(mark: Mark) -> str:
+    return f"{mark.domain}: {mark.name}" if mark.domain else mark.name
+
+
+def _lines(group: Group, names: Mapping[str, str]) -> str:
+    """``lines 3 and 7 to 9 of model.py``; files apart by commas."""
+    by_file: dict[str, list[int]] = {}
+    for file, line in sorted(set(group.lines)):
+        by_file.setdefault(file, []).append(line)
+    return ", ".join(
+        f"lines {_ranges(numbers)} of {names.get(file) or text.printable(file)}"
+        for file, numbers in by_file.items()
+    )
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    words = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
+    return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
