@@ -167,7 +167,8 @@ def _predictor(events: Trace, located: Located) -> Callable[[Profile, Change], P
         if not prepared:
             table = located.table
             lines = list(zip(table.file, table.line, strict=True))
-            prepared.append(Simulation(events, Places(located.placed.line, table.of_location, lines)))
+            places = Places(located.placed.line, table.of_location, lines)
+            prepared.append(Simulation(events, places, profile))
         return prepared[0].predict(change)
 
     return predict

@@ -7,7 +7,9 @@ prediction from the unchanged trace is compared with.
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,9 +17,7 @@ import numpy as np
 
 from warpline.model.run import DeviceFacts, Facts, Locations, Manifest, Request, Site
 from warpline.simulate import Places, Simulation
-from warpline.trace.columns import Trace
-from warpline.trace.decode import Chrome
-from warpline.trace.read import assemble
+from warpline.trace import Trace, read
 
 FILE = "/train.py"
 US = 1_000
@@ -128,12 +128,15 @@ def trace(
     sites = (Site("loader", FILE, 1, "<module>", {"num_workers": workers}),)
     facts = Facts(sites=sites, flags={"cpu_count": cores}, peaks=peaks or {})
     locations = Locations((FILE,), ("<module>",), ((-1, 0, -1), *((0, line, 0) for line in lines)), (MAIN,))
-    raw = msgspec.json.encode({"traceEvents": machine.events, "baseTimeNanoseconds": BASE})
-    chrome = msgspec.json.decode(raw, type=Chrome)
-    records = np.array([(BASE + at, number[line]) for at, line in machine.records], np.int64).reshape(-1, 2)
-    pairs = (records[:, 0], np.zeros(len(records), np.int64), records[:, 1])
-    empty = np.zeros(0, np.int64)
-    return assemble(manifest, facts, locations, {}, chrome, pairs, (empty, empty, empty), [])
+    chrome = {"traceEvents": machine.events, "baseTimeNanoseconds": BASE}
+    records = np.array([(BASE + at, number[line]) for at, line in machine.records], "<i8")
+    parts = {"manifest": manifest, "facts": facts, "locations": locations, "trace": chrome, "sources": {}}
+    with tempfile.TemporaryDirectory() as name:
+        run = Path(name)
+        for part, value in parts.items():
+            (run / f"{part}.json").write_bytes(msgspec.json.encode(value))
+        (run / "lines.bin").write_bytes(records.tobytes())
+        return read(run)
 
 
 def places(of: Trace) -> Places:

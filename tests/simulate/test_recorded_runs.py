@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import ExampleRun
-from warpline import trace
+from warpline import pipeline, trace
 from warpline.attribution import locate
 from warpline.model.change import Scale
 from warpline.simulate import Places, Simulation
@@ -39,7 +39,8 @@ def test_a_line_that_goes_takes_its_time_with_it(
 ) -> None:
     hottest = max(example_run.report.lines, key=lambda line: line.step_ms)
     place = ((hottest.file, hottest.line),)
-    predicted = Simulation(*recorded).predict(Scale(place, device=0.0, host=0.0))
+    found = Simulation(*recorded, pipeline.profile_of(example_run.run))
+    predicted = found.predict(Scale(place, device=0.0, host=0.0))
     assert predicted is not None
     step_ms = example_run.report.steps.step_ms
-    assert step_ms - predicted.step_ms == pytest.approx(hottest.step_ms, rel=0.1)
+    assert step_ms - predicted.step_ms == pytest.approx(hottest.step_ms, rel=0.05)

@@ -99,7 +99,7 @@ def loading_pinned(m: Machine) -> None:
 def fused(m: Machine) -> None:
     for _ in range(20):
         m.op(10, "aten::mm", 10, 400, MM)
-    m.op(11, "aten::mul", 8, 100)
+        m.op(11, "aten::mul", 8, 100)
 
 
 def half(m: Machine) -> None:
@@ -130,6 +130,9 @@ AT = {line: ((FILE, line),) for line in range(1, 20)}
         (loading, LoaderWorkers(16, AT[5]), no_loader),
         (loading, OverlapCopies(AT[6]), loading_pinned),
         (device_bound, Fuse(AT[11], 1), fused),
+        (device_bound, Fuse(AT[11], keep=0.5), fused),
+        (device_bound, Fuse((*AT[10], *AT[11]), keep=0.5, shares=(0.0, 1.0)), fused),
+        (device_bound, Fuse((*AT[10], *AT[11])), fused),
         (device_bound, MatmulRate("tf32", AT[10], factor=2.0), half),
         (device_bound, Scale(AT[10], device=0.5), half),
         (launch_bound, RemoveLaunches(AT[10]), one_launch),

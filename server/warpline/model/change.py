@@ -51,15 +51,19 @@ class RemoveSyncs:
 
 @dataclass(frozen=True, slots=True)
 class Fuse:
-    """The kernels of ``places`` (both phases) become ``kernels`` ones a step and phase.
+    """What runs at ``places`` (both phases) becomes ``kernels`` kernels each time; products stay.
 
     ``bytes``: what the fused kernels read and write a step; their time is then ``bytes`` over the
     device's bandwidth. None: the widest of the replaced kernels stands for the fused one.
+    Where a rule knows more, ``keep`` is the share of the fused work's time that stays, and
+    ``shares`` the part of each place's time that is fused (a line may do other things as well).
     """
 
     places: Places
     kernels: int = 1
     bytes: float | None = None
+    keep: float | None = None
+    shares: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

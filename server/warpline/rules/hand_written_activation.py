@@ -123,7 +123,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from warpline.model.change import Fuse
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 from warpline.rulekit.terms import Flow, Formula, Term, close, factors, formulas, polynomial
@@ -154,7 +153,7 @@ class HandWrittenActivation(Rule):
                 },
                 cost_ms=spent,
                 saving_ms=spent - formula.fused_ms(),
-                change=Fuse(formula.places),
+                change=formula.fusing(),
                 fixes=[partial(_fix, formula)],
             )
 

@@ -100,7 +100,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from warpline.model.change import Fuse
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Rule, ms, percent
 from warpline.rulekit.terms import Flow, Formula, Term, factors, formulas, polynomial, without_casts
@@ -134,7 +133,7 @@ class HandWrittenLoss(Rule):
                 },
                 cost_ms=spent,
                 saving_ms=spent - formula.fused_ms(),
-                change=Fuse(formula.places),
+                change=formula.fusing(),
                 fixes=[partial(_fix, formula)],
             )
 

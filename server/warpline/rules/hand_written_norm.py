@@ -144,7 +144,6 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Fuse
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 from warpline.rulekit.terms import Flow, Formula, Term, atom, descend, formulas, without_casts
@@ -181,7 +180,7 @@ class HandWrittenNorm(Rule):
                 },
                 cost_ms=spent,
                 saving_ms=spent - formula.fused_ms(),
-                change=Fuse(formula.places),
+                change=formula.fusing(),
                 fixes=[partial(_fix, context, formula)],
             )
 

@@ -13,8 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from warpline.model.profile import Profile
 from warpline.simulate.replay import Clock, Feed, replay
-from warpline.simulate.timeline import LAUNCH, SYNC, Timeline
+from warpline.simulate.timeline import LAUNCH, SYNC, Places, Timeline
 
 #: design.md, section 3: activities, shapes and line events together, on a launch-bound step.
 SLOWED = 1.8
@@ -22,7 +23,7 @@ SLOWED = 1.8
 CLOSE = 0.97
 #: What little is left is the host's where so much more of it explains it, else the device's.
 NEARLY = 1.15
-_HALVINGS = 24
+_HALVINGS, _EXACT = 24, 1e-4
 
 
 def calibrated(line: Timeline, step_ns: float, feed: Feed | None) -> Clock:
@@ -79,11 +80,33 @@ def unblocked(line: Timeline) -> Timeline:
     return replace(line, host_ns=host)
 
 
+def by_line(line: Timeline, places: Places, profile: Profile) -> Timeline:
+    """Host time at each line brought to what attribution says the line costs.
+
+    Line events slow pure Python far more than operators, which attribution sees from samples taken
+    without them. Only on a CPU: there a line's cost is its host time.
+    """
+    if len(line.kernel_ns):
+        return line
+    costs = {(cost.file, cost.line): cost.step_ms for cost in profile.lines}
+    costs["", 0] = profile.unattributed.step_ms
+    seen = np.bincount(line.place, line.host_ns, len(places.lines))
+    known = np.array([costs.get(place, -1.0) for place in places.lines]) * 1e6 * line.steps
+    usable = (known >= 0) & (seen > 0)
+    # What attribution does not list is scaled as the rest is, on the whole.
+    usual = known[usable].sum() / seen[usable].sum() if usable.any() else 1.0
+    factor = np.where(usable, known / np.maximum(seen, 1.0), usual)
+    return replace(line, host_ns=line.host_ns * factor[line.place])
+
+
 def _solve(value: Callable[[float], float], wanted: float, low: float, high: float) -> float:
     """The scale at which a growing function is ``wanted``, by halving."""
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        if value(middle) < wanted:
+        found = value(middle)
+        if abs(found - wanted) < _EXACT * wanted:
+            return middle
+        if found < wanted:
             low = middle
         else:
             high = middle

@@ -19,7 +19,7 @@ from warpline.model.change import (
 from warpline.model.change import Places as Where
 from warpline.simulate.device import Rates
 from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, WORK, Places, Timeline
-from warpline.simulate.work import ELEMENTWISE, OTHER
+from warpline.simulate.work import ELEMENTWISE, OTHER, PRODUCT
 from warpline.trace.columns import Bools, Floats, Ints
 
 #: A multi-tensor optimizer works through its list in a handful of launches.
@@ -34,6 +34,7 @@ class Changed:
     def __init__(self, places: Places, rates: Rates | None) -> None:
         self._number = {place: at for at, place in enumerate(places.lines)}
         self._rates = rates
+        self._lines = places.lines
 
     def at(self, column: Ints, where: Where) -> Bools:
         """Which rows of a ``place`` column lie at ``where``; everywhere when it is empty."""
@@ -94,11 +95,27 @@ class Changed:
         return without(kept, gone)
 
     def _fuse(self, line: Timeline, change: Fuse) -> Timeline:
-        stays = self._stays(line, self.at(line.kernel_place, change.places), change.kernels)
+        if change.keep is not None:
+            return self._thinned(line, change, change.keep)
+        products = line.kernel_work == PRODUCT
+        here = self.at(line.kernel_place, change.places) & ~products
+        stays = self._stays(line, here, change.kernels, per_run=True)
         each = None
         if change.bytes is not None and self._rates is not None and stays.any():
             each = change.bytes / self._rates.bytes_per_s * 1e9 / (int(stays.sum()) / line.steps)
-        return self._merged(line, change.places, stays, each, change.kernels)
+        return self._merged(line, change.places, stays | products, each, change.kernels)
+
+    def _thinned(self, line: Timeline, change: Fuse, keep: float) -> Timeline:
+        """Each place keeps what is not fused, and ``keep`` of what is."""
+        factor = np.ones(len(self._lines))
+        for place, share in zip(change.places, change.shares or (1.0,) * len(change.places), strict=False):
+            factor[self._number.get(place, 0)] = 1 - share * (1 - min(max(keep, 0.0), 1.0))
+        factor[0] = 1.0
+        return replace(
+            line,
+            host_ns=np.where(line.kind == LOADER, 1.0, factor[line.place]) * line.host_ns,
+            kernel_ns=line.kernel_ns * factor[line.kernel_place],
+        )
 
     def _fuse_optimizer(self, line: Timeline, change: FuseOptimizer) -> Timeline:
         here = self.at(line.kernel_place, change.places)
@@ -112,13 +129,17 @@ class Changed:
             each = max(FLOOR_NS, moved / (int(stays.sum()) / line.steps))
         return self._merged(line, change.places, stays, each, OPTIMIZER_LAUNCHES)
 
-    def _stays(self, line: Timeline, here: Bools, count: int) -> Bools:
-        """The ``count`` widest kernels of each step and phase, of those that are ``here``."""
+    def _stays(self, line: Timeline, here: Bools, count: int, per_run: bool = False) -> Bools:
+        """The ``count`` widest kernels of each step and phase, of those that are ``here``.
+
+        ``per_run``: so many each time the lines run.
+        """
         stays = np.zeros(len(here), bool)
         group = line.kernel_step * 2 + line.kernel_backward
         for number in np.unique(group[here]).tolist():
             rows = np.flatnonzero(here & (group == number))
-            stays[rows[np.argsort(-line.kernel_ns[rows], kind="stable")[:count]]] = True
+            runs = _runs(line.kernel_name[rows]) if per_run else 1
+            stays[rows[np.argsort(-line.kernel_ns[rows], kind="stable")[: count * runs]]] = True
         return stays
 
     def _merged(
@@ -136,17 +157,19 @@ class Changed:
             return without(shrunk, here & ~stays)
         # The device is the CPU: an operator's own time is its kernel's. One operator a step and phase
         # stays, the widest, as it reads and writes what a fused one must.
-        ops = host_here & (line.op >= 0)
+        ops = host_here & (line.op >= 0) & (line.work != PRODUCT)
         best = np.zeros(len(ops), bool)
         group = line.step * 2 + line.backward
         for number in np.unique(group[ops]).tolist():
             rows = np.flatnonzero(ops & (group == number))
             called, own = np.unique(line.op[rows], return_inverse=True)
-            widest = np.argsort(-np.bincount(own, line.host_ns[rows]), kind="stable")[:count]
+            wanted = count * _runs(line.op_name[line.op[rows]][np.unique(own, return_index=True)[1]])
+            widest = np.argsort(-np.bincount(own, line.host_ns[rows]), kind="stable")[:wanted]
             best[rows] = np.isin(line.op[rows], called[widest])
         calls = max(1, len(np.unique(line.op[ops])))
         share = len(np.unique(line.op[best])) / calls
-        scaled = np.where(host_here & ~ops, line.host_ns * share, line.host_ns)
+        between = host_here & (line.op < 0)
+        scaled = np.where(between, line.host_ns * share, line.host_ns)
         return replace(line, host_ns=np.where(ops & ~best, 0.0, scaled))
 
     def _remove_launches(self, line: Timeline, change: RemoveLaunches) -> Timeline:
@@ -208,8 +231,13 @@ def without(line: Timeline, gone: Bools) -> Timeline:
 
 KERNEL_COLUMNS = (
     *("kernel_ns", "kernel_start", "stream", "kernel_place", "kernel_work", "kernel_op", "kernel_backward"),
-    *("kernel_step", "kernel_bytes", "blocking"),
+    *("kernel_step", "kernel_bytes", "kernel_name", "blocking"),
 )
+
+
+def _runs(names: Ints) -> int:
+    """How often lines ran whose kernels (or operators) have these names: the rarest came once a time."""
+    return int(np.unique(names, return_counts=True)[1].min()) if len(names) else 0
 
 
 def _typical(line: Timeline, kind: int) -> float:

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 
 from warpline.model.change import Change, LargerBatch, LoaderWorkers, MatmulRate, Together
+from warpline.model.profile import Profile
 from warpline.model.report import Predicted
 from warpline.simulate import calibrate, device, loading, precision
 from warpline.simulate.changes import Changed
@@ -17,12 +18,14 @@ from warpline.trace.columns import Trace
 class Simulation:
     """The captured window of one trace, ready to be replayed with changes."""
 
-    def __init__(self, trace: Trace, places: Places) -> None:
+    def __init__(self, trace: Trace, places: Places, profile: Profile | None = None) -> None:
+        """``profile``: what attribution made of the same trace; on a CPU its lines' costs are kept."""
         self._trace = trace
         self._rates = device.rates(trace)
         self._changed = Changed(places, self._rates)
         self._cores = int(trace.facts.flags.get("cpu_count") or os.cpu_count() or 1)
-        self._line = calibrate.unblocked(timeline(trace, places))
+        line = calibrate.unblocked(timeline(trace, places))
+        self._line = line if profile is None else calibrate.by_line(line, places, profile)
         timed = trace.manifest.timed_ns
         window = (trace.window_ns[1] - trace.window_ns[0]) / trace.steps
         #: Measured without the profiler; the captured window's own where that was not done.

@@ -40,6 +40,7 @@ class Timeline:
     kind: Ints  # WORK, LAUNCH, SYNC, LOADER
     place: Ints
     op: Ints  # innermost dispatcher call (index into Host), -1 between calls
+    op_name: Ints  # of every host event: index into ``trace.names``
     work: Ints  # class of that call: see warpline.simulate.work
     step: Ints
     backward: Bools
@@ -54,6 +55,7 @@ class Timeline:
     kernel_backward: Bools
     kernel_step: Ints
     kernel_bytes: Ints
+    kernel_name: Ints  # index into ``trace.names``
     blocking: Bools  # the call returns when the kernel (a pageable copy) is done
     steps: int
 
@@ -99,6 +101,7 @@ def timeline(trace: Trace, places: Places) -> Timeline:
         kind=kind.astype(np.int64),
         place=place,
         op=op,
+        op_name=host.name,
         work=np.where(op >= 0, cls[op], OTHER) if len(host) else np.full(len(op), OTHER),
         step=step,
         backward=(op >= 0) & called_back[op] if len(host) else np.zeros(len(op), bool),
@@ -113,6 +116,7 @@ def timeline(trace: Trace, places: Places) -> Timeline:
         kernel_backward=(caller >= 0) & called_back[caller] if len(host) else np.zeros(len(by), bool),
         kernel_step=step[segment],
         kernel_bytes=kernels.bytes[by],
+        kernel_name=kernels.name[by],
         blocking=copy & (call_end >= kernels.end_ns[by]),
         steps=trace.steps,
     )

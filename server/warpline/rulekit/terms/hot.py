@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 import libcst as cst
 
+from warpline.model.change import Fuse
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.source import Source
@@ -62,6 +63,11 @@ class Formula(Generic[Found]):
             for use in cost.kernels or cost.ops:
                 widest[use.phase] = max(widest.get(use.phase, 0.0), use.device_ms * share)
         return min(sum(widest.values()), self.step_ms)
+
+    def fusing(self) -> Fuse:
+        """The change that one fused call is, for the simulation."""
+        keep = self.fused_ms() / self.step_ms if self.step_ms else 1.0
+        return Fuse(self.places, keep=keep, shares=self.shares)
 
 
 def formulas(context: Context, match: Callable[[Flow, Term], Found | None]) -> Iterator[Formula[Found]]:
