@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -78,6 +78,48 @@ def unreported(folder: Path) -> Path | None:
     return newest if newest is not None and not (newest / REPORT).exists() else None
 
 
+def renamed(results: Results, old: str, new: str) -> Results:
+    """The same results for a file that has another name now."""
+
+    def name(file: str) -> str:
+        return new if file == old else file
+
+    lines = tuple(replace(line, file=name(line.file)) for line in results.report.lines)
+    findings = tuple(
+        replace(
+            finding,
+            file=name(finding.file),
+            cause=replace(finding.cause, file=name(finding.cause.file)),
+            fixes=tuple(
+                replace(fix, edits=tuple(replace(edit, file=name(edit.file)) for edit in fix.edits))
+                for fix in finding.fixes
+            ),
+        )
+        for finding in results.report.findings
+    )
+    before = results.before
+    if before is not None:
+        functions = {(name(file), function): ms for (file, function), ms in before.functions.items()}
+        before = replace(before, functions=functions)
+    return replace(
+        results,
+        report=replace(results.report, lines=lines, findings=findings),
+        sources={name(file): text for file, text in results.sources.items()},
+        costs=costs_by_line(lines),
+        findings=by_file(findings),
+        loader_ms={(name(file), line): ms for (file, line), ms in results.loader_ms.items()},
+        before=before,
+    )
+
+
+def by_file(findings: Iterable[Finding]) -> dict[str, tuple[Finding, ...]]:
+    """Path of the edit site -> its findings."""
+    files: dict[str, tuple[Finding, ...]] = {}
+    for finding in findings:
+        files[finding.file] = (*files.get(finding.file, ()), finding)
+    return files
+
+
 def stamp(run: Path) -> tuple[int, ...]:
     """Changes when the run's report or a measurement of its fixes was written anew."""
     found = []
@@ -101,17 +143,13 @@ def load(run: Path, others: list[Path]) -> Results:
         from warpline.measure import store  # not at start-up: few runs were measured
 
         report = replace(report, findings=store.attach(run, report.findings, _text))
-    costs = costs_by_line(report.lines)
-    findings: dict[str, list[Finding]] = {}
-    for finding in report.findings:
-        findings.setdefault(finding.file, []).append(finding)
     results = Results(
         run=run,
         created_ns=manifest.created_ns,
         report=report,
         sources=runs.sources(run),
-        costs=costs,
-        findings={file: tuple(found) for file, found in findings.items()},
+        costs=costs_by_line(report.lines),
+        findings=by_file(report.findings),
         loader_ms=_waits(run),
         stamp=seen,
         before=_before(report, others),

@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warpline.lsp.documents import Document, Documents
-from warpline.lsp.results import Results, complete, load, stamp, unreported
+from warpline.lsp.results import Results, complete, load, renamed, stamp, unreported
 from warpline.lsp.settings import Settings
 from warpline.model.problem import Problem
 from warpline.view.anchor import Anchor
-from warpline.view.anchor_text import split
+from warpline.view.anchor_text import key, split
 
 logger = logging.getLogger(__name__)
+
+#: A file that is new has at least this part of its lines from one that is gone: it was renamed.
+_ALIKE = 0.7
 
 Stamp = tuple[int, int]
 
@@ -53,6 +56,20 @@ class Session:
                 self._forget()
                 return True
             return False
+
+    def adopt(self, document: Document) -> bool:
+        """Whether a file that is opened is one of the run's under another name; then it is that one."""
+        results, path = self.results, document.path
+        if results is None or path is None or path in results.sources:
+            return False
+        now = {key(line) for line in document.lines}
+        for file in results.files():
+            then = {key(line) for line in split(results.sources.get(file, ""))}
+            if not Path(file).exists() and len(now & then) >= _ALIKE * max(len(now), len(then)):
+                self.results = renamed(results, file, path)
+                self._forget()
+                return True
+        return False
 
     def unreported(self) -> Path | None:
         """A newer run that lies there complete, but without its report."""

@@ -27,6 +27,11 @@ async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
     if {session.folder for session in ls.folders} != known:
         await configuration.fetch(ls)
         await refresh.look(ls)
+    document = ls.documents.at(path)
+    adopted = [session for session in ls.folders if document is not None and session.adopt(document)]
+    for session in adopted:
+        refresh.announce(ls, session)
+        refresh.shown(ls)
     if ls.pushes:
         diagnostic.push(ls, path)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 _END = re.compile(r"\r\n|\r|\n")
+#: Up to a comment: anything but quotes, and whole strings of one line.
+_CODE = re.compile(r"""(?:[^#'"]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*""")
 
 
 def split(text: str) -> list[str]:
@@ -32,8 +34,10 @@ def content(line: str) -> str:
 
 def key(line: str) -> str:
     """What a line says: white space and a trailing comment do not change what it costs."""
-    comment = line.find("#")
-    # A '#' after a quote may be part of a string; then the comment counts as code.
-    if comment >= 0 and '"' not in line[:comment] and "'" not in line[:comment]:
-        line = line[:comment] or line
+    if "#" in line and '"""' not in line and "'''" not in line:
+        code = _CODE.match(line)
+        end = code.end() if code is not None else 0
+        # Where the scan ended at an open quote, '#' may be part of a string: it counts as code.
+        if line[end : end + 1] == "#" and line[:end].strip():
+            line = line[:end]
     return " ".join(line.split())
