@@ -42,7 +42,7 @@ def test_the_front_page_and_the_four_cases_show_a_report() -> None:
 @pytest.mark.parametrize(("script", "text"), reports(), ids=[script for script, _ in reports()])
 def test_a_printed_report_is_of_the_script_as_it_is(script: str, text: str) -> None:
     """Every source line shown is the one with that number; `make readme` prints them anew."""
-    lines = text.split("\nFindings\n")[0].splitlines()
+    lines = text.partition("\nFindings\n")[0].splitlines()
     assert lines[0].startswith(f"{script} ─")
     assert re.match(r"[\d.]+ ms a step, measured without the profiler; ", lines[1])
     assert "\nNot attributed to any line: " in text

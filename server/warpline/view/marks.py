@@ -15,7 +15,7 @@ def marks(found: Sequence[Mark]) -> tuple[str, ...]:
     ordered = sorted(found, key=lambda mark: -mark.wall_ms)[:_MOST]
     return tuple(
         f"{text.printable(_name(mark))}: {units.ms(mark.wall_ms)}, {units.percent(mark.share)} of the step; "
-        f"device {units.ms(mark.device_ms)}; {units.count(mark.count)} a step"
+        f"{f'device {units.ms(mark.device_ms)}; ' if mark.device_ms else ''}{units.count(mark.count)} a step"
         for mark in ordered
     )
 
