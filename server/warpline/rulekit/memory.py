@@ -9,8 +9,10 @@ MINIMUM_GROWTH_BYTES = 2**20
 
 
 def growth_bytes(context: Context) -> float | None:
-    """Bytes of device memory that each step takes and keeps; None when there are none or not known."""
+    """Bytes of device memory that each step takes and keeps, from the allocator's own count over the
+    captured steps; None when there are none or not known (a CPU has no such count). What a profile calls
+    kept may only not have been freed yet, so it tells where, never whether."""
+    if not context.on_gpu:
+        return None  # the resident size of a process grows for many reasons
     growth = context.profile.facts.memory.get("growth_bytes_per_step")
-    if growth is None:
-        growth = context.profile.totals.get("kept_bytes")
     return float(growth) if growth is not None and growth >= MINIMUM_GROWTH_BYTES else None

@@ -98,14 +98,12 @@ class AnomalyDetectionOn(Rule):
         cause = (hottest.file, hottest.line)
         found = _switch(context)
         yield context.draft(
-            (found[0].path, found[0].line(found[1])) if found is not None else cause,
+            _site(context, found) or cause,
             cause,
             "Anomaly detection is on: checking every gradient for NaN takes {spent} of each step ({share}).",
             {"spent": ms("NaN checks", spent), "share": percent("NaN checks", context.share(spent))},
             cost_ms=spent,
-            change=Scale(
-                tuple((cost.file, cost.line) for cost in costs), host=1 - min(spent / context.step_ms, 1)
-            ),
+            change=_change(costs, spent),
             fixes=[partial(_fix, context, found)],
         )
 
@@ -126,6 +124,24 @@ def _switch(context: Context) -> tuple[Source, cst.Call] | None:
                 if first is None or source.literal(first.value) is not False:
                     return source, call
     return None
+
+
+def _change(costs: list[LineCost], spent: float) -> Scale:
+    """The part of those lines' time that the checks are, gone from host and device alike."""
+    left = 1 - min(1.0, spent / max(sum(cost.step_ms for cost in costs), spent))
+    return Scale(tuple((cost.file, cost.line) for cost in costs), device=left, host=left)
+
+
+def _site(context: Context, found: tuple[Source, cst.Call] | None) -> tuple[str, int] | None:
+    """Where to change it: where the value stands that the call is given, else the call."""
+    if found is None:
+        return None
+    source, call = found
+    argument = source.argument(call, "mode", 0)
+    value = origin(context, source, argument.value) if argument is not None else None
+    return (
+        (value.file, value.line) if value is not None and value.editable else (source.path, source.line(call))
+    )
 
 
 def _fix(context: Context, found: tuple[Source, cst.Call] | None) -> Fix:

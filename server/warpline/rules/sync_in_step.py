@@ -55,7 +55,7 @@ history = []
 for images, labels in loader:
     loss = train(images, labels)
     history.append(loss.detach())
-history = [float(value) for value in history]
+history[:] = [float(value) for value in history]
 plot(history)
 ```
 
@@ -75,6 +75,28 @@ for step, (images, labels) in enumerate(loader):
     loss = train(images, labels)
     if step % 50 == 0:
         print(f"step {step}: {loss.item():.3f}")
+```
+
+## Example
+
+```python
+#> totals idle_ms=8
+right = 0
+for images, labels in loader:
+    scores = model(images)  #> cost device_ms=12 idle_ms=8 step_ms=20
+    right += (scores.argmax(1) == labels).sum().item()  #> found; cost cpu_ms=9 sync_ms=9 step_ms=0.5
+print(right)
+```
+
+## Use instead
+
+```python
+right = 0
+for images, labels in loader:
+    scores = model(images)
+    right += (scores.argmax(1) == labels).sum().detach()
+right = int(right)
+print(right)
 ```
 
 ## Near misses
@@ -123,6 +145,9 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 from warpline.rulekit.source import Source, Statement
 from warpline.rulekit.waiting import counter, is_method, lost_ms, read_call, reads_of
 
+#: Operators that bring a value to the host.
+_READ_OPS = ("aten::item", "aten::_local_scalar_dense")
+
 
 class SyncInStep(Rule):
     area = "waiting"
@@ -165,44 +190,54 @@ def _fix(context: Context, cost: LineCost) -> Fix:
         raise Refused("the value decides which way the program goes")
     small = statement.body[0]
     if is_method(call, "item") and isinstance(small, cst.AugAssign) and isinstance(small.target, cst.Name):
-        return _sum(source, call, small, loops)
+        return _sum(source, call, small, _whole(source, call, cost))
     if isinstance(small, cst.Expr):
         outer = small.value
         if is_method(outer, "append") and is_method(call, "item"):
-            return _list(source, call, outer, loops)
+            return _list(source, call, outer, _whole(source, call, cost))
         return _every_so_often(source, statement, call)
     raise Refused("the value is used on the host in every step")
 
 
-def _sum(source: Source, call: cst.Call, small: cst.AugAssign, loops: list[cst.For | cst.While]) -> Fix:
+def _sum(source: Source, call: cst.Call, small: cst.AugAssign, whole: bool) -> Fix:
     assert isinstance(small.target, cst.Name)
     if not isinstance(small.operator, cst.AddAssign):
         raise Refused("only sums can be kept on the device without changing their bits")
     name = small.target.value
-    loop = _outermost_without(source, name, small, loops)
+    loop = _loop_without(source, name, small)
     edits = Edits(source)
-    edits.replace(call, _receiver(source, call) + ".detach().double()")
-    edits.insert_after(loop, f"{name} = float({name})")
+    # In double precision a sum has the bits that Python's own would have.
+    edits.replace(call, _receiver(source, call) + (".detach()" if whole else ".detach().double()"))
+    edits.insert_after(loop, f"{name} = {'int' if whole else 'float'}({name})")
     return edits.fix("Add up on the device and read once after the loop", "safe")
 
 
-def _list(source: Source, call: cst.Call, outer: cst.BaseExpression, loops: list[cst.For | cst.While]) -> Fix:
+def _list(source: Source, call: cst.Call, outer: cst.BaseExpression, whole: bool) -> Fix:
     assert isinstance(outer, cst.Call) and isinstance(outer.func, cst.Attribute)
     if not isinstance(outer.func.value, cst.Name) or len(outer.args) != 1 or outer.args[0].value is not call:
         raise Refused("the value is used on the host in every step")
     name = outer.func.value.value
-    loop = _outermost_without(source, name, outer, loops)
+    loop = _loop_without(source, name, outer)
     edits = Edits(source)
     edits.replace(call, _receiver(source, call) + ".detach()")
-    edits.insert_after(loop, f"{name} = [float(value) for value in {name}]")
+    edits.insert_after(loop, f"{name}[:] = [{'int' if whole else 'float'}(value) for value in {name}]")
     return edits.fix("Keep the values on the device and read them after the loop", "safe")
 
 
-def _outermost_without(
-    source: Source, name: str, use: cst.CSTNode, loops: list[cst.For | cst.While]
-) -> cst.For | cst.While:
+def _whole(source: Source, call: cst.Call, cost: LineCost) -> bool:
+    """Whether the value that is read is an integer: by its recorded type, else a counted comparison."""
+    types = [op.dtypes[0] for op in cost.ops if op.name in _READ_OPS and op.dtypes]
+    if types:
+        return all("int" in name or "bool" in name for name in types)
+    summed = call.func.value if isinstance(call.func, cst.Attribute) else None
+    if not is_method(summed, "sum") or not isinstance(summed, cst.Call):
+        return False
+    return bool(source.nodes(cst.Comparison, within=summed.func))
+
+
+def _loop_without(source: Source, name: str, use: cst.CSTNode) -> cst.For | cst.While:
     """The innermost loop, provided that ``name`` is used nowhere else in it."""
-    loop = loops[0]
+    loop = source.loops(use)[0]
     for read in reads_of(source, name, loop):
         if not source.inside(read, use):
             raise Refused(f"`{name}` is also read inside the loop")

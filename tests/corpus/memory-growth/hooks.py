@@ -1,4 +1,4 @@
-#> device kind=cpu; memory growth_bytes_per_step=4194304
+#> memory growth_bytes_per_step=4194304
 outputs = []
 
 
