@@ -1,5 +1,6 @@
 // The server's environment. LibCST is compiled, so no .vsix can carry the server for every platform: on first
 // start it gets a virtual environment in the extension's storage, unless the user names an interpreter that has it.
+import { existsSync } from "node:fs";
 import * as fs from "node:fs/promises";
 import * as path from "node:path";
 import * as vscode from "vscode";
@@ -20,7 +21,7 @@ async function own(context: vscode.ExtensionContext, log: vscode.LogOutputChanne
   const folder = path.join(context.globalStorageUri.fsPath, "server");
   const executable = inside(folder);
   const present = await fs.readFile(path.join(folder, "requirements.txt"), "utf8").catch(() => undefined);
-  if (present !== wanted || !(await exists(executable))) {
+  if (present !== wanted || !existsSync(executable)) {
     await vscode.window.withProgress(
       { location: vscode.ProgressLocation.Notification, title: "Warpline: installing its server (once)", cancellable: true },
       (progress, token) => make(folder, wanted, log, progress, token),
@@ -71,13 +72,6 @@ async function sitePackages(folder: string): Promise<string> {
   if (process.platform === "win32") return path.join(folder, "Lib", "site-packages");
   const [version] = (await fs.readdir(path.join(folder, "lib"))).filter((name) => name.startsWith("python"));
   return path.join(folder, "lib", version ?? "python3", "site-packages");
-}
-
-async function exists(file: string): Promise<boolean> {
-  return fs.access(file).then(
-    () => true,
-    () => false,
-  );
 }
 
 export function message(error: unknown): string {

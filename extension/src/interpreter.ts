@@ -30,11 +30,8 @@ export async function forServer(): Promise<string | undefined> {
   const chosen = await chosenInPythonExtension().catch(() => undefined);
   for (const candidate of chosen === undefined ? names : [chosen, ...names]) {
     const able = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
-    const found = await run(candidate, ["-c", able]).then(
-      () => true,
-      () => false,
-    );
-    if (found) return candidate;
+    const failure: unknown = await run(candidate, ["-c", able]).catch((error: unknown) => error);
+    if (failure === undefined) return candidate;
   }
   return undefined;
 }

@@ -1,12 +1,15 @@
 // Profiling and measuring: ask the server, show its progress in a notification that can be cancelled.
 import * as path from "node:path";
 import * as vscode from "vscode";
-import { ResponseError } from "vscode-languageclient/node";
+import { ErrorCodes, ResponseError } from "vscode-languageclient/node";
 import type { LanguageClient } from "vscode-languageclient/node";
 import * as interpreter from "./interpreter";
 import * as protocol from "./protocol";
 import type { Server } from "./server";
 import { times } from "./words";
+
+/** The last profile was cancelled: its script may still be ending, and the next one waits for that unasked. */
+let ending = false;
 
 /** Profile what the parameters name. Results arrive by themselves; what went wrong is shown with its remedy. */
 export async function profile(server: Server, params: protocol.ProfileParams): Promise<protocol.ProfileResult | null> {
@@ -16,9 +19,10 @@ export async function profile(server: Server, params: protocol.ProfileParams): P
   const python = params.python ?? (await interpreter.forScripts(uri));
   const what = params.module ?? (uri === undefined ? "the script" : path.basename(uri.fsPath));
   const request = { ...params, ...(python === undefined ? {} : { python }) };
+  if (ending) request.whenBusy = "queue";
   const ask = (client: LanguageClient, token: vscode.CancellationToken): Promise<protocol.ProfileResult | null> =>
     client.sendRequest(protocol.profile, request, token);
-  return cancellable(server, `Profiling ${what}`, ask, async (refusal) => {
+  return cancellable(server, `Profiling ${what}`, params.uri, ask, async (refusal) => {
     if (refusal.data?.reason !== "busy") return undefined;
     const choice = await vscode.window.showWarningMessage(refusal.message, "Profile It Afterwards");
     return choice === undefined ? undefined : profile(server, { ...request, whenBusy: "queue" });
@@ -27,7 +31,7 @@ export async function profile(server: Server, params: protocol.ProfileParams): P
 
 /** Time the script with a finding's fix and without, and say what it gains. */
 export async function measure(server: Server, params: protocol.MeasureParams): Promise<protocol.Measured | null> {
-  const measured = await cancellable(server, "Measuring the fix", (client, token) =>
+  const measured = await cancellable(server, "Measuring the fix", params.uri, (client, token) =>
     client.sendRequest(protocol.measure, params, token),
   );
   if (measured !== null) {
@@ -38,11 +42,15 @@ export async function measure(server: Server, params: protocol.MeasureParams): P
   return measured;
 }
 
+/** The server ended meanwhile, of which its restart tells. */
+const LOST: number[] = [ErrorCodes.PendingResponseRejected, ErrorCodes.ConnectionInactive];
+
 type Refusal = ResponseError<protocol.ProfileRefusal | undefined>;
 
 async function cancellable<R>(
   server: Server,
   title: string,
+  uri: string | undefined,
   request: (client: LanguageClient, token: vscode.CancellationToken) => Promise<R>,
   instead: (refusal: Refusal) => Promise<R | undefined> = () => Promise.resolve(undefined),
 ): Promise<R | null> {
@@ -51,11 +59,16 @@ async function cancellable<R>(
   const refusal = await vscode.window.withProgress(
     { location: vscode.ProgressLocation.Notification, title, cancellable: true },
     async (progress, token) => {
-      const listener = report(client, progress);
+      const listener = client.onNotification(protocol.progress, (at) => {
+        if (uri === undefined || at.uri === uri) progress.report({ message: at.message !== "" ? at.message : at.stage });
+      });
       try {
-        return await request(client, token);
+        const answer = await request(client, token);
+        ending = false;
+        return answer;
       } catch (error) {
-        if (token.isCancellationRequested || error instanceof vscode.CancellationError) return null;
+        ending = token.isCancellationRequested;
+        if (ending || error instanceof vscode.CancellationError) return null;
         return error instanceof ResponseError ? (error as Refusal) : new ResponseError(0, String(error), undefined);
       } finally {
         listener.dispose();
@@ -65,15 +78,8 @@ async function cancellable<R>(
   if (!(refusal instanceof ResponseError)) return refusal;
   const other = await instead(refusal);
   if (other !== undefined) return other;
-  if (refusal.data?.reason !== "busy" && server.running !== undefined) void explain(refusal);
+  if (refusal.data?.reason !== "busy" && !LOST.includes(refusal.code)) void explain(refusal);
   return null;
-}
-
-function report(client: LanguageClient, progress: vscode.Progress<{ message?: string }>): vscode.Disposable {
-  return client.onNotification(protocol.progress, ({ stage, done, total, message }) => {
-    const count = total === null || total === 0 ? "" : ` ${done}/${total}`;
-    progress.report({ message: message !== "" ? message : `${stage}${count}` });
-  });
 }
 
 /** What went wrong in its one line, with a button where the server knows a remedy. */
@@ -81,6 +87,8 @@ async function explain(refusal: Refusal): Promise<void> {
   const remedy = refusal.data?.remedy;
   const choice = await vscode.window.showErrorMessage(refusal.message, ...(remedy === undefined ? [] : [remedy.title]));
   if (choice !== undefined && remedy !== undefined) {
-    await vscode.commands.executeCommand(remedy.command, ...(remedy.arguments ?? []));
+    const own = vscode.commands.executeCommand(remedy.command, ...(remedy.arguments ?? []));
+    // The server thinks of the Python extension's command; without that extension the setting is the way.
+    await own.then(undefined, () => vscode.commands.executeCommand("workbench.action.openSettings", "warpline.python"));
   }
 }

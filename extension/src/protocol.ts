@@ -12,7 +12,6 @@ export interface ProfileParams {
 }
 
 export interface ProfileResult {
-  run: string;
   stepMs: number;
 }
 
@@ -88,8 +87,6 @@ export interface Measured {
 export interface Progress {
   uri: string;
   stage: string;
-  done: number;
-  total: number | null;
   message: string;
 }
 

@@ -24,7 +24,7 @@ const QUIET = {
   "git.enabled": false,
   "editor.minimap.enabled": false,
   "editor.hover.delay": 150,
-  "security.workspace.trust.startupPrompt": "always",
+  "security.workspace.trust.startupPrompt": "never",
   "window.confirmBeforeClose": "never",
   "files.hotExit": "off",
 };
