@@ -11,6 +11,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcRequestCancelled
+
 from warpline.lsp import worker
 from warpline.lsp.family import descendants
 
@@ -27,6 +30,18 @@ class Failed(Exception):
     def __init__(self, message: str, status: int = 2) -> None:
         super().__init__(message)
         self.status = status
+
+    def answer(self) -> JsonRpcException:
+        """As the error that answers a request."""
+        if self.status == 130:
+            return JsonRpcRequestCancelled(message=str(self))
+        return could_not(str(self), "no-steps" if self.status == 1 else "failed")
+
+
+def could_not(message: str, reason: str, remedy: dict[str, Any] | None = None) -> JsonRpcException:
+    """RequestFailed with its reason, as PROTOCOL.md has it."""
+    data = {"reason": reason, **({"remedy": remedy} if remedy else {})}
+    return JsonRpcException(message, types.LSPErrorCodes.RequestFailed.value, data)
 
 
 class Engine:

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from warpline import runs
 from warpline.capture import interpreter
 from warpline.lsp import convert
+from warpline.lsp.engine import could_not
 from warpline.lsp.folders import Folders
 from warpline.lsp.settings import Settings
 from warpline.model.problem import Problem
@@ -47,6 +49,13 @@ class Refused(Exception):
         super().__init__(message)
         self.reason = reason
 
+    def answer(self) -> JsonRpcException:
+        """As the error that answers a request."""
+        if self.reason == "parameters":
+            return JsonRpcInvalidParams(message=str(self))
+        remedy = {"title": "Choose an interpreter", "command": "python.setInterpreter", "arguments": []}
+        return could_not(str(self), self.reason, remedy if self.reason in ("no-python", "no-torch") else None)
+
 
 def parse(value: object) -> ProfileParams:
     """Of a request's parameters, or of the argument of a command (which may be a URI). Raises Refused."""
@@ -55,7 +64,7 @@ def parse(value: object) -> ProfileParams:
     try:
         return msgspec.convert(value or {}, ProfileParams)
     except msgspec.ValidationError as error:
-        raise Refused(f"wrong parameters: {error}") from None
+        raise Refused(f"wrong parameters: {error}", "parameters") from None
 
 
 def place(params: ProfileParams, folders: Folders) -> tuple[str, Path]:

@@ -86,6 +86,7 @@ def build() -> Server:
         hover,
         initialize,
         inlay_hint,
+        measure,
         overview,
         profile,
         text_document,
@@ -102,6 +103,7 @@ def build() -> Server:
         diagnostic,
         code_action,
         profile,
+        measure,
         overview,
         commands,
     ):

@@ -73,6 +73,23 @@ def page(job: Job, _: Report, __: threading.Event, ___: dict[str, Any]) -> Any:
     return {"markdown": page_of(job["rule"]).markdown()}
 
 
+def measure(job: Job, progress: Report, cancelled: threading.Event, kept: dict[str, Any]) -> Any:
+    """``{"run", "finding", "texts"}`` -> what the finding's fix gains, the texts as they are now."""
+    from warpline.measure.fixes import measure_fix, workbench
+
+    bench = workbench(_profile(job["run"], kept), job["texts"])
+    outcome = measure_fix(
+        Path(job["run"]),
+        bench,
+        msgspec.convert(job["finding"], Finding),
+        on_progress=lambda done, total, message: progress("measuring", done, total, message),
+        cancelled=cancelled,
+    )
+    if outcome.measured is None:
+        raise Problem(f"the fix could not be measured: {outcome.reason}", 1)
+    return {"measured": msgspec.to_builtins(outcome.measured), "kept": outcome.kept, "reason": outcome.reason}
+
+
 def difference(path: str, before: str, after: str) -> list[Edit]:
     """The edits that make one text of the other, line by line. Columns are 0, lines 1-based."""
     from warpline.view.anchor_text import split
@@ -103,4 +120,11 @@ def _profile(run: str, kept: dict[str, Any]) -> Profile:
     return found
 
 
-JOBS = {"profile": profile, "report": report, "fixes": fixes, "together": together, "page": page}
+JOBS = {
+    "profile": profile,
+    "report": report,
+    "fixes": fixes,
+    "together": together,
+    "page": page,
+    "measure": measure,
+}

@@ -1,0 +1,91 @@
+"""warpline/measure and the command warpline.measure: what a finding's fix gains on the running script."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from lsprotocol import types
+
+from warpline.lsp import convert, edits, refresh
+from warpline.lsp.request import Refused
+from warpline.lsp.server import Server
+from warpline.lsp.under_way import commanded, requested, turn, under_way
+from warpline.view import units
+
+
+class MeasureParams(msgspec.Struct, rename="camel"):
+    """Fields as PROTOCOL.md has them."""
+
+    uri: str
+    finding_id: str
+    apply: bool = False
+    work_done_token: int | str | None = None
+
+
+def register(server: Server) -> None:
+    server.feature("warpline/measure")(asked)
+    server.command("warpline.measure")(command)
+
+
+async def asked(ls: Server, params: Any) -> Any:
+    return await requested(measure(ls, params))
+
+
+async def command(ls: Server, *arguments: Any) -> Any:
+    found = await commanded(ls, lambda: measure(ls, arguments[0] if arguments else None))
+    if found is not None:
+        bounds = f"between {found['low']:.2f} and {found['high']:.2f}"
+        ls.show(f"{units.speedup(found['speedup'])} as fast ({bounds})", types.MessageType.Info)
+    return found
+
+
+async def measure(ls: Server, argument: Any) -> dict[str, Any]:
+    """Try the fix, keep what was measured with the run, and apply it if asked to. Raises Refused, Failed."""
+    try:
+        params = msgspec.convert(argument, MeasureParams)
+    except msgspec.ValidationError as error:
+        raise Refused(f"wrong parameters: {error}", "parameters") from None
+    path = convert.path(params.uri)
+    session = ls.folders.session(path) if path else None
+    results = session.results if session is not None else None
+    if path is None or session is None or results is None:
+        raise Refused("there are no results for this file: profile it first")
+    finding = next((f for f in results.report.findings if f.id == params.finding_id), None)
+    if finding is None:
+        raise Refused("this finding is of an earlier run: profile the file again")
+    folder = session.folder
+    await turn(ls, folder, "refuse", params.uri)
+    title = f"Warpline: measuring {finding.rule}"
+    async with under_way(ls, folder, params.uri, params.work_done_token, title) as (engine, progress):
+        answer = await engine.ask(
+            "measure",
+            progress.report,
+            run=str(results.run),
+            finding=msgspec.to_builtins(finding),
+            texts=edits.texts(ls),
+        )
+    measured = answer["measured"]
+    applied = bool(params.apply and answer["kept"]) and await _apply(ls, path, finding.id)
+    await refresh.look(ls)
+    return {
+        "findingId": finding.id,
+        "speedup": measured["speedup"],
+        "low": measured["low"],
+        "high": measured["high"],
+        "lossDrift": measured["loss_drift"],
+        "memoryRatio": measured["memory_ratio"],
+        "kept": answer["kept"],
+        "reason": answer["reason"],
+        "applied": applied,
+    }
+
+
+async def _apply(ls: Server, path: str, finding: str) -> bool:
+    session = ls.folders.session(path)
+    run = str(session.results.run) if session is not None and session.results is not None else ""
+    edit = await edits.made(ls, {"what": "fix", "path": path, "run": run, "finding": finding, "fix": 0})
+    if edit is None:
+        return False
+    answer = await ls.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(edit=edit, label="Warpline"))
+    return answer.applied

@@ -1,0 +1,91 @@
+"""Something that runs the user's script: one at a time in a folder, followed, cancellable, ended for sure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from pygls.exceptions import JsonRpcRequestCancelled
+
+from warpline.lsp import convert, refresh
+from warpline.lsp.engine import Engine, Failed
+from warpline.lsp.folders import Running
+from warpline.lsp.output import Output
+from warpline.lsp.progress import Progress
+from warpline.lsp.request import Refused
+from warpline.lsp.server import Server
+
+Token = int | str | None
+
+
+@asynccontextmanager
+async def under_way(
+    ls: Server, folder: Path, uri: str, token: Token, title: str
+) -> AsyncIterator[tuple[Engine, Progress]]:
+    """A worker for ``folder`` with its progress shown; at the end nothing of it is left running."""
+    output = Output(ls)
+    engine = Engine(output.line)
+    task = asyncio.current_task()
+    assert task is not None
+    running = ls.folders.running[folder] = Running(uri, engine, task)
+    progress = Progress(ls, uri, token, title)
+    said = "done"
+    try:
+        refresh.lenses(ls)
+        running.token = await progress.begin()
+        yield engine, progress
+    except asyncio.CancelledError:
+        said = "cancelled"
+        raise
+    except Failed:
+        said = "failed"
+        raise
+    finally:
+        await engine.end()
+        output.flush()
+        ls.folders.running.pop(folder, None)
+        progress.end(said)
+        refresh.lenses(ls)
+
+
+async def turn(ls: Server, folder: Path, when_busy: str, uri: str) -> None:
+    """Wait until nothing else runs in the folder, or refuse."""
+    while (running := ls.folders.running.get(folder)) is not None:
+        name = Path(convert.path(running.uri) or running.uri).name
+        if when_busy != "queue":
+            raise Refused(f"{name} is being profiled in this folder: wait for it, or cancel it", "busy")
+        notice = {"uri": uri, "stage": "queued", "done": 0, "total": None, "message": f"after {name}"}
+        ls.protocol.notify("warpline/progress", notice)
+        await asyncio.wait([running.task])
+
+
+async def commanded(ls: Server, work: Callable[[], Awaitable[Any]]) -> Any:
+    """``work`` as a command: what goes wrong is shown to the user; the client's cancel ends it."""
+    msg_id = ls.protocol.msg_id
+    task = asyncio.ensure_future(work())
+    if msg_id is not None:
+        ls.protocol.on_cancel[msg_id] = task.cancel
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return None
+    except (Refused, Failed) as error:
+        if not isinstance(error, Failed) or error.status != 130:
+            ls.show(str(error))
+        return None
+    finally:
+        if msg_id is not None:
+            ls.protocol.on_cancel.pop(msg_id, None)
+
+
+async def requested(work: Awaitable[Any]) -> Any:
+    """``work`` as a request of our own, which pygls cancels by cancelling its coroutine."""
+    try:
+        return await asyncio.ensure_future(work)
+    except asyncio.CancelledError:
+        raise JsonRpcRequestCancelled(message="cancelled") from None
+    except (Refused, Failed) as error:
+        raise error.answer() from None
