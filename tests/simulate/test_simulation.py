@@ -77,6 +77,22 @@ def test_an_unchanged_step_on_a_cpu_does_too() -> None:
     assert found.replayed_ms == pytest.approx(truth, rel=0.001)
 
 
+def uneven(m: Machine) -> None:
+    for _ in range(200):
+        m.op(10, "aten::add", 12, 4)
+        m.work(11, 0.1)
+    m.op(12, "aten::cat", 4000, 50)
+
+
+def test_what_each_record_cost_is_taken_off_where_it_fell() -> None:
+    # All that the profiler added lies in the many short ops; the long one was not slowed.
+    found, truth = simulation(uneven, added=6.0)
+    assert found.replayed_ms == pytest.approx(truth, rel=0.03)
+    without_long = found.predict(Scale(AT[12], host=0.0))
+    assert without_long is not None
+    assert without_long.step_ms == pytest.approx(truth - 4, rel=0.1)
+
+
 def without_sync(m: Machine) -> None:
     for _ in range(50):
         m.op(10, "aten::mm", 30, 60, MM)

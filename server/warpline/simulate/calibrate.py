@@ -1,5 +1,5 @@
-"""What the profiler added, taken out: one scale for host time so that the replay of the unchanged
-window gives the step as it was timed without the profiler.
+"""What the profiler added, taken out: first what each record cost, where it fell; then one scale for
+host time, so that the replay of the unchanged window gives the step as it was timed without the profiler.
 
 A step that the device bounds does not show the host's scale. Then the host is taken to have been
 slowed as much as launch-bound steps are by line events, shapes and activities (``SLOWED``), and what
@@ -13,9 +13,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from warpline.attribution.overhead import LEAST_SHARE, overhead
 from warpline.model.profile import Profile
 from warpline.simulate.replay import Clock, Feed, replay
 from warpline.simulate.timeline import LAUNCH, SYNC, Places, Timeline
+from warpline.trace.columns import OP, Ints, Trace
 
 #: design.md, section 3: activities, shapes and line events together, on a launch-bound step.
 SLOWED = 1.8
@@ -78,6 +80,26 @@ def unblocked(line: Timeline) -> Timeline:
             limit = 5 * usual if kind == LAUNCH else usual
             host[rows] = np.where(host[rows] > limit, usual, host[rows])
     return replace(line, host_ns=host)
+
+
+def relieved(trace: Trace, line: Timeline, step_ns: float) -> Timeline:
+    """What each line record and each recorded op cost, taken off where it fell (as attribution does).
+
+    A step that the device bounds was not slowed and says nothing of these costs: nothing is taken off.
+    """
+    cost = overhead(trace, step_ns, trace.window_ns)
+    records, host = trace.records, trace.host
+    first, last = records.first[trace.main], records.first[trace.main + 1]
+
+    def begun(times: Ints) -> Ints:
+        inside = times[(times >= line.start_ns[0]) & (times < trace.window_ns[1])]
+        at = np.searchsorted(line.start_ns, inside, "right") - 1
+        counts: Ints = np.bincount(at, minlength=len(line.start_ns))
+        return counts
+
+    taken = begun(records.time_ns[first:last]) * cost.per_line_ns
+    taken = taken + begun(host.start_ns[host.kind == OP]) * cost.per_op_ns
+    return replace(line, host_ns=np.maximum(line.host_ns - taken, LEAST_SHARE * line.host_ns))
 
 
 def by_line(line: Timeline, places: Places, profile: Profile) -> Timeline:

@@ -48,10 +48,11 @@ def changed_feed(
     spent, batches = waited_ns(line)
     if change.workers <= 0 or not batches:
         return None
-    if change.batch_ms is not None:
-        cost = change.batch_ms * 1e6
-    elif present is None:
+    if present is None:
+        # Seen in the trace, on the same scale as everything else.
         cost = spent / batches * host_scale
+    elif change.batch_ms is not None:
+        cost = change.batch_ms * 1e6
     else:
         cost = present.period_ns * max(1, change.present)
     take = max(TAKE_NS, TAKE_SHARE * cost)

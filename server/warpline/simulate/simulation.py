@@ -24,12 +24,14 @@ class Simulation:
         self._rates = device.rates(trace)
         self._changed = Changed(places, self._rates)
         self._cores = int(trace.facts.flags.get("cpu_count") or os.cpu_count() or 1)
-        line = calibrate.unblocked(timeline(trace, places))
-        self._line = line if profile is None else calibrate.by_line(line, places, profile)
         timed = trace.manifest.timed_ns
         window = (trace.window_ns[1] - trace.window_ns[0]) / trace.steps
         #: Measured without the profiler; the captured window's own where that was not done.
         self.step_ns = sum(timed) / len(timed) if timed else float(window)
+        line = calibrate.unblocked(timeline(trace, places))
+        if len(line.kernel_ns):
+            line = calibrate.relieved(trace, line, self.step_ns)
+        self._line = line if profile is None else calibrate.by_line(line, places, profile)
         self._feed = loading.present_feed(self._line, _workers(trace), self.step_ns)
         self._clock = calibrate.calibrated(self._line, self.step_ns, self._feed)
 

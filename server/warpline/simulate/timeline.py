@@ -36,6 +36,7 @@ class Timeline:
     ``place`` numbers lines as :class:`Places` does. Columns of one table have one length.
     """
 
+    start_ns: Ints
     host_ns: Floats
     kind: Ints  # WORK, LAUNCH, SYNC, LOADER
     place: Ints
@@ -97,6 +98,7 @@ def timeline(trace: Trace, places: Places) -> Timeline:
     starts = np.array([begin for begin, _ in trace.manifest.captured] or [low], np.int64)
     step = np.maximum(np.searchsorted(starts, start, "right") - 1, 0)
     return Timeline(
+        start_ns=start,
         host_ns=duration,
         kind=kind.astype(np.int64),
         place=place,
