@@ -101,6 +101,8 @@ def check(request: Request) -> Request:
             raise Problem(f"cannot read {request.target}")
     if request.cwd and not Path(request.cwd).is_dir():
         raise Problem(f"there is no folder {request.cwd}")
+    if request.launcher and shutil.which(request.launcher[0], path=request.environment.get("PATH")) is None:
+        raise Problem(f"there is no launcher {request.launcher[0]}")
     return replace(request, python=interpreter.find(request))
 
 

@@ -30,14 +30,14 @@ class Outcome:
     def whole_ns(self) -> int:
         return int(self.ended.get("whole_ns", 0))
 
-    def failure(self, name: str, returncode: int) -> str:
+    def failure(self, name: str, returncode: int | None) -> str:
         """One line: why nothing was measured."""
         if self.ended.get("clean"):
             return f"{name} ended without importing torch: there is nothing to measure"
         when = (
             "before its first step" if not self.steps else f"at step {self.steps + 1}, before it was measured"
         )
-        if not self.ended and returncode < 0:
+        if not self.ended and returncode is not None and returncode < 0:
             return f"{name} was killed by {signal.Signals(-returncode).name} {when}"
         if self.ended.get("error"):
             detail = self.ended["message"].partition("\n")[0]

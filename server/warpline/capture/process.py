@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from warpline.capture import tree
+from warpline.capture import signals, tree
 from warpline.capture.control import Control
 from warpline.capture.outcome import Outcome
 from warpline.capture.progress import Progress
@@ -29,6 +29,17 @@ BOOT = Path(__file__).parent / "runner" / "boot.py"
 ENDING_S = 20.0  # how long a script may take to end after it was told to
 INTERRUPTED_S = 5.0  # the same after Ctrl-C
 
+#: A launcher knows nothing of us: on Linux it goes when we are killed (PR_SET_PDEATHSIG, SIGKILL).
+TIED_TO_US = """\
+import ctypes, os, sys
+if sys.platform.startswith("linux"):
+    ctypes.CDLL(None).prctl(1, 9)
+try:
+    os.execvp(sys.argv[1], sys.argv[1:])
+except OSError as error:
+    sys.exit(f"cannot start {sys.argv[1]}: {error.strerror}")
+"""
+
 
 class Target:
     """Use as a context manager: whatever happens, nothing of the process tree is left after it."""
@@ -38,6 +49,8 @@ class Target:
         self.control = control
         self.stdin = stdin
         self.output = output
+        self.threads: list[threading.Thread] = []
+        self.process: subprocess.Popen[bytes] | None = None
         self.messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self.name = request.target if request.module else Path(request.target).name
         self.mark = f"{os.getpid()}-{Path(control.pipe).parent.name}"
@@ -45,36 +58,53 @@ class Target:
     def __enter__(self) -> Target:
         # Opened for reading and writing: it never reports an end, however often ranks come and go.
         self.pipe = os.open(self.control.pipe, os.O_RDWR | os.O_CLOEXEC)
-        environment = {**os.environ, **self.request.environment, tree.MARK: self.mark}
+        self.politely = signals.end_like_interrupt()
+        self.politely.__enter__()
+        try:
+            with signals.held_back():
+                self._start()
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
+        self.threads = [threading.Thread(target=work, daemon=True) for work in (self._listen, self._wait)]
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def _start(self) -> None:
         command = [*self.request.launcher, str(BOOT), str(self.control.path)]
-        if not self.request.launcher:
+        if self.request.launcher:
+            command = [sys.executable, "-c", TIED_TO_US, *command]
+        else:
             command = [self.request.python, *command]
         try:
             self.process = subprocess.Popen(
                 command,
                 cwd=self.request.cwd or None,
-                env=environment,
+                env={**os.environ, **self.request.environment, tree.MARK: self.mark},
                 stdin=subprocess.DEVNULL if self.stdin is None else self.stdin,
                 stdout=self.output,
                 stderr=self.output,
                 start_new_session=True,
             )
         except OSError as error:
-            self._clean()
             raise Problem(f"cannot start {command[0]}: {(error.strerror or str(error)).lower()}") from None
-        threading.Thread(target=self._listen, daemon=True).start()
-        threading.Thread(target=self._wait, daemon=True).start()
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if self.process.poll() is None:
-                self._interrupt(INTERRUPTED_S if kind is not None else ENDING_S)
+            if self.process is not None:
+                try:
+                    self._interrupt()
+                finally:
+                    tree.kill(self.process, self.mark)
+            for thread in self.threads:
+                thread.join()  # both end with the process; the pipe's number may then be used again
         finally:
-            tree.kill(self.process, self.mark)
-            self._clean()
+            os.close(self.pipe)
+            shutil.rmtree(Path(self.control.pipe).parent, ignore_errors=True)
+            self.politely.__exit__(None, None, None)
 
     def follow(
         self,
@@ -88,6 +118,7 @@ class Target:
         """
         ready: set[int] = set()
         outcome = Outcome()
+        problem: Problem | None = None
         deadline = time.monotonic() + self.request.timeout_s if self.request.timeout_s else None
         stage = "starting"
         while True:
@@ -97,16 +128,18 @@ class Target:
                 message = {}
             if cancelled.is_set():
                 raise Problem("cancelled", 130)
-            if deadline is not None and not outcome.ready and time.monotonic() > deadline:
+            late = deadline is not None and time.monotonic() > deadline
+            if late and not outcome.ready and problem is None:
                 raise Problem(self._timed_out(stage), 1)
-            if message is None:
+            if message is None or late:
                 break
             event = message.get("event")
             if event == "progress" and message["rank"] == 0:
                 stage = message["stage"]
                 on_progress(Progress(stage, message["done"], message["total"], message["message"]))
             elif event == "problem":
-                raise Problem(message["message"], message["status"])
+                problem = problem or Problem(message["message"], message["status"])
+                deadline = time.monotonic() + ENDING_S
             elif event == "ended" and (message["rank"] == 0 or not message["clean"]):
                 outcome.ended = message
             elif event == "ready":
@@ -114,9 +147,12 @@ class Target:
                 if len(ready) == message["world"]:
                     outcome.ready = True
                     on_progress(Progress("ending", 0, None, "the script is ending"))
+                    deadline = None if self.request.whole_run else time.monotonic() + ENDING_S
                     on_ready()
+        if problem is not None:
+            raise problem
         if not outcome.ready and not outcome.clean:
-            raise Problem(outcome.failure(self.name, self.process.returncode), 1)
+            raise Problem(outcome.failure(self.name, self.process.returncode if self.process else None), 1)
         return outcome
 
     def _timed_out(self, stage: str) -> str:
@@ -141,21 +177,19 @@ class Target:
                     self.messages.put(msgspec.json.decode(line))
 
     def _wait(self) -> None:
+        assert self.process is not None
         self.process.wait()
         with contextlib.suppress(OSError):
             os.write(self.pipe, b"\0\n")  # after all that the target has written
 
-    def _interrupt(self, patience: float) -> None:
-        """Ctrl-C for the target, so that ``finally`` and ``atexit`` run; then wait."""
+    def _interrupt(self) -> None:
+        """Ctrl-C for a target that still runs, so that ``finally`` and ``atexit`` run; then wait a little."""
+        if self.process is None or self.process.poll() is not None:
+            return
         with contextlib.suppress(OSError):
             os.killpg(self.process.pid, signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(patience)
-
-    def _clean(self) -> None:
-        with contextlib.suppress(OSError):
-            os.close(self.pipe)
-        shutil.rmtree(Path(self.control.pipe).parent, ignore_errors=True)
+            self.process.wait(INTERRUPTED_S)
 
 
 if sys.platform == "win32":  # pragma: no cover

@@ -112,7 +112,7 @@ class Observers:
 
     def notes(self):
         found = []
-        if self.compiled.provenance is False:
+        if self.compiled.provenance is False and self.compiled.compilations:
             found.append(
                 "torch %s does not say which lines a compiled kernel was made from" % self.torch.__version__
             )

@@ -1,5 +1,8 @@
 """torch's profiler by its own low-level calls: nothing is parsed in Python, C++ writes the trace."""
 
+import errno
+import os
+
 import torch
 from torch._C._profiler import _ExperimentalConfig
 from torch.autograd import (
@@ -39,10 +42,22 @@ class Recording:
         self.result = _disable_profiler()
 
     def save(self, path):
+        """Write the Chrome trace. Raises OSError where it could not be written whole: torch does not."""
         self.result.save(path)
         self.result = None
+        if not _is_whole(path):
+            raise OSError(errno.ENOSPC, "the trace is incomplete, the disk may be full")
 
     def _config(self):
         shapes, memory, stack, flops, modules = True, True, False, False, False
         extra = _EVERY_THREAD if self.all_threads and _EVERY_THREAD else _ExperimentalConfig()
         return ProfilerConfig(ProfilerState.KINETO, shapes, memory, stack, flops, modules, extra)
+
+
+def _is_whole(path):
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.path.getsize(path) - 16))
+            return file.read().rstrip().endswith(b"}")
+    except FileNotFoundError:
+        return False

@@ -66,8 +66,29 @@ class Session:
         """To the next window."""
         self.stage = stage(self)
         if self.steps is not None:
-            self.steps.on_step = self.stage.tick
+            self.steps.on_step = self.guarded(self.stage.tick)
         self.stage.begin()
+
+    def guarded(self, act):
+        """``act``, which must not break the script: what goes wrong in it ends the measurement."""
+
+        def guard():
+            try:
+                return act()
+            except Stopped:
+                raise
+            except OSError as error:
+                self._give_up("cannot write the run: %s" % (error.strerror or error), 2)
+            except Exception as error:
+                self._give_up("measuring failed with %s: %s" % (type(error).__name__, error), 1)
+
+        return guard
+
+    def _give_up(self, message, status):
+        self.pipe.send("problem", message=message.partition("\n")[0], status=status)
+        self.stage = None
+        self.stopping = True
+        raise Stopped()
 
     def make_recorder(self):
         from .locations import Locations
@@ -129,7 +150,10 @@ class Session:
         status = error.code if isinstance(error, SystemExit) else None
         clean = error is None or (isinstance(error, SystemExit) and status in (None, 0, False))
         if clean and isinstance(self.stage, Whole):
-            self.stage.end()
+            try:
+                self.guarded(self.stage.end)()
+            except Stopped:
+                pass
         self.pipe.send(
             "ended",
             steps=self.boundaries + self.missed,

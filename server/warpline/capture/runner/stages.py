@@ -77,14 +77,14 @@ class Timing(Waiting):
         self.stamps.append(time_ns())
 
     def _quick_tick(self):
-        stamps = self.stamps
+        stamps, finished = self.stamps, self.session.guarded(self._more)
         stamp, last = stamps.append, self.last
 
         def tick():
             nonlocal last
             stamp(time_ns())
             if len(stamps) == last:
-                last += self._more()
+                last += finished()
 
         return tick
 
