@@ -123,15 +123,6 @@ def rest(x):
     return x @ x  #> cost device_ms=100
 ```
 
-Fused already:
-
-```python
-import torch.nn.functional as F
-
-def attend(q, k, v):
-    return F.scaled_dot_product_attention(q, k, v)  #> cost device_ms=10
-```
-
 ## Fix safety
 
 Unsafe: the fused kernels sum in another order (differences of about 1e-6 of the value in float32,
@@ -146,28 +137,20 @@ gives NaN or zeros where a mask value like -1e9 gave the mean of `v`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import partial
-
-import libcst as cst
 
 from warpline.model.change import Fuse
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
-from warpline.rulekit.terms import Flow, Formula, Rewrite, Term, atom, descend, formulas, without_casts
-
-#: A masked score this low or lower is gone after the softmax.
-_GONE = -1e4
-
-
-@dataclass(frozen=True, slots=True)
-class Attention:
-    query: Term
-    key: Term  # as the product took it: rows are features
-    value: Term
-    scale: tuple[Term, ...] = ()  # factors
-    masks: tuple[Term, ...] = ()  # masked_fill, where, add or if terms, outermost first
-    dropout: Term | None = None
+from warpline.rulekit.formulas.attention import (
+    Attention,
+    attention,
+    has_product,
+    is_causal,
+    is_gone,
+    is_parameter,
+)
+from warpline.rulekit.terms import Formula, Rewrite, Term, atom, formulas
 
 
 class HandWrittenAttention(Rule):
@@ -191,58 +174,6 @@ class HandWrittenAttention(Rule):
                 change=Fuse(formula.places),
                 fixes=[partial(_fix, formula)],
             )
-
-
-# -- what it is ------------------------------------------------------------------------------------
-
-
-def attention(flow: Flow, term: Term) -> Attention | None:
-    """``softmax(mask(q @ k * scale)) @ v``, dropout and casts between them allowed."""
-    if term.op != "matmul":
-        return None
-    weights, value = without_casts(term.args[0]), term.args[1]
-    dropout = None
-    if weights.op == "dropout":
-        weights, dropout = without_casts(weights.args[0]), weights
-    elif weights.op == "if" and any(arg.op == "dropout" for arg in weights.args[1:]):
-        dropout = weights
-        weights = next(arg for arg in weights.args[1:] if arg.op != "dropout")
-        weights = without_casts(weights)
-    if weights.op != "softmax" or weights.value != -1:
-        return None
-    return _scores(without_casts(weights.args[0]), Attention(term, term, value, dropout=dropout))
-
-
-def _scores(term: Term, found: Attention) -> Attention | None:
-    term = without_casts(term)
-    if term.op == "matmul":
-        return replace(found, query=term.args[0], key=term.args[1])
-    if term.op == "mul":
-        for inner, factor in (term.args, term.args[::-1]):
-            deeper = _scores(inner, found)
-            if deeper is not None:
-                return replace(deeper, scale=(*deeper.scale, factor))
-    if term.op in ("masked_fill", "if"):
-        inner = term.args[0] if term.op == "masked_fill" else term.args[2]
-        deeper = _scores(inner, found)
-        return deeper and replace(deeper, masks=(term, *deeper.masks))
-    if term.op in ("where", "add"):
-        for inner in term.args[1:] if term.op == "where" else term.args:
-            deeper = _scores(inner, found) if _has_product(inner) else None
-            if deeper is not None:
-                return replace(deeper, masks=(term, *deeper.masks))
-    return None
-
-
-def _has_product(term: Term) -> bool:
-    term = without_casts(term)
-    return term.op == "matmul" or (
-        term.op in ("mul", "masked_fill", "where", "add", "if")
-        and any(_has_product(arg) for arg in term.args)
-    )
-
-
-# -- the edit --------------------------------------------------------------------------------------
 
 
 def _fix(formula: Formula[Attention]) -> Fix:
@@ -296,29 +227,27 @@ def _scale(formula: Formula[Attention]) -> list[str]:
         ):
             return []
     for factor in found.scale:
-        if factor.op == "attr" and _is_parameter(factor, formula.flow):
+        if factor.op == "attr" and is_parameter(factor, formula.flow):
             raise Refused("its scale is a tensor, and the fused call takes a number")
-    texts = [_number(factor, rewrite) for factor in found.scale]
+    texts = [
+        f"{atom(rewrite.spell(factor.args[0]))} ** -0.5" if factor.op == "rsqrt" else rewrite.spell(factor)
+        for factor in found.scale
+    ]
     return [f"scale={' * '.join(texts)}"]
-
-
-def _number(factor: Term, rewrite: Rewrite) -> str:
-    if factor.op == "rsqrt":
-        return f"{atom(rewrite.spell(factor.args[0]))} ** -0.5"
-    return rewrite.spell(factor)
-
-
-def _is_parameter(term: Term, flow: Flow) -> bool:
-    made = flow.evaluator.members.get(str(term.value))
-    return made is not None and flow.source.is_named(
-        made.func, "Parameter", "tensor", "ones", "register_buffer"
-    )
 
 
 def _mask(formula: Formula[Attention]) -> list[str]:
     masks = formula.found.masks
     if not masks:
         return []
+    shapes = [
+        op.shapes[1]
+        for cost in formula.costs
+        for op in cost.ops
+        if "masked_fill" in op.name and op.shapes[1:]
+    ]
+    if any(len(shape) < 2 for shape in shapes):
+        raise Refused("its mask has fewer than two dimensions")
     if len(masks) > 1:
         raise Refused("several masks are laid over each other")
     mask, condition = masks[0], None
@@ -327,7 +256,7 @@ def _mask(formula: Formula[Attention]) -> list[str]:
         if test.op != "is_not" or test.args[1].op != "const" or test.args[1].value is not None:
             raise Refused("its mask depends on more than whether there is one")
         condition = formula.rewrite.spell(test.args[0])
-    if condition is None and _is_causal(mask, formula):
+    if condition is None and is_causal(mask, formula.flow):
         return ["is_causal=True"]
     text = _kept(mask, formula)
     return [
@@ -339,14 +268,14 @@ def _kept(mask: Term, formula: Formula[Attention]) -> str:
     """A boolean mask of what is kept, or one to be added."""
     spell = formula.rewrite.spell
     if mask.op == "add":
-        added = next(arg for arg in mask.args if not _has_product(arg))
+        added = next(arg for arg in mask.args if not has_product(arg))
         return spell(added)
     hidden, low = (mask.args[1], mask.args[2]) if mask.op == "masked_fill" else (mask.args[0], mask.args[2])
-    if mask.op == "where" and _has_product(mask.args[2]):
+    if mask.op == "where" and has_product(mask.args[2]):
         low = mask.args[1]
-    if not _is_gone(low):
+    if not is_gone(low):
         raise Refused("masked scores do not get a value that the softmax takes to zero")
-    if mask.op == "where" and not _has_product(mask.args[2]):
+    if mask.op == "where" and not has_product(mask.args[2]):
         return spell(hidden)
     if hidden.op == "not":
         return spell(hidden.args[0])
@@ -354,54 +283,6 @@ def _kept(mask: Term, formula: Formula[Attention]) -> str:
         opposite = "!=" if hidden.op == "eq" else "=="
         return f"{spell(hidden.args[0])} {opposite} {spell(hidden.args[1])}"
     return f"~{atom(spell(hidden))}"
-
-
-def _is_gone(low: Term) -> bool:
-    number = low.number
-    if number is not None:
-        return number <= _GONE
-    return low.op == "attr" and low.value == "min" and low.args[0].op == "finfo"
-
-
-def _is_causal(mask: Term, formula: Formula[Attention]) -> bool:
-    """``masked_fill(tril == 0, -inf)`` with as many rows as columns."""
-    if mask.op != "masked_fill" or not _is_gone(mask.args[2]):
-        return False
-    hidden = mask.args[1]
-    wanted = "triu"
-    if (hidden.op == "eq" and hidden.args[1].number == 0) or hidden.op == "not":
-        hidden, wanted = hidden.args[0], "tril"
-    hidden = without_casts(hidden)
-    if hidden.op == "index":
-        ends = [part.args[1] for part in hidden.args[1:] if part.op == "slice"]
-        rows = [end for end in ends[-2:] if end.op != "const" or end.value is not None]
-        if len(rows) != 2 or rows[0] is not rows[1]:
-            return False
-        hidden = hidden.args[0]
-    if hidden.op == "attr":
-        return _buffer(formula.flow, str(hidden.value)) == wanted
-    if hidden.op not in ("tril", "triu") or hidden.op != wanted:
-        return False
-    diagonal = dict(hidden.value).get("diagonal") or 0
-    square = hidden.args[0].op in ("ones", "ones_like") and len(set(hidden.args[0].args[:2])) == 1
-    return square and diagonal == (0 if wanted == "tril" else 1)
-
-
-def _buffer(flow: Flow, name: str) -> str | None:
-    """ "tril" or "triu" when that is how the module's buffer is made."""
-    if flow.owner is None:
-        return None
-    for call in descend(flow.owner, cst.Call):
-        if flow.source.is_named(call.func, "register_buffer") and len(call.args) > 1:
-            if flow.source.literal(call.args[0].value) != name:
-                continue
-            for inner in descend(call.args[1].value, cst.Call):
-                if flow.source.is_named(inner.func, "tril", "torch.tril"):
-                    return "tril"
-                diagonal = flow.source.argument(inner, "diagonal", 1)
-                if flow.source.is_named(inner.func, "triu", "torch.triu") and diagonal is not None:
-                    return "triu" if flow.source.literal(diagonal.value) == 1 else None
-    return None
 
 
 def _dropout(term: Term, rewrite: Rewrite) -> str:

@@ -136,29 +136,21 @@ be as many as the rows, as its addresses say; a launch with more programs than r
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import libcst as cst
 
 from warpline.model.change import Scale
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
-from warpline.rulekit.terms import Flow, Term, descend, follow
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit.addresses import Access, accesses_of, bound, is_range, is_row, pointer, stride_of
+from warpline.rulekit.terms import Flow, descend, follow
 from warpline.rulekit.triton import TritonKernel, triton_kernels
 
 #: The smallest piece that moves between the chip and memory.
 _SECTOR_BYTES = 32
 
 _BYTES = {"double": 8, "float": 4, "c10::Half": 2, "c10::BFloat16": 2, "int": 4, "long": 8, "long int": 8}
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    call: cst.Call
-    store: bool
-    products: tuple[tuple[Term, ...], ...]  # the address as a sum of products
-    scattered: bool
 
 
 class UncoalescedAccess(Rule):
@@ -171,7 +163,7 @@ class UncoalescedAccess(Rule):
             if not context.matters(spent) or _saturates(kernel):
                 continue
             flow = follow(kernel.source, kernel.function)
-            accesses = list(_accesses(kernel, flow))
+            accesses = list(accesses_of(kernel, flow))
             scattered = [access for access in accesses if access.scattered]
             used = _element_bytes(context, kernel)
             moved = len(accesses) - len(scattered) + len(scattered) * _SECTOR_BYTES / used
@@ -210,69 +202,6 @@ def _element_bytes(context: Context, kernel: TritonKernel) -> int:
     return min((_BYTES[kind] for kind in kinds), default=4)
 
 
-# -- addresses -------------------------------------------------------------------------------------
-
-
-def _accesses(kernel: TritonKernel, flow: Flow) -> Iterator[Access]:
-    for call in descend(kernel.function, cst.Call):
-        store = kernel.source.is_named(call.func, "triton.language.store")
-        if (store or kernel.source.is_named(call.func, "triton.language.load")) and call.args:
-            term = flow.terms.get(call.args[0].value)
-            if term is not None:
-                products = tuple(tuple(product) for product in _products(term))
-                yield Access(call, store, products, _is_scattered(products, kernel))
-
-
-def _products(term: Term) -> list[list[Term]]:
-    """The sum of products that ``term`` is."""
-    if term.op == "add":
-        return [product for arg in term.args for product in _products(arg)]
-    if term.op == "mul":
-        left, right = _products(term.args[0]), _products(term.args[1])
-        return [[*a, *b] for a in left for b in right]
-    if term.op == "index" and any(_is_range(leaf) for product in _products(term.args[0]) for leaf in product):
-        return _products(term.args[0])  # offs[:, None]
-    return [[term]]
-
-
-def _is_range(term: Term) -> bool:
-    return term.op == "arange" or (term.op == "call" and str(term.value[0]).endswith("language.arange"))
-
-
-def _is_scattered(products: tuple[tuple[Term, ...], ...], kernel: TritonKernel) -> bool:
-    """Whether every range of the address is multiplied by something large."""
-    strides = [
-        [leaf for leaf in product if not _is_range(leaf)]
-        for product in products
-        if any(map(_is_range, product))
-    ]
-    return bool(strides) and all(_is_large(stride, kernel) for stride in strides)
-
-
-def _is_large(stride: list[Term], kernel: TritonKernel) -> bool:
-    return any(_is_large_factor(factor, kernel) for factor in stride)
-
-
-def _is_large_factor(factor: Term, kernel: TritonKernel) -> bool:
-    if factor.number is not None:
-        return factor.number >= 8
-    if factor.op != "name" or kernel.launch is None:
-        return False
-    passed = kernel.passed(str(factor.value[0]))
-    if passed is None:
-        return False
-    source = kernel.launch[0]
-    number = source.literal(passed)
-    if isinstance(number, int):
-        return number >= 8
-    if isinstance(passed, cst.Call) and source.is_named(passed.func, "stride") and passed.args:
-        return source.literal(passed.args[0].value) in (0, -2)  # of rows
-    return isinstance(passed, (cst.Name, cst.Attribute, cst.Subscript, cst.Call))  # a size
-
-
-# -- the edit --------------------------------------------------------------------------------------
-
-
 def _fix(kernel: TritonKernel, flow: Flow, accesses: list[Access]) -> Fix:
     loads = [access for access in accesses if not access.store]
     stores = [access for access in accesses if access.store]
@@ -283,13 +212,13 @@ def _fix(kernel: TritonKernel, flow: Flow, accesses: list[Access]) -> Fix:
     if value is None or value is not flow.terms.get(loads[0].call):
         raise Refused(reason)
     source = kernel.source
-    pointers = [_pointer(access, kernel) for access in (loads[0], stores[0])]
-    row_stride = _stride_of(loads[0], _is_row)
-    column_stride = _stride_of(stores[0], _is_range)
-    columns = _bound(loads[0], flow, source)
+    pointers = [pointer(access, kernel) for access in (loads[0], stores[0])]
+    row_stride = stride_of(loads[0], is_row)
+    column_stride = stride_of(stores[0], is_range)
+    columns = bound(loads[0], flow, source)
     if not row_stride or not column_stride or columns is None or None in pointers:
         raise Refused(reason)
-    if _stride_of(loads[0], _is_range) != "" or _stride_of(stores[0], _is_row) != "":
+    if stride_of(loads[0], is_range) != "" or stride_of(stores[0], is_row) != "":
         raise Refused(reason)
     ids = [call for call in descend(kernel.function, cst.Call) if source.is_named(call.func, "program_id")]
     taken = {"TILE", "programs", "across", "tile", "down", "along", "values"} & set(kernel.parameters)
@@ -331,38 +260,3 @@ for tile in range({tl}.program_id(0), {tl}.cdiv(programs, TILE) * across, progra
         mask=(along[:, None] < {columns}) & (down[None, :] < programs),
     )
 """
-
-
-def _is_row(term: Term) -> bool:
-    return term.op == "call" and str(term.value[0]).endswith("program_id")
-
-
-def _stride_of(access: Access, is_index: object) -> str | None:
-    """The name that the index is multiplied by; "" for none, None when it is not as simple."""
-    assert callable(is_index)
-    found = [
-        [leaf for leaf in product if not is_index(leaf)]
-        for product in access.products
-        if any(map(is_index, product))
-    ]
-    if len(found) != 1 or len(found[0]) > 1:
-        return None
-    if not found[0]:
-        return ""
-    return str(found[0][0].value[0]) if found[0][0].op == "name" else None
-
-
-def _pointer(access: Access, kernel: TritonKernel) -> str | None:
-    """The parameter that stands alone in the sum."""
-    alone = [product[0] for product in access.products if len(product) == 1 and product[0].op == "name"]
-    names = [str(term.value[0]) for term in alone if str(term.value[0]) in kernel.parameters]
-    return names[0] if len(names) == 1 else None
-
-
-def _bound(access: Access, flow: Flow, source: Source) -> str | None:
-    """What the range is compared with in the mask."""
-    mask = source.argument(access.call, "mask", 1)
-    term = flow.terms.get(mask.value) if mask is not None else None
-    if term is None or term.op != "lt" or term.args[1].op != "name":
-        return None
-    return str(term.args[1].value[0])

@@ -100,12 +100,12 @@ from warpline.model.change import Fuse
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.formulas.activation import activation
+from warpline.rulekit.formulas.attention import attention
+from warpline.rulekit.formulas.loss import loss
+from warpline.rulekit.formulas.norm import norm
 from warpline.rulekit.kernels import is_pointwise
 from warpline.rulekit.terms import Flow, Term, formulas, function_at
-from warpline.rules.hand_written_activation import activation
-from warpline.rules.hand_written_attention import attention
-from warpline.rules.hand_written_loss import loss
-from warpline.rules.hand_written_norm import norm
 
 
 class UnfusedElementwise(Rule):

@@ -24,6 +24,8 @@ _CONSTANTS: dict[str, Hashable] = {
     "math.pi": math.pi, "torch.pi": math.pi, "numpy.pi": math.pi, "math.e": math.e, "math.inf": math.inf,
     "torch.inf": math.inf, "numpy.inf": math.inf, "True": True, "False": False, "None": None,
 }  # fmt: skip
+#: Built-in functions without effect.
+_PLAIN = {"len", "int", "min", "max", "abs", "isinstance"}
 _NAMESPACES = ("torch.", "math.", "numpy.")
 
 
@@ -188,6 +190,8 @@ class Evaluator:
                 return args[0]
             if full == "float" and len(args) == 1 and isinstance(args[0].value, str):
                 return self.made.const(float(args[0].value))
+            if full in _PLAIN and not keywords:
+                return self.made.make(full, *args)
             known = CALLS.get(full.rpartition(".")[2]) if full.startswith(_NAMESPACES) else None
             return known(self.made, args, keywords) if known else None
         if not isinstance(func, cst.Attribute):

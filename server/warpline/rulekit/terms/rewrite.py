@@ -24,8 +24,9 @@ class Rewrite:
         self.flow = flow
         self.step = step
         self.node = node if node is not None else step.expression
+        self.kept: set[Step] = set()
         self.removed = self._unneeded()
-        self.env = {name: term for name in step.before if (term := self._without(name, step)) is not None}
+        self.env = self._names()
 
     def spell(self, term: Term) -> str:
         """Text that gives ``term`` there. Raises Refused when nothing in reach does."""
@@ -34,6 +35,8 @@ class Rewrite:
         for name, held in reversed(self.env.items()):
             if held is term:
                 return name
+        if (name_again := self._keep(term)) is not None:
+            return name_again
         node, names = self.flow.evaluator.written.get(term, (None, {}))
         if node is not None and self._reads_same(node, names):
             return _one_line(self.flow.source.code(node))
@@ -87,6 +90,27 @@ class Rewrite:
                 if statement is block[0]:
                     edits.remove(above)
 
+    def _keep(self, term: Term) -> str | None:
+        """The name of an assignment that gives ``term`` and would have gone; it stays, then. Not when
+        that would give a name another meaning than it has without the removed assignments."""
+        found = next((step for step in self.removed if step.term is term and step.target), None)
+        if found is None or found.target is None or self.step.before.get(found.target) is not term:
+            return None
+        before, removed = self.kept, self.removed
+        self.kept = {*before, found}
+        self.removed = self._unneeded()
+        back = {step.target for step in removed if step not in self.removed}
+        if back & set(self.env):
+            self.kept, self.removed = before, removed
+            return None
+        self.env = self._names()
+        return found.target
+
+    def _names(self) -> dict[str, Term]:
+        """What every name holds at the step, once the removed assignments are away."""
+        held = ((name, self._without(name, self.step)) for name in self.step.before)
+        return {name: term for name, term in held if term is not None}
+
     # -- what may go -------------------------------------------------------------------------
 
     def _unneeded(self) -> list[Step]:
@@ -98,6 +122,7 @@ class Rewrite:
                 step
                 for step in flow.steps
                 if step not in removed
+                and step not in self.kept
                 and self._pure(step)
                 and (reads := flow.reads.get(step))
                 and all(

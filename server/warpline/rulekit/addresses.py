@@ -1,0 +1,111 @@
+"""Addresses in a Triton kernel: what neighbouring elements of a block lie apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from warpline.rulekit.source import Source
+from warpline.rulekit.terms import Flow, Term, descend
+from warpline.rulekit.triton import TritonKernel
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    call: cst.Call
+    store: bool
+    products: tuple[tuple[Term, ...], ...]  # the address as a sum of products
+    scattered: bool
+
+
+def accesses_of(kernel: TritonKernel, flow: Flow) -> Iterator[Access]:
+    for call in descend(kernel.function, cst.Call):
+        store = kernel.source.is_named(call.func, "triton.language.store")
+        if (store or kernel.source.is_named(call.func, "triton.language.load")) and call.args:
+            term = flow.terms.get(call.args[0].value)
+            if term is not None:
+                products = tuple(tuple(product) for product in _products(term))
+                yield Access(call, store, products, _is_scattered(products, kernel))
+
+
+def _products(term: Term) -> list[list[Term]]:
+    """The sum of products that ``term`` is."""
+    if term.op == "add":
+        return [product for arg in term.args for product in _products(arg)]
+    if term.op == "mul":
+        left, right = _products(term.args[0]), _products(term.args[1])
+        return [[*a, *b] for a in left for b in right]
+    if term.op == "index" and any(is_range(leaf) for product in _products(term.args[0]) for leaf in product):
+        return _products(term.args[0])  # offs[:, None]
+    return [[term]]
+
+
+def is_range(term: Term) -> bool:
+    return term.op == "arange" or (term.op == "call" and str(term.value[0]).endswith("language.arange"))
+
+
+def _is_scattered(products: tuple[tuple[Term, ...], ...], kernel: TritonKernel) -> bool:
+    """Whether every range of the address is multiplied by something large."""
+    strides = [
+        [leaf for leaf in product if not is_range(leaf)]
+        for product in products
+        if any(map(is_range, product))
+    ]
+    return bool(strides) and all(_is_large(stride, kernel) for stride in strides)
+
+
+def _is_large(stride: list[Term], kernel: TritonKernel) -> bool:
+    return any(_is_large_factor(factor, kernel) for factor in stride)
+
+
+def _is_large_factor(factor: Term, kernel: TritonKernel) -> bool:
+    if factor.number is not None:
+        return factor.number >= 8
+    if factor.op != "name" or kernel.launch is None:
+        return False
+    passed = kernel.passed(str(factor.value[0]))
+    if passed is None:
+        return False
+    source = kernel.launch[0]
+    number = source.literal(passed)
+    if isinstance(number, int):
+        return number >= 8
+    if isinstance(passed, cst.Call) and source.is_named(passed.func, "stride") and passed.args:
+        return source.literal(passed.args[0].value) in (0, -2)  # of rows
+    return isinstance(passed, (cst.Name, cst.Attribute, cst.Subscript, cst.Call))  # a size
+
+
+def is_row(term: Term) -> bool:
+    return term.op == "call" and str(term.value[0]).endswith("program_id")
+
+
+def stride_of(access: Access, is_index: Callable[[Term], bool]) -> str | None:
+    """The name that the index is multiplied by; "" for none, None when it is not as simple."""
+    found = [
+        [leaf for leaf in product if not is_index(leaf)]
+        for product in access.products
+        if any(map(is_index, product))
+    ]
+    if len(found) != 1 or len(found[0]) > 1:
+        return None
+    if not found[0]:
+        return ""
+    return str(found[0][0].value[0]) if found[0][0].op == "name" else None
+
+
+def pointer(access: Access, kernel: TritonKernel) -> str | None:
+    """The parameter that stands alone in the sum."""
+    alone = [product[0] for product in access.products if len(product) == 1 and product[0].op == "name"]
+    names = [str(term.value[0]) for term in alone if str(term.value[0]) in kernel.parameters]
+    return names[0] if len(names) == 1 else None
+
+
+def bound(access: Access, flow: Flow, source: Source) -> str | None:
+    """What the range is compared with in the mask."""
+    mask = source.argument(access.call, "mask", 1)
+    term = flow.terms.get(mask.value) if mask is not None else None
+    if term is None or term.op != "lt" or term.args[1].op != "name":
+        return None
+    return str(term.args[1].value[0])

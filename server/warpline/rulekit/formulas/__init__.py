@@ -1,0 +1,1 @@
+"""Formulas that torch has a fused call for, recognised in terms."""

@@ -1,0 +1,124 @@
+"""Attention: a softmax between two products, with what is laid over the scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import libcst as cst
+
+from warpline.rulekit.terms.evaluate import descend
+from warpline.rulekit.terms.flow import Flow
+from warpline.rulekit.terms.term import Term, without_casts
+
+#: A masked score this low or lower is gone after the softmax.
+_GONE = -1e4
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    query: Term
+    key: Term  # as the product took it: rows are features
+    value: Term
+    scale: tuple[Term, ...] = ()  # factors
+    masks: tuple[Term, ...] = ()  # masked_fill, where, add or if terms, outermost first
+    dropout: Term | None = None
+
+
+def attention(flow: Flow, term: Term) -> Attention | None:
+    """``softmax(mask(q @ k * scale)) @ v``, dropout and casts between them allowed."""
+    if term.op != "matmul":
+        return None
+    weights, value = without_casts(term.args[0]), term.args[1]
+    dropout = None
+    if weights.op == "dropout":
+        weights, dropout = without_casts(weights.args[0]), weights
+    elif weights.op == "if" and any(arg.op == "dropout" for arg in weights.args[1:]):
+        dropout = weights
+        weights = next(arg for arg in weights.args[1:] if arg.op != "dropout")
+        weights = without_casts(weights)
+    if weights.op != "softmax" or weights.value != -1:
+        return None
+    return _scores(without_casts(weights.args[0]), Attention(term, term, value, dropout=dropout))
+
+
+def _scores(term: Term, found: Attention) -> Attention | None:
+    term = without_casts(term)
+    if term.op == "matmul":
+        return replace(found, query=term.args[0], key=term.args[1])
+    if term.op == "mul":
+        for inner, factor in (term.args, term.args[::-1]):
+            deeper = _scores(inner, found)
+            if deeper is not None:
+                return replace(deeper, scale=(*deeper.scale, factor))
+    if term.op in ("masked_fill", "if"):
+        inner = term.args[0] if term.op == "masked_fill" else term.args[2]
+        deeper = _scores(inner, found)
+        return deeper and replace(deeper, masks=(term, *deeper.masks))
+    if term.op in ("where", "add"):
+        for inner in term.args[1:] if term.op == "where" else term.args:
+            deeper = _scores(inner, found) if has_product(inner) else None
+            if deeper is not None:
+                return replace(deeper, masks=(term, *deeper.masks))
+    return None
+
+
+def has_product(term: Term) -> bool:
+    term = without_casts(term)
+    return term.op == "matmul" or (
+        term.op in ("mul", "masked_fill", "where", "add", "if") and any(has_product(arg) for arg in term.args)
+    )
+
+
+def is_gone(low: Term) -> bool:
+    number = low.number
+    if number is not None:
+        return number <= _GONE
+    return low.op == "attr" and low.value == "min" and low.args[0].op == "finfo"
+
+
+def is_causal(mask: Term, flow: Flow) -> bool:
+    """``masked_fill(tril == 0, -inf)`` with as many rows as columns."""
+    if mask.op != "masked_fill" or not is_gone(mask.args[2]):
+        return False
+    hidden = mask.args[1]
+    wanted = "triu"
+    if (hidden.op == "eq" and hidden.args[1].number == 0) or hidden.op == "not":
+        hidden, wanted = hidden.args[0], "tril"
+    hidden = without_casts(hidden)
+    if hidden.op == "index":
+        ends = [part.args[1] for part in hidden.args[1:] if part.op == "slice"]
+        rows = [end for end in ends[-2:] if end.op != "const" or end.value is not None]
+        if len(rows) != 2 or rows[0] is not rows[1]:
+            return False
+        hidden = hidden.args[0]
+    if hidden.op == "attr":
+        return _buffer(flow, str(hidden.value)) == wanted
+    if hidden.op not in ("tril", "triu") or hidden.op != wanted:
+        return False
+    diagonal = dict(hidden.value).get("diagonal") or 0
+    square = hidden.args[0].op in ("ones", "ones_like") and len(set(hidden.args[0].args[:2])) == 1
+    return square and diagonal == (0 if wanted == "tril" else 1)
+
+
+def _buffer(flow: Flow, name: str) -> str | None:
+    """ "tril" or "triu" when that is how the module's buffer is made."""
+    if flow.owner is None:
+        return None
+    for call in descend(flow.owner, cst.Call):
+        if flow.source.is_named(call.func, "register_buffer") and len(call.args) > 1:
+            if flow.source.literal(call.args[0].value) != name:
+                continue
+            for inner in descend(call.args[1].value, cst.Call):
+                if flow.source.is_named(inner.func, "tril", "torch.tril"):
+                    return "tril"
+                diagonal = flow.source.argument(inner, "diagonal", 1)
+                if flow.source.is_named(inner.func, "triu", "torch.triu") and diagonal is not None:
+                    return "triu" if flow.source.literal(diagonal.value) == 1 else None
+    return None
+
+
+def is_parameter(term: Term, flow: Flow) -> bool:
+    made = flow.evaluator.members.get(str(term.value))
+    return made is not None and flow.source.is_named(
+        made.func, "Parameter", "tensor", "ones", "register_buffer"
+    )

@@ -1,0 +1,76 @@
+"""Every fused form computes what the written-out one did: both run on random numbers.
+
+Each snippet of ``snippets.py`` defines ``compute(x)`` (or a module ``Module``); the rule's first fix is
+applied to it, and values and gradients before and after are compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from tests.rules.snippets import REFUSED, SNIPPETS, Snippet
+from warpline.model.profile import LineCost
+from warpline.rulekit import Context, Draft, apply, rule_named
+from warpline.rulekit.example import FILE, read_example, texts
+
+
+def drafts_of(rule: str, code: str) -> tuple[str, list[Draft]]:
+    """What ``rule`` finds when every line of ``code`` is costly."""
+    example = read_example(code)
+    costly = read_example("".join("x  #> cost cpu_ms=1; op aten::cat count=9; op aten::select count=9\n"
+                                  for _ in code.splitlines())).profile.lines  # fmt: skip
+    lines: list[LineCost] = [
+        replace(cost, ops=tuple(replace(op, device_ms=0.1) for op in cost.ops)) for cost in costly
+    ]
+    if rule.startswith("hand-written"):
+        lines = [replace(cost, ops=()) for cost in lines]
+    profile = replace(example.profile, lines=tuple(lines), steps=replace(example.profile.steps, step_ms=10.0))
+    found = rule_named(rule)
+    assert found is not None
+    return example.text, list(found.find(Context(profile, texts(example))))
+
+
+def outcome(code: str, snippet: Snippet) -> list[torch.Tensor]:
+    """The results for random inputs, and the gradients of their sum."""
+    namespace: dict[str, Any] = {"__name__": "snippet"}
+    exec(compile(code, FILE, "exec"), namespace)
+    torch.manual_seed(0)
+    inputs = [make() for make in snippet.inputs]
+    if "Module" in namespace:
+        module = namespace["Module"]()
+        for parameter in module.parameters():
+            torch.nn.init.uniform_(parameter, 0.5, 1.5)
+        leaves = [*module.parameters(), *(x for x in inputs if x.requires_grad)]
+        result = module.eval()(*inputs)
+    else:
+        leaves = [x for x in inputs if x.requires_grad]
+        result = namespace["compute"](*inputs)
+    weights = torch.linspace(0.5, 1.5, result.numel()).view(result.shape)
+    gradients = torch.autograd.grad((result * weights).sum(), leaves) if result.requires_grad else ()
+    return [result, *gradients]
+
+
+@pytest.mark.parametrize("snippet", [pytest.param(item, id=f"{item.rule}-{item.name}") for item in SNIPPETS])
+def test_fixed_code_gives_the_same_values(snippet: Snippet) -> None:
+    text, drafts = drafts_of(snippet.rule, snippet.code)
+    fixes = [fix for draft in drafts for fix in draft.fixes[:1]]
+    assert len(drafts) == 1, [draft.message for draft in drafts]
+    assert fixes, drafts[0].message
+    fixed = apply(text, fixes[0].edits)
+    assert snippet.after in fixed, fixed
+    before, after = outcome(text, snippet), outcome(fixed, snippet)
+    assert len(before) == len(after)
+    for old, new in zip(before, after, strict=True):
+        assert old.shape == new.shape and old.dtype == new.dtype
+        torch.testing.assert_close(new, old, rtol=snippet.tolerance, atol=snippet.tolerance)
+
+
+@pytest.mark.parametrize("snippet", [pytest.param(item, id=f"{item.rule}-{item.name}") for item in REFUSED])
+def test_what_would_change_values_is_refused_with_the_reason(snippet: Snippet) -> None:
+    _, drafts = drafts_of(snippet.rule, snippet.code)
+    assert [draft.fixes for draft in drafts] == [()]
+    assert snippet.after in drafts[0].message
