@@ -89,7 +89,11 @@ class Sites:
                 original(self_, *arguments, **named)
                 place = self.place(sys._getframe(1))
                 if place is not None:
-                    self._add(kind, place, self_, describe.arguments(kind, arguments, named))
+                    facts = describe.arguments(kind, arguments, named)
+                    if kind == "loader":
+                        # `for batch in DataLoader(...)` keeps only the iterator: read it while it lives.
+                        facts = {**describe.facts(self.torch, kind, self_), **facts}
+                    self._add(kind, place, self_, facts)
 
             return __init__
 
