@@ -4,7 +4,7 @@ import type { Middleware } from "vscode-languageclient/node";
 import * as commands from "./commands";
 import { Heat } from "./heat";
 import { measure, profile } from "./profile";
-import * as protocol from "./protocol";
+import type * as protocol from "./protocol";
 import { Results } from "./results";
 import { Server } from "./server";
 
@@ -50,20 +50,17 @@ async function begin(context: vscode.ExtensionContext): Promise<void> {
   server = here;
   const heat = new Heat(here);
   const results = new Results(here);
-  const refresh = (): void => {
-    heat.refresh();
-    void results.refresh();
-  };
   context.subscriptions.push(
     log,
     heat,
     results,
     ...commands.register(here, log),
-    here.onStarted((client) => {
-      client.onNotification(protocol.results, refresh);
-      const offered = client.initializeResult?.capabilities.experimental as { warpline?: { measure?: boolean } } | undefined;
+    here.onChanged(() => {
+      const { capabilities } = here.running?.initializeResult ?? {};
+      const offered = capabilities?.experimental as { warpline?: { measure?: boolean } } | undefined;
       void vscode.commands.executeCommand("setContext", "warpline.canMeasure", offered?.warpline?.measure === true);
-      refresh();
+      heat.refresh();
+      void results.refresh();
     }),
     vscode.window.onDidChangeActiveTextEditor(() => void results.refresh()),
     vscode.workspace.onDidChangeConfiguration((change) => {

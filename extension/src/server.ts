@@ -1,9 +1,10 @@
 // Starting, restarting and losing the language server, without ever nagging about it.
 import * as fs from "node:fs/promises";
 import * as vscode from "vscode";
-import { CloseAction, ErrorAction, LanguageClient, TransportKind } from "vscode-languageclient/node";
+import { CloseAction, ErrorAction, LanguageClient, State, TransportKind } from "vscode-languageclient/node";
 import type { LanguageClientOptions, Middleware } from "vscode-languageclient/node";
 import * as environment from "./environment";
+import * as protocol from "./protocol";
 
 /** A second death within this time is not followed by a restart but by the one question whether to. */
 const RESTART_WITHIN_MS = 60_000;
@@ -19,8 +20,9 @@ export class Server implements vscode.Disposable {
   private client: LanguageClient | undefined;
   private lastDeath = -Infinity;
   private starting: Promise<void> | undefined;
-  private readonly started = new vscode.EventEmitter<LanguageClient>();
-  readonly onStarted = this.started.event;
+  private readonly changed = new vscode.EventEmitter<void>();
+  /** What the server would answer has changed: it was (re)started, or has new results. */
+  readonly onChanged = this.changed.event;
 
   constructor(
     private readonly context: vscode.ExtensionContext,
@@ -68,8 +70,11 @@ export class Server implements vscode.Disposable {
         { command: python, args: ["-m", "warpline", "server"], options: { cwd }, transport: TransportKind.stdio },
         this.options(),
       );
+      this.client.onNotification(protocol.results, () => this.changed.fire());
+      this.client.onDidChangeState(({ newState }) => {
+        if (newState === State.Running) this.changed.fire();
+      });
       await this.client.start();
-      this.started.fire(this.client);
     } catch (error) {
       if (error instanceof vscode.CancellationError) return;
       this.log.error(environment.message(error));
@@ -90,8 +95,9 @@ export class Server implements vscode.Disposable {
         closed: () => {
           const again = Date.now() - this.lastDeath < RESTART_WITHIN_MS;
           this.lastDeath = Date.now();
-          if (!again) return { action: CloseAction.Restart, handled: true };
-          void this.offer("Warpline's server ended twice within a minute.", "Restart");
+          const starting = this.starting !== undefined; // then the start fails, which is told of there
+          if (!again && !starting) return { action: CloseAction.Restart, handled: true };
+          if (!starting) void this.offer("Warpline's server ended twice within a minute.", "Restart");
           return { action: CloseAction.DoNotRestart, handled: true };
         },
       },

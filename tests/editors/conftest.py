@@ -19,7 +19,7 @@ EDITORS = Path(os.environ.get("WARPLINE_EDITORS", ROOT / ".cache" / "editors"))
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if HERE in item.path.parents:
+        if HERE in item.path.parents and "editors" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.editor)
             item.add_marker(pytest.mark.timeout(900))
 

@@ -138,8 +138,7 @@ try {
   await window.picture("vscode-hover");
   await page.mouse.move(700, 5);
 
-  // The side bar leads to the finding; its line's light bulb has the fix.
-  await sideBar.click();
+  // The side bar, open since then, leads to the finding; its line's light bulb has the fix.
   const tree = page.locator(".pane-body .monaco-list-row");
   await window.until("the tree has hot lines", async () => (await tree.allInnerTexts()).some((text) => text.includes(code)));
   const item = tree.filter({ hasText: "loader-without-workers" }).first();
@@ -172,6 +171,13 @@ try {
     return found[hottest + inserted.length - 1] === first[hottest] ? found : undefined;
   });
   await window.until("the bar moved with its line", async () => (await heat()).includes(hottest + inserted.length - 1));
+
+  // A server that dies is started again, and nobody is bothered with it.
+  const [server] = servers();
+  process.kill(Number(server), "SIGKILL");
+  await window.until("there is another server", () => servers().length === 1 && servers()[0] !== server);
+  await window.until("a lens has a total again", async () => (await lenses()).some((title) => / ms/.test(title)));
+  window.expect("no popup", (await page.locator(".notifications-toasts .notification-list-item").count()) === 0);
 
   await window.reload();
   await window.until("after a reload the hints are back", async () => (await hints())[hottest + inserted.length - 1] === moved[hottest + inserted.length - 1]);
