@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpline.attribution.accounting import Account, less
-from warpline.attribution.marks import loader_spans
+from warpline.attribution.marks import inside, loader_spans
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import overlay, union
 from warpline.trace.columns import RUNTIME, Bools, Floats, Ints, Trace
@@ -72,10 +72,26 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
     return HostCosts(
         cpu=less(seen, taken) * scale,
         sync=scene.by_line(scene.placed.line[waits], (host.end_ns - host.start_ns)[waits]) * scale,
-        loader=_within(scene, *loader_spans(trace, trace.main)) * scale,
+        loader=_loading(scene) * scale,
         gc=_within(scene, *_collections(trace)) * scale,
         calls=_calls(scene) / trace.steps,
     )
+
+
+def _loading(scene: Scene) -> Floats:
+    """Nanoseconds of waiting for, or making, the next batch, less what recording them cost."""
+    trace, cost, main = scene.trace, scene.cost, scene.trace.main
+    start, end = loader_spans(trace, main)
+    records, host = trace.records, trace.host
+    low, high = records.first[main], records.first[main + 1]
+    recorded = np.arange(low, high)[inside(start, end, records.time_ns[low:high])]
+    recorded = recorded[scene.begun(records.time_ns[recorded])]
+    ops = np.flatnonzero((host.thread == main) & scene.begun(host.start_ns))
+    ops = ops[inside(start, end, host.start_ns[ops])]
+    at = scene.table.of_location[records.location[recorded]]
+    taken = scene.by_line(at, np.full(len(at), cost.per_line_ns))
+    taken += scene.by_line(scene.placed.line[ops], np.full(len(ops), cost.per_op_ns))
+    return less(_within(scene, start, end), taken)
 
 
 def _within(scene: Scene, start: Ints, end: Ints) -> Floats:

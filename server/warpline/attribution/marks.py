@@ -36,13 +36,13 @@ def users_marks(scene: Scene, accounted: Account) -> tuple[Mark, ...]:
         if not len(rows):
             continue
         start, end = np.clip(marks.start_ns[rows], *window), np.clip(marks.end_ns[rows], *window)
-        covered = union(start, end)
-        wall_ns = float((covered[1] - covered[0]).sum()) / trace.steps
+        spans = union(start, end)
+        wall_ns = float((spans[1] - spans[0]).sum()) / trace.steps
         share = wall_ns / profiled_ns if profiled_ns else 0.0
-        inside = np.zeros(len(known), bool)
+        covered = np.zeros(len(known), bool)
         for thread in np.unique(marks.thread[rows]).tolist():
             mine = marks.thread[rows] == thread
-            inside |= (host.thread[launch[known]] == thread) & _within(
+            covered |= (host.thread[launch[known]] == thread) & inside(
                 *union(start[mine], end[mine]), host.start_ns[launch[known]]
             )
         domain, _, label = (
@@ -54,7 +54,7 @@ def users_marks(scene: Scene, accounted: Account) -> tuple[Mark, ...]:
                 len(rows) / trace.steps,
                 share * accounted.step_ms,
                 share,
-                float(accounted.kernel_ms[known[inside]].sum()),
+                float(accounted.kernel_ms[known[covered]].sum()),
                 domain if label else "",
             )
         )
@@ -68,7 +68,8 @@ def loader_spans(trace: Trace, thread: int) -> tuple[Ints, Ints]:
     return union(trace.marks.start_ns[rows], trace.marks.end_ns[rows])
 
 
-def _within(start: Ints, end: Ints, time: Ints) -> Bools:
+def inside(start: Ints, end: Ints, time: Ints) -> Bools:
+    """Which moments lie in one of the disjoint sorted spans."""
     at = np.searchsorted(start, time, "right") - 1
     covered: Bools = at >= 0
     covered[covered] = time[covered] < end[at[covered]]
