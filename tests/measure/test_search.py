@@ -136,6 +136,12 @@ def test_a_set_that_the_simulation_sees_no_gain_in_is_not_tried(tmp_path: Path) 
     assert "loader+useless" not in machine.timed
 
 
+def test_a_round_that_contradicts_the_prediction_is_repeated(tmp_path: Path) -> None:
+    machine = Machine()
+    search(tmp_path, machine, Bench(predictions={"nothing": 1.5})).run([proposal("nothing")])
+    assert machine.timed.count("nothing") == 2
+
+
 def test_without_a_fix_nothing_is_run(tmp_path: Path) -> None:
     machine = Machine()
     assert search(tmp_path, machine).run([]) == ([], None)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpline.commands import target
+from warpline.commands.profile import seconds
 from warpline.model.problem import Problem
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="with --measure: write the results as JSON")
     parser.add_argument(
         "--progress-fd", type=int, metavar="N", help="write progress to this descriptor as JSON lines"
+    )
+    parser.add_argument(
+        "--budget", type=seconds, metavar="SECONDS", help="with --measure: for each fix (300)"
     )
     target.configure(parser)
 

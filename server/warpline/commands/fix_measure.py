@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     from warpline.capture.progress import Progress
     from warpline.measure import Outcome
     from warpline.measure.proposals import Proposal, Workbench
-    from warpline.model.run import Request
 
 
 def run(options: argparse.Namespace) -> int:
     """Measure the fixes that ``--rule`` and ``--line`` leave; print them, or write them as JSON."""
     from warpline import pipeline
-    from warpline.commands import fix, output, target, trials
+    from warpline.commands import fix, output, trials
     from warpline.measure import results
     from warpline.measure.fixes import workbench
     from warpline.terminal import progress
@@ -33,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     bench = workbench(pipeline.profile_of(run_folder))
     proposals = bench.proposals(fix.chosen(report.findings, options))
     with progress.shown(options.progress_fd) as shown:
-        outcomes = _measured(target.request(options), run_folder, bench, proposals, shown.update)
+        outcomes = _measured(options, run_folder, bench, proposals, shown.update)
     kept = [one for one in outcomes if one.kept and one.measured is not None]
     best = max(kept, key=lambda one: one.measured.speedup if one.measured else 0.0, default=None)
     found = results.results(outcomes, best, bench.texts, report.steps.step_ms)
@@ -46,20 +45,23 @@ def run(options: argparse.Namespace) -> int:
             for outcome in outcomes
             if (said := predicted[outcome.candidate.fixes[0]]) is not None
         }
-        trials.show(outcomes, found, speedups, _notes(run_folder))
+        trials.show(outcomes, found, speedups, trials.past_error(run_folder))
     return 0
 
 
 def _measured(
-    request: Request,
+    options: argparse.Namespace,
     run_folder: Path,
     bench: Workbench,
     proposals: Sequence[Proposal],
     say: Callable[[Progress], None],
 ) -> list[Outcome]:
     from warpline.capture.progress import Progress
+    from warpline.commands import target
+    from warpline.measure.contest import Limits
     from warpline.measure.fixes import measure_fix
 
+    request, limits = target.request(options), Limits(seconds=options.budget or Limits().seconds)
     outcomes: list[Outcome] = []
     for number, one in enumerate(proposals):
         title = f"{one.finding.rule} ({number + 1}/{len(proposals)})"
@@ -68,19 +70,11 @@ def _measured(
             say(Progress("measuring", done, total, f"{title}: {message}"))
 
         try:
-            outcomes.append(measure_fix(run_folder, bench, one.finding, request, on_progress=report))
+            outcomes.append(
+                measure_fix(run_folder, bench, one.finding, request, limits=limits, on_progress=report)
+            )
         except Problem as problem:
             if problem.status != 2:
                 raise
             print(f"warpline: {problem}", file=sys.stderr)
     return outcomes
-
-
-def _notes(run_folder: Path) -> list[str]:
-    from warpline.measure import store
-
-    past = store.prediction_error(run_folder.parent)
-    if past is None:
-        return []
-    error, count = past
-    return [f"predictions measured here so far were off by {100 * error:.0f} % (median of {count})"]

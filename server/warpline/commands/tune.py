@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     from warpline.capture.progress import Progress
     from warpline.commands import output, trials
     from warpline.diagnosis.files import text_of
-    from warpline.measure import results
+    from warpline.measure import results, store
     from warpline.measure.ledger import Ledger
     from warpline.measure.proposals import Workbench
     from warpline.measure.search import Search
@@ -72,12 +72,15 @@ def run(options: argparse.Namespace) -> int:
         )
         findings = [one for one in report.findings if not options.rule or one.rule in options.rule]
         outcomes, best = search.run(bench.proposals(findings))
+    for one in findings:
+        if best is not None and best.candidate.fixes == (one.id,):
+            store.add(run_folder, store.entry(best, one, text_of))
     found = results.results(outcomes, best, text_of, report.steps.step_ms)
     if options.json:
         output.json(found, options.json)
     notes = _left(best, run_folder, found.best.patch, options.write)
     if options.json != "-":
-        trials.show(outcomes, found, search.predictions(), notes)
+        trials.show(outcomes, found, search.predictions(), [*notes, *trials.past_error(run_folder)])
     return 0
 
 

@@ -1,7 +1,7 @@
-"""``warpline tune`` as a user runs it, on a recorded run whose search was ended when all was timed.
+"""``warpline tune`` and ``fix --measure`` as a user runs them, on a recorded run.
 
-The step times in the ledger are made up, so that no process has to be timed here: what real ones
-do stands in test_real_processes, what the search makes of them in test_search.
+The search of ``tune`` was ended when all was timed, with step times that are made up: so it starts no
+process. What the search makes of times stands in test_search.
 """
 
 from __future__ import annotations
@@ -96,3 +96,22 @@ def test_a_script_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     done = warpline("tune", "none.py", cwd=tmp_path)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_one_fix_is_measured_on_the_running_script(tuned: Tuned, example_run: ExampleRun) -> None:
+    before = tuned.script.read_bytes()
+    words = ("--run", tuned.run, "--rule", "per-tensor-optimizer", "--budget", "0.1")
+    done = warpline(
+        "fix", "--measure", *words, "--json", "-", "--progress-fd", "2", tuned.script, cwd=example_run.folder
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    (only,) = found["candidates"]
+    assert only["low"] <= only["speedup"] <= only["high"], only
+    assert only["loss_drift"] is not None
+    assert tuned.script.read_bytes() == before
+    assert '"measuring"' in done.stderr
+    # It stands in the report from now on.
+    shown = warpline("show", "--json", "-", tuned.run, cwd=example_run.folder)
+    measured = {one["id"]: one["measured"] for one in json.loads(shown.stdout)["findings"]}
+    assert measured[only["fixes"][0]]["speedup"] == only["speedup"]
