@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from warpline.attribution.ops import grouped
 from warpline.attribution.place import PHASES
 from warpline.attribution.scene import Scene
 from warpline.model.profile import Kernel
@@ -48,8 +49,9 @@ def kernel_table(scene: Scene, kernel_ms: Floats) -> dict[int, list[Kernel]]:
             kernels.shape[rows],
         ]
     )
-    keys, inverse = np.unique(columns, axis=1, return_inverse=True)
-    inverse = inverse.reshape(-1)
+    if not len(rows):
+        return {}
+    keys, inverse = grouped(columns)
     size = keys.shape[1]
     count = np.bincount(inverse, weights=of.weight[seen], minlength=size) / trace.steps
     time = np.bincount(inverse, weights=kernel_ms[rows] * of.weight[seen], minlength=size)

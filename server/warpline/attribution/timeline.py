@@ -58,7 +58,7 @@ def _timeline(
     (table, placed), (times, ops) = located, changed
     first, last = records.first[thread], records.first[thread + 1]
     lines = records.time_ns[first:last]
-    cuts = np.unique(np.concatenate([np.clip(times, *window), np.clip(lines, *window), np.array(window)]))
+    cuts = distinct(np.clip(times, *window), np.clip(lines, *window), np.array(window))
     start, end = cuts[:-1], cuts[1:]
     at = np.searchsorted(times, start, "right") - 1
     op = np.where(at >= 0, ops[at], -1) if len(ops) else np.full(len(start), -1, np.int64)
@@ -79,13 +79,21 @@ def overlay(pieces: Pieces, start: Ints, end: Ints) -> tuple[Pieces, Ints]:
     """The parts of ``pieces`` inside disjoint sorted spans, and which span each part lies in."""
     if not len(pieces) or not len(start):
         return pieces.take(np.zeros(0, np.int64)), np.zeros(0, np.int64)
-    cuts = np.unique(np.concatenate([pieces.start_ns, pieces.end_ns[-1:], start, end]))
+    cuts = distinct(pieces.start_ns, pieces.end_ns[-1:], start, end)
     low, high = cuts[:-1], cuts[1:]
     span = np.searchsorted(start, low, "right") - 1
     piece = np.searchsorted(pieces.start_ns, low, "right") - 1
     kept = (span >= 0) & (piece >= 0) & (low < end[span]) & (low < pieces.end_ns[piece])
     part = pieces.take(piece[kept])
     return Pieces(low[kept], high[kept], part.op, part.line, part.working), span[kept]
+
+
+def distinct(*sorted_runs: Ints) -> Ints:
+    """All values of several sorted columns, sorted, each once (a merge: much faster than a hash)."""
+    values = np.sort(np.concatenate(sorted_runs), kind="stable")
+    first = np.ones(len(values), bool)
+    first[1:] = values[1:] != values[:-1]
+    return values[first]
 
 
 def union(start: Ints, end: Ints) -> tuple[Ints, Ints]:

@@ -58,18 +58,21 @@ def spans(events: Sequence[Event], base_ns: int) -> tuple[Ints, Ints]:
 
 def by_category(chrome: Chrome) -> dict[str, list[Event]]:
     """Events of each category; complete spans, memory instants and flow arrows only."""
-    kinds = list(map(attrgetter("cat"), chrome.events))
-    phases = list(map(attrgetter("ph"), chrome.events))
-    wanted = Interned()
-    key = wanted.all(list(zip(kinds, phases, strict=True)))
+    categories, phases = Interned(), Interned()
+    category = categories.all(list(map(attrgetter("cat"), chrome.events)))
+    phase = phases.all(list(map(attrgetter("ph"), chrome.events)))
+    key = category * len(phases.index) + phase
     rows = np.argsort(key, kind="stable")
-    cuts = np.searchsorted(key[rows], np.arange(len(wanted.index) + 1))
+    key = key[rows]
     out: dict[str, list[Event]] = {}
-    for (category, phase), at in wanted.index.items():
-        if phase == "X" or category in ("cpu_instant_event", "fwdbwd"):
-            name = f"{category}:{phase}" if category == "fwdbwd" else category
-            chosen = rows[cuts[at] : cuts[at + 1]].tolist()
-            out.setdefault(name, []).extend(map(chrome.events.__getitem__, chosen))
+    for name, at in categories.index.items():
+        for letter, of_letter in phases.index.items():
+            if letter == "X" or name in ("cpu_instant_event", "fwdbwd"):
+                wanted = at * len(phases.index) + of_letter
+                low, high = np.searchsorted(key, [wanted, wanted + 1]).tolist()
+                group = f"{name}:{letter}" if name == "fwdbwd" else name
+                chosen = map(chrome.events.__getitem__, rows[low:high].tolist())
+                out.setdefault(group, []).extend(chosen)
     return out
 
 

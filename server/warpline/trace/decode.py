@@ -106,7 +106,7 @@ def decode(path: Path) -> tuple[Chrome, int]:
     except (OSError, EOFError) as error:
         raise Problem(f"cannot read {path}: {error}") from None
     with collector_paused():
-        if data.lstrip()[:1] == b"[":
+        if data[:64].lstrip()[:1] == b"[":
             data = b'{"traceEvents":' + data + b"}"
         try:
             return msgspec.json.decode(data, type=Chrome), 0

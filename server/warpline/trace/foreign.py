@@ -48,15 +48,16 @@ def read(path: Path) -> Trace:
     """The trace in ``path`` (of a folder the newest). Raises Problem when there is none."""
     with collector_paused():
         chrome, bad = decode(traces(path)[-1])
-        parts = _parts(chrome, path)
-        return assemble(parts, chrome, [f"{bad} malformed events of the trace were left out"] if bad else [])
+        groups = build.by_category(chrome)
+        notes = [f"{bad} malformed events of the trace were left out"] if bad else []
+        return assemble(_parts(chrome, groups, path), chrome, notes, groups)
 
 
 def import_run(path: Path, run: Path) -> Path:
     """Make the run folder ``run`` of the trace file ``path``; complete or absent, as any run."""
     with collector_paused():
         chrome, _ = decode(path)
-        parts = _parts(chrome, path)
+        parts = _parts(chrome, build.by_category(chrome), path)
         partial = run.with_name(f".{run.name}.partial")
         try:
             partial.mkdir(parents=True)
@@ -69,7 +70,7 @@ def import_run(path: Path, run: Path) -> Path:
 
 def _write(chrome: Chrome, parts: Parts, path: Path, run: Path) -> None:
     data = path.read_bytes()
-    if data[:2] == b"\x1f\x8b" or data.lstrip()[:1] == b"[":
+    if data[:2] == b"\x1f\x8b" or data[:64].lstrip()[:1] == b"[":
         data = msgspec.json.encode(chrome)
     (run / "trace.json").write_bytes(data)
     time, thread, location = parts.lines
@@ -81,8 +82,7 @@ def _write(chrome: Chrome, parts: Parts, path: Path, run: Path) -> None:
     runs.write_json(run, "manifest.json", parts.manifest)
 
 
-def _parts(chrome: Chrome, path: Path) -> Parts:
-    groups = build.by_category(chrome)
+def _parts(chrome: Chrome, groups: dict[str, list[Event]], path: Path) -> Parts:
     frames = Frames()
     threads = build.Interned()
     notes = [f"made of {path.name}: nothing was measured without the profiler, all times are those under it"]

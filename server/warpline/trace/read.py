@@ -14,7 +14,7 @@ from warpline.model.problem import Problem
 from warpline.model.run import Facts, Locations, Manifest
 from warpline.trace import build
 from warpline.trace.columns import Ints, Records, Trace
-from warpline.trace.decode import Chrome, collector_paused, decode
+from warpline.trace.decode import Chrome, Event, collector_paused, decode
 
 LOCATION_BITS = 32
 Pairs = tuple[Ints, Ints, Ints]  # time_ns, thread index, location
@@ -63,9 +63,14 @@ def pairs(path: Path, locations: Locations) -> tuple[Pairs, int]:
     return (whole[good, 0].astype(np.int64), thread[good], location[good]), bad
 
 
-def assemble(parts: Parts, chrome: Chrome, notes: Sequence[str]) -> Trace:
-    """Columns of a decoded trace, with the line records beside them."""
-    groups = build.by_category(chrome)
+def assemble(
+    parts: Parts, chrome: Chrome, notes: Sequence[str], groups: dict[str, list[Event]] | None = None
+) -> Trace:
+    """Columns of a decoded trace, with the line records beside them.
+
+    ``groups``: the answer of :func:`build.by_category`, when the caller has it already.
+    """
+    groups = build.by_category(chrome) if groups is None else groups
     base = chrome.base_ns
     names, threads = build.Interned(), build.Interned()
     of_record = threads.all(list(parts.locations.threads))

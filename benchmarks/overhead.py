@@ -1,0 +1,182 @@
+"""What measuring costs: the ratio of step time to the plain script's, for each way of measuring.
+
+    python benchmarks/overhead.py [--python PATH] [--rounds 5] [--steps 30]
+
+Three scripts (launch-bound, compute-bound, loader-bound), each run in turn as: plain; under warpline,
+whose timing window, capture window and steps outside both are told apart; torch.profiler with stacks,
+shapes and memory; and a plain ``sys.settrace`` line profiler. All runs of a round follow one another,
+and rounds are repeated, so that a slow moment of the machine hits all of them. Each script stamps its
+own steps; the first steps are left out. Goals: timing window at most 1.02, capture at most 1.1 times
+torch.profiler's ratio, outside both at most 1.01.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
+
+from warpline import runs
+from warpline.capture.launch import capture
+from warpline.model.run import Request
+
+WARMUP = 5
+
+SETUP = {
+    "launch-bound": """
+net = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.Tanh()) for _ in range(24)))
+net.to(device)
+x = torch.randn(8, 16, device=device)
+def batches():
+    while True:
+        yield x
+""",
+    "compute-bound": """
+size = 4096 if device == "cuda" else 512
+net = torch.nn.Sequential(torch.nn.Linear(size, size), torch.nn.ReLU(), torch.nn.Linear(size, size))
+net.to(device)
+x = torch.randn(size, size, device=device)
+def batches():
+    while True:
+        yield x
+""",
+    "loader-bound": """
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 1 << 20
+    def __getitem__(self, index):
+        total = 0
+        for bit in range(2000):
+            total += (index >> (bit & 7)) & 1
+        return torch.full((16,), float(total))
+net = torch.nn.Linear(16, 16).to(device)
+def batches():
+    for batch in torch.utils.data.DataLoader(Data(), batch_size=32):
+        yield batch.to(device)
+""",
+}
+
+SCRIPT = """
+import json, os, sys, time, torch
+device = "cuda" if torch.cuda.is_available() else "cpu"
+torch.manual_seed(0)
+{setup}
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+stamps = []
+def train(steps):
+    for at, batch in enumerate(batches()):
+        optimizer.zero_grad()
+        loss = net(batch).square().mean()
+        loss.backward()
+        optimizer.step()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        stamps.append(time.time_ns())
+        if at == steps:
+            break
+try:
+    {run}
+finally:
+    with open(os.environ["STAMPS"], "w") as file:
+        json.dump(stamps, file)
+"""
+
+WAYS = {
+    "plain": "train(int(sys.argv[1]))",
+    "warpline": "train(int(sys.argv[1]))",
+    "torch.profiler": """
+    from torch.profiler import ProfilerActivity, profile
+    both = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * torch.cuda.is_available()
+    with profile(activities=both, with_stack=True, record_shapes=True, profile_memory=True):
+        train(int(sys.argv[1]))
+""",
+    "settrace": """
+    seen = {}
+    def line(frame, event, argument):
+        key = (frame.f_code.co_filename, frame.f_lineno)
+        seen[key] = seen.get(key, 0) + 1
+        return line
+    sys.settrace(line)
+    train(int(sys.argv[1]))
+""",
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=30)
+    options = parser.parse_args()
+    columns = ("timing window", "outside", "capture window", "torch.profiler", "settrace")
+    print("| script | plain step | " + " | ".join(columns) + " |")
+    print("|---" * (len(columns) + 2) + "|")
+    for name in SETUP:
+        rounds = [one_round(name, options) for _ in range(options.rounds)]
+        plain = statistics.median(each["plain"] for each in rounds)
+        cells = [ratios([each[column] / each["plain"] for each in rounds]) for column in columns]
+        print(f"| {name} | {plain / 1e6:.2f} ms | " + " | ".join(cells) + " |", flush=True)
+    return 0
+
+
+def ratios(values: list[float]) -> str:
+    return f"{statistics.median(values):.3f} ({min(values):.3f} to {max(values):.3f})"
+
+
+def one_round(name: str, options: argparse.Namespace) -> dict[str, float]:
+    """Median step in ns for each way, and for each window of ours."""
+    found: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        for way, run in WAYS.items():
+            script, stamps = folder / f"{way}.py", folder / f"{way}.json"
+            script.write_text(SCRIPT.format(setup=SETUP[name], run=run), encoding="utf-8")
+            if way == "warpline":
+                found |= ours(script, stamps, options)
+                continue
+            command = [options.python, str(script), str(options.steps + WARMUP)]
+            subprocess.run(command, env=os.environ | {"STAMPS": str(stamps)}, check=True, capture_output=True)
+            found[way] = statistics.median(durations(stamps)[WARMUP:])
+    return found
+
+
+def durations(stamps: Path) -> list[int]:
+    times = json.loads(stamps.read_text(encoding="utf-8"))
+    return [after - before for before, after in pairwise(times)]
+
+
+def ours(script: Path, stamps: Path, options: argparse.Namespace) -> dict[str, float]:
+    request = Request(
+        target=str(script),
+        argv=(str(10 * options.steps + 60),),
+        python=options.python,
+        cwd=str(script.parent),
+        environment={"STAMPS": str(stamps)},
+        steps=options.steps,
+        whole_run=True,
+    )
+    run = capture(request, script.parent / "run", output=os.open(os.devnull, os.O_WRONLY))
+    manifest = runs.manifest(run)
+    end = manifest.captured[-1][1]
+    times = json.loads(stamps.read_text(encoding="utf-8"))
+    after = [later - at for at, later in pairwise(times) if at > end][2:]
+    captured = [stop - start for start, stop in manifest.captured]
+    return {
+        "timing window": statistics.median(manifest.timed_ns),
+        "capture window": statistics.median(captured),
+        "outside": statistics.median(after),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
