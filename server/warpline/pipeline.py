@@ -122,7 +122,6 @@ def _kept(run: Path, name: str, kind: type[T]) -> T | None:
 def _make(run: Path, on_progress: Callable[[Progress], None] | None) -> tuple[Profile, Report]:
     from warpline import diagnosis, trace
     from warpline.attribution import attribute, locate
-    from warpline.diagnosis.files import text_of
 
     def tell(done: int, message: str) -> None:
         if on_progress is not None:
@@ -135,7 +134,9 @@ def _make(run: Path, on_progress: Callable[[Progress], None] | None) -> tuple[Pr
     attributed = attribute(events, located)
     tell(2, "looking for what can be faster")
     settings = project.settings(Path(attributed.manifest.script).parent)
-    found = diagnosis.diagnose(attributed, text_of, settings.ignore, predict=_predictor(events, located))
+    # The report speaks of the run's lines; a fix is made anew on the text as it is when it is asked for.
+    texts = attributed.sources.get
+    found = diagnosis.diagnose(attributed, texts, settings.ignore, predict=_predictor(events, located))
     report = diagnosis.report(attributed, found)
     keep(run, attributed, report)
     return attributed, report

@@ -42,6 +42,19 @@ def waits(context: Context, site: Site) -> list[LineCost]:
     return sorted(found, key=lambda cost: (-cost.loader_ms, cost.file, cost.line))
 
 
+def iterates_itself(context: Context, site: Site) -> bool:
+    """Whether the dataset is an iterable one that does not share its samples out among workers."""
+    file, line = site.facts.get("dataset_file"), site.facts.get("dataset_line")
+    source = context.source(str(file)) if file in context.profile.sources else None
+    function = (
+        next(iter(source.at(int(line), cst.FunctionDef)), None) if source is not None and line else None
+    )
+    if source is None or function is None:
+        return "Iterable" in str(site.facts.get("dataset_type", ""))
+    owner = source.enclosing(function, cst.ClassDef) or function
+    return function.name.value == "__iter__" and "get_worker_info" not in source.code(owner)
+
+
 def iterated_at(context: Context, site: Site) -> tuple[str, int]:
     """The line that iterates the loader, the one that waits longest of several."""
     costs = sorted(context.costs(site.uses), key=lambda cost: -cost.loader_ms)

@@ -62,6 +62,7 @@ class Source:
         self._spans = wrapper.resolve(PositionProvider)
         self._parents: dict[cst.CSTNode, cst.CSTNode] = {}
         self._nodes: list[cst.CSTNode] = []
+        self._by_types: dict[tuple[type[cst.CSTNode], ...], list[cst.CSTNode]] = {}
         self._index(self.module)
         self._imports = imported_names(self.nodes(cst.Import), self.nodes(cst.ImportFrom))
 
@@ -120,7 +121,9 @@ class Source:
 
     def nodes(self, *types: type[Node], within: cst.CSTNode | None = None) -> list[Node]:
         """All nodes of ``types`` in the order of the text, in the whole file or ``within`` a node."""
-        found = [node for node in self._nodes if isinstance(node, types)]
+        if types not in self._by_types:
+            self._by_types[types] = [node for node in self._nodes if isinstance(node, types)]
+        found: list[Node] = list(self._by_types[types])  # type: ignore[arg-type]  # kept by these very types
         return found if within is None else [node for node in found if self.inside(node, within)]
 
     def at(self, line: int, *types: type[Node]) -> list[Node]:

@@ -35,6 +35,27 @@ for images, labels in loader:
     loss = model(images, labels)
 ```
 
+## Example
+
+An iterable dataset is found, and left alone: every worker would yield all of it.
+
+```python
+from torch.utils.data import DataLoader, IterableDataset
+
+class Lines(IterableDataset):
+    def __iter__(self):  #> cost cpu_ms=30 idle_ms=30 loader_ms=30
+        yield from parse(self.path)
+
+for batch in DataLoader(Lines(), batch_size=32):
+    #^ found; use loader; cost cpu_ms=2 loader_ms=2
+    #^ site loader num_workers=0 dataset_file=/example/train.py dataset_line=4
+    train(batch)  #> cost device_ms=10
+```
+
+## Use instead
+
+Let `__iter__` yield each worker's part only (`torch.utils.data.get_worker_info()`), then add workers.
+
 ## Near misses
 
 A loader that is as slow, but has workers:
@@ -87,7 +108,15 @@ from warpline.model.change import LoaderWorkers
 from warpline.model.report import Fix
 from warpline.model.run import Site
 from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
-from warpline.rulekit.loaders import change_loader, edit_site, exposed_ms, iterated_at, waits, whence
+from warpline.rulekit.loaders import (
+    change_loader,
+    edit_site,
+    exposed_ms,
+    iterated_at,
+    iterates_itself,
+    waits,
+    whence,
+)
 
 
 class LoaderWithoutWorkers(Rule):
@@ -131,8 +160,12 @@ def _sensible(context: Context, site: Site, wait: float) -> int:
 
 
 def _fix(context: Context, site: Site, workers: int) -> Fix:
-    if str(site.facts.get("dataset_type", "")).endswith("IterableDataset"):
-        raise Refused("an iterable dataset must share its samples among the workers itself")
+    if iterates_itself(context, site):
+        raise Refused(
+            "each worker would go through all of this iterable dataset: share it out by worker first"
+        )
+    if any(cost.kernels and (cost.file, cost.line) not in site.uses for cost in waits(context, site)):
+        raise Refused("the dataset works on the device, which worker processes cannot: do that in the loop")
     if _imported_again(context):
         raise Refused("workers import the script again there, and its loop is under no `__name__` guard")
     values = {"num_workers": str(workers), "persistent_workers": "True"}
