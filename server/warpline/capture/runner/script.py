@@ -14,7 +14,9 @@ def run(control):
     request = control.request
     target, argv = request["target"], control.argv
     main = sys.modules["__main__"].__dict__
+    kept = {name: {} for name in ("__annotations__",) if name in main}  # not in every Python
     main.clear()
+    main.update(kept)
     main.update(
         __name__="__main__",
         __doc__=None,
@@ -41,7 +43,6 @@ def run(control):
     _path_entry(os.path.dirname(os.path.realpath(target)), safe)
     with io.open_code(target) as file:
         text = file.read()
-    main["__annotations__"] = {}
     main["__file__"] = target
     main["__cached__"] = None
     main["__loader__"] = SourceFileLoader("__main__", target)

@@ -1,0 +1,126 @@
+"""What a step is: told by real scripts of every kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.capture.launching import Captured, request, write
+
+START = """\
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+"""
+LOADER = """\
+data = torch.utils.data.TensorDataset(torch.randn(40000, 16))
+loader = torch.utils.data.DataLoader(data, batch_size=16)
+"""
+#: name -> (script, source of the steps, line that is reached n times a step, n)
+BEATS = {
+    "two optimizers, one five times a step": (
+        START
+        + """\
+other = torch.optim.Adam(nn.Linear(4, 4).parameters())
+while True:
+    for _ in range(5):
+        optimizer.zero_grad()
+        net(torch.randn(4, 16)).sum().backward()
+        optimizer.step()
+    other.step()
+""",
+        "optimizer",
+        (8, 5),
+    ),
+    "gradients accumulated over 12 batches": (
+        START
+        + LOADER
+        + """\
+for at, (x,) in enumerate(loader):
+    net(x).sum().backward()
+    if at % 12 == 11:
+        optimizer.step()
+        optimizer.zero_grad()
+""",
+        "optimizer",
+        (8, 12),
+    ),
+    "inference from a loader": (
+        START
+        + LOADER
+        + """\
+with torch.no_grad():
+    for (x,) in loader:
+        net(x)
+        net(x)
+""",
+        "loader",
+        (9, 1),
+    ),
+    "inference without one": (
+        START
+        + """\
+with torch.no_grad():
+    while True:
+        net(torch.randn(4, 16)).sum()
+""",
+        "forward",
+        (7, 1),
+    ),
+    "a range named step": (
+        START
+        + """\
+while True:
+    with torch.profiler.record_function("step"):
+        for _ in range(3):
+            net(torch.randn(4, 16)).sum().backward()
+            optimizer.step()
+""",
+        "mark",
+        (9, 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEATS)
+def test_beat(name: str, tmp_path: Path) -> None:
+    text, source, (line, times) = BEATS[name]
+    captured = Captured(request(write(tmp_path, text), steps=2), tmp_path)
+    assert captured.manifest.step_source == source
+    assert len(captured.manifest.captured) == 2
+    found = captured.lines()["train.py", line]
+    assert found >= 2 * times
+    assert found % (2 * times) == 0 or name.startswith("inference"), "reached equally often in each step"
+
+
+def test_few_steps_are_measured_in_a_second_run(tmp_path: Path) -> None:
+    text = START + "for _ in range(7):\n    net(torch.randn(4, 16)).sum().backward()\n    optimizer.step()\n"
+    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    assert captured.manifest.step_source == "optimizer"
+    assert len(captured.manifest.captured) == 1
+    assert len(captured.manifest.timed_ns) >= 1
+    assert captured.manifest.notes == (
+        "the script makes only 7 steps: it was run a second time, with shorter windows",
+    )
+
+
+def test_a_script_without_steps_is_measured_as_a_whole(tmp_path: Path) -> None:
+    text = (
+        "import torch\nx = torch.ones(50, 50)\nfor _ in range(9):\n    x = torch.tanh(x @ x)\nprint('end')\n"
+    )
+    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    assert captured.manifest.step_source == "whole"
+    assert len(captured.manifest.timed_ns) == len(captured.manifest.captured) == 1
+    assert captured.lines()["train.py", 4] == 9
+    assert captured.manifest.notes[0].startswith("the script makes no steps")
+
+
+def test_the_whole_run_goes_on(tmp_path: Path) -> None:
+    text = START + (
+        "for at in range(2000):\n    net(torch.randn(4, 16)).sum().backward()\n    optimizer.step()\n"
+        "print('all', at)\n"
+    )
+    captured = Captured(request(write(tmp_path, text), whole_run=True, warmup=1), tmp_path)
+    assert captured.output == "all 1999\n"

@@ -1,0 +1,62 @@
+"""Scripts that profile or trace themselves go on working."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.capture.launching import Captured, request, write
+
+START = """\
+import sys
+import torch
+from torch import nn
+from torch.profiler import profile, schedule
+net = nn.Linear(16, 16)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+def step():
+    net(torch.randn(4, 16)).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_one_cycle_of_the_scripts_profiler_is_left_alone(tmp_path: Path) -> None:
+    text = START + (
+        "def told(p):\n    print('own', sum(e.name == 'aten::addmm' for e in p.events()), flush=True)\n"
+        "with profile(schedule=schedule(wait=2, warmup=1, active=3, repeat=1), on_trace_ready=told) as own:\n"
+        "    while True:\n        step()\n        own.step()\n"
+    )
+    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    assert captured.manifest.step_source == "profiler"
+    assert "own 3\n" in captured.output
+    assert captured.manifest.notes == ()
+
+
+def test_a_profiler_around_everything_is_paused_and_goes_on(tmp_path: Path) -> None:
+    text = START + (
+        "try:\n    with profile() as own:\n        while True:\n            step()\n"
+        "finally:\n    print('events', len(own.events()) > 0, flush=True)\n"
+    )
+    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    assert "events True\n" in captured.output
+    assert any("paused" in note for note in captured.manifest.notes)
+    assert captured.lines()["train.py", 8] >= 3
+
+
+@pytest.mark.skipif(sys.gettrace() is not None, reason="this test run is traced itself")
+def test_the_scripts_trace_function_is_still_called(tmp_path: Path) -> None:
+    text = START + (
+        "seen = {8: 0, 9: 0}\nsteps = 0\n"
+        "def local(frame, event, argument):\n"
+        "    if event == 'line':\n        seen[frame.f_lineno] += 1\n    return local\n"
+        "def trace(frame, event, argument):\n    return local if frame.f_code is step.__code__ else None\n"
+        "sys.settrace(trace)\n"
+        "def main():\n    global steps\n    while True:\n        steps += 1\n        step()\n"
+        "try:\n    main()\nfinally:\n    print(seen[8] == seen[9] == steps, sys.gettrace() is trace)\n"
+    )
+    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    assert captured.output == "True True\n"
+    assert captured.lines()["train.py", 8] == 3 or sys.version_info < (3, 12)
+    assert captured.lines()["train.py", 9] >= 3

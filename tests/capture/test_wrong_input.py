@@ -1,0 +1,181 @@
+"""Wrong input: one clear line and the exit status of the contract; no half run folder, no process left."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.capture.launching import left_behind, request, write
+from warpline import runs
+from warpline.capture import launch
+from warpline.model.problem import Problem
+from warpline.model.run import Request
+
+STEP = "optimizer.zero_grad()\n    net(torch.randn(4, 16)).sum().backward()\n    optimizer.step()\n"
+START = (
+    "import torch, sys, time\nnet = torch.nn.Linear(16, 4)\n"
+    "optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)\n"
+)
+
+
+def problem_of(asked: Request, folder: Path, cancelled: threading.Event | None = None) -> Problem:
+    """Capture it; checks that nothing is left of it. The script's output is in ``output.txt``."""
+    mark = f"WARPLINE_TEST={folder}"
+    name, _, value = mark.partition("=")
+    asked.environment[name] = value
+    with (folder / "output.txt").open("wb") as output, pytest.raises(Problem) as caught:
+        launch.capture(asked, folder / "runs" / "run", cancelled=cancelled, output=output.fileno())
+    assert "\n" not in str(caught.value)
+    place = folder / "runs"
+    assert not place.is_dir() or list(place.iterdir()) == []
+    assert left_behind(mark) == []
+    return caught.value
+
+
+def output(folder: Path) -> str:
+    return (folder / "output.txt").read_text()
+
+
+def test_no_such_script(tmp_path: Path) -> None:
+    problem = problem_of(request(tmp_path / "train.py"), tmp_path)
+    assert (str(problem), problem.status) == (f"there is no script {tmp_path}/train.py", 2)
+
+
+def test_no_such_interpreter(tmp_path: Path) -> None:
+    problem = problem_of(request(write(tmp_path, START), str(tmp_path / "python")), tmp_path)
+    assert (str(problem), problem.status) == (f"there is no interpreter {tmp_path}/python", 2)
+
+
+def test_no_such_launcher(tmp_path: Path) -> None:
+    problem = problem_of(request(write(tmp_path, START), launcher=("no-such-launcher", "-n", "2")), tmp_path)
+    assert (str(problem), problem.status) == ("there is no launcher no-such-launcher", 2)
+
+
+def test_a_syntax_error(tmp_path: Path) -> None:
+    problem = problem_of(request(write(tmp_path, "import torch\ndef (")), tmp_path)
+    assert problem.status == 1
+    assert str(problem).startswith("train.py failed with SyntaxError: ")
+    assert str(problem).endswith(", before its first step")
+    assert output(tmp_path).startswith(f'  File "{tmp_path}/train.py", line 2\n')
+
+
+def test_it_dies_before_its_first_step(tmp_path: Path) -> None:
+    problem = problem_of(request(write(tmp_path, START + "raise LookupError('no data')\n")), tmp_path)
+    assert (str(problem), problem.status) == (
+        "train.py failed with LookupError: no data, before its first step",
+        1,
+    )
+    assert output(tmp_path).splitlines()[-1] == "LookupError: no data"
+
+
+def test_it_dies_at_its_third_step(tmp_path: Path) -> None:
+    text = START + f"for at in range(9):\n    if at == 2: sys.exit('planted')\n    {STEP}"
+    problem = problem_of(request(write(tmp_path, text)), tmp_path)
+    assert (str(problem), problem.status) == (
+        "train.py exited with status 1 at step 3, before it was measured",
+        1,
+    )
+    assert output(tmp_path) == "planted\n"
+
+
+def test_it_is_killed(tmp_path: Path) -> None:
+    text = "import os, signal, torch\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    problem = problem_of(request(write(tmp_path, text)), tmp_path)
+    assert (str(problem), problem.status) == ("train.py was killed by SIGKILL before its first step", 1)
+
+
+def test_it_never_makes_a_step(tmp_path: Path) -> None:
+    # It also has a child of its own, in a session of its own, which must go as well.
+    text = START + (
+        "import subprocess\n"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1000)'], start_new_session=True)\n"
+        "while True:\n    time.sleep(0.01)\n"
+    )
+    problem = problem_of(request(write(tmp_path, text), timeout_s=6.0), tmp_path)
+    assert (str(problem), problem.status) == ("train.py made no step within 6 s (--timeout)", 1)
+
+
+def test_it_does_not_use_torch(tmp_path: Path) -> None:
+    problem = problem_of(request(write(tmp_path, "print('hello')\n")), tmp_path)
+    assert (str(problem), problem.status) == (
+        "train.py ended without importing torch: there is nothing to measure",
+        1,
+    )
+
+
+def torch_folder(folder: Path, version: str | None) -> dict[str, str]:
+    """An environment in which torch is this version, or not there. Nothing of it may be imported."""
+    fake = folder / "packages"
+    (fake / "torch").mkdir(parents=True)
+    if version is None:
+        (fake / "sitecustomize.py").write_text(
+            "import sys\n"
+            "class Hidden:\n"
+            "    def find_spec(self, name, path=None, target=None):\n"
+            "        if name == 'torch':\n            raise ModuleNotFoundError(name)\n"
+            "sys.meta_path.insert(0, Hidden())\n"
+        )
+    else:
+        (fake / "torch" / "__init__.py").write_text("raise RuntimeError('imported')\n")
+        (fake / "torch" / "version.py").write_text(f"__version__ = '{version}'\n")
+    return {"PYTHONPATH": str(fake)}
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        (None, "has no torch: name the interpreter that has it with --python"),
+        ("1.13.1+cu117", "has torch 1.13.1+cu117; Warpline needs 2.4 or newer"),
+    ],
+)
+def test_torch_is_missing_or_too_old(tmp_path: Path, version: str | None, message: str) -> None:
+    asked = request(write(tmp_path, START), environment=torch_folder(tmp_path, version))
+    problem = problem_of(asked, tmp_path)
+    assert problem.status == 2
+    assert str(problem).endswith(message)
+    assert output(tmp_path) == ""
+
+
+def test_runs_cannot_be_written(tmp_path: Path) -> None:
+    # A file stands where the folder should be: this fails for root as well.
+    (tmp_path / "runs").write_text("")
+    problem = problem_of(request(write(tmp_path, START)), tmp_path)
+    assert (str(problem), problem.status) == (f"cannot write to {tmp_path}/runs: not a directory", 2)
+    (tmp_path / ".warpline").write_text("")
+    with pytest.raises(Problem, match=r"cannot write to .*\.warpline/runs: .*--run-dir") as caught:
+        runs.runs_folder(tmp_path)
+    assert caught.value.status == 2
+
+
+def test_the_disk_is_full(tmp_path: Path) -> None:
+    # A limit on the size of files fails a write as a full disk does.
+    text = START + (
+        "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))\n"
+        f"for at in range(100000):\n    {STEP}"
+    )
+    problem = problem_of(request(write(tmp_path, text), warmup=1), tmp_path)
+    assert problem.status == 2
+    assert str(problem).startswith("cannot write the run: ")
+
+
+def test_cancel_ends_the_whole_tree(tmp_path: Path) -> None:
+    text = START + (
+        "data = torch.utils.data.DataLoader(range(10**9), batch_size=4, num_workers=2)\n"
+        f"for x in data:\n    open('stepped', 'w').close()\n    {STEP}    time.sleep(0.05)\n"
+    )
+    cancelled = threading.Event()
+
+    def cancel_at_a_step() -> None:
+        while not (tmp_path / "stepped").exists():
+            if cancelled.wait(0.05):
+                return
+        cancelled.set()
+
+    waiter = threading.Thread(target=cancel_at_a_step)
+    waiter.start()
+    problem = problem_of(request(write(tmp_path, text), warmup=10**6), tmp_path, cancelled)
+    cancelled.set()
+    waiter.join()
+    assert (str(problem), problem.status) == ("cancelled", 130)
