@@ -27,8 +27,9 @@ from warpline.model.run import DeviceFacts, Facts, Manifest, Request
 FILE = "/train.py"
 
 
-def proposal(name: str) -> Proposal:
-    return Proposal(Finding(name, name, "warning", FILE, 1, Place(FILE, 1), "", ()), None, True)
+def proposal(name: str, finding: str = "") -> Proposal:
+    """A fix called ``name``; of the finding of that name, if no other is given."""
+    return Proposal(Finding(finding or name, name, "warning", FILE, 1, Place(FILE, 1), "", ()), None, True)
 
 
 @dataclass
@@ -39,15 +40,15 @@ class Bench:
     numbers: dict[str, int] = field(default_factory=dict)
 
     def candidate(self, chosen: Sequence[Proposal], tried: Numbers | None = None) -> Candidate | None:
-        words = [one.finding.id for one in chosen]
+        words = [one.finding.rule for one in chosen]
         words += [f"{name}={number.value}" for name, number in (tried or {}).items()]
         return Candidate(tuple(one.finding.id for one in chosen), "+".join(words), {FILE: " ".join(words)})
 
     def predicted(self, chosen: Sequence[Proposal], tried: Numbers | None = None) -> float | None:
-        return self.predictions.get("+".join(one.finding.id for one in chosen))
+        return self.predictions.get("+".join(one.finding.rule for one in chosen))
 
     def written(self, chosen: Sequence[Proposal]) -> Mapping[str, int]:
-        return self.numbers if any(one.finding.id == "loader" for one in chosen) else {}
+        return self.numbers if any(one.finding.rule == "loader" for one in chosen) else {}
 
 
 @dataclass
@@ -120,6 +121,20 @@ def test_what_fails_or_moves_the_loss_costs_only_itself(tmp_path: Path) -> None:
     assert reasons["broken"] == "it was killed"
     assert "loss moved" in reasons["wrong"]
     assert not [word for word in machine.timed if "+" in word]
+
+
+def test_two_fixes_of_one_finding_are_never_made_together(tmp_path: Path) -> None:
+    machine = Machine()
+    _, best = search(tmp_path, machine).run([proposal("bf16", "f"), proposal("loader", "f")])
+    assert best is not None
+    assert best.candidate.title == "loader"
+    assert not [words for words in machine.timed if "+" in words]
+
+
+def test_one_run_of_the_plain_script_serves_several_candidates(tmp_path: Path) -> None:
+    machine = Machine()
+    search(tmp_path, machine).run([proposal("nothing"), proposal("useless"), proposal("idle")])
+    assert machine.timed[:5] == ["", "nothing", "", "useless", "idle"]
 
 
 def test_numbers_are_searched(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
             ),
         )
         findings = [one for one in report.findings if not options.rule or one.rule in options.rule]
-        outcomes, best = search.run(bench.proposals(findings))
+        outcomes, best = search.run(bench.proposals(findings, alternatives=True))
     for one in findings:
         if best is not None and best.candidate.fixes == (one.id,):
             store.add(run_folder, store.entry(best, one, text_of))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from warpline.diagnosis.recompute import fixes
@@ -34,8 +34,16 @@ class Together:
     skipped: tuple[Skipped, ...]
 
 
-def together(profile: Profile, findings: Iterable[Finding], texts: Callable[[str], str | None]) -> Together:
-    """Make the first fix that edits of each of ``findings``, in their order."""
+def together(
+    profile: Profile,
+    findings: Iterable[Finding],
+    texts: Callable[[str], str | None],
+    which: Mapping[str, int] | None = None,
+) -> Together:
+    """Make the first fix that edits of each of ``findings``, in their order.
+
+    ``which``: finding id -> another of its fixes that edit, 0 being the first.
+    """
     made: dict[str, str] = {}
     changes: list[Change] = []
     skipped: list[Skipped] = []
@@ -48,7 +56,8 @@ def together(profile: Profile, findings: Iterable[Finding], texts: Callable[[str
             skipped.append(Skipped(finding, "it has no edit"))
             continue
         try:
-            fix = next((fix for fix in fixes(profile, finding, now) if _edits(fix)), None)
+            offered = [fix for fix in fixes(profile, finding, now) if _edits(fix)]
+            fix = next(iter(offered[(which or {}).get(finding.id, 0) :]), None)
         except Exception as error:  # noqa: BLE001  # a rule's mistake costs this fix only
             skipped.append(Skipped(finding, f"the rule failed ({type(error).__name__}: {error})"))
             continue

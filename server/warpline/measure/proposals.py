@@ -18,11 +18,21 @@ Predict = Callable[[Profile, Change], "Predicted | None"]
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A finding with an edit. ``change`` is None where its rule names none."""
+    """A finding with an edit. ``change`` is None where its rule names none.
+
+    ``which``: the fix among the finding's that edit; a rule's change speaks of its first one.
+    """
 
     finding: Finding
     change: Change | None
     safe: bool
+    which: int = 0
+    title: str = ""
+
+    @property
+    def name(self) -> str:
+        """The rule's name; with the fix's title where it is not the rule's first fix."""
+        return f"{self.finding.rule} ({self.title})" if self.which else self.finding.rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +46,18 @@ class Workbench:
     predict: Predict | None = None
     base: Mapping[str, str] = field(default_factory=dict)
 
-    def proposals(self, findings: Sequence[Finding]) -> list[Proposal]:
-        """Those of ``findings`` (of this profile's report) that have an edit, in their order."""
+    def proposals(self, findings: Sequence[Finding], *, alternatives: bool = False) -> list[Proposal]:
+        """Those of ``findings`` (of this profile's report) that have an edit, in their order.
+
+        With ``alternatives`` a finding comes once for each of its fixes that edit.
+        """
         changes = self._changes()
         found = []
         for finding in findings:
-            fix = next((fix for fix in finding.fixes if fix.edits and fix.applicability != "display"), None)
-            if fix is not None:
-                found.append(Proposal(finding, changes.get(finding.id), fix.applicability == "safe"))
+            offered = [fix for fix in finding.fixes if fix.edits and fix.applicability != "display"]
+            for which, fix in enumerate(offered if alternatives else offered[:1]):
+                change = changes.get(finding.id) if which == 0 else None
+                found.append(Proposal(finding, change, fix.applicability == "safe", which, fix.title))
         return found
 
     def candidate(self, chosen: Sequence[Proposal], tried: Numbers | None = None) -> Candidate | None:
@@ -51,7 +65,8 @@ class Workbench:
 
         A fix that another one made needless is left out of the candidate's ids.
         """
-        made = together(self.profile, [one.finding for one in chosen], self.texts)
+        which = {one.finding.id: one.which for one in chosen}
+        made = together(self.profile, [one.finding for one in chosen], self.texts, which)
         texts = dict(made.texts)
         for name, number in (tried or {}).items():
             for file, text in texts.items():
@@ -61,7 +76,7 @@ class Workbench:
         kept = [one for one in chosen if one.finding.id in used]
         if not overlay or not kept:
             return None
-        title = " + ".join(dict.fromkeys(one.finding.rule for one in kept))
+        title = " + ".join(dict.fromkeys(one.name for one in kept))
         title += "".join(f", {name}={number.value}" for name, number in (tried or {}).items())
         return Candidate(
             fixes=tuple(one.finding.id for one in kept),
@@ -74,7 +89,7 @@ class Workbench:
 
     def predicted(self, chosen: Sequence[Proposal], tried: Numbers | None = None) -> float | None:
         """The speed-up that the simulation gives ``chosen`` together; None where it cannot say."""
-        if len(chosen) == 1 and not tried and chosen[0].finding.predicted is not None:
+        if len(chosen) == 1 and not tried and not chosen[0].which and chosen[0].finding.predicted:
             return chosen[0].finding.predicted.speedup
         changes = [one.change for one in chosen]
         if self.predict is None or any(change is None for change in changes):

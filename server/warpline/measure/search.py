@@ -36,6 +36,8 @@ TRIED, PROVED = "tried", "proved"
 STEP = 0.01
 #: Predicted to add less than this to a set: not tried.
 WORTHLESS = 1.002
+#: Sets that share one run of the plain script in a round.
+SHARED = 3
 #: A prediction of so much is worth a second look when one round does not show it.
 CLEAR = 1.05
 #: What a process may take when the budget is used up: a busy machine needs long to import torch.
@@ -53,6 +55,10 @@ class Attempt:
     numbers: Numbers
     pairs: Pairs
     outcome: Outcome
+
+    @property
+    def findings(self) -> set[str]:
+        return {one.finding.id for one in self.chosen}
 
     @property
     def speedup(self) -> float:
@@ -84,7 +90,7 @@ class Search:
         best = max(alone, key=lambda attempt: attempt.speedup, default=None)
         if best is not None:
             best = self._with_numbers(self._grown(best, alone))
-        proven = self._proven()
+        proven = self._proven(best)
         outcomes = {attempt.outcome.candidate.key: _once(attempt.outcome) for attempt in self.attempts}
         for outcome in proven:
             outcomes[outcome.candidate.key] = outcome
@@ -103,29 +109,30 @@ class Search:
     # -- the search -------------------------------------------------------------------------------
 
     def _alone(self, proposals: Sequence[Proposal]) -> list[Attempt]:
-        found: list[Attempt] = []
-        for one in proposals:
-            if found and not self._time_for(2):
-                break
-            attempt = self._try((one,), {})
-            if attempt is not None:
-                found.append(attempt)
+        left: list[tuple[tuple[Proposal, ...], Numbers]] = [((one,), {}) for one in proposals]
+        found = self._try(left[:1])
+        left = left[1:]
+        while left and self._time_for(2):
+            together = next(count for count in (SHARED, 2, 1) if count == 1 or self._time_for(count + 1))
+            found += self._try(left[:together])
+            left = left[together:]
         return found
 
     def _grown(self, best: Attempt, alone: Sequence[Attempt]) -> Attempt:
         usable = [attempt for attempt in alone if not attempt.pairs.failure and attempt.speedup > 0]
         left = sorted(usable, key=lambda attempt: -attempt.speedup)
-        left = [attempt for attempt in left if attempt is not best]
         while left and self._time_for(2):
             following = left.pop(0)
+            if following.findings & best.findings:
+                continue  # part of the set, or another fix of the same finding
             # As the report ranks them: earlier fixes leave the text that later ones are made on.
             wanted = (*best.chosen, *following.chosen)
             chosen = tuple(one for one in proposals_of(usable) if one in wanted)
             if self._adds_nothing(best, chosen, following):
                 continue
-            attempt = self._try(chosen, {})
-            if attempt is not None and attempt.speedup > best.speedup * (1 + STEP):
-                best = attempt
+            for attempt in self._try([(chosen, {})]):
+                if attempt.speedup > best.speedup * (1 + STEP):
+                    best = attempt
         return best
 
     def _adds_nothing(self, best: Attempt, chosen: Sequence[Proposal], following: Attempt) -> bool:
@@ -137,35 +144,44 @@ class Search:
 
     def _with_numbers(self, best: Attempt) -> Attempt:
         for name, number in self.bench.written(best.chosen).items():
+            present = self.bench.predicted(best.chosen, best.numbers)
+            sets: list[tuple[tuple[Proposal, ...], Numbers]] = []
             for value in numbers.others(name, number, self.cores):
-                if not self._time_for(2):
-                    return best
                 tried = {**best.numbers, name: Number(value, number)}
                 expected = self.bench.predicted(best.chosen, tried)
-                present = self.bench.predicted(best.chosen, best.numbers)
-                if expected is not None and present is not None and expected < present * (1 - STEP):
-                    continue
-                attempt = self._try(best.chosen, tried)
-                if attempt is not None and attempt.speedup > best.speedup * (1 + STEP):
-                    best = attempt
+                if expected is None or present is None or expected >= present * (1 - STEP):
+                    sets.append((best.chosen, tried))
+            while sets and self._time_for(len(sets) + 1):
+                found = self._try(sets[:SHARED])
+                sets = sets[SHARED:]
+                faster = max(found, key=lambda attempt: attempt.speedup, default=best)
+                if faster.speedup > best.speedup * (1 + STEP):
+                    best = faster
         return best
 
-    def _try(self, chosen: tuple[Proposal, ...], tried: Numbers) -> Attempt | None:
-        """One round of plain and changed (or what an earlier search left of it)."""
-        candidate = self.bench.candidate(chosen, tried)
-        if candidate is None or any(one.outcome.candidate.key == candidate.key for one in self.attempts):
-            return None
-        pairs = self.ledger.pairs(candidate, TRIED)
-        if not pairs.changed and not pairs.failure:
-            self.on_progress(len(self.attempts), None, f"trying {candidate.title}")
-            self._play(pairs, 0)
-            self.ledger.keep(pairs, TRIED)
+    def _try(self, sets: Sequence[tuple[tuple[Proposal, ...], Numbers]]) -> list[Attempt]:
+        """One round of the plain script and each set (or what an earlier search left of it)."""
+        found: list[tuple[tuple[Proposal, ...], Numbers, Pairs]] = []
+        known = {one.outcome.candidate.key for one in self.attempts}
+        for chosen, tried in sets:
+            candidate = self.bench.candidate(chosen, tried)
+            if candidate is not None and candidate.key not in known:
+                known.add(candidate.key)
+                found.append((chosen, tried, self.ledger.pairs(candidate, TRIED)))
+        new = [pairs for _, _, pairs in found if not pairs.changed and not pairs.failure]
+        if new:
+            titles = ", ".join(pairs.candidate.title for pairs in new)
+            self.on_progress(len(self.attempts), None, f"trying {titles}")
+            self._play(new, 0, TRIED)
+        attempts = [self._attempt(*one) for one in found]
+        self.attempts += attempts
+        return attempts
+
+    def _attempt(self, chosen: tuple[Proposal, ...], tried: Numbers, pairs: Pairs) -> Attempt:
         attempt = Attempt(chosen, tried, pairs, contest.outcome(pairs, PROOF))
         if len(pairs.changed) == 1 and self._contradicts(attempt) and self._time_for(2):
-            self._play(pairs, 1)
-            self.ledger.keep(pairs, TRIED)
+            self._play([pairs], 1, TRIED)
             attempt = Attempt(chosen, tried, pairs, contest.outcome(pairs, PROOF))
-        self.attempts.append(attempt)
         return attempt
 
     def _contradicts(self, attempt: Attempt) -> bool:
@@ -176,10 +192,10 @@ class Search:
 
     # -- the proof --------------------------------------------------------------------------------
 
-    def _proven(self) -> list[Outcome]:
-        """Outcomes of the best sets, best first, up to the first that is proven."""
+    def _proven(self, best: Attempt | None) -> list[Outcome]:
+        """Outcomes of ``best`` and those nearest to it, up to the first that is proven."""
         found: list[Outcome] = []
-        ranked = sorted(self.attempts, key=lambda attempt: -attempt.speedup)
+        ranked = sorted(self.attempts, key=lambda attempt: (attempt is not best, -attempt.speedup))
         for attempt in ranked[:3]:
             if attempt.speedup < 1 + STEP / 2 or (found and not self._time_for(0)):
                 break
@@ -195,19 +211,20 @@ class Search:
             if done >= PROOF.first and not self._time_for(2, reserve=0):
                 break
             self.on_progress(done, pairs.needed(PROOF), f"proving {candidate.title}")
-            self._play(pairs, done)
-            self.ledger.keep(pairs, PROVED)
+            self._play([pairs], done, PROVED)
         return contest.outcome(pairs, PROOF)
 
     # -- the clock --------------------------------------------------------------------------------
 
-    def _play(self, pairs: Pairs, number: int) -> None:
+    def _play(self, several: Sequence[Pairs], number: int, role: str) -> None:
         began = time.monotonic()
         left = max(LEAST_RUN_S, min(self.run_s, self.budget_s - (began - self.began)))
         limits = replace(PROOF, run_s=left)
-        contest.play(self.request, [pairs], number, limits=limits, timer=self.timer, cancelled=self.cancelled)
-        if not pairs.failure:
-            self.process_s = max(self.process_s, (time.monotonic() - began) / 2)
+        contest.play(self.request, several, number, limits=limits, timer=self.timer, cancelled=self.cancelled)
+        for pairs in several:
+            self.ledger.keep(pairs, role)
+        if not any(pairs.failure for pairs in several):
+            self.process_s = max(self.process_s, (time.monotonic() - began) / (len(several) + 1))
 
     def _time_for(self, processes: int, reserve: int = 2 * PROOF.first) -> bool:
         """Whether so many more processes fit, the proof's set aside."""
