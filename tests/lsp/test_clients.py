@@ -134,7 +134,9 @@ def test_a_client_gets_what_it_can_show(wide: tuple[Client, str], script: Path) 
 
 
 @pytest.mark.parametrize("wide", ["nvim-0.12.4"], indirect=True)
-def test_a_position_inside_a_letter_or_past_the_end_is_taken_for_the_nearest(wide: tuple[Client, str]) -> None:
+def test_a_position_inside_a_letter_or_past_the_end_is_taken_for_the_nearest(
+    wide: tuple[Client, str],
+) -> None:
     client, uri = wide
     assert client.at("textDocument/hover", uri, 4, 10_000) is not None
     assert client.at("textDocument/hover", uri, 10_000) is None

@@ -34,7 +34,9 @@ def test_cut_here_and_pasted_there(profiled: tuple[Client, str]) -> None:
     client, uri = profiled
     client.edit(uri, (3, 0), (6, 0), "")
     assert client.hint_lines(uri) == {6: "10.0 ms · 25 %", 7: "5.80 ms · 14 %"}
-    client.edit(uri, (10, 0), (10, 0), "def attend(q, k):\n    scores = q @ k\n    return scores.softmax(-1)\n")
+    client.edit(
+        uri, (10, 0), (10, 0), "def attend(q, k):\n    scores = q @ k\n    return scores.softmax(-1)\n"
+    )
     moved = {11: "20.0 ms · 50 %", 12: "4.00 ms · 10 %"}
     assert client.hint_lines(uri) == {6: "10.0 ms · 25 %", 7: "5.80 ms · 14 %", **moved}
 

@@ -123,26 +123,32 @@ class Engine:
 
     async def _answers(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
-        async for line in process.stdout:
-            try:
-                message = json.loads(line)
-            except ValueError:
-                continue
-            future, on_progress = self._waiting.get(message.get("id"), (None, None))
-            if future is None or future.done():
-                continue
-            if "progress" in message:
-                if on_progress is not None:
-                    at = message["progress"]
-                    on_progress(at["stage"], at["done"], at["total"], at["message"])
-            elif "problem" in message:
-                future.set_exception(Failed(**message["problem"]))
-            else:
-                future.set_result(message.get("result"))
-        status = await process.wait()
-        for future, _ in self._waiting.values():
-            if not future.done():
-                future.set_exception(Failed(f"the profiling process was ended ({_how(status)})", 1))
+        ended = "the server is ending"
+        try:
+            async for line in process.stdout:
+                self._answer(line)
+            ended = f"the profiling process was ended ({_how(await process.wait())})"
+        finally:
+            for future, _ in self._waiting.values():
+                if not future.done():
+                    future.set_exception(Failed(ended, 1))
+
+    def _answer(self, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            return
+        future, on_progress = self._waiting.get(message.get("id"), (None, None))
+        if future is None or future.done():
+            return
+        if "progress" in message:
+            if on_progress is not None:
+                at = message["progress"]
+                on_progress(at["stage"], at["done"], at["total"], at["message"])
+        elif "problem" in message:
+            future.set_exception(Failed(**message["problem"]))
+        else:
+            future.set_result(message.get("result"))
 
     async def _output(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None

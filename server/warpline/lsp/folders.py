@@ -21,6 +21,14 @@ class Running:
     engine: Engine
     task: asyncio.Task[Any]
     token: int | str | None = None
+    ending: bool = False
+
+    def end(self) -> bool:
+        """Cancel it, once; False when that was done before."""
+        if self.ending:
+            return False
+        self.ending = True
+        return self.task.cancel()
 
 
 class Folders:

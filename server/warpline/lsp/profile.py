@@ -42,15 +42,13 @@ def cancel(ls: Server, *arguments: Any) -> bool:
     path = convert.path(arguments[0]) if arguments and isinstance(arguments[0], str) else None
     home = ls.folders.home(path) if path else None
     ended = [running for folder, running in ls.folders.running.items() if home is None or folder == home]
-    for running in ended:
-        running.task.cancel()
-    return bool(ended)
+    return any([running.end() for running in ended])
 
 
 def progress_cancelled(ls: Server, params: types.WorkDoneProgressCancelParams) -> None:
     for running in ls.folders.running.values():
         if running.token == params.token:
-            running.task.cancel()
+            running.end()
 
 
 async def _profile(ls: Server, argument: Any, ask: bool = False) -> dict[str, Any]:
@@ -98,7 +96,7 @@ async def _choice(ls: Server, folder: Path) -> str:
     if choice is None:
         raise asyncio.CancelledError
     if choice.title == _STOP:
-        running.task.cancel()
+        running.end()
     return "queue"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -44,11 +45,19 @@ async def under_way(
         said = "failed"
         raise
     finally:
-        await engine.end()
+        await _surely(engine.end())
         output.flush()
         ls.folders.running.pop(folder, None)
         progress.end(said)
         refresh.lenses(ls)
+
+
+async def _surely(work: Awaitable[None]) -> None:
+    """To its end, however often the caller is cancelled meanwhile."""
+    end = asyncio.ensure_future(work)
+    while not end.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(end)
 
 
 async def turn(ls: Server, folder: Path, when_busy: str, uri: str) -> None:
