@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from dataclasses import dataclass, fields
@@ -12,10 +13,8 @@ import msgspec
 
 from warpline.model.problem import Problem
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover - the same module under its older name
-    import tomli as tomllib
+#: The same module under its older name before Python 3.11.
+tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Settings:
 
 def settings(folder: Path) -> Settings:
     """The settings that hold in ``folder``. Raises Problem for a file that cannot be understood."""
-    folder = Path(os.path.abspath(folder))
+    folder = Path(absolute(folder))
     for place in (folder, *folder.parents):
         path = place / "pyproject.toml"
         if path.is_file():
@@ -49,10 +48,15 @@ def settings(folder: Path) -> Settings:
 def roots(script: Path, cwd: Path) -> tuple[str, ...]:
     """The folders whose files are the user's: the working folder and the script's own."""
     found = []
-    for folder in (Path(os.path.abspath(script)).parent, Path(os.path.abspath(cwd))):
+    for folder in (Path(absolute(script)).parent, Path(absolute(cwd))):
         if str(folder) not in found:
             found.append(str(folder))
     return tuple(found)
+
+
+def absolute(path: str | Path) -> str:
+    """Without ``..``, links left alone: a venv's python, resolved, is another interpreter."""
+    return os.path.abspath(path)
 
 
 def _read(path: Path) -> Settings:
@@ -76,8 +80,8 @@ def _read(path: Path) -> Settings:
         found: Settings = msgspec.convert(values, Settings)
     except msgspec.ValidationError as error:
         raise Problem(f"{path}: tool.warpline: {error}") from None
-    include = tuple(os.path.abspath(path.parent / Path(entry).expanduser()) for entry in found.include)
-    python = str(Path(os.path.abspath(path.parent / Path(found.python).expanduser()))) if found.python else ""
+    include = tuple(absolute(path.parent / Path(entry).expanduser()) for entry in found.include)
+    python = str(Path(absolute(path.parent / Path(found.python).expanduser()))) if found.python else ""
     return Settings(
         folder=str(path.parent),
         include=include,

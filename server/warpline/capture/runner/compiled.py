@@ -8,6 +8,7 @@ from .patches import Patches
 
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+_LIBRARIES = ("extern_kernels.", "torch.ops.", "aten.")
 
 
 class Compiled:
@@ -17,7 +18,7 @@ class Compiled:
         self.user_files = user_files
         self.patches = Patches()
         self.events = {}  # (kind, file, line, reason) -> count
-        self.kernels = {}  # (name, lines, backward) -> True, in order
+        self.kernels = {}  # (name, lines, backward, number of the call) -> True, in order
         self.compilations = 0
         self.provenance = None  # True or False once Inductor has been imported
 
@@ -36,7 +37,7 @@ class Compiled:
             for (kind, file, line, reason), count in self.events.items()
         ]
         kernels = [
-            {"name": name, "lines": lines, "backward": backward} for name, lines, backward in self.kernels
+            {"name": name, "lines": lines, "backward": backward} for name, lines, backward, _ in self.kernels
         ]
         return {"compile_events": events, "compiled_kernels": kernels}
 
@@ -123,10 +124,12 @@ class Compiled:
                 place = self._innermost(_FRAME.findall(stack))
                 if place is not None:
                     lines[place] = True
-            name = name.rpartition(":")[0] or name
+            # "NAME:NUMBER"; a library's op is called several times in a graph, and each call counts.
+            name, _, number = name.rpartition(":") if ":" in name else (name, "", "")
+            call = number if name.startswith(_LIBRARIES) else ""
             # A backward graph's table may repeat the kernels of its forward.
-            if lines and (name, tuple(lines), False) not in self.kernels:
-                self.kernels[name, tuple(lines), backward] = True
+            if lines and (name, tuple(lines), False, call) not in self.kernels:
+                self.kernels[name, tuple(lines), backward, call] = True
 
     def _innermost(self, stack):
         """``(file, line, function)`` of the innermost user's frame; ``stack`` has it last."""

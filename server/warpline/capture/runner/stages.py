@@ -177,7 +177,7 @@ class Capture(Waiting):
         if self.stamps is None:
             self._rehearsed()
             return
-        done, wanted = len(self.stamps), session.windows["captured"]
+        done, wanted = len(self.stamps), self.wanted
         if done == wanted:
             session.synchronize()
         self.stamps.append(time_ns())
@@ -192,6 +192,13 @@ class Capture(Waiting):
             self.begin(all_threads=True)
             return
         session.synchronize()
+        lines = session.recorder.locations.forget_all_but_last()
+        self.wanted = windows.captured_steps(session.windows["captured"], lines)
+        if self.wanted < session.windows["captured"]:
+            session.notes.append(
+                "a step runs %d lines of Python: only %d of %d steps were captured"
+                % (lines, self.wanted, session.windows["captured"])
+            )
         session.observers.garbage.start()
         self.stamps = [time_ns()]
 

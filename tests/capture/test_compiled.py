@@ -1,0 +1,37 @@
+"""What Dynamo does is noted with the user's line; a compiled module makes a step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.capture.launching import Captured, request, write
+
+TEXT = """\
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(16, 16)
+    def forward(self, x):
+        h = torch.tanh(self.a(x))
+        print("", end="")
+        return h.relu()
+net = torch.compile(Net(), backend="eager")
+with torch.no_grad():
+    at = 0
+    while True:
+        at += 1
+        net(torch.randn(4 if at % 2 else 8, 16))
+"""
+
+
+def test_breaks_and_recompilations(tmp_path: Path) -> None:
+    captured = Captured(request(write(tmp_path, TEXT)), tmp_path)
+    assert captured.manifest.step_source == "forward"
+    events = {(event.kind, event.line): event for event in captured.facts.compile_events}
+    assert "print" in events["graph_break", 9].reason
+    assert any(kind == "recompile" and "size" in event.reason for (kind, _), event in events.items())
+    site = next(site for site in captured.facts.sites if site.kind == "compile")
+    assert (site.line, site.facts["backend"]) == (11, "eager")
+    assert captured.lines()["train.py", 16] >= 3
