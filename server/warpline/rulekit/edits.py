@@ -6,6 +6,7 @@ result is a :class:`warpline.model.report.Fix`.
 
 from __future__ import annotations
 
+import ast
 import textwrap
 
 import libcst as cst
@@ -18,6 +19,14 @@ from warpline.rulekit.source import Position, Source, Statement
 
 class Refused(Exception):
     """No edit can be made here; ``str()`` says why, in words for the end of a message."""
+
+
+def _parse(text: str) -> None:
+    """Raises for what is no Python. The script's may be newer than ours: LibCST has the last word."""
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError):
+        cst.parse_module(text)
 
 
 class Edits:
@@ -231,8 +240,7 @@ class Edits:
         small = [found for edit in edits if (found := self._smallest(edit)) is not None]
         small.sort(key=lambda edit: (edit.start, edit.end))
         try:
-            changed = apply(self.source.text, small)
-            cst.parse_module(changed)
+            _parse(apply(self.source.text, small))
         except (ValueError, cst.ParserSyntaxError) as error:
             raise Refused(f"the edit would not leave valid code ({str(error).splitlines()[0]})") from None
         return small
