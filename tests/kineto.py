@@ -49,6 +49,8 @@ class KinetoRun:
     events: list[dict[str, Any]] = field(default_factory=list)
     records: list[tuple[int, int, int]] = field(default_factory=list)
     locations: list[tuple[int, int, int]] = field(default_factory=lambda: [(-1, 0, -1)])
+    #: (kernel, lines, of a backward graph), in the order of Inductor's lists
+    compiled: list[tuple[str, tuple[int, ...], bool]] = field(default_factory=list)
     correlation: int = 0
     text: str = "\n" * 200
 
@@ -132,8 +134,8 @@ class KinetoRun:
             tuple(self.locations), (MAIN, AUTOGRAD),
         )  # fmt: skip
         self.facts["compiled_kernels"] = [
-            asdict(CompiledKernel(name, tuple((str(script), line, "Net.forward") for line in lines)))
-            for name, lines in self.facts.pop("fused", {}).items()
+            asdict(CompiledKernel(name, tuple((str(script), line, "forward") for line in lines), backward))
+            for name, lines, backward in self.compiled
         ]
         trace = {
             "schemaVersion": 1,

@@ -28,6 +28,11 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             f"{silent} other threads ran lines of the script, and torch {trace.manifest.torch_version} "
             "recorded no operators there: what they computed is not attributed"
         )
+    if not trace.on_gpu and any(one.name.startswith("cpp_") for one in trace.facts.compiled_kernels):
+        found.append(
+            "kernels that Inductor compiled for the CPU leave no events: their time stands at the def line "
+            "of the compiled function, and only the library calls between them at their own lines"
+        )
     if not trace.manifest.timed_ns:
         found.append("no step was timed without the profiler: times are those under it")
     if trace.on_gpu and accounted.device_busy_ms > accounted.step_ms * DIFFERENT:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpline.attribution.compiled import Nodes, library_calls
 from warpline.attribution.table import LineTable
 from warpline.model.report import Phase
 from warpline.trace import nest
@@ -70,8 +71,20 @@ def place(trace: Trace, table: LineTable) -> Placed:
     inside = np.zeros(len(host), bool)
     under = node >= 0
     inside[under] = python_inside(trace, record[under], record[node[under]])
-    line = _waited_for(trace, table, node, _follow(own, _origins(trace, node, inside)))
+    origin = _origins(trace, node, inside)
+    line = _waited_for(trace, table, node, _follow(own, origin))
+    calls, places = library_calls(trace, table, Nodes(node, origin))
+    line = _below(trace, line, calls, places)
     return Placed(line, _phases(trace, node), node, record)
+
+
+def _below(trace: Trace, line: Ints, calls: Ints, places: Ints) -> Ints:
+    """The lines with ``places`` at ``calls`` and at all that they call."""
+    chosen = np.zeros(len(line), bool)
+    chosen[calls] = True
+    line[calls] = places
+    nearest = nest.nearest(trace.host.parent, trace.host.depth, chosen)
+    return np.where(nearest >= 0, line[nearest], line) if len(calls) else line
 
 
 def _waited_for(trace: Trace, table: LineTable, node: Ints, line: Ints) -> Ints:

@@ -50,7 +50,7 @@ class Scene:
 
 
 def locate(trace: Trace) -> Located:
-    table = line_table(trace.locations)
+    table = line_table(trace.locations, trace.facts.compiled_kernels)
     return Located(table, place(trace, table))
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from warpline.model.run import Locations
+from warpline.model.run import CompiledKernel, Locations
 from warpline.trace.columns import Ints
 
 #: Functions that Python makes of an expression; the line belongs to the function around them.
@@ -31,8 +32,11 @@ class LineTable:
         return next((at for at in range(1, len(self)) if (self.file[at], self.line[at]) == wanted), 0)
 
 
-def line_table(locations: Locations) -> LineTable:
-    """One row for each (file, line), however many functions share it."""
+def line_table(locations: Locations, compiled: Sequence[CompiledKernel] = ()) -> LineTable:
+    """One row for each (file, line), however many functions share it.
+
+    Lines of ``compiled`` code never ran as Python; they have rows too.
+    """
     numbers: dict[tuple[int, int], int] = {(-1, 0): 0}
     functions = [""]
     of_location = []
@@ -45,7 +49,18 @@ def line_table(locations: Locations) -> LineTable:
         elif at and functions[at].endswith(EXPRESSIONS) and not name.endswith(EXPRESSIONS):
             functions[at] = name
         of_location.append(at)
-    files = tuple(locations.files[file] if file >= 0 else "" for file, _ in numbers)
-    return LineTable(
-        files, tuple(line for _, line in numbers), tuple(functions), np.array(of_location or [0], np.int64)
-    )
+    places = [(locations.files[file] if file >= 0 else "", line) for file, line in numbers]
+    known = set(places)
+    qualified = {
+        (locations.files[file], locations.functions[function].rpartition(".")[2]): locations.functions[
+            function
+        ]
+        for file, _, function in locations.locations
+        if 0 <= file < len(locations.files) and 0 <= function < len(locations.functions)
+    }
+    for place, name in {(file, line): name for one in compiled for file, line, name in one.lines}.items():
+        if place not in known:
+            places.append(place)
+            functions.append(qualified.get((place[0], name), name))
+    files, lines = zip(*places, strict=True)
+    return LineTable(files, lines, tuple(functions), np.array(of_location or [0], np.int64))

@@ -68,10 +68,9 @@ def _timeline(
     line = table.of_location[np.maximum(location, 0)]
     working = np.zeros(len(start), bool)
     if len(host):
-        node = np.where(op >= 0, placed.node[op], -1)
-        of_node = (node >= 0) & ~python_inside(trace, record, placed.record[node])
-        line = np.where(of_node, placed.line[node], line)
-        working = (op >= 0) & (host.kind[op] == OP) & ~python_inside(trace, record, placed.record[op])
+        itself = (op >= 0) & ~python_inside(trace, record, placed.record[op])
+        line = np.where(itself, placed.line[op], line)
+        working = itself & (host.kind[op] == OP)
     return Pieces(start, end, op, line, working)
 
 
