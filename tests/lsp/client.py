@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
 import queue
@@ -98,10 +100,8 @@ class Client:
                 self.process.kill()
                 self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            try:
+            with contextlib.suppress(OSError):
                 pipe.close()
-            except OSError:
-                pass
 
     # -- asking ---------------------------------------------------------------------------------
 
@@ -269,7 +269,7 @@ def span(start: tuple[int, int], end: tuple[int, int]) -> dict[str, Any]:
 
 def apply(text: str, edits: list[dict[str, Any]], encoding: str = "utf-16") -> str:
     """The text with TextEdits made as an editor makes them; overlapping ones are refused."""
-    lines = text.splitlines(keepends=True) + [""] if "\x0c" not in text else text.split("\n")
+    lines = [*text.splitlines(keepends=True), ""] if "\x0c" not in text else text.split("\n")
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line))
@@ -283,7 +283,7 @@ def apply(text: str, edits: list[dict[str, Any]], encoding: str = "utf-16") -> s
         return starts[place["line"]] + len(line.encode(codec)[: units * width].decode(codec))
 
     spans = sorted((offset(e["range"]["start"]), offset(e["range"]["end"]), e["newText"]) for e in edits)
-    for one, other in zip(spans, spans[1:], strict=False):
+    for one, other in itertools.pairwise(spans):
         assert one[1] <= other[0], "edits overlap"
     for start, end, new in reversed(spans):
         text = text[:start] + new + text[end:]

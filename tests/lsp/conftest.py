@@ -41,7 +41,7 @@ def script(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def connect() -> Iterator[Callable[..., Client]]:
-    """``connect(*folders, name=recorded client, …)`` gives an initialized client; all are closed at the end."""
+    """``connect(*folders, name=recorded client, …)`` gives an initialized client; all end with the test."""
     clients: list[Client] = []
 
     def made(*folders: Path, name: str = VSCODE, **options: object) -> Client:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -119,7 +118,7 @@ def test_a_file_written_outside_the_editor(script: Path, connect: Callable[..., 
         # Until it is watched a change is seen when it is asked about, and told of to nobody.
         scratch = script.with_suffix(".new")
         scratch.write_text("# new\n" + script.read_text())
-        os.replace(scratch, script)
+        scratch.replace(script)
         lines = client.request("warpline/overview", {})["lines"]
         count = script.read_text().count("# new\n")
         assert [line["line"] for line in lines] == [n + count for n in (4, 9, 10, 5, 11)]

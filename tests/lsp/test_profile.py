@@ -24,7 +24,8 @@ while not pathlib.Path("enough").exists():
     optimizer.step()
     optimizer.zero_grad()
 """
-#: Never takes a step (it has no need of torch for that), and has a child that would outlive it; both write their process ids.
+#: Never takes a step (it has no need of torch for that), and has a child that would outlive it; both
+#: write their process ids.
 HANGS = """\
 import os, pathlib, subprocess, sys
 

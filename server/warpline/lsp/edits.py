@@ -21,7 +21,7 @@ from warpline.view.anchor_text import split
 
 
 async def made(ls: Server, data: dict[str, Any]) -> types.WorkspaceEdit | None:
-    """The edit that an action's ``data`` (see code_action.py) stands for; None: it cannot be made any more."""
+    """The edit that an action's ``data`` (see code_action.py) stands for; None when it cannot be made."""
     path = data["path"]
     session = ls.folders.session(path)
     if session is None or session.results is None or str(session.results.run) != data.get("run"):

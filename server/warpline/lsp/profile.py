@@ -42,7 +42,8 @@ def cancel(ls: Server, *arguments: Any) -> bool:
     path = convert.path(arguments[0]) if arguments and isinstance(arguments[0], str) else None
     home = ls.folders.home(path) if path else None
     ended = [running for folder, running in ls.folders.running.items() if home is None or folder == home]
-    return any([running.end() for running in ended])
+    stopped = [running.end() for running in ended]  # all of them, not up to the first
+    return any(stopped)
 
 
 def progress_cancelled(ls: Server, params: types.WorkDoneProgressCancelParams) -> None:
