@@ -16,6 +16,7 @@ class Locations:
         self.of_code = {}  # id(code) -> CodeLines
         self.threads = {}  # thread ident -> Records; idents are used again once a thread has ended
         self.all_records = []
+        self.marks = None
         self.local = threading.local()
         self.lock = threading.Lock()
 
@@ -50,6 +51,12 @@ class Locations:
             "locations": self.table,
             "threads": [records.native for records in self.all_records],
         }
+
+    def mark_with(self, marks):
+        """From now on ``marks`` (LineMarks) writes a range for each record too."""
+        self.marks = marks
+        for records in self.all_records:
+            records.add = marks.adding(records.pairs.append)
 
     def packed(self):
         """All threads' records as bytes, one thread after the other."""
@@ -92,6 +99,8 @@ class Locations:
                 python = thread is not None and not isinstance(thread, threading._DummyThread)
                 found = self.threads[ident] = Records(native, len(self.all_records), python)
                 self.all_records.append(found)
+                if self.marks is not None:
+                    found.add = self.marks.adding(found.pairs.append)
             return found
 
 

@@ -9,6 +9,7 @@ from .names import QualifiedNames
 from .nvml import Nvml
 from .sites import Sites
 from .userfiles import UserFiles
+from .usermarks import UserMarks
 
 
 class Observers:
@@ -21,6 +22,7 @@ class Observers:
         self.losses = Losses()
         self.sites = Sites(self.user_files, self.names)
         self.compiled = Compiled(self.user_files)
+        self.marks = UserMarks()
         self.garbage = Garbage()
         self.memory = Memory(torch)
         self.nvml = None
@@ -34,6 +36,7 @@ class Observers:
         self.losses.install(self.torch)
         self.sites.install(self.torch)
         self.compiled.install()
+        self.marks.install(self.torch)
 
     def stepped(self, optimizer, frame):
         """An optimizer made a step, called at or outside ``frame``."""
@@ -83,6 +86,7 @@ class Observers:
         self.losses.remove()
         self.sites.remove()
         self.compiled.remove()
+        self.marks.remove()
         self.garbage.stop()
 
     def all_facts(self):

@@ -6,6 +6,7 @@ from time import time_ns
 
 from . import folder, machine
 from .checkpoints import Checkpoints, EngineThreads
+from .linemarks import LineMarks
 from .noise import Quiet
 from .recording import Recording
 from .sampler import Sampler
@@ -17,7 +18,7 @@ else:
 
 
 class Recorder:
-    def __init__(self, torch, control, script, locations):
+    def __init__(self, torch, control, script, locations, user_marks):
         self.torch = torch
         self.control = control
         self.script = script
@@ -26,6 +27,8 @@ class Recorder:
         self.checkpoints = Checkpoints(self.lines.enter_thread)
         self.engine_threads = EngineThreads(self.lines.enter_thread)
         self.quiet = Quiet()
+        self.user_marks = user_marks
+        self.line_marks = None
         self.recording = None
         self.sampler = None
         self.notes = []
@@ -49,10 +52,28 @@ class Recorder:
         self.recording.start()
         self.checkpoints.install()
         self.engine_threads.install()
+        self.user_marks.recording = True
+        if self.control.request["nvtx"]:
+            self._mark_lines()
         self.lines.start()
 
+    def _mark_lines(self):
+        marks = LineMarks(self.torch, self.locations)
+        if marks.possible:
+            self.line_marks = marks
+            self.locations.mark_with(marks)
+        else:
+            self.notes.append("no NVTX ranges could be written: install the nvtx package beside torch")
+
+    def step(self, number):
+        """Step ``number`` of the captured ones begins; None: they are over."""
+        if self.line_marks is not None:
+            self.line_marks.step(number)
+
     def stop(self):
-        self.notes = self.lines.stop()
+        self.notes += self.lines.stop()
+        self.step(None)
+        self.user_marks.recording = False
         self.checkpoints.remove()
         self.engine_threads.remove()
         self.recording.stop()

@@ -95,7 +95,7 @@ class Session:
         from .recorder import Recorder
 
         locations = Locations(self.observers.user_files, self.observers.names)
-        self.recorder = Recorder(self.torch, self.control, self.script(), locations)
+        self.recorder = Recorder(self.torch, self.control, self.script(), locations, self.observers.marks)
         self.threads.tracing = self.recorder.lines
 
     def synchronize(self):

@@ -181,6 +181,7 @@ class Capture(Waiting):
         if done == wanted:
             session.synchronize()
         self.stamps.append(time_ns())
+        session.recorder.step(done + 1)
         session.pipe.progress("capturing", done, wanted, "capturing %s" % of(done, wanted))
         if done == wanted:
             session.finish_capture(self.stamps)
@@ -200,6 +201,7 @@ class Capture(Waiting):
                 % (lines, self.wanted, session.windows["captured"])
             )
         session.observers.garbage.start()
+        session.recorder.step(1)
         self.stamps = [time_ns()]
 
     def abandon(self):

@@ -1,0 +1,118 @@
+"""Ranges that the script marks with NVTX become ranges of torch's recorder, named ``nvtx:DOMAIN:NAME``.
+
+Both ways are covered: ``torch.cuda.nvtx`` and the ``nvtx`` package (annotate, push and pop).
+"""
+
+import functools
+import threading
+
+from .imports import when_imported
+from .patches import Patches
+
+DEFAULT_DOMAIN = "NVTX"
+
+
+class UserMarks:
+    """Installed from the start, since scripts import the functions; silent until ``recording``."""
+
+    def __init__(self):
+        self.recording = False
+        self.patches = Patches()
+        self.local = threading.local()
+
+    def install(self, torch):
+        self.record_function = torch.autograd.profiler.record_function
+        module = torch.cuda.nvtx
+        for name in ("range_push", "range_pop"):
+            self.patches.replace(module, name, self._pushing if name == "range_push" else self._popping)
+        when_imported("nvtx", self._watch_package)
+
+    def remove(self):
+        self.recording = False
+        self.patches.restore()
+
+    def _watch_package(self, package):
+        from nvtx import nvtx
+
+        for owner in (package, nvtx):
+            self.patches.replace(owner, "push_range", self._pushing)
+            self.patches.replace(owner, "pop_range", self._popping)
+        annotate = nvtx.annotate
+        self.patches.replace(annotate, "__init__", self._make_init)
+        self.patches.replace(annotate, "__enter__", self._make_enter)
+        self.patches.replace(annotate, "__exit__", self._make_exit)
+        self.patches.replace(annotate, "__call__", self._make_call)
+
+    def _push(self, message, domain):
+        if not self.recording:
+            return
+        entry = self.record_function("nvtx:%s:%s" % (domain or DEFAULT_DOMAIN, message))
+        entry.__enter__()
+        self._stacks().setdefault(domain or DEFAULT_DOMAIN, []).append(entry)
+
+    def _pop(self, domain):
+        stack = self._stacks().get(domain or DEFAULT_DOMAIN) if self.recording else None
+        if stack:
+            stack.pop().__exit__(None, None, None)
+
+    def _stacks(self):
+        try:
+            return self.local.stacks
+        except AttributeError:
+            self.local.stacks = {}
+            return self.local.stacks
+
+    def _pushing(self, original):
+        def push(message=None, color=None, domain=None, *arguments, **named):
+            self._push(message, domain)
+            if color is None and domain is None and not arguments and not named:
+                return original(message)
+            return original(message, color, domain, *arguments, **named)
+
+        return push
+
+    def _popping(self, original):
+        def pop(*arguments, **named):
+            self._pop(named.get("domain") or (arguments[0] if arguments else None))
+            return original(*arguments, **named)
+
+        return pop
+
+    def _make_init(self, original):
+        def __init__(annotation, message=None, color=None, domain=None, *arguments, **named):
+            annotation.warpline_mark = message, domain
+            original(annotation, message, color, domain, *arguments, **named)
+
+        return __init__
+
+    def _make_enter(self, original):
+        def __enter__(annotation):
+            message, domain = annotation.warpline_mark
+            self._push(message or "", domain)
+            return original(annotation)
+
+        return __enter__
+
+    def _make_exit(self, original):
+        def __exit__(annotation, *error):
+            self._pop(annotation.warpline_mark[1])
+            return original(annotation, *error)
+
+        return __exit__
+
+    def _make_call(self, original):
+        def __call__(annotation, function):
+            made = original(annotation, function)
+            message, domain = annotation.warpline_mark
+
+            @functools.wraps(function)
+            def marked(*arguments, **named):
+                self._push(message or function.__name__, domain)
+                try:
+                    return made(*arguments, **named)
+                finally:
+                    self._pop(domain)
+
+            return marked
+
+        return __call__
