@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from warpline.attribution import attribute
 from warpline.model.profile import LineCost, Profile
@@ -170,3 +171,8 @@ def at_line(profile: Profile, number: int) -> LineCost:
 def closed(profile: Profile) -> float:
     """Lines plus what is unattributed: the step, if the account is closed."""
     return sum(cost.step_ms for cost in profile.lines) + profile.unattributed.step_ms
+
+
+def approx(value: float) -> object:
+    """Equal but for floating point."""
+    return pytest.approx(value, rel=1e-6, abs=1e-9)

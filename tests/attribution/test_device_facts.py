@@ -1,0 +1,105 @@
+"""Memory, marks, rooflines, launch shapes and tensor cores, on runs built by hand (no GPU here: see tests/kineto.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.kineto import KinetoRun, approx, at_line
+from warpline.attribution.kernels import tensor_cores
+from warpline.model.run import DeviceFacts
+
+
+def test_memory_at_the_peak_and_kept(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 3000, steps=3)
+    for step in range(3):
+        at, address = 1000.0 * step, 1000 * step
+        held = step * 64
+        run.line(at, 10)
+        run.memory(at + 1, 512, address + 1, 4096 + held + 512)
+        run.line(at + 10, 11)
+        run.memory(at + 11, 1024, address + 2, 4096 + held + 1536)  # the peak
+        run.memory(at + 20, -512, address + 1, 4096 + held + 1024)
+        run.memory(at + 21, -1024, address + 2, 4096 + held)
+        run.line(at + 30, 12)
+        run.memory(at + 31, 64, address + 3, 4096 + held + 64)  # never freed
+    profile = run.profile()
+    assert at_line(profile, 10).memory_bytes == 512
+    assert at_line(profile, 11).memory_bytes == 1024
+    assert at_line(profile, 12).memory_bytes == 128  # of the two steps before the last
+    assert at_line(profile, 12).kept_bytes == 64
+    assert at_line(profile, 11).kept_bytes == 0
+    assert profile.totals["peak_bytes"] == 4096 + 128 + 1536
+
+
+def test_marks_have_their_share_of_the_step(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000, timed_us=500)
+    run.line(0, 10)
+    run.mark("attention", 100, 250)
+    run.mark("nvtx:data:load", 400, 100)
+    run.mark("Optimizer.step#SGD.step", 600, 100)
+    run.kernel(200, 50, launched=150)
+    run.kernel(600, 70, launched=550)
+    profile = run.profile()
+    attention, load = profile.marks
+    assert (attention.name, attention.share, attention.wall_ms) == ("attention", approx(0.25), approx(0.125))
+    assert attention.device_ms == approx(0.05)
+    assert (load.name, load.domain, load.count) == ("load", "data", 1)
+
+
+def test_the_roofline_tells_what_limits_a_line(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 100_000)
+    run.line(0, 10)
+    size, types = [8192, 8192], ["c10::BFloat16", "c10::BFloat16"]
+    run.op("aten::mm", 1, 20, dims=[size, size], types=types)
+    ideal_us = 2 * 8192**3 / 989.4e12 * 1e6
+    run.kernel(50, 2 * ideal_us, launched=5)
+    run.line(30, 11)
+    run.op("aten::add", 31, 20, dims=[size, size, []], types=[*types, "Scalar"])
+    ideal_add_us = 3 * 8192**2 * 2 / 4.8e12 * 1e6
+    run.kernel(5000, 4 * ideal_add_us, launched=35)
+    profile = run.profile()
+    product, addition = at_line(profile, 10).roofline, at_line(profile, 11).roofline
+    assert product is not None
+    assert addition is not None
+    assert (product.bound, product.percent_of_peak) == ("compute", pytest.approx(50, rel=1e-3))
+    assert (addition.bound, addition.percent_of_peak) == ("memory", pytest.approx(25, rel=1e-3))
+    assert product.flops == 2 * 8192**3
+
+
+def test_an_unknown_device_has_no_roofline(tmp_path: Path) -> None:
+
+    run = KinetoRun(tmp_path, 100, device=DeviceFacts("cuda", "Abacus 9", 1))
+    run.line(0, 10)
+    run.op("aten::mm", 1, 5, dims=[[8, 8], [8, 8]], types=["float", "float"])
+    run.kernel(10, 20, launched=2)
+    profile = run.profile()
+    assert at_line(profile, 10).roofline is None
+    assert any("Abacus 9" in note for note in profile.notes)
+
+
+def test_launch_shapes_and_occupancy_stay_with_the_kernel(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 100)
+    run.line(0, 10)
+    shape = {"grid": [8, 2, 1], "block": [256, 1, 1], "registers per thread": 40, "shared memory": 128}
+    run.kernel(10, 20, launched=2, **shape, **{"est. achieved occupancy %": 31.5})
+    (kernel,) = at_line(run.profile(), 10).kernels
+    assert (kernel.grid, kernel.block) == ((8, 2, 1), (256, 1, 1))
+    assert (kernel.registers, kernel.shared_bytes, kernel.occupancy_percent) == (40, 128, 31.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1", True),
+        ("ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn", True),
+        ("void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_16x5_nn_align4>(…)", True),
+        ("ampere_sgemm_128x64_tn", False),
+        ("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x128_8x4_nn_align1>(…)", False),
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>", False),
+        ("my_own_kernel", None),
+    ],
+)
+def test_tensor_cores_are_told_by_the_name(name: str, expected: bool | None) -> None:
+    assert tensor_cores(name) is expected
