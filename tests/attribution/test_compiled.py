@@ -1,4 +1,7 @@
-"""Fused kernels and the library calls of compiled graphs, on runs built by hand (no GPU here: see tests/kineto.py)."""
+"""Fused kernels and the library calls of compiled graphs.
+
+The runs are built by hand: there is no GPU here (see tests/kineto.py).
+"""
 
 from __future__ import annotations
 

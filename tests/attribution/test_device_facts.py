@@ -1,4 +1,7 @@
-"""Memory, marks, rooflines, launch shapes and tensor cores, on runs built by hand (no GPU here: see tests/kineto.py)."""
+"""Memory, marks, rooflines, launch shapes and tensor cores.
+
+The runs are built by hand: there is no GPU here (see tests/kineto.py).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The critical path over several streams, and whose fault an idle device is, on runs built by hand (no GPU here: see tests/kineto.py)."""
+"""The critical path over several streams, and whose fault an idle device is.
+
+The runs are built by hand: there is no GPU here (see tests/kineto.py).
+"""
 
 from __future__ import annotations
 
