@@ -52,7 +52,7 @@ class Flow:
         return self.evaluator.terms
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def follow(source: Source, function: cst.FunctionDef) -> Flow:
     owner = source.enclosing(function, cst.ClassDef, cst.FunctionDef)
     owner = owner if isinstance(owner, cst.ClassDef) else None
@@ -105,6 +105,8 @@ class _Walker:
             assert isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Attribute)
             assert isinstance(node.value.func.value, cst.Name)
             self.assign(statement, node.value.func.value.value, node.value)
+        elif isinstance(node, (cst.Global, cst.Nonlocal)):
+            self.flow.captured |= {item.name.value for item in node.names}
         else:
             for child in node.children:
                 if isinstance(child, cst.BaseExpression):
@@ -208,12 +210,16 @@ class _Walker:
     # -- names -------------------------------------------------------------------------------
 
     def read(self, node: cst.BaseExpression) -> Term:
-        for name in self.loads(node):
-            for step in self.defined.get(name.value, ()):
-                self.flow.reads.setdefault(step, []).append(name)
+        self.use(node)
         for inner in descend(node, cst.Lambda, cst.BaseComp):
             self.flow.captured |= {name.value for name in self.loads(inner)}
         return self.evaluator.term(node)
+
+    def use(self, node: cst.CSTNode) -> None:
+        """The names in ``node`` are read."""
+        for name in self.loads(node):
+            for step in self.defined.get(name.value, ()):
+                self.flow.reads.setdefault(step, []).append(name)
 
     def loads(self, node: cst.CSTNode) -> list[cst.Name]:
         """Names within ``node`` that are neither attributes nor keywords."""
@@ -236,6 +242,8 @@ class _Walker:
             for item in descend(node, cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For, cst.NamedExpr)
         ]
         for target in targets:
+            if not isinstance(target, cst.Name):
+                self.use(target)  # `x[i] = 1` needs the x that was
             for name in self.loads(target):
                 if not isinstance(self.flow.source.parent(name), cst.Attribute):
                     self.evaluator.bind_fresh(name.value)

@@ -137,14 +137,18 @@ def _hot_functions(context: Context) -> list[tuple[str, cst.FunctionDef]]:
 
 def function_at(source: Source, line: int) -> cst.FunctionDef | None:
     """The innermost function whose lines hold ``line``."""
-    within = [entry for entry in _functions(source) if entry[0] <= line <= entry[1]]
-    return max(within, key=lambda entry: entry[0])[2] if within else None
+    functions = _by_line(source)
+    return functions[line] if line < len(functions) else None
 
 
 @lru_cache(maxsize=64)
-def _functions(source: Source) -> list[tuple[int, int, cst.FunctionDef]]:
-    spans = ((source.span(node), node) for node in source.nodes(cst.FunctionDef))
-    return [(first, last, node) for ((first, _), (last, _)), node in spans]
+def _by_line(source: Source) -> list[cst.FunctionDef | None]:
+    found: list[cst.FunctionDef | None] = [None] * (len(source.lines) + 1)
+    # Outer functions come first in the text, so inner ones overwrite them.
+    for function in source.nodes(cst.FunctionDef):
+        (first, _), (last, _) = source.span(function)
+        found[first : last + 1] = [function] * (last + 1 - first)
+    return found
 
 
 def _largest(flow: Flow, step: Step, match: Callable[[Flow, Term], Found | None]) -> list[cst.BaseExpression]:
