@@ -222,10 +222,11 @@ def _fix(kernel: TritonKernel, flow: Flow, accesses: list[Access]) -> Fix:
         raise Refused(reason)
     ids = [call for call in descend(kernel.function, cst.Call) if source.is_named(call.func, "program_id")]
     taken = {"TILE", "programs", "across", "tile", "down", "along", "values"} & set(kernel.parameters)
-    if len(ids) != 1 or taken:
+    # As the kernel writes it itself: the import may stand under a condition.
+    tl = source.code(loads[0].call.func).rpartition(".")[0]
+    if len(ids) != 1 or taken or not tl:
         raise Refused("its programs are numbered in more than one dimension" if len(ids) != 1 else reason)
     edits = Edits(source)
-    tl = edits.add_import("triton.language", "import triton.language as tl")
     code = _TILED.format(
         tl=tl, x=pointers[0], y=pointers[1], a=row_stride, b=column_stride, columns=columns
     )  # fmt: skip
