@@ -94,6 +94,10 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 from warpline.rulekit.source import Source
 
 
+#: Below this share of the step the collector does what it is there for.
+AUTOMATIC_PERCENT = 3.0
+
+
 class GcPauseInStep(Rule):
     area = "waiting"
 
@@ -104,7 +108,7 @@ class GcPauseInStep(Rule):
             place = (cost.file, cost.line)
             yield self._draft(context, place, place, [cost], partial(_remove, context, cost))
         automatic = [cost for cost in pauses if cost not in explicit]
-        if not automatic:
+        if context.share(sum(cost.gc_ms for cost in automatic)) < AUTOMATIC_PERCENT:
             return
         hottest = max(automatic, key=lambda cost: cost.gc_ms)
         cause = (hottest.file, hottest.line)
