@@ -62,13 +62,13 @@ async function cancellable<R>(
       const listener = client.onNotification(protocol.progress, (at) => {
         if (uri === undefined || at.uri === uri) progress.report({ message: at.message !== "" ? at.message : at.stage });
       });
+      token.onCancellationRequested(() => (ending = true));
       try {
         const answer = await request(client, token);
         ending = false;
         return answer;
       } catch (error) {
-        ending = token.isCancellationRequested;
-        if (ending || error instanceof vscode.CancellationError) return null;
+        if (token.isCancellationRequested || error instanceof vscode.CancellationError) return null;
         return error instanceof ResponseError ? (error as Refusal) : new ResponseError(0, String(error), undefined);
       } finally {
         listener.dispose();

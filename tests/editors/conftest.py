@@ -35,7 +35,7 @@ def editors() -> Path:
 
 @pytest.fixture
 def desk(request: pytest.FixtureRequest, editors: Path) -> Iterator[Desk]:
-    out = editors / "runs" / f"{request.path.stem}-{request.node.name}"
+    out = editors / "runs" / f"{request.path.stem}-{request.node.name}".replace("[", "-").replace("]", "")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True, mode=0o700)  # Emacs puts its socket into no other
     workspace = out / "workspace"

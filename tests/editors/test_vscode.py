@@ -16,6 +16,8 @@ from tests.editors.desk import HERE, ROOT, Desk
 
 @pytest.mark.parametrize("version", ["vscode-new", "vscode-old"])
 def test_a_session(version: str, editors: Path, vsix: Path, desk: Desk) -> None:
+    (desk.workspace / ".warpline").mkdir()
+    (desk.workspace / ".warpline" / ".gitignore").write_text("*\n")
     options: dict[str, Any] = {
         "codeServer": str(editors / version / "code-server"),
         "vsix": str(vsix),

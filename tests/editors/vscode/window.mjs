@@ -24,7 +24,7 @@ const QUIET = {
   "git.enabled": false,
   "editor.minimap.enabled": false,
   "editor.hover.delay": 150,
-  "security.workspace.trust.startupPrompt": "never",
+  "security.workspace.trust.startupPrompt": "always",
   "window.confirmBeforeClose": "never",
   "files.hotExit": "off",
 };
@@ -154,6 +154,14 @@ export class Window {
   expect(what, truth) {
     if (!truth) throw new Error(`not so: ${what}`);
     this.log("ok  ", what);
+  }
+
+  /** What the extension host has written to its log. */
+  extensionLog() {
+    const logs = path.join(this.options.out, "data", "logs");
+    const files = fs.existsSync(logs) ? fs.readdirSync(logs, { recursive: true }) : [];
+    const wanted = files.filter((file) => path.basename(file) === "remoteexthost.log");
+    return wanted.map((file) => fs.readFileSync(path.join(logs, file), "utf8")).join("\n");
   }
 
   async reload() {
