@@ -93,7 +93,6 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 from warpline.rulekit.source import Source
 
-
 #: Below this share of the step the collector does what it is there for.
 AUTOMATIC_PERCENT = 3.0
 
