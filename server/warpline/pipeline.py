@@ -60,8 +60,20 @@ def profile(
             on_report(run, made[0])
 
     where = folder if folder is not None else runs.runs_folder(Path(request.cwd or Path.cwd()))
+    # Long before the steps begin the target imports torch: our own imports are out of the way by then.
+    threading.Thread(target=_import_stages, name="warpline-imports", daemon=True).start()
     run = capture(request, runs.new_run(where), on_progress, cancelled, on_ready=ready, stdin=stdin)
-    return run, made[0] if made else report_of(run)
+    return run, _with_late_notes(run, made[0]) if made else report_of(run)
+
+
+def _with_late_notes(run: Path, report: Report) -> Report:
+    """The report with what became known after it was made: that the script failed while it ended."""
+    late = tuple(note for note in runs.manifest(run).notes if note not in report.notes)
+    if not late:
+        return report
+    report = replace(report, notes=(*report.notes, *late))
+    runs.write_json(run, REPORT, report)
+    return report
 
 
 def import_trace(path: Path, *, folder: Path | None = None) -> list[tuple[Path, Report]]:
@@ -107,6 +119,13 @@ def keep(run: Path, profile: Profile, report: Report) -> None:
         runs.write_json(run, REPORT, report)
     except Problem as problem:
         print(f"warpline: the report is not kept: {problem}", file=sys.stderr)
+
+
+def _import_stages() -> None:
+    from warpline import attribution, diagnosis, simulate, trace  # noqa: F401
+    from warpline.rulekit import rules
+
+    rules()
 
 
 def _kept(run: Path, name: str, kind: type[T]) -> T | None:

@@ -35,7 +35,8 @@ def capture(
 ) -> Path:
     """Run the script, measure a window of its steps, leave the complete run folder ``destination``.
 
-    ``on_ready`` is called with it as soon as it is complete, while the script is still ending.
+    ``on_ready`` is called with it as soon as it is complete, while the script is still ending (with
+    ``whole_run``: once it has ended). That a script failed afterwards is added to the manifest's notes.
     ``stdin`` (a file descriptor; None is an empty input) and ``output`` (for the script's standard
     output and error) are handed to the target. Raises Problem: status 1 when the script ended
     before it could be measured, 2 for wrong input, 130 when ``cancelled`` was set. Then nothing is
@@ -53,7 +54,7 @@ def capture(
 
     def ready() -> None:
         partial.rename(destination)
-        if on_ready is not None:
+        if on_ready is not None and not request.whole_run:
             on_ready(destination)
 
     say = on_progress or (lambda progress: None)
@@ -66,6 +67,9 @@ def capture(
             with Target(request, control, stdin=stdin, output=output) as target:
                 outcome = target.follow(say, cancel, ready)
             if outcome.ready:
+                outcome.amend(destination / "manifest.json", target.name)
+                if on_ready is not None and request.whole_run:
+                    on_ready(destination)
                 return destination
             purpose, windows, notes = second_try(request, outcome)
             say(Progress("starting", 0, None, notes[0]))

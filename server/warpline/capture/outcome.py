@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
+
+import msgspec
+
+from warpline.model.run import Manifest
 
 
 @dataclass(slots=True)
@@ -29,6 +34,22 @@ class Outcome:
     @property
     def whole_ns(self) -> int:
         return int(self.ended.get("whole_ns", 0))
+
+    def amend(self, manifest: Path, name: str) -> None:
+        """Say in a manifest that the script, measured already, failed later; nothing if it did not."""
+        if not self.ended or self.ended.get("clean"):
+            return
+        error, status = self.ended.get("error"), self.ended.get("status")
+        how = f"failed with {error}" if error else f"exited with status {status if status is not None else 1}"
+        told = msgspec.json.decode(manifest.read_bytes(), type=Manifest)
+        told = replace(
+            told,
+            exit_status=status if status is not None else 1,
+            notes=(*told.notes, f"{name} {how} after it was measured"),
+        )
+        scratch = manifest.with_name(".manifest")
+        scratch.write_bytes(msgspec.json.encode(told))
+        scratch.replace(manifest)
 
     def failure(self, name: str, returncode: int | None) -> str:
         """One line: why nothing was measured."""

@@ -181,7 +181,7 @@ class Capture(Waiting):
         if done == wanted:
             session.synchronize()
         self.stamps.append(time_ns())
-        session.recorder.step(done + 1)
+        session.recorder.step(done + 1 if done < wanted else None)
         session.pipe.progress("capturing", done, wanted, "capturing %s" % of(done, wanted))
         if done == wanted:
             session.finish_capture(self.stamps)

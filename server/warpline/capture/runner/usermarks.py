@@ -32,8 +32,9 @@ class UserMarks:
         self.patches.restore()
 
     def _watch_package(self, package):
-        from nvtx import nvtx
-
+        nvtx = getattr(package, "nvtx", None)
+        if not hasattr(nvtx, "annotate"):  # something else of that name
+            return
         for owner in (package, nvtx):
             self.patches.replace(owner, "push_range", self._pushing)
             self.patches.replace(owner, "pop_range", self._popping)
