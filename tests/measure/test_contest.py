@@ -99,6 +99,12 @@ def test_the_clock_ends_it() -> None:
     assert found.measured is not None
 
 
+def test_one_round_bounds_nothing_and_proves_nothing() -> None:
+    found = measure(REQUEST, candidate("10"), Limits(first=1), timer=Machine())
+    assert found.rounds == 1
+    assert not found.kept
+
+
 def test_a_plain_script_that_fails_is_a_problem() -> None:
     def broken(*arguments: object) -> Timed:
         raise Problem("the script ended before one step could be timed", 1)

@@ -64,8 +64,8 @@ class Pairs:
 
     def needed(self, limits: Limits) -> int:
         ratios = self.log_ratios()
-        if len(ratios) < limits.first:
-            return limits.first
+        if len(ratios) < limits.first or limits.first < 2:
+            return limits.first  # one round has no spread that could ask for more
         wanted = max(limits.half_width, abs(fmean(ratios[: limits.first])) / 5)
         return min(limits.rounds, interval.rounds_needed(ratios, wanted, limits.first))
 
