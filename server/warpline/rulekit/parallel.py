@@ -49,9 +49,18 @@ def wrapper_call(context: Context, site: Site) -> tuple[Source, cst.Call] | None
     return (source, call) if source is not None and call is not None else None
 
 
+def _sends_back(context: Context, cost: LineCost) -> bool:
+    source = context.source(cost.file) if context.matters(cost.idle_ms) else None
+    return source is not None and source.call(cost.line, "backward") is not None
+
+
 def exposed_communication(context: Context) -> tuple[float, list[LineCost]]:
     """Time per step in which collectives ran and nothing hid them, with the lines that caused them."""
     lines = [cost for cost in context.profile.lines if cost.communication_ms > 0]
+    if not lines and not context.on_gpu and context.profile.manifest.world_size > 1:
+        # Gloo leaves no kernels: its exchanges are the time in which nothing runs during the backward pass.
+        lines = [cost for cost in context.profile.lines if cost.idle_ms > 0 and _sends_back(context, cost)]
+        return sum(cost.idle_ms for cost in lines), sorted(lines, key=lambda cost: -cost.idle_ms)
     total = context.profile.totals.get("exposed_communication_ms")
     if total is None:
         # A line's step_ms holds only moments in which its kernels were on the critical path.
