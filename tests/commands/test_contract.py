@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import ExampleRun, warpline
+from tests.conftest import ROOT, ExampleRun, warpline
 
 NUMBER = (int, float)
 TEXT = str
@@ -136,6 +137,27 @@ def check(value: Any, shape: Any, where: str = "report") -> None:
     else:
         assert isinstance(value, shape), f"{where}: {value!r}"
         assert not isinstance(value, bool), where
+
+
+def keys(shape: Any) -> set[str]:
+    if isinstance(shape, Maybe):
+        return keys(shape.shape)
+    if isinstance(shape, list):
+        return keys(shape[0])
+    if isinstance(shape, dict):
+        return set(shape).union(*map(keys, shape.values()))
+    return set()
+
+
+def test_the_page_names_every_key_and_no_other() -> None:
+    page = (ROOT / "docs/contract.md").read_text(encoding="utf-8")
+    block = page.split("```")[1]
+    described = set(re.findall(r'"(\w+)"(?=[:,}])', block.replace('"…"', "")))
+    values = {"cuda", "cpu", "compute", "memory", "launch", "simulated", "bound", "estimate", "1"}
+    assert keys(SHAPE) <= described | {"count", "phase", "device_ms", "name"}
+    assert described - keys(SHAPE) - values - PHASES <= {"error", "warning", "information", "hint"} | {
+        *("safe", "unsafe", "display")
+    }
 
 
 @pytest.fixture(scope="module")
