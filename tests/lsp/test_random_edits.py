@@ -9,7 +9,6 @@ place changed.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from hypothesis import HealthCheck, settings
@@ -24,30 +23,12 @@ from hypothesis.stateful import (
 )
 from lsprotocol import types
 
+from tests.lsp.edited_lines import Row, line, place
 from warpline.lsp.convert import Codec
 from warpline.lsp.documents import Document
 from warpline.view.anchor import Anchor
 from warpline.view.anchor_align import LIKENESS
 from warpline.view.anchor_text import key
-
-#: Lines as scripts have them: unique ones, ones that come again and again, blanks, brackets, and letters
-#: that are longer in UTF-16, or end a line for str.splitlines and for nobody else.
-WORDS = [
-    *(f"    x{n} = self.layer{n}(x{n - 1})" for n in range(1, 12)),
-    *(["    h = torch.relu(h)", "        )", "    else:", "", "", "    loss.backward()"] * 2),
-    "    label = '😀 \u2028 é'",
-    "    # a comment alone",
-    "\x0cdef forward(self, x):",
-    "    return x",
-]
-line = st.sampled_from(WORDS)
-place = st.integers(0, 200)
-
-
-@dataclass
-class Row:
-    text: str
-    ids: frozenset[int]  # lines of the run that this may be; none for a new one
 
 
 class Edits(RuleBasedStateMachine):
