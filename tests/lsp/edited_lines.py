@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 #: Lines as scripts have them: unique ones, ones that come again and again, blanks, brackets, and letters
@@ -24,3 +25,13 @@ place = st.integers(0, 200)
 class Row:
     text: str
     ids: frozenset[int]  # lines of the run that this may be; none for a new one
+
+
+SETTINGS = settings(
+    max_examples=300,
+    stateful_step_count=60,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)

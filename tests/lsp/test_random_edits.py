@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from difflib import SequenceMatcher
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -23,7 +22,7 @@ from hypothesis.stateful import (
 )
 from lsprotocol import types
 
-from tests.lsp.edited_lines import Row, line, place
+from tests.lsp.edited_lines import SETTINGS, Row, line, place
 from warpline.lsp.convert import Codec
 from warpline.lsp.documents import Document
 from warpline.view.anchor import Anchor
@@ -288,16 +287,6 @@ class Edits(RuleBasedStateMachine):
                     assert self.anchor.origin(at) == origin, f"line {at} lost the result of line {origin}"
 
 
-Edits.TestCase.settings = settings(
-    max_examples=300,
-    stateful_step_count=60,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-
-
 def test_no_result_is_ever_on_a_wrong_line() -> None:
-    run_state_machine_as_test(Edits, settings=Edits.TestCase.settings)
+    run_state_machine_as_test(Edits, settings=SETTINGS)
     assert Edits.edits >= 10_000
