@@ -105,6 +105,8 @@ def _fix(context: Context, site: Site | None) -> Fix:
     statement = source.statement(call)
     if statement is None or "register_comm_hook" in source.text:
         raise Refused("a communication hook is registered already")
+    if not context.on_gpu:
+        raise Refused("only NCCL is known to exchange bf16")
     if not context.device.bf16:
         raise Refused("this device has no bf16")
     edits = Edits(source)
