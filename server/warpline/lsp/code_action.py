@@ -7,19 +7,11 @@ from typing import Any
 from lsprotocol import types
 
 from warpline.lsp import convert, diagnostic, edits
+from warpline.lsp.methods import FIX_ALL
 from warpline.lsp.server import Server
 from warpline.lsp.session import Session
 from warpline.view import actions
 from warpline.view.diagnostics import Notice
-
-FIX_ALL = "source.fixAll.warpline"
-KINDS = [types.CodeActionKind.QuickFix, FIX_ALL]
-
-
-def register(server: Server) -> None:
-    options = types.CodeActionOptions(code_action_kinds=KINDS, resolve_provider=True)
-    server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)(code_action)
-    server.feature(types.CODE_ACTION_RESOLVE)(resolve)
 
 
 async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction]:

@@ -10,10 +10,6 @@ from warpline.lsp.session import Session
 from warpline.view import lenses
 
 
-def register(server: Server) -> None:
-    server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))(code_lens)
-
-
 def code_lens(ls: Server, params: types.CodeLensParams) -> list[types.CodeLens]:
     uri = params.text_document.uri
     path = convert.path(uri)

@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
 
 from warpline.lsp import convert, overview, pages
 from warpline.lsp.server import Server
 
 
-def register(server: Server) -> None:
-    server.command("warpline.explain")(explain)
-    server.command("warpline.overview")(show)
-
-
-async def explain(ls: Server, rule: str) -> dict[str, Any] | None:
+async def explain(ls: Server, *arguments: Any) -> dict[str, Any] | None:
     """The page of a rule, opened where the client can open a document."""
+    if len(arguments) != 1 or not isinstance(arguments[0], str):
+        raise JsonRpcInvalidParams(message="warpline.explain needs the name of a rule")
+    rule = arguments[0]
     session = ls.folders.newest(None)
     near = session.folder if session is not None else next(iter(ls.folders.workspace), Path.cwd())
     page = await pages.written(ls, rule, str(near / "_"))

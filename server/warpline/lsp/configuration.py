@@ -16,10 +16,6 @@ SECTION = "warpline"
 _PATIENCE_S = 5.0
 
 
-def register(server: Server) -> None:
-    server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(changed)
-
-
 async def register_for_changes(ls: Server) -> None:
     """Ask to be told of changes, where the client wants to be asked."""
     if not ls.can("workspace.did_change_configuration.dynamic_registration"):

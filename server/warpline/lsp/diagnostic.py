@@ -24,18 +24,6 @@ _TAGS = {"unnecessary": types.DiagnosticTag.Unnecessary, "deprecated": types.Dia
 _PAUSE_S = 0.15
 
 
-def register(_: Server) -> None:
-    """Nothing at once: what is offered depends on the client (``offer``)."""
-
-
-def offer(ls: Server) -> None:
-    """Be pulled from. Called while the client initializes, when it says that it can."""
-    options = types.DiagnosticOptions(
-        identifier=SOURCE, inter_file_dependencies=True, workspace_diagnostics=False
-    )
-    ls.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, options)(pull)
-
-
 def pull(ls: Server, params: types.DocumentDiagnosticParams) -> types.RelatedFullDocumentDiagnosticReport:
     path = convert.path(params.text_document.uri)
     items = diagnostics(ls, path) if path else []

@@ -44,28 +44,28 @@ async def made(ls: Server, data: dict[str, Any]) -> types.WorkspaceEdit | None:
 
 
 async def fix_of(ls: Server, session: Session, finding: Finding, number: int) -> Fix | None:
-    """One fix of a finding. Where nothing that it depends on changed it is the run's own, moved along."""
+    """One fix of a finding. Where nothing that it depends on changed it is the run's own, moved along;
+    else the rule makes it anew."""
     results = session.results
     if results is None or number >= len(finding.fixes):
         return None
     fix = finding.fixes[number]
-    if not {edit.file for edit in fix.edits} - {finding.file} and _unchanged(session, finding.file):
-        return fix
+    if not {edit.file for edit in fix.edits} - {finding.file}:
+        anchor = session.anchor(finding.file)
+        source, lines = results.sources[finding.file], session.lines(finding.file)
+        same = "".join(lines) == source
+        found = fix if same else actions.moved(fix, anchor, source, lines) if anchor else None
+        if found is not None:
+            return found
     try:
         answer = await ls.desk.ask(
-            "fixes",
-            run=str(results.run),
-            finding=msgspec.to_builtins(finding),
-            texts=texts(ls),
+            "fixes", run=str(results.run), finding=msgspec.to_builtins(finding), texts=texts(ls)
         )
-        anew = msgspec.convert(answer, tuple[Fix, ...])
-        return next((other for other in anew if other.title == fix.title), None)
     except Failed as problem:
         ls.log(f"{finding.rule}: {problem}")
-    anchor = session.anchor(finding.file)
-    if anchor is None or any(edit.file != finding.file for edit in fix.edits):
         return None
-    return actions.moved(fix, anchor, results.sources[finding.file], session.lines(finding.file))
+    anew = msgspec.convert(answer, tuple[Fix, ...])
+    return next((other for other in anew if other.title == fix.title), None)
 
 
 def texts(ls: Server) -> dict[str, str]:
@@ -187,8 +187,3 @@ def _lines(ls: Server, session: Session | None, path: str) -> Sequence[str]:
         return split(Path(path).read_bytes().decode("utf-8"))
     except (OSError, UnicodeDecodeError):
         return split("")
-
-
-def _unchanged(session: Session, path: str) -> bool:
-    results = session.results
-    return results is not None and "".join(session.lines(path)) == results.sources.get(path)

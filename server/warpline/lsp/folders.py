@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warpline.lsp.documents import Documents
 from warpline.lsp.engine import Engine
-from warpline.lsp.session import Session
+
+if TYPE_CHECKING:
+    from warpline.lsp.session import Session
 
 
 @dataclass(slots=True)
@@ -44,6 +46,8 @@ class Folders:
         return iter(tuple(self._sessions.values()))
 
     def add(self, folder: Path) -> Session:
+        from warpline.lsp.session import Session  # with all that results need: not at the start
+
         if folder not in self._sessions:
             self._sessions[folder] = Session(folder, self.documents)
         return self._sessions[folder]

@@ -10,10 +10,6 @@ from warpline.view.anchor_lines import at
 from warpline.view.hover import card
 
 
-def register(server: Server) -> None:
-    server.feature(types.TEXT_DOCUMENT_HOVER)(hover)
-
-
 def hover(ls: Server, params: types.HoverParams) -> types.Hover | None:
     path = convert.path(params.text_document.uri)
     if path is None:

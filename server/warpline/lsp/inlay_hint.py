@@ -12,11 +12,6 @@ from warpline.view.anchor_text import content
 from warpline.view.hints import hints
 
 
-def register(server: Server) -> None:
-    server.feature(types.TEXT_DOCUMENT_INLAY_HINT, types.InlayHintOptions(resolve_provider=True))(inlay_hint)
-    server.feature(types.INLAY_HINT_RESOLVE)(resolve)
-
-
 def inlay_hint(ls: Server, params: types.InlayHintParams) -> list[types.InlayHint]:
     path = convert.path(params.text_document.uri)
     session = ls.folders.session(path) if path else None

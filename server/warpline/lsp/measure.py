@@ -23,11 +23,6 @@ class MeasureParams(msgspec.Struct, rename="camel"):
     work_done_token: int | str | None = None
 
 
-def register(server: Server) -> None:
-    server.feature("warpline/measure")(asked)
-    server.command("warpline.measure")(command)
-
-
 async def asked(ls: Server, params: Any) -> Any:
     return await requested(measure(ls, params))
 

@@ -24,12 +24,6 @@ from warpline.view.hints import label, share
 _TOP = 50
 
 
-def register(server: Server) -> None:
-    server.feature("warpline/heat")(heat)
-    server.feature("warpline/overview")(overview)
-    server.feature("warpline/compare")(compare)
-
-
 def heat(ls: Server, params: Any) -> dict[str, Any] | None:
     uri = params.get("uri") if isinstance(params, dict) else None
     if not isinstance(uri, str):

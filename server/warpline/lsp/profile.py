@@ -19,13 +19,6 @@ from warpline.runs import runs_folder
 _WAIT, _STOP = "Wait for it", "Stop it and start this one"
 
 
-def register(server: Server) -> None:
-    server.feature("warpline/profile")(asked)
-    server.command("warpline.profile")(command)
-    server.command("warpline.cancel")(cancel)
-    server.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(progress_cancelled)
-
-
 async def asked(ls: Server, params: Any) -> Any:
     """The request."""
     return await requested(_profile(ls, params))

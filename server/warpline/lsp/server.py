@@ -14,6 +14,7 @@ from pygls.capabilities import get_capability
 from pygls.lsp.server import LanguageServer
 
 from warpline import __version__
+from warpline.lsp import methods
 from warpline.lsp.documents import Documents
 from warpline.lsp.engine import Engine
 from warpline.lsp.folders import Folders
@@ -77,37 +78,8 @@ class Server(LanguageServer):
 
 def build() -> Server:
     """A server with all its methods."""
-    from warpline.lsp import (
-        code_action,
-        code_lens,
-        commands,
-        configuration,
-        diagnostic,
-        hover,
-        initialize,
-        inlay_hint,
-        measure,
-        overview,
-        profile,
-        text_document,
-    )
-
     server = Server()
-    for part in (
-        initialize,
-        text_document,
-        configuration,
-        inlay_hint,
-        code_lens,
-        hover,
-        diagnostic,
-        code_action,
-        profile,
-        measure,
-        overview,
-        commands,
-    ):
-        part.register(server)
+    methods.register(server)
     return server
 
 

@@ -8,13 +8,6 @@ from warpline.lsp import configuration, convert, diagnostic, refresh
 from warpline.lsp.server import Server
 
 
-def register(server: Server) -> None:
-    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(did_open)
-    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(did_change)
-    server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(did_close)
-    server.feature(types.TEXT_DOCUMENT_DID_SAVE)(did_save)
-
-
 async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
     path = convert.path(params.text_document.uri)
     if path is None:

@@ -20,6 +20,9 @@ else:  # the same module under its older name
     import tomli as tomllib
 
 _TABLE = re.compile(r"^\s*\[\s*tool\s*\.\s*warpline\s*\]\s*(?:#.*)?$")
+#: The first line of a statement at module level.
+_TOP = re.compile(r"[^\s)\]}#]")
+_IMPORT = re.compile(r"\s*(?:import|from)\s")
 _ANY_TABLE = re.compile(r"^\s*\[")
 _LIST = re.compile(r"^(\s*ignore\s*=\s*\[)(.*)$", re.DOTALL)
 
@@ -63,25 +66,42 @@ def ignore_rule(text: str, rule: str) -> str | None:
 def moved(fix: Fix, anchor: Anchor, source: str, lines: Sequence[str]) -> Fix | None:
     """A fix of the run's text, moved to where its lines stand now.
 
-    None unless every line that it touches is there, in one piece and to the letter as it was, and
-    the text with the fix still parses.
+    None unless the functions and classes that it touches (at module level: the statements) are there in
+    one piece and to the letter as they were, no import changed, and the text with the fix still parses.
+    What it was computed from is then what is there now.
     """
     then = split(source)
+    same = {n for n in range(len(then)) if _same(n, anchor, then, lines)}
+    if any(_IMPORT.match(line) and n not in same for n, line in enumerate(then)):
+        return None
     edits = []
     for edit in fix.edits:
-        first, last = edit.start[0] - 1, edit.end[0] - 1
-        now = anchor.where(first)
-        for n in range(first, last + 1):
-            place = anchor.where(n)
-            if place < 0 or place != now + n - first or n >= len(then):
-                return None
-            if content(lines[place]) != content(then[n]):
-                return None
-        shift = now - first
+        first, last = _block(then, edit.start[0] - 1, edit.end[0] - 1)
+        shift = anchor.where(first) - first
+        if any(n not in same or anchor.where(n) != n + shift for n in range(first, last + 1)):
+            return None
         start, end = (edit.start[0] + shift, edit.start[1]), (edit.end[0] + shift, edit.end[1])
         edits.append(replace(edit, start=start, end=end))
     made = replace(fix, edits=tuple(edits))
     return made if parses(applied(lines, edits)) else None
+
+
+def _same(line: int, anchor: Anchor, then: Sequence[str], now: Sequence[str]) -> bool:
+    place = anchor.where(line)
+    return place >= 0 and content(now[place]) == content(then[line])
+
+
+def _block(lines: Sequence[str], first: int, last: int) -> tuple[int, int]:
+    """The lines of the whole top-level statements that lines ``first`` to ``last`` are in (0-based)."""
+    last = min(last, len(lines) - 1)
+    while first > 0 and not _TOP.match(lines[first]):
+        first -= 1
+    while last + 1 < len(lines) and not _TOP.match(lines[last + 1]):
+        last += 1
+    # Blank lines after it are nobody's.
+    while last > first and not lines[last].strip():
+        last -= 1
+    return first, last
 
 
 def applied(lines: Sequence[str], edits: Sequence[Edit]) -> str:

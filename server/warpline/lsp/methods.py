@@ -1,0 +1,124 @@
+"""Every method and command, and where it is. Handlers are imported when they are first called.
+
+Start-up is imports: ``initialize`` is answered before anything is loaded that only results need. Right
+after it everything is (``load``), so that the first hover does not wait either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+
+if TYPE_CHECKING:
+    from warpline.lsp.server import Server
+
+
+@dataclass(frozen=True)
+class Method:
+    name: str
+    module: str  # in this package
+    function: str
+    waits: bool = False  # a coroutine, which the client can cancel
+    options: Any = None
+
+
+FIX_ALL = "source.fixAll.warpline"
+
+METHODS = (
+    Method(types.INITIALIZE, "initialize", "initialize"),
+    Method(types.INITIALIZED, "lifetime", "initialized", waits=True),
+    Method(types.SHUTDOWN, "lifetime", "shutdown", waits=True),
+    Method(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, "lifetime", "folders_changed"),
+    Method(types.WORKSPACE_DID_CHANGE_CONFIGURATION, "configuration", "changed", waits=True),
+    Method(types.TEXT_DOCUMENT_DID_OPEN, "text_document", "did_open", waits=True),
+    Method(types.TEXT_DOCUMENT_DID_CHANGE, "text_document", "did_change"),
+    Method(types.TEXT_DOCUMENT_DID_CLOSE, "text_document", "did_close"),
+    Method(types.TEXT_DOCUMENT_DID_SAVE, "text_document", "did_save", waits=True),
+    Method(types.TEXT_DOCUMENT_HOVER, "hover", "hover"),
+    Method(
+        types.TEXT_DOCUMENT_INLAY_HINT,
+        "inlay_hint",
+        "inlay_hint",
+        options=types.InlayHintOptions(resolve_provider=True),
+    ),
+    Method(types.INLAY_HINT_RESOLVE, "inlay_hint", "resolve"),
+    Method(
+        types.TEXT_DOCUMENT_CODE_LENS,
+        "code_lens",
+        "code_lens",
+        options=types.CodeLensOptions(resolve_provider=False),
+    ),
+    Method(
+        types.TEXT_DOCUMENT_CODE_ACTION,
+        "code_action",
+        "code_action",
+        waits=True,
+        options=types.CodeActionOptions(
+            code_action_kinds=[types.CodeActionKind.QuickFix, FIX_ALL], resolve_provider=True
+        ),
+    ),
+    Method(types.CODE_ACTION_RESOLVE, "code_action", "resolve", waits=True),
+    Method(types.WINDOW_WORK_DONE_PROGRESS_CANCEL, "profile", "progress_cancelled"),
+    Method("warpline/profile", "profile", "asked", waits=True),
+    Method("warpline/measure", "measure", "asked", waits=True),
+    Method("warpline/heat", "overview", "heat"),
+    Method("warpline/overview", "overview", "overview"),
+    Method("warpline/compare", "overview", "compare", waits=True),
+)
+COMMANDS = (
+    Method("warpline.profile", "profile", "command", waits=True),
+    Method("warpline.cancel", "profile", "cancel"),
+    Method("warpline.measure", "measure", "command", waits=True),
+    Method("warpline.explain", "commands", "explain", waits=True),
+    Method("warpline.overview", "commands", "show"),
+)
+#: Only for clients that can pull; the others are pushed to.
+PULL = Method(
+    types.TEXT_DOCUMENT_DIAGNOSTIC,
+    "diagnostic",
+    "pull",
+    options=types.DiagnosticOptions(
+        identifier="warpline", inter_file_dependencies=True, workspace_diagnostics=False
+    ),
+)
+
+
+def register(server: Server) -> None:
+    for method in METHODS:
+        offer(server, method)
+    for command in COMMANDS:
+        server.command(command.name)(_handler(command))
+
+
+def offer(server: Server, method: Method) -> None:
+    server.feature(method.name, method.options)(_handler(method))
+
+
+def load() -> None:
+    """Import all handlers now."""
+    for method in (*METHODS, *COMMANDS, PULL):
+        _function(method)
+
+
+def _handler(method: Method) -> Callable[..., Any]:
+    # pygls evaluates a handler's annotations, so none may name what is only imported for checking.
+    if method.waits:
+
+        async def waiting(ls: Any, *arguments: Any) -> Any:
+            return await _function(method)(ls, *arguments)
+
+        return waiting
+
+    def direct(ls: Any, *arguments: Any) -> Any:
+        return _function(method)(ls, *arguments)
+
+    return direct
+
+
+def _function(method: Method) -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(import_module(f"warpline.lsp.{method.module}"), method.function)
+    return found
