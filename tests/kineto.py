@@ -66,14 +66,14 @@ class KinetoRun:
         )  # fmt: skip
 
     def line(
-        self, at: float, number: int, function: str = "<module>", tid: int = MAIN, file: int = 0
+        self, at: float, number: int, function: str = "<module>", tid: int = MAIN, again: bool = False
     ) -> None:
-        """From ``at`` on ``tid`` is at line ``number``; 0 is no line of the user's."""
+        """From ``at`` on ``tid`` is at line ``number``, come back to it if ``again``; 0 is no line."""
         names = ["<module>", "Net.forward", "helper"]
-        place = (file, number, names.index(function)) if number else (-1, 0, -1)
+        place = (0, number, names.index(function)) if number else (-1, 0, -1)
         if place not in self.locations:
             self.locations.append(place)
-        self.records.append((ns(at), [MAIN, AUTOGRAD].index(tid), self.locations.index(place)))
+        self.records.append((ns(at), [MAIN, AUTOGRAD].index(tid), self.locations.index(place) | again << 31))
 
     def op(self, name: str, start: float, length: float, tid: int = MAIN, **args: Any) -> None:
         known = {

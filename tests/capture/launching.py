@@ -57,7 +57,7 @@ class Captured:
         begin, end = self.manifest.captured[0][0], self.manifest.captured[-1][1]
         found: dict[tuple[str, int], int] = {}
         for time, packed in pairs.tolist():
-            file, line, _ = table.locations[packed & 0xFFFFFFFF]
+            file, line, _ = table.locations[packed & 0x7FFFFFFF]
             if begin <= time < end and file >= 0:
                 key = (Path(table.files[file]).name, line)
                 found[key] = found.get(key, 0) + 1

@@ -69,8 +69,10 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
     at = scene.table.of_location[records.location[scene.begun(records.time_ns)]]
     taken += scene.by_line(at, np.full(len(at), cost.per_line_ns))
     waits = sync_calls(trace) & began
+    # Without a device beside the host, the host's time is what the account has given out already.
+    alone = accounted.idle_ms + scene.by_line(scene.placed.line, accounted.op_ms)
     return HostCosts(
-        cpu=less(seen, taken) * scale,
+        cpu=less(seen, taken) * scale if trace.on_gpu else alone,
         sync=scene.by_line(scene.placed.line[waits], (host.end_ns - host.start_ns)[waits]) * scale,
         loader=_loading(scene) * scale,
         gc=_within(scene, *_collections(trace)) * scale,
@@ -105,18 +107,7 @@ def _collections(trace: Trace) -> tuple[Ints, Ints]:
 
 
 def _calls(scene: Scene) -> Floats:
-    """How often each line was begun.
-
-    A line recorded again because Python came back to it from a function that it called does not
-    count: the record before is another function's, and this function was at this very location last.
-    """
+    """How often each line was begun; coming back to it from what it called does not count."""
     records = scene.trace.records
-    functions = np.array([function for _, _, function in scene.trace.locations.locations] or [-1])
-    function = functions[records.location]
-    by = np.lexsort((np.arange(len(function)), function, records.thread))
-    again = np.zeros(len(function), bool)
-    this, before = by[1:], by[:-1]
-    same = (function[this] == function[before]) & (records.thread[this] == records.thread[before])
-    again[this] = same & (records.location[this] == records.location[before]) & (this != before + 1)
-    rows = ~again & scene.begun(records.time_ns)
+    rows = ~records.again & scene.begun(records.time_ns)
     return scene.by_line(scene.table.of_location[records.location[rows]], np.ones(int(rows.sum())))

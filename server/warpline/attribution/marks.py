@@ -14,8 +14,10 @@ from warpline.trace.columns import Bools, Ints, Trace
 NOT_THE_USERS = (
     "ProfilerStep#", "Optimizer.", "enumerate(DataLoader)", "warpline.", "nccl:", "DistributedDataParallel.",
     "## Call CompiledFxGraph", "Torch-Compiled Region", "CompiledFxGraph", "PyTorch Profiler", "TorchDynamo",
-    "gloo:", "FSDP::", "Pregraph bytecode", "step",
+    "gloo:", "FSDP::", "Pregraph bytecode",
 )  # fmt: skip
+#: The whole step, where the script marks its steps itself: no phase of it.
+STEP_MARK = "step"
 LOADER_PREFIXES = ("enumerate(DataLoader)", "warpline.loader")
 #: How an NVTX range looks here: the runner writes "nvtx:DOMAIN:NAME".
 NVTX_PREFIX = "nvtx:"
@@ -30,7 +32,7 @@ def users_marks(scene: Scene, accounted: Account) -> tuple[Mark, ...]:
     out = []
     for name in np.unique(marks.name).tolist():
         text = trace.names[name]
-        if text.startswith(NOT_THE_USERS):
+        if text.startswith(NOT_THE_USERS) or text == STEP_MARK:
             continue
         rows = np.flatnonzero((marks.name == name) & scene.inside(marks.start_ns, marks.end_ns))
         if not len(rows):

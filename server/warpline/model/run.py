@@ -7,7 +7,8 @@
       facts.json        Facts: what the runner saw beside the trace
       lines.bin         int64 pairs (time_ns, thread_index << 32 | location) in order of time per
                         thread: from that moment the thread is at that location. Location 0 means
-                        "in no file of the user's".
+                        "in no file of the user's". Bit 31 is set when Python came back to a line
+                        that it had begun before (a callee returned, a generator went on).
       samples.bin       the same pairs, sampled during the timing window (profiler and line events
                         off), so that host time of lines that are pure Python is not distorted;
                         may be absent

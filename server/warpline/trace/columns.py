@@ -122,6 +122,7 @@ class Records:
     thread: Ints
     location: Ints  # index into Trace.locations
     first: Ints
+    again: Bools  # Python came back to a line that it had begun before
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from warpline.trace.columns import Ints, Records, Trace
 from warpline.trace.decode import Chrome, Event, collector_paused, decode
 
 LOCATION_BITS = 32
-Pairs = tuple[Ints, Ints, Ints]  # time_ns, thread index, location
+AGAIN = 1 << 31  # in a location: Python came back to a line that it had begun before
+Pairs = tuple[Ints, Ints, Ints]  # time_ns, thread index, location (with its AGAIN bit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,8 @@ def pairs(path: Path, locations: Locations) -> tuple[Pairs, int]:
         raise Problem(f"cannot read {path}: {error}") from None
     whole = np.frombuffer(data, "<i8", len(data) // 16 * 2).reshape(-1, 2)
     thread, location = whole[:, 1] >> LOCATION_BITS, whole[:, 1] & ((1 << LOCATION_BITS) - 1)
-    good = (thread >= 0) & (thread < len(locations.threads)) & (location < len(locations.locations))
+    place = location & ~AGAIN
+    good = (thread >= 0) & (thread < len(locations.threads)) & (place < len(locations.locations))
     bad = int((~good).sum()) + (1 if len(data) % 16 else 0)
     return (whole[good, 0].astype(np.int64), thread[good], location[good]), bad
 
@@ -109,7 +111,8 @@ def records(raw: Pairs, threads: Ints, count: int) -> Records:
     time, thread, location = raw
     thread = threads[thread] if len(thread) else thread
     by = np.lexsort((time, thread))
-    return Records(time[by], thread[by], location[by], np.searchsorted(thread[by], np.arange(count + 1)))
+    first = np.searchsorted(thread[by], np.arange(count + 1))
+    return Records(time[by], thread[by], location[by] & ~AGAIN, first, (location[by] & AGAIN) != 0)
 
 
 def _main(chrome: Chrome, threads: tuple[int, ...], of_ops: list[int]) -> int:

@@ -3,6 +3,9 @@
 import threading
 from array import array
 
+#: Set in a record's location when Python came back to a line that it had begun before.
+AGAIN = 1 << 31
+
 
 class Locations:
     """``(file, line, function)`` <-> number; number 0 is "in no file of the user's"."""

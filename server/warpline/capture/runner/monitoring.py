@@ -7,6 +7,8 @@ it starts for the first time, and switched off at that spot.
 import sys
 from time import time_ns
 
+from .locations import AGAIN
+
 
 class Monitoring:
     kind = "monitoring"
@@ -96,7 +98,7 @@ class Monitoring:
                 frame = frame.f_back
             add = records_of().add
             add(time_ns())
-            add(0 if frame is None else lines_of(frame.f_code)[frame.f_lineno])
+            add(AGAIN if frame is None else AGAIN | lines_of(frame.f_code)[frame.f_lineno])
 
         def on_leave(code, offset, value_or_error):
             if user[code.co_filename] is not None:

@@ -8,6 +8,7 @@ import sys
 import threading
 from time import time_ns
 
+from .locations import AGAIN
 from .patches import Patches
 from .tracebacks import is_ours
 
@@ -120,7 +121,7 @@ class Tracing:
                 local = locals_of[id(code)] = make_local(lines_of(code))
             if code.co_flags & _GENERATOR and event == "call":
                 add(time_ns())
-                add(of_code[id(code)][frame.f_lineno])
+                add(AGAIN | of_code[id(code)][frame.f_lineno])
             return local
 
         def make_local(lines):
@@ -133,7 +134,7 @@ class Tracing:
                     while caller is not None and user[caller.f_code.co_filename] is None:
                         caller = caller.f_back
                     add(time_ns())
-                    add(0 if caller is None else lines_of(caller.f_code)[caller.f_lineno])
+                    add(AGAIN if caller is None else AGAIN | lines_of(caller.f_code)[caller.f_lineno])
                 return on_line
 
             return on_line

@@ -1,0 +1,111 @@
+"""Where the CPU is the device: operators themselves are its work, on runs built by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.kineto import AUTOGRAD, KinetoRun, approx, at_line, closed
+from warpline.model.run import DeviceFacts
+
+CPU = DeviceFacts("cpu", "a CPU", 1)
+
+
+def cpu_run(folder: Path, window_us: float, timed_us: float | None = None) -> KinetoRun:
+    return KinetoRun(folder, window_us, timed_us=timed_us, device=CPU)
+
+
+def test_an_op_s_own_time_leaves_out_what_it_calls(tmp_path: Path) -> None:
+    run = cpu_run(tmp_path, 1000)
+    run.line(0, 10)
+    run.op("aten::linear", 100, 400)
+    run.op("aten::addmm", 150, 300)
+    run.line(600, 11)
+    profile = run.profile()
+    line = at_line(profile, 10)
+    assert line.device_ms == approx(0.4)
+    assert {op.name: op.device_ms for op in line.ops} == {
+        "aten::linear": approx(0.1),
+        "aten::addmm": approx(0.3),
+    }
+    assert {op.name: op.outer for op in line.ops} == {"aten::linear": True, "aten::addmm": False}
+    assert {op.name: op.cpu_ms for op in line.ops} == {
+        "aten::linear": approx(0.4),
+        "aten::addmm": approx(0.3),
+    }
+    assert line.idle_ms == approx(0.2)
+    assert at_line(profile, 11).idle_ms == approx(0.4)
+    assert line.launches == 1  # the call that works; the other only calls it
+    assert closed(profile) == approx(1.0)
+
+
+def test_all_figures_are_brought_to_the_unprofiled_step(tmp_path: Path) -> None:
+    """No records to blame, so the slowdown is shared in proportion."""
+    run = cpu_run(tmp_path, 1000, timed_us=500)
+    run.op("aten::mul", 100, 600, AUTOGRAD)
+    profile = run.profile()
+    assert profile.steps.step_ms == approx(0.5)
+    assert profile.steps.slowdown == approx(2)
+    assert profile.unattributed.device_ms == approx(0.3)
+    assert closed(profile) == approx(0.5)
+
+
+def test_many_small_ops_pay_for_their_recording(tmp_path: Path) -> None:
+    """One op of 500 us and 100 of 2 us, with 200 us of slowdown: the slowdown is the small ones'."""
+    run = cpu_run(tmp_path, 1000, timed_us=800)
+    run.line(0, 10)
+    run.op("aten::mm", 0, 500)
+    run.line(500, 11)
+    for at in range(100):
+        run.op("aten::add", 500 + 5 * at, 2)
+    profile = run.profile()
+    assert at_line(profile, 10).device_ms == pytest.approx(0.5, rel=0.02)
+    assert at_line(profile, 11).step_ms == pytest.approx(0.3, rel=0.05)
+    assert closed(profile) == approx(0.8)
+
+
+def test_work_of_another_thread_counts_while_the_main_one_waits(tmp_path: Path) -> None:
+    run = cpu_run(tmp_path, 1000)
+    run.line(0, 10)
+    run.op("aten::mm", 0, 300)
+    run.line(300, 11)  # waits for the thread
+    run.line(0, 20, "helper", AUTOGRAD)
+    run.op("aten::sort", 200, 500, AUTOGRAD)
+    profile = run.profile()
+    assert at_line(profile, 10).step_ms == approx(0.3)
+    assert at_line(profile, 20).device_ms == approx(0.5)
+    assert at_line(profile, 20).step_ms == approx(0.4)  # 100 us of it ran beside the main thread's work
+    assert at_line(profile, 11).idle_ms == approx(0.3)
+    assert profile.steps.device_busy_percent == approx(70)
+    assert closed(profile) == approx(1.0)
+
+
+def test_python_inside_an_op_is_not_the_op_s_work(tmp_path: Path) -> None:
+    """An own Function: its op is around the lines of its forward."""
+    run = cpu_run(tmp_path, 1000)
+    run.line(0, 10)
+    run.op("Own", 100, 800)
+    run.line(200, 20, "helper")
+    run.op("aten::fmod", 300, 100)
+    run.line(800, 10)
+    profile = run.profile()
+    inner = at_line(profile, 20)
+    assert inner.device_ms == approx(0.1)
+    assert inner.idle_ms == approx(0.5)
+    assert inner.ops[0].outer
+    assert at_line(profile, 10).device_ms == approx(0.2)
+    assert closed(profile) == approx(1.0)
+
+
+def test_a_line_that_calls_back_is_one_call(tmp_path: Path) -> None:
+    run = cpu_run(tmp_path, 1000)
+    for at in range(3):
+        run.line(100 * at, 10)
+        run.line(100 * at + 20, 20, "helper")
+        run.line(100 * at + 40, 10, again=True)  # the helper returned
+        run.line(100 * at + 60, 11)
+    profile = run.profile()
+    assert at_line(profile, 10).calls == 3
+    assert at_line(profile, 20).calls == 3
+    assert at_line(profile, 11).calls == 3
