@@ -25,7 +25,7 @@ while True:
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="gloo is not in every macOS build")
 def test_two_ranks(tmp_path: Path) -> None:
-    launcher = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0")
+    launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     asked = request(write(tmp_path, TEXT), launcher=launcher, argv=("word",), warmup=2)
     captured = Captured(asked, tmp_path)
     assert sorted(captured.output.splitlines()) == ["rank 0 ['word']", "rank 1 ['word']"]

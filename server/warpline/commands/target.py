@@ -51,6 +51,7 @@ def request(options: argparse.Namespace) -> Request:
         raise Problem(f"--launcher {options.launcher!r} cannot be read: {error}") from None
     return Request(
         target=target,
+        typed="" if options.module is not None else words[0],
         module=options.module is not None,
         argv=tuple(words[1:]),
         cwd=str(cwd),

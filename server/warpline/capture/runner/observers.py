@@ -80,7 +80,8 @@ class Observers:
     def stop_survey(self):
         from .survey import leave
 
-        leave(self.survey)
+        if self.survey is not None:
+            leave(self.survey)
 
     def remove(self):
         self.losses.remove()

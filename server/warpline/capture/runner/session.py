@@ -13,7 +13,7 @@ from time import time_ns
 from . import folder, imports
 from .observers import Observers
 from .ownprofiler import NOTE, OwnProfiler
-from .stages import Capture, Timing, Waiting, Warmup, Whole
+from .stages import Capture, Survey, Timing, Waiting, Warmup, Whole
 from .tracing import WatchedThreads
 
 
@@ -171,6 +171,8 @@ class Session:
         self.pipe.close()
         if self.recorder is not None:
             self.recorder.forget()
+        if isinstance(self.stage, Survey):
+            self.observers.stop_survey()
 
     def _seed(self):
         seed = self.control.seed

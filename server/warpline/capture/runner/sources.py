@@ -8,6 +8,7 @@ explicit ones come before those that are guessed from.
 
 import sys
 import threading
+import weakref
 from time import perf_counter_ns
 
 from .patches import Patches
@@ -130,8 +131,11 @@ class Forwards:
 
     kind = "forward"
 
+    def __init__(self):
+        self.modules = {}  # id -> weak reference
+
     def install(self, torch, heard):
-        from torch.nn.modules.module import Module
+        from torch.nn.modules.module import Module, register_module_forward_pre_hook
 
         inner = Module._call_impl.__code__
 
@@ -143,23 +147,22 @@ class Forwards:
                     if calls > 1:
                         return
                 frame = frame.f_back
+            self.modules[id(module)] = weakref.ref(module)
             heard("forward", id(module))
 
-        self._listen(hook)
+        self.handle = register_module_forward_pre_hook(hook)
 
     def install_tick(self, torch, anchor, steps):
+        """A hook on that one module: a global one would slow every module's call."""
         thread = threading.get_ident()
 
         def hook(module, arguments):
-            if id(module) == anchor and threading.get_ident() == thread:
+            if threading.get_ident() == thread:
                 steps.on_step()
 
-        self._listen(hook)
-
-    def _listen(self, hook):
-        from torch.nn.modules.module import register_module_forward_pre_hook
-
-        self.handle = register_module_forward_pre_hook(hook)
+        module = self.modules[anchor]()
+        if module is not None:
+            self.handle = module.register_forward_pre_hook(hook)
 
     def remove(self):
         self.handle.remove()
