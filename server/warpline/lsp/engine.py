@@ -45,10 +45,14 @@ def could_not(message: str, reason: str, remedy: dict[str, Any] | None = None) -
 
 
 class Engine:
-    """One worker. ``on_output``: a line that the worker, or the script it runs, wrote."""
+    """One worker, started by the first job. ``on_output``: a line that it, or the script it runs, wrote;
+    ``idle_s``: without a job for so long it is ended, and its memory is free again."""
 
-    def __init__(self, on_output: Callable[[str], None]) -> None:
+    def __init__(self, on_output: Callable[[str], None], idle_s: float | None = None) -> None:
         self._on_output = on_output
+        self._idle_s = idle_s
+        self._idle: asyncio.TimerHandle | None = None
+        self._ending: asyncio.Task[None] | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._waiting: dict[int, tuple[asyncio.Future[Any], Progress | None]] = {}
         self._count = 0
@@ -61,6 +65,8 @@ class Engine:
 
     async def ask(self, do: str, on_progress: Progress | None = None, **fields: Any) -> Any:
         """Have a job done. Raises Failed; cancelling the caller cancels the job, and waits for its end."""
+        if self._idle is not None:
+            self._idle.cancel()
         if not self.alive:
             await self._start()
         self._count += 1
@@ -77,12 +83,19 @@ class Engine:
             raise
         finally:
             self._waiting.pop(number, None)
+            if self._idle_s is not None and not self._waiting:
+                self._idle = asyncio.get_running_loop().call_later(self._idle_s, self._rest)
+
+    def _rest(self) -> None:
+        if not self._waiting:
+            self._ending = asyncio.ensure_future(self.end())
 
     async def end(self) -> None:
         """End the worker and everything it started."""
-        process = self._process
+        process, readers = self._process, self._readers
         if process is None:
             return
+        self._process = None  # a job that comes now gets a worker of its own
         if process.returncode is None:
             family = descendants(process.pid)
             if process.stdin is not None:
@@ -93,7 +106,7 @@ class Engine:
                 family |= descendants(process.pid)
                 kill([process.pid, *family])
                 await process.wait()
-        for reader in self._readers:
+        for reader in readers:
             reader.cancel()
 
     def kill(self) -> None:

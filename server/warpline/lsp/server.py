@@ -38,7 +38,7 @@ class Server(LanguageServer):
         )
         self.documents = Documents()
         self.folders = Folders(self.documents)
-        self.desk = Engine(self.log)
+        self.desk = Engine(self.log, idle_s=120.0)
         self.pushes = False  # diagnostics: the client cannot pull
         self.background: set[asyncio.Task[Any]] = set()
 
