@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import warpline
 from tests.corpus.corpus_cases import Case, Place, cases
 from warpline import pipeline
-from warpline.diagnosis import diagnose, together
+from warpline.diagnosis import Diagnosis, diagnose, together
 from warpline.rulekit.page import names
 
 CASES = cases()
@@ -18,12 +18,19 @@ SYNTHETIC = [pytest.param(case, id=case.name) for case in CASES if not case.run]
 REAL = [pytest.param(case, id=case.name) for case in CASES if case.run]
 
 
+DIAGNOSES: dict[str, Diagnosis] = {}
+
+
+def diagnosed(case: Case) -> Diagnosis:
+    """Of a case whose annotations are its profile; made once."""
+    if case.name not in DIAGNOSES:
+        DIAGNOSES[case.name] = diagnose(case.project.profile, case.project.texts.get)
+    return DIAGNOSES[case.name]
+
+
 def found_in(case: Case) -> set[Place]:
-    """What is found in a case whose annotations are its profile."""
-    texts = case.project.texts
-    diagnosis = diagnose(case.project.profile, texts.get)
-    assert [note for note in diagnosis.notes if "failed" in note] == []
-    return {(finding.file, finding.line, finding.rule) for finding in diagnosis.findings}
+    assert [note for note in diagnosed(case).notes if "failed" in note] == []
+    return {(finding.file, finding.line, finding.rule) for finding in diagnosed(case).findings}
 
 
 @pytest.mark.parametrize("case", SYNTHETIC)
@@ -36,7 +43,7 @@ def test_exact_lines(case: Case) -> None:
 @pytest.mark.parametrize("case", SYNTHETIC)
 def test_all_fixes_together_parse(case: Case) -> None:
     texts = case.project.texts
-    made = together(case.project.profile, diagnose(case.project.profile, texts.get).findings, texts.get)
+    made = together(case.project.profile, diagnosed(case).findings, texts.get)
     for path, text in made.texts.items():
         ast.parse(text, path)
         assert text != texts[path]
