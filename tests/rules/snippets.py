@@ -165,7 +165,7 @@ _ATTENTION = [
             scores = torch.where(keep, scores, torch.finfo(scores.dtype).min)
             return scores.softmax(-1) @ v
         """),
-    _snippet("hand-written-attention", "mask-if-given", _QKV, "attn_mask=None if mask is None else", """
+    _snippet("hand-written-attention", "mask-if-given", _QKV, "attn_mask=mask", """
         class Module(nn.Module):
             def __init__(self):
                 super().__init__()

@@ -259,9 +259,9 @@ def _mask(formula: Formula[Attention]) -> list[str]:
     if condition is None and is_causal(mask, formula.flow):
         return ["is_causal=True"]
     text = _kept(mask, formula)
-    return [
-        f"attn_mask={text}" if condition is None else f"attn_mask=None if {condition} is None else {text}"
-    ]
+    if condition in (None, text):
+        return [f"attn_mask={text}"]
+    return [f"attn_mask=None if {condition} is None else {text}"]
 
 
 def _kept(mask: Term, formula: Formula[Attention]) -> str:

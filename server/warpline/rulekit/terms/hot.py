@@ -158,16 +158,18 @@ def _largest(flow: Flow, step: Step, match: Callable[[Flow, Term], Found | None]
     while waiting:
         node = waiting.pop()
         term = flow.terms.get(node) if isinstance(node, cst.BaseExpression) else None
-        if (
-            term is not None
-            and not isinstance(node, (cst.Name, cst.Attribute))
-            and match(flow, term) is not None
-        ):
+        # A name stands for what was computed elsewhere, and a change of type computes nothing.
+        plain = isinstance(node, (cst.Name, cst.Attribute)) or (isinstance(node, cst.Call) and _is_cast(term))
+        if term is not None and not plain and match(flow, term) is not None:
             assert isinstance(node, cst.BaseExpression)
             found.append(node)
         else:
             waiting.extend(reversed(node.children))
     return found
+
+
+def _is_cast(term: Term | None) -> bool:
+    return term is not None and term.op == "cast"
 
 
 def _lines(rewrite: Rewrite) -> Iterator[int]:

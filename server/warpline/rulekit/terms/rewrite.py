@@ -13,6 +13,8 @@ from warpline.rulekit.terms.term import Term
 
 #: Lines that edits make are not longer, where they can be broken.
 _WIDTH = 100
+#: Arguments that would go further than this stand one a line.
+_LIMIT = 112
 _NO_NAME = "a value that the call needs has no name there"
 _SIMPLE = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
 
@@ -68,6 +70,8 @@ class Rewrite:
             return f"{name}({inside})"
         outer = source.indentation(line)
         inner = outer + source.module.default_indent
+        if len(inner) + len(inside) > _LIMIT:
+            inside = f",{source.newline}{inner}".join(arguments) + ","
         return f"{name}({source.newline}{inner}{inside}{source.newline}{outer})"
 
     def edits(self, text: str) -> Edits:
