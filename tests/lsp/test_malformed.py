@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -128,6 +131,27 @@ def test_nothing_heavy_is_loaded_at_the_start() -> None:
         check=True,
     )
     assert found.stdout.strip() == "[]"
+
+
+def test_one_client_over_tcp() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "warpline", "server", "--tcp", str(port)]
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(SERVER)})
+    pause = threading.Event()
+    for _ in range(600):
+        try:
+            connection = socket.create_connection(("127.0.0.1", port))
+            break
+        except OSError:
+            pause.wait(0.1)
+    params = {"processId": None, "rootUri": None, "capabilities": {}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).encode()
+    connection.sendall(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    assert connection.recv(16).startswith(b"Content-Length")
+    connection.close()  # in the middle of the answer
+    assert process.wait(90) == 0
 
 
 def test_standard_output_is_the_channel_and_nothing_else(profiled: tuple[Client, str]) -> None:

@@ -38,6 +38,15 @@ def test_settings_of_the_editor_over_those_of_the_project(
     assert client.diagnostics(uri) == []
 
 
+def test_the_project_file_is_watched(script: Path, connect: Callable[..., Client]) -> None:
+    write_run(script.parent, {script: TRAIN})
+    client = connect(script.parent)
+    uri = client.open(script)
+    client.until(lambda: len(client.hints(uri)) == 4)
+    (script.parent / "pyproject.toml").write_text("[tool.warpline]\nhints = 20.0\n")
+    client.until(lambda: len(client.hints(uri)) == 2)
+
+
 def test_a_project_file_that_cannot_be_read_is_told_once(
     script: Path, connect: Callable[..., Client]
 ) -> None:

@@ -96,7 +96,9 @@ def serve(port: int | None = None) -> int:
         if port is None:
             server.start_io(requests, answers)
         else:
-            server.start_tcp("127.0.0.1", port)
+            from warpline.lsp import tcp
+
+            tcp.serve(server, port)
     except (KeyboardInterrupt, SystemExit):
         pass
     finally:

@@ -83,7 +83,7 @@ class Session:
     def stamp(self) -> tuple[int, int]:
         """Changes when a run came, went or got its report: two ``stat`` calls."""
         newest = self.results.run if self.results is not None else self.runs
-        return _changed(self.runs), _changed(newest)
+        return changed(self.runs), changed(newest)
 
     def anchor(self, path: str) -> Anchor | None:
         """Where the run's lines of a file stand now, in the editor's text or else in the file's."""
@@ -143,7 +143,8 @@ def _stamp(path: str) -> Stamp:
     return status.st_mtime_ns, status.st_size
 
 
-def _changed(path: Path) -> int:
+def changed(path: Path) -> int:
+    """When a file or folder was last written, in ns; 0 when it is not there."""
     try:
         return path.stat().st_mtime_ns
     except OSError:

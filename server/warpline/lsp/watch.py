@@ -12,9 +12,9 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpline.lsp import refresh
+from warpline.lsp import configuration, refresh
 from warpline.lsp.engine import Failed
-from warpline.lsp.session import Session
+from warpline.lsp.session import Session, changed
 
 if TYPE_CHECKING:
     from warpline.lsp.server import Server
@@ -40,6 +40,7 @@ class Watch:
         self._stamps: dict[Path, tuple[int, int]] = {}
         self._sources: dict[str, int] = {}
         self._since: dict[Path, float] = {}
+        self._projects: dict[Path, int] = {}
 
     async def run(self) -> None:
         try:
@@ -55,21 +56,31 @@ class Watch:
                 self._observer.stop()
 
     async def _look(self) -> None:
-        changed = False
+        new = False
         for session in self._ls.folders:
             stamp = session.stamp()
             if self._stamps.get(session.folder) == stamp:
                 continue
             if await session.refresh():
                 refresh.announce(self._ls, session)
-                changed = True
+                new = True
             # Taken before the look: what came during it is seen the next time.
             self._stamps[session.folder] = stamp
             if (run := session.unreported()) is not None:
                 self._stamps.pop(session.folder)
                 self._report_later(session, run)
-        if self._sources_changed() or changed:
+        if self._projects_changed():
+            await configuration.fetch(self._ls)
+            new = True
+        if self._sources_changed() or new:
             refresh.shown(self._ls)
+
+    def _projects_changed(self) -> bool:
+        """Whether a folder's settings were written since the last look."""
+        before, self._projects = self._projects, {}
+        for session in self._ls.folders:
+            self._projects[session.folder] = changed(session.folder / "pyproject.toml")
+        return any(before.get(folder, stamp) != stamp for folder, stamp in self._projects.items())
 
     def _report_later(self, session: Session, run: Path) -> None:
         """Make the report of a run ourselves when whoever made the run does not."""
