@@ -190,7 +190,7 @@ def _fix(context: Context, cost: LineCost) -> Fix:
         raise Refused("the value decides which way the program goes")
     small = statement.body[0]
     if is_method(call, "item") and isinstance(small, cst.AugAssign) and isinstance(small.target, cst.Name):
-        return _sum(source, call, small, _whole(source, call, cost))
+        return _sum(source, call, small, cost)
     if isinstance(small, cst.Expr):
         outer = small.value
         if is_method(outer, "append") and is_method(call, "item"):
@@ -199,17 +199,19 @@ def _fix(context: Context, cost: LineCost) -> Fix:
     raise Refused("the value is used on the host in every step")
 
 
-def _sum(source: Source, call: cst.Call, small: cst.AugAssign, whole: bool) -> Fix:
+def _sum(source: Source, call: cst.Call, small: cst.AugAssign, cost: LineCost) -> Fix:
     assert isinstance(small.target, cst.Name)
     if not isinstance(small.operator, cst.AddAssign):
         raise Refused("only sums can be kept on the device without changing their bits")
-    name = small.target.value
+    name, whole = small.target.value, _whole(source, call, cost)
     loop = _loop_without(source, name, small)
     edits = Edits(source)
     # In double precision a sum has the bits that Python's own would have.
     edits.replace(call, _receiver(source, call) + (".detach()" if whole else ".detach().double()"))
     edits.insert_after(loop, f"{name} = {'int' if whole else 'float'}({name})")
-    return edits.fix("Add up on the device and read once after the loop", "safe")
+    # What was summed may have been integers, which no record says: then a whole number becomes 3.0.
+    known = whole or _types(cost) or not is_method(_summed(call), "sum", "count_nonzero")
+    return edits.fix("Add up on the device and read once after the loop", "safe" if known else "unsafe")
 
 
 def _list(source: Source, call: cst.Call, outer: cst.BaseExpression, whole: bool) -> Fix:
@@ -226,13 +228,21 @@ def _list(source: Source, call: cst.Call, outer: cst.BaseExpression, whole: bool
 
 def _whole(source: Source, call: cst.Call, cost: LineCost) -> bool:
     """Whether the value that is read is an integer: by its recorded type, else a counted comparison."""
-    types = [op.dtypes[0] for op in cost.ops if op.name in _READ_OPS and op.dtypes]
+    types = _types(cost)
     if types:
         return all("int" in name or "bool" in name for name in types)
-    summed = call.func.value if isinstance(call.func, cst.Attribute) else None
+    summed = _summed(call)
     if not is_method(summed, "sum") or not isinstance(summed, cst.Call):
         return False
     return bool(source.nodes(cst.Comparison, within=summed.func))
+
+
+def _types(cost: LineCost) -> list[str]:
+    return [op.dtypes[0] for op in cost.ops if op.name in _READ_OPS and op.dtypes]
+
+
+def _summed(call: cst.Call) -> cst.BaseExpression | None:
+    return call.func.value if isinstance(call.func, cst.Attribute) else None
 
 
 def _loop_without(source: Source, name: str, use: cst.CSTNode) -> cst.For | cst.While:
