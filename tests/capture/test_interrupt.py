@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.capture.launching import left_behind, write
+from warpline.capture import launch
 
 SLOW = """\
 import atexit, torch, time
@@ -113,3 +114,5 @@ def test_kill_takes_the_script_along(tmp_path: Path) -> None:
     process.communicate(timeout=120)
     nothing_left(tmp_path)
     assert not (tmp_path / "runs" / "run").exists()
+    launch.remove_abandoned(tmp_path / "runs")
+    assert list((tmp_path / "runs").iterdir()) == []

@@ -35,5 +35,5 @@ def test_without_numpy(tmp_path: Path, python: str) -> None:
     asked.environment["PYTHONPATH"] = str(packages)
     captured = Captured(asked, tmp_path)
     assert captured.manifest.step_source == "optimizer"
-    assert captured.lines()["train.py", 5] == 6
+    assert captured.lines()["train.py", 5] == 3
     assert captured.facts.losses

@@ -46,7 +46,8 @@ def capture(
     fit its number of steps, or as a whole when it makes fewer than five.
     """
     request = check(request)
-    partial = destination.with_name(f".{destination.name}.partial")
+    partial = destination.with_name(f".{destination.name}.{os.getpid()}.partial")
+    remove_abandoned(destination.parent)
     try:
         partial.mkdir(parents=True)
     except OSError as error:
@@ -78,6 +79,20 @@ def capture(
         )
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove unfinished runs whose maker was killed: ``.NAME.PID.partial`` of a process that is gone."""
+    for partial in folder.glob(".*.partial"):
+        pid = partial.name.split(".")[-2]
+        if not pid.isdigit():
+            continue
+        try:
+            os.kill(int(pid), 0)
+        except ProcessLookupError:
+            shutil.rmtree(partial, ignore_errors=True)
+        except PermissionError:
+            continue  # it lives, and is somebody else's
 
 
 def second_try(request: Request, outcome: Outcome) -> tuple[Purpose, Windows, tuple[str, ...]]:

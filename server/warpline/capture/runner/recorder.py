@@ -47,7 +47,9 @@ class Recorder:
 
     def start(self, all_threads):
         self.quiet.start(self.torch)
-        self.recording = Recording(all_threads)
+        # CUDA is the script's to initialise; a whole script may still be going to.
+        cuda = self.torch.cuda.is_initialized() or self.control.purpose == "whole"
+        self.recording = Recording(cuda, all_threads)
         self.recording.prepare()
         self.recording.start()
         self.checkpoints.install()

@@ -24,12 +24,16 @@ except TypeError:  # an older torch: operators of the thread that starts the rec
 class Recording:
     """Ops with shapes and memory, launches and kernels. ``prepare``, ``start``, ``stop``, ``save``."""
 
-    def __init__(self, all_threads=False):
-        """``all_threads``: operators of the script's other threads too; torch then forgets memory."""
+    def __init__(self, cuda, all_threads=False):
+        """``cuda``: kernels and launches too, where torch can see them.
+
+        ``all_threads``: operators of the script's other threads too; torch then forgets memory.
+        """
         self.all_threads = all_threads
         self.can_record_all_threads = _EVERY_THREAD is not None
-        self.cuda = torch.cuda.is_available() and ProfilerActivity.CUDA in _supported_activities()
-        self.activities = {ProfilerActivity.CPU} | ({ProfilerActivity.CUDA} if self.cuda else set())
+        self.activities = {ProfilerActivity.CPU}
+        if cuda and torch.cuda.is_available() and ProfilerActivity.CUDA in _supported_activities():
+            self.activities.add(ProfilerActivity.CUDA)
         self.result = None
 
     def prepare(self):

@@ -5,6 +5,7 @@ time:    waiting, warm-up, timing; then the figures.
 whole:   the capture is the whole script.
 """
 
+import _thread
 import os
 import sys
 import threading
@@ -87,8 +88,7 @@ class Session:
     def _give_up(self, message, status):
         self.pipe.send("problem", message=message.partition("\n")[0], status=status)
         self.stage = None
-        self.stopping = True
-        raise Stopped()
+        self._stop()
 
     def make_recorder(self):
         from .locations import Locations
@@ -229,9 +229,13 @@ class Session:
         self.pipe.send("ready", world=self.control.local_world)
         if whole or (purpose == "profile" and self.control.request["whole_run"]):
             return
+        self._stop()
+
+    def _stop(self):
+        """Ctrl-C in this thread; in another than the main one, there too."""
         self.stopping = True
         if threading.current_thread() is not threading.main_thread():
-            import _thread
-
+            hook = threading.excepthook
+            threading.excepthook = lambda told: None if told.exc_type is Stopped else hook(told)
             _thread.interrupt_main()
         raise Stopped()
