@@ -22,16 +22,19 @@ STOPWATCH = """
 import json, pathlib, time, torch
 net = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 1))
 optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
-stamps = []
+stamps, slept = [], []
 try:
     while True:
+        began = time.time_ns()
+        time.sleep(0.02)  # planted
+        slept.append((began, time.time_ns() - began))
         x = torch.randn(256, 256)
         optimizer.zero_grad()
         net(x).mean().backward()
         optimizer.step()
         stamps.append(time.time_ns())
 finally:
-    pathlib.Path(__file__).with_suffix(".json").write_text(json.dumps(stamps))
+    pathlib.Path(__file__).with_suffix(".json").write_text(json.dumps([stamps, slept]))
 """
 
 
@@ -69,7 +72,7 @@ def test_the_account_of_a_real_run_is_closed(example_run: ExampleRun) -> None:
     assert 0 < report.steps.device_busy_percent <= 100
 
 
-def test_the_step_agrees_with_a_stopwatch(tmp_path: Path) -> None:
+def test_the_step_and_a_planted_delay_agree_with_a_stopwatch(tmp_path: Path) -> None:
     """The same steps, timed by the script's own hand: noise of the machine hits both alike."""
     script = tmp_path / "loop.py"
     script.write_text(STOPWATCH, encoding="utf-8")
@@ -85,7 +88,7 @@ def test_the_step_agrees_with_a_stopwatch(tmp_path: Path) -> None:
         on_report=lambda run, made: seen.append((run, made)),
     )
     assert [made for _, made in seen] == [report]
-    stamps = json.loads(script.with_suffix(".json").read_text(encoding="utf-8"))
+    stamps, slept = json.loads(script.with_suffix(".json").read_text(encoding="utf-8"))
     manifest = pipeline.profile_of(seen[0][0]).manifest
     # The end of the last timed step is left out: the runner prepares the next window between its
     # stamp and the script's.
@@ -96,3 +99,12 @@ def test_the_step_agrees_with_a_stopwatch(tmp_path: Path) -> None:
     same = windows[np.abs(windows - timed).sum(axis=1).argmin()]
     assert same.mean() == pytest.approx(timed.mean(), rel=0.05)
     assert report.steps.step_ms == pytest.approx(np.mean(manifest.timed_ns) / 1e6)
+    # The planted delay has the share of the step that it had in the captured steps, or more where the
+    # profiler's own cost, which fell elsewhere, is taken off.
+    planted = STOPWATCH.splitlines().index("        time.sleep(0.02)  # planted") + 1
+    (line,) = (line for line in report.lines if line.line == planted)
+    begin, end = manifest.captured[0][0], manifest.captured[-1][1]
+    share = sum(length for began, length in slept if begin <= began < end) / (end - begin)
+    most = min(1.0, share * max(1.0, report.steps.slowdown))
+    assert 0.95 * share <= line.idle_ms / report.steps.step_ms <= 1.05 * most
+    assert line.step_ms == pytest.approx(line.idle_ms)
