@@ -32,14 +32,14 @@ class Session:
         self.settings = Settings()
         self.results: Results | None = None
         self._closed: dict[str, tuple[Stamp, list[str], Anchor]] = {}
-        self._refused: set[Path] = set()
+        self._refused: dict[Path, tuple[int, ...]] = {}  # as they were when they could not be read
         self._lock = asyncio.Lock()
 
     async def refresh(self) -> bool:
         """Look for a newer run; True when ``results`` changed."""
         async with self._lock:
             found = await asyncio.to_thread(complete, self.runs)
-            usable = [run for run in found if run not in self._refused]
+            usable = [run for run in found if self._refused.get(run) != stamp(run)]
             for n, run in enumerate(usable):
                 if self.results is not None and run == self.results.run and stamp(run) == self.results.stamp:
                     return False
@@ -47,7 +47,7 @@ class Session:
                     self.results = await asyncio.to_thread(load, run, usable[n + 1 :])
                 except Problem as problem:
                     logger.warning("%s", problem)
-                    self._refused.add(run)
+                    self.refuse(run)
                     continue
                 self._forget()
                 return True
@@ -74,11 +74,11 @@ class Session:
     def unreported(self) -> Path | None:
         """A newer run that lies there complete, but without its report."""
         run = unreported(self.runs)
-        return None if run in self._refused else run
+        return None if run is None or self._refused.get(run) == stamp(run) else run
 
     def refuse(self, run: Path) -> None:
-        """Never look at this run again: its report cannot be made."""
-        self._refused.add(run)
+        """Do not look at this run again until somebody writes its report anew."""
+        self._refused[run] = stamp(run)
 
     def stamp(self) -> tuple[int, int]:
         """Changes when a run came, went or got its report: two ``stat`` calls."""
