@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -40,12 +40,13 @@ class TritonKernel:
 def triton_kernels(context: Context) -> Iterator[TritonKernel]:
     """The kernels of the profile that a ``@triton.jit`` function of the user's makes."""
     for cost in context.profile.lines:
-        for kernel in cost.kernels:
-            if not kernel.name.isidentifier():
-                continue
-            found = _definition(context, kernel.name)
+        # Forward and backward launches of one kernel at one line are one finding.
+        for name in dict.fromkeys(kernel.name for kernel in cost.kernels if kernel.name.isidentifier()):
+            same = [kernel for kernel in cost.kernels if kernel.name == name]
+            found = _definition(context, name)
             if found is not None:
-                yield TritonKernel(*found, cost, kernel, _launch(context, cost, found[1].name.value))
+                whole = replace(same[0], device_ms=sum(kernel.device_ms for kernel in same))
+                yield TritonKernel(*found, cost, whole, _launch(context, cost, found[1].name.value))
 
 
 def _definition(context: Context, name: str) -> tuple[Source, cst.FunctionDef] | None:

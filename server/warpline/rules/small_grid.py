@@ -65,6 +65,7 @@ import math
 from collections.abc import Iterator
 
 from warpline.model.change import Scale
+from warpline.model.profile import Kernel
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.kernels import short_name
 
@@ -83,11 +84,10 @@ class SmallGrid(Rule):
             context.note("small-grid: the number of multiprocessors of the device is not known")
             return
         for cost in context.profile.lines:
-            for kernel in cost.kernels:
-                blocks = math.prod(kernel.grid) if kernel.grid else processors
-                long = kernel.device_ms >= _LONG_MS * max(kernel.count, 1)
-                if kernel.kind != "kernel" or blocks >= processors or not long:
-                    continue
+            small = [kernel for kernel in cost.kernels if _is_small(kernel, processors)]
+            # One finding a line: of its costliest kernel.
+            for kernel in sorted(small, key=lambda kernel: -kernel.device_ms)[:1]:
+                blocks = math.prod(kernel.grid or ())
                 spent = min(kernel.device_ms, cost.step_ms)
                 # Nsight Compute's estimate for a grid below the number of multiprocessors.
                 saving = spent * (processors - blocks) / processors
@@ -107,3 +107,11 @@ class SmallGrid(Rule):
                     saving_ms=saving,
                     change=Scale(((cost.file, cost.line),), device=1 - saving / spent if spent else 1.0),
                 )
+
+
+def _is_small(kernel: Kernel, processors: int) -> bool:
+    """Long enough to matter, with fewer blocks than the device has multiprocessors."""
+    long = kernel.device_ms >= _LONG_MS * max(kernel.count, 1)
+    return (
+        kernel.kind == "kernel" and kernel.grid is not None and math.prod(kernel.grid) < processors and long
+    )

@@ -62,6 +62,7 @@ import math
 from collections.abc import Iterator
 
 from warpline.model.change import Scale
+from warpline.model.profile import Kernel
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.kernels import short_name
 from warpline.rulekit.occupancy import blocks_per_multiprocessor
@@ -83,17 +84,15 @@ class TailWave(Rule):
             context.note("tail-wave: the number of multiprocessors of the device is not known")
             return
         for cost in context.profile.lines:
-            for kernel in cost.kernels:
-                resident = blocks_per_multiprocessor(kernel, capability)
-                if kernel.kind != "kernel" or not kernel.grid or resident is None:
-                    continue
-                waves = math.prod(kernel.grid) / (processors * resident)
+            tails = [
+                (kernel, waves)
+                for kernel in cost.kernels
+                if (waves := _waves(kernel, processors, capability))
+            ]
+            # One finding a line: of its costliest kernel.
+            for kernel, waves in sorted(tails, key=lambda entry: -entry[0].device_ms)[:1]:
                 whole = math.floor(waves)
                 part = waves - whole
-                long = kernel.device_ms >= _LONG_MS * max(kernel.count, 1)
-                # Half a wave and more is no waste worth a word.
-                if whole < 1 or not 0 < part < 0.5 or 1 / (whole + 1) < _TAIL or not long:
-                    continue
                 spent = min(kernel.device_ms, cost.step_ms)
                 saving = spent * (1 - part) / (whole + 1)
                 yield context.draft(
@@ -111,3 +110,15 @@ class TailWave(Rule):
                     saving_ms=saving,
                     change=Scale(((cost.file, cost.line),), device=1 - saving / spent if spent else 1.0),
                 )
+
+
+def _waves(kernel: Kernel, processors: int, capability: tuple[int, int]) -> float | None:
+    """How many waves a costly kernel runs in, when the last one is a nearly empty one of a few."""
+    resident = blocks_per_multiprocessor(kernel, capability)
+    if kernel.kind != "kernel" or not kernel.grid or resident is None:
+        return None
+    waves = math.prod(kernel.grid) / (processors * resident)
+    whole = math.floor(waves)
+    long = kernel.device_ms >= _LONG_MS * max(kernel.count, 1)
+    # Half a wave and more is no waste worth a word.
+    return waves if whole >= 1 and 0 < waves - whole < 0.5 and 1 / (whole + 1) >= _TAIL and long else None
