@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.lsp.client import Client
-from tests.lsp.conftest import TRAIN
+from tests.lsp.client import Client, capabilities
+from tests.lsp.conftest import TRAIN, VSCODE
 from tests.lsp.folder import write_run
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with Client(tmp_path_factory.mktemp("workspace"), capabilities=capabilities(VSCODE)) as client:
+        yield client
+
+
+@pytest.fixture
+def profiled(shared: Client, script: Path) -> Iterator[tuple[Client, str]]:
+    """The script, in a folder of its own outside of the workspace, on a server that all tests here share."""
+    write_run(script.parent, {script: TRAIN})
+    uri = shared.open(script)
+    shared.until(lambda: shared.hints(uri))
+    yield shared, uri
+    shared.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+
 
 HINTS = {4: "20.0 ms · 50 %", 5: "4.00 ms · 10 %", 9: "10.0 ms · 25 %", 10: "5.80 ms · 14 %"}
 
