@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import sys
 from collections.abc import Sequence
@@ -14,10 +15,8 @@ from warpline.view.anchor import Anchor
 from warpline.view.anchor_text import content, split
 from warpline.view.diagnostics import IGNORE
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # the same module under its older name
-    import tomli as tomllib
+#: The same module under its older name before Python 3.11.
+tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 _TABLE = re.compile(r"^\s*\[\s*tool\s*\.\s*warpline\s*\]\s*(?:#.*)?$")
 #: The first line of a statement at module level.
