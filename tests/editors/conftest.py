@@ -54,7 +54,7 @@ def desk(request: pytest.FixtureRequest, editors: Path) -> Iterator[Desk]:
     }
     yield Desk(out, workspace, environment)
     if not getattr(request.node, "failed", False):
-        shutil.rmtree(out)
+        subprocess.run(["rm", "-rf", out])  # tens of thousands of small files: much quicker than shutil
 
 
 @pytest.hookimpl(wrapper=True)
