@@ -1,8 +1,9 @@
 """Runs built by hand, in the format that Kineto writes for a CUDA device.
 
-No GPU can be had where the tests run, so these stand for the real thing: the fields and categories
-are those of traces that torch 2.4 to 2.13 left (HolisticTraceAnalysis' and torch's own test data were
-read for it). Times are microseconds from the window's start.
+No GPU can be had where the tests run, so these stand for the real thing. The fields and categories are
+those of published excerpts of Kineto's traces and of a trace generator made after them; no trace that
+was recorded on a device for this project stands behind them yet. Times are microseconds from the
+window's start.
 """
 
 from __future__ import annotations
