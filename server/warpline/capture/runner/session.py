@@ -149,6 +149,8 @@ class Session:
         """The script is over: by itself (``error`` None or SystemExit), or by an exception."""
         status = error.code if isinstance(error, SystemExit) else None
         clean = error is None or (isinstance(error, SystemExit) and status in (None, 0, False))
+        if isinstance(self.stage, Timing):  # it counts its steps at its end only
+            self.boundaries += max(0, len(self.stage.stamps) - 1)
         if clean and isinstance(self.stage, Whole):
             try:
                 self.guarded(self.stage.end)()

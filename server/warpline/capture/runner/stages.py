@@ -112,7 +112,7 @@ class Timing(Waiting):
         self.excused[at] = self.excused.get(at, 0) + duration_ns
 
     def abandon(self):
-        self.session.boundaries += len(self.stamps) - 1
+        self.session.boundaries += max(0, len(self.stamps) - 1)
         self.session.observers.stop_timing(max(1, len(self.stamps) - 1))
 
 
