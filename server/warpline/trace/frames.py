@@ -46,11 +46,14 @@ class Frames:
         return np.fromiter(map(known.__getitem__, stacks), np.int64, len(stacks))
 
     def sources(self) -> dict[str, str]:
-        """Texts of those files that lie here too, as they are now."""
+        """Texts of those Python files that lie here too, as they are now.
+
+        Others are left alone: a stranger's trace could name any file, and the report shows lines of it.
+        """
         found = {}
         for file in self.files:
             path = Path(file)
-            if path.is_file():
+            if path.suffix == ".py" and path.is_file():
                 found[file] = path.read_text(encoding="utf-8", errors="replace")
         return found
 
