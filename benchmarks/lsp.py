@@ -5,7 +5,7 @@
 Start-up: spawn to the answer of ``initialize``, servers in turn, medians. Then one file of ``--lines``
 lines that all have results: hover, hints of a screen of 60 lines, code actions, an edit until its moved
 hints are there; once in peace and once while a profile runs. Last a fix resolved in a file of 1,000
-lines, made anew on a text that changed. ``--peers``: a folder with executables of other servers
+lines after an edit elsewhere, and after one in its own function. ``--peers``: a folder with executables of other servers
 (jedi-language-server, pylsp, ruff, basedpyright-langserver, esbonio; those on the PATH are taken too).
 
 Goals: start at most 1.15 times the least pygls server; idle at most 60 MB and no CPU; p99 of hover and
@@ -193,12 +193,16 @@ def resolve(folder: Path, count: int) -> list[Row]:
         line = notice["range"]["start"]["line"]
         action = next(a for a in client.actions(uri, line) if a.get("data", {}).get("what") == "fix")
 
-        def ask(_: int) -> Any:
-            client.edit(uri, (0, 0), (0, 0), "\n")
+        def ask(at: int) -> Any:
+            client.edit(uri, (at, 0), (at, 0), "\n")
             return client.request("codeAction/resolve", action)
 
-        assert "edit" in ask(0), "the fix was not made"
-        return [{"server": "warpline", f"resolve {notice['code']}": timed(ask, list(range(count)))}]
+        row: Row = {"server": "warpline", "rule": notice["code"]}
+        # Above everything: the fix moves along. Inside its own function: the rule makes it anew.
+        for kind, at in (("edited elsewhere", 0), ("edited in its function", line + count + 2)):
+            assert "edit" in ask(at), "the fix was not made"
+            row[kind] = timed(ask, [at] * count)
+        return [row]
 
 
 def timed(ask: Callable[[int], Any], lines: list[int]) -> str:
