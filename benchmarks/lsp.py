@@ -5,7 +5,8 @@
 Start-up: spawn to the answer of ``initialize``, servers in turn, medians. Then one file of ``--lines``
 lines that all have results: hover, hints of a screen of 60 lines, code actions, an edit until its moved
 hints are there; once in peace and once while a profile runs. Last a fix resolved in a file of 1,000
-lines after an edit elsewhere, and after one in its own function. ``--peers``: a folder with executables of other servers
+lines after an edit elsewhere, and after one in its own function.
+``--peers``: a folder with executables of other servers
 (jedi-language-server, pylsp, ruff, basedpyright-langserver, esbonio; those on the PATH are taken too).
 
 Goals: start at most 1.15 times the least pygls server; idle at most 60 MB and no CPU; p99 of hover and
