@@ -6,6 +6,8 @@ the default domain, so there they are ranges with a start and an end, which no s
 
 import os
 
+from .locations import AGAIN
+
 DOMAIN = "warpline"
 
 
@@ -26,21 +28,22 @@ class LineMarks:
             self.end(self.step_range)
         self.step_range = self.begin("step %d" % number) if number is not None else None
 
-    def adding(self, append):
-        """``append`` of one thread's pairs, marking each location that goes in."""
-        names, open_range, is_location = {}, None, False
+    def adding(self, pairs):
+        """What appends to one thread's pairs, marking each location that goes in."""
+        append, names, open_range = pairs.append, {}, None
 
         def add(value):
-            nonlocal open_range, is_location
+            nonlocal open_range
             append(value)
-            if is_location:
-                if open_range is not None:
-                    self.end(open_range)
-                name = names.get(value)
-                if name is None:
-                    name = names[value] = self._name(value)
-                open_range = self.begin(name) if name else None
-            is_location = not is_location
+            if len(pairs) % 2:  # it was the time
+                return
+            if open_range is not None:
+                self.end(open_range)
+            location = value & ~AGAIN
+            name = names.get(location)
+            if name is None:
+                name = names[location] = self._name(location)
+            open_range = self.begin(name) if name else None
 
         return add
 

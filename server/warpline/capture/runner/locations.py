@@ -59,7 +59,7 @@ class Locations:
         """From now on ``marks`` (LineMarks) writes a range for each record too."""
         self.marks = marks
         for records in self.all_records:
-            records.add = marks.adding(records.pairs.append)
+            records.add = marks.adding(records.pairs)
 
     def packed(self):
         """All threads' records as bytes, one thread after the other."""
@@ -103,7 +103,7 @@ class Locations:
                 found = self.threads[ident] = Records(native, len(self.all_records), python)
                 self.all_records.append(found)
                 if self.marks is not None:
-                    found.add = self.marks.adding(found.pairs.append)
+                    found.add = self.marks.adding(found.pairs)
             return found
 
 
