@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -121,13 +120,3 @@ def test_facts(loop: Captured) -> None:
     assert all(0 < loss < 100 for loss in facts.losses)
     sources = json.loads((loop.run / "sources.json").read_text())
     assert sources[str(loop.run.parent / "train.py")] == LOOP
-
-
-def test_samples_point_into_the_table(loop: Captured) -> None:
-    import numpy as np
-
-    pairs = np.fromfile(Path(loop.run / "samples.bin"), dtype=np.int64).reshape(-1, 2)
-    table = json.loads((loop.run / "locations.json").read_text())
-    assert len(pairs)
-    assert (pairs[:, 1] & 0x7FFFFFFF).max() < len(table["locations"])
-    assert (pairs[:, 1] >> 32).max() < len(table["threads"])

@@ -74,7 +74,7 @@ def test_it_dies_at_its_third_step(tmp_path: Path) -> None:
     text = START + f"for at in range(9):\n    if at == 2: sys.exit('planted')\n    {STEP}"
     problem = problem_of(request(write(tmp_path, text)), tmp_path)
     assert (str(problem), problem.status) == (
-        "train.py exited with status 1 at step 3, before it was measured",
+        "train.py exited with status 1 after 2 steps, before it was measured",
         1,
     )
     assert output(tmp_path) == "planted\n"

@@ -53,8 +53,8 @@ class Waves(torch.utils.data.Dataset):
         return 64_000
 
     def __getitem__(self, index):
-        wave = torch.linspace(0, 1, 2048) * index
-        for _ in range(4):
+        wave = torch.linspace(0, 1, 8192) * index
+        for _ in range(8):
             wave = wave.sin()
         return wave[:64], index % 4
 """

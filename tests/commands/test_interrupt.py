@@ -64,6 +64,8 @@ def test_ctrl_c(tmp_path: Path, stage: str) -> None:
         stderr=subprocess.PIPE,
         text=True,
         pass_fds=[writer],
+        # A job started in the background ignores SIGINT, and hands that down.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     os.close(writer)
     with os.fdopen(reader, encoding="utf-8") as lines:

@@ -35,9 +35,9 @@ class Overhead:
 def overhead(trace: Trace, step_ns: float, window: tuple[int, int]) -> Overhead:
     """From the run itself: the slowdown, shared out by the number of records of both kinds.
 
-    What a line record costs at least is seen in the shortest gaps between two of them. Sampling
-    would be the other way to tell; but a sampling thread gets its turn when an operator lets go of
-    the interpreter's lock, so it finds operators and hardly ever the pure Python between them.
+    What a line record costs at least is seen in the shortest gaps between two of them. Sampling was
+    tried as the other way to tell: a sampling thread gets its turn when an operator lets go of the
+    interpreter's lock, so it finds operators and hardly ever the pure Python between them.
     """
     low, high = trace.records.first[trace.main], trace.records.first[trace.main + 1]
     lines = trace.records.time_ns[low:high]

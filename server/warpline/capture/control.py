@@ -26,8 +26,8 @@ class Windows:
 
     warmup: int | None = None
     timed: int | None = None
-    sampled: int | None = None
     captured: int = 5
+    survey: bool = True  # one step in between is looked at closely
     whole_ns: tuple[int, ...] = ()  # of a script without steps: its duration when it ran unprofiled
 
 

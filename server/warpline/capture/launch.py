@@ -107,7 +107,7 @@ def second_try(request: Request, outcome: Outcome) -> tuple[Purpose, Windows, tu
     warmup = 1 if between > 3 else 0
     timed = between - captured - warmup - 1
     note = f"the script makes only {steps} steps: it was run a second time, with shorter windows"
-    return Purpose.PROFILE, Windows(warmup, max(1, timed), 0, captured), (note,)
+    return Purpose.PROFILE, Windows(warmup, max(1, timed), captured, survey=False), (note,)
 
 
 def check(request: Request) -> Request:

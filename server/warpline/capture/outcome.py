@@ -55,9 +55,8 @@ class Outcome:
         """One line: why nothing was measured."""
         if self.ended.get("clean"):
             return f"{name} ended without importing torch: there is nothing to measure"
-        when = (
-            "before its first step" if not self.steps else f"at step {self.steps + 1}, before it was measured"
-        )
+        done = "1 step" if self.steps == 1 else f"{self.steps} steps"
+        when = f"after {done}, before it was measured" if self.steps else "before its first step"
         if not self.ended and returncode is not None and returncode < 0:
             return f"{name} was killed by {signal.Signals(-returncode).name} {when}"
         if self.ended.get("error"):

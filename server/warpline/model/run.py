@@ -9,10 +9,7 @@
                         thread: from that moment the thread is at that location. Location 0 means
                         "in no file of the user's". Bit 31 is set when Python came back to a line
                         that it had begun before (a callee returned, a generator went on).
-      samples.bin       the same pairs, sampled during the timing window (profiler and line events
-                        off), so that host time of lines that are pure Python is not distorted;
-                        may be absent
-      locations.json    Locations: the table that ``lines.bin`` and ``samples.bin`` index
+      locations.json    Locations: the table that ``lines.bin`` indexes
       trace.json        the Chrome trace as torch.profiler wrote it (``with_stack`` off)
       sources.json      {path: text} of every user file that appears in Locations or in a site
       report.json       the finished Report (cache; written by the server, may be absent)

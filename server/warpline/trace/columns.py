@@ -142,7 +142,6 @@ class Trace:
     marks: Marks
     memory: Memory
     records: Records
-    samples: Records
     window_ns: tuple[int, int]  # first captured step's start, last one's end
     device_properties: tuple[dict[str, Any], ...] = ()
     notes: tuple[str, ...] = ()

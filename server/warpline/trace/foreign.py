@@ -119,7 +119,7 @@ def _parts(chrome: Chrome, groups: dict[str, list[Event]], path: Path) -> Parts:
     locations = Locations(
         tuple(frames.files), tuple(frames.functions), tuple(frames.locations), tuple(threads.index)
     )
-    return Parts(manifest, Facts(), locations, frames.sources(), lines, (np.zeros(0, np.int64),) * 3)
+    return Parts(manifest, Facts(), locations, frames.sources(), lines)
 
 
 def _from_frames(events: Sequence[Event], base_ns: int, frames: Frames, threads: build.Interned) -> Pairs:

@@ -30,7 +30,6 @@ class Parts:
     locations: Locations
     sources: dict[str, str]
     lines: Pairs
-    samples: Pairs
 
 
 def read(run: Path) -> Trace:
@@ -43,10 +42,9 @@ def read(run: Path) -> Trace:
         chrome, bad = decode(run / "trace.json")
         notes = [f"{bad} malformed events of the trace were left out"] if bad else []
         lines, odd = pairs(run / "lines.bin", locations)
-        samples, _ = pairs(run / "samples.bin", locations)
         if odd:
             notes.append(f"{odd} malformed line records were left out")
-        return assemble(Parts(manifest, facts, locations, sources, lines, samples), chrome, notes)
+        return assemble(Parts(manifest, facts, locations, sources, lines), chrome, notes)
 
 
 def pairs(path: Path, locations: Locations) -> tuple[Pairs, int]:
@@ -100,7 +98,6 @@ def assemble(
         marks=marks,
         memory=memory,
         records=records(parts.lines, of_record, len(known)),
-        samples=records(parts.samples, of_record, len(known)),
         window_ns=_window(captured, host.start_ns, host.end_ns),
         device_properties=chrome.devices,
         notes=tuple(notes),

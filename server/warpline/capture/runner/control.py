@@ -37,7 +37,7 @@ class Control:
 
     def _same_for_all_ranks(self):
         """Ranks wait for each other: their windows must begin and end at the same steps."""
-        for name, steps in (("warmup", 10), ("timed", 20), ("sampled", 10)):
+        for name, steps in (("warmup", 10), ("timed", 20)):
             if self.windows[name] is None:
                 self.windows[name] = steps
 

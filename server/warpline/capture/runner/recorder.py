@@ -9,7 +9,6 @@ from .checkpoints import Checkpoints, EngineThreads
 from .linemarks import LineMarks
 from .noise import Quiet
 from .recording import Recording
-from .sampler import Sampler
 
 if sys.version_info >= (3, 12):
     from .monitoring import Monitoring as LineEvents
@@ -30,15 +29,7 @@ class Recorder:
         self.user_marks = user_marks
         self.line_marks = None
         self.recording = None
-        self.sampler = None
         self.notes = []
-
-    def start_sampling(self):
-        self.sampler = Sampler(self.locations)
-        self.sampler.start()
-
-    def stop_sampling(self):
-        self.sampler.stop()
 
     def needs_all_threads(self):
         """Lines of the user's run on other threads of Python's, and torch does not record those yet."""
@@ -98,8 +89,6 @@ class Recorder:
         os.makedirs(path, exist_ok=True)
         self.recording.save(os.path.join(path, "trace.json"))
         folder.write_bytes(path, "lines.bin", self.locations.packed())
-        if self.sampler is not None:
-            folder.write_bytes(path, "samples.bin", self.sampler.packed())
         folder.write(path, "locations.json", self.locations.as_dict())
         in_sites = [site["file"] for site in facts["sites"]]
         folder.write(path, "sources.json", folder.texts([*self.locations.files, *in_sites]))

@@ -104,7 +104,8 @@ class Timing(Waiting):
         if session.control.purpose == "time":
             session.finish_timing()
         session.observers.stop_timing(len(session.timed))
-        session.go(Sampling)
+        session.make_recorder()
+        session.go(Survey if session.windows["survey"] else Capture)
         return 0
 
     def excuse(self, duration_ns):
@@ -114,33 +115,6 @@ class Timing(Waiting):
     def abandon(self):
         self.session.boundaries += max(0, len(self.stamps) - 1)
         self.session.observers.stop_timing(max(1, len(self.stamps) - 1))
-
-
-class Sampling(Waiting):
-    """Where the host's time goes while nothing is on."""
-
-    name = "sampling"
-
-    def begin(self):
-        session = self.session
-        session.make_recorder()
-        self.left = session.windows["sampled"]
-        if self.left is None:
-            self.left = windows.sampled_steps(sum(session.timed) // len(session.timed))
-        if self.left:
-            session.recorder.start_sampling()
-        else:
-            session.go(Capture)
-
-    def tick(self):
-        self.session.boundaries += 1
-        self.left -= 1
-        if self.left <= 0:
-            self.session.recorder.stop_sampling()
-            self.session.go(Survey)
-
-    def abandon(self):
-        self.session.recorder.stop_sampling()
 
 
 class Survey(Waiting):

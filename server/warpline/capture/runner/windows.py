@@ -36,11 +36,6 @@ def more_timed_steps(done, elapsed_ns):
     return max(1, timed_steps(elapsed_ns // done) - done)
 
 
-def sampled_steps(step_ns):
-    """Steps of the sampling window: about 0.3 s."""
-    return max(1, min(300, 300_000_000 // max(step_ns, 1)))
-
-
 def captured_steps(wanted, lines):
     """Steps to capture when one runs this many lines of Python: 20 million records are enough."""
     return max(1, min(wanted, 20_000_000 // max(lines, 1)))
