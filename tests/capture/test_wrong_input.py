@@ -10,6 +10,7 @@ import pytest
 from tests.capture.launching import left_behind, request, write
 from warpline import runs
 from warpline.capture import launch
+from warpline.capture.outcome import Outcome
 from warpline.model.problem import Problem
 from warpline.model.run import Request
 
@@ -84,6 +85,23 @@ def test_it_is_killed(tmp_path: Path) -> None:
     text = "import os, signal, torch\nos.kill(os.getpid(), signal.SIGKILL)\n"
     problem = problem_of(request(write(tmp_path, text)), tmp_path)
     assert (str(problem), problem.status) == ("train.py was killed by SIGKILL before its first step", 1)
+
+
+def test_it_ends_abruptly_after_some_steps(tmp_path: Path) -> None:
+    text = f"import os\n{START}for _ in range(8):\n    {STEP}os._exit(0)\n"
+    problem = problem_of(request(write(tmp_path, text)), tmp_path)
+    assert (str(problem), problem.status) == (
+        "train.py ended abruptly, as by os._exit(0), before it was measured",
+        1,
+    )
+
+
+def test_work_done_by_other_processes_is_said() -> None:
+    ended = {"clean": True, "torch": True, "steps": 0, "boundaries": 0, "whole_ns": 10_000_000_000}
+    _, _, notes = launch.second_try(Request(), Outcome(ended={**ended, "children_s": 12.0}))
+    assert notes[1].startswith("processes that the script started used 12 s of processor time")
+    _, _, notes = launch.second_try(Request(), Outcome(ended={**ended, "children_s": 0.4}))
+    assert len(notes) == 1
 
 
 def test_it_never_makes_a_step(tmp_path: Path) -> None:

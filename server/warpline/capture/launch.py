@@ -101,7 +101,8 @@ def second_try(request: Request, outcome: Outcome) -> tuple[Purpose, Windows, tu
     if outcome.boundaries < LEAST_BOUNDARIES:
         made = "no steps" if steps == 0 else "only 1 step" if steps == 1 else f"only {steps} steps"
         note = f"the script makes {made}: it was run a second time and measured as a whole"
-        return Purpose.WHOLE, Windows(whole_ns=(outcome.whole_ns,)), (note,)
+        notes = (note, outcome.elsewhere) if outcome.elsewhere else (note,)
+        return Purpose.WHOLE, Windows(whole_ns=(outcome.whole_ns,)), notes
     between = outcome.boundaries - 1
     captured = max(1, min(request.steps, between // 3))
     warmup = 1 if between > 3 else 0

@@ -11,11 +11,15 @@ import msgspec
 
 from warpline.model.run import Manifest
 
+#: From this share of the run's time on, processor time of child processes is where the work is.
+CHILDREN_SHARE = 0.5
+
 
 @dataclass(slots=True)
 class Outcome:
     ready: bool = False  # everything that was asked for has been written
     ended: dict[str, Any] = field(default_factory=dict)  # the runner's own last message
+    stepped: bool = False  # a step was seen, whether or not the runner could tell how many
 
     @property
     def clean(self) -> bool:
@@ -34,6 +38,18 @@ class Outcome:
     @property
     def whole_ns(self) -> int:
         return int(self.ended.get("whole_ns", 0))
+
+    @property
+    def elsewhere(self) -> str:
+        """A note when most of the work was done by processes that the script started, else empty."""
+        seconds = float(self.ended.get("children_s", 0.0))
+        if seconds < CHILDREN_SHARE * self.whole_ns / 1e9:
+            return ""
+        return (
+            f"processes that the script started used {seconds:.0f} s of processor time, and only the "
+            "script's own process is measured: to see the steps of a training process, profile it by "
+            "itself, or with --launcher 'torchrun …'"
+        )
 
     def amend(self, manifest: Path, name: str) -> None:
         """Say in a manifest that the script, measured already, failed later; nothing if it did not."""
@@ -57,8 +73,11 @@ class Outcome:
             return f"{name} ended without importing torch: there is nothing to measure"
         done = "1 step" if self.steps == 1 else f"{self.steps} steps"
         when = f"after {done}, before it was measured" if self.steps else "before its first step"
-        if not self.ended and returncode is not None and returncode < 0:
-            return f"{name} was killed by {signal.Signals(-returncode).name} {when}"
+        if not self.ended and returncode is not None:
+            when = "before it was measured" if self.stepped else "before its first step"
+            if returncode < 0:
+                return f"{name} was killed by {signal.Signals(-returncode).name} {when}"
+            return f"{name} ended abruptly, as by os._exit({returncode}), {when}"
         if self.ended.get("error"):
             detail = self.ended["message"].partition("\n")[0]
             return f"{name} failed with {self.ended['error']}{': ' + detail if detail else ''}, {when}"

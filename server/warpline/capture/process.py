@@ -136,6 +136,7 @@ class Target:
             event = message.get("event")
             if event == "progress" and message["rank"] == 0:
                 stage = message["stage"]
+                outcome.stepped = outcome.stepped or stage not in ("starting", "waiting")
                 on_progress(Progress(stage, message["done"], message["total"], message["message"]))
             elif event == "problem":
                 problem = problem or Problem(message["message"], message["status"])

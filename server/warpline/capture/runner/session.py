@@ -165,6 +165,7 @@ class Session:
             error=None if clean or isinstance(error, SystemExit) else type(error).__name__,
             message=str(error)[:300],
             whole_ns=time_ns() - self.begun,
+            children_s=_children_s(),
             torch=self.torch is not None,
         )
 
@@ -241,3 +242,11 @@ class Session:
             threading.excepthook = lambda told: None if told.exc_type is Stopped else hook(told)
             _thread.interrupt_main()
         raise Stopped()
+
+
+def _children_s():
+    """Processor time of the processes that were started and have ended."""
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
