@@ -76,6 +76,10 @@ def test_lines_are_followed_through_edits() -> None:
     new = "import x\na = first()\nwith y:\n    b = second(a, more=1)\n    c = third(b)\n"
     assert aligned(old, new) == {1: 2, 2: 4, 3: 5, 4: 6}
     assert aligned(old, "import z\n") == {4: 2}
+    # What is equal at both ends is taken for the same, and never for two lines at once.
+    assert aligned("x\nx\nx\n", "x\nx\n") == {1: 1, 2: 2, 4: 3}
+    assert aligned("x\nx\n", "x\nx\nx\n") == {1: 1, 2: 2, 3: 4}
+    assert aligned(old, old + "d = 1\n") == {1: 1, 2: 2, 3: 3, 4: 5}
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,15 @@ class Moves:
 def aligned(old: str, new: str) -> dict[int, int]:
     """``{line of old: line of new}``, 1-based. Indentation does not count: blocks get wrapped."""
     before, after = _keys(old), _keys(new)
-    found: dict[int, int] = {}
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    # Most edits are in one place: comparing only from there to there takes a twentieth of the time.
+    shorter = min(len(before), len(after))
+    head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
+    tail = next((n for n in range(shorter - head) if before[-1 - n] != after[-1 - n]), shorter - head)
+    found = {n: n for n in range(1, head + 1)}
+    found.update((len(before) - n, len(after) - n) for n in range(tail))
+    inner = before[head : len(before) - tail], after[head : len(after) - tail]
+    for tag, *span in SequenceMatcher(None, *inner, autojunk=False).get_opcodes():
+        i1, i2, j1, j2 = (at + head for at in span)
         if tag == "equal":
             found.update((i + 1, j1 + i - i1 + 1) for i in range(i1, i2))
         elif tag == "replace":
@@ -68,9 +75,12 @@ def _likeness(one: str, other: str) -> float:
     return SequenceMatcher(None, one, other, autojunk=False).ratio() if one and other else 0.0
 
 
-def rebase(profile: Profile, texts: Texts) -> Profile:
-    """``profile`` with every place moved; what stood on lines that are gone is left out."""
-    moves = Moves(profile, texts)
+def rebase(profile: Profile, texts: Texts, moves: Moves | None = None) -> Profile:
+    """``profile`` with every place moved; what stood on lines that are gone is left out.
+
+    ``moves``: those of ``profile`` and ``texts``, where they are known already.
+    """
+    moves = moves or Moves(profile, texts)
     files = {cost.file for cost in profile.lines} | {site.file for site in profile.facts.sites}
     if not any(moves.changed(file) for file in files):
         return profile

@@ -18,9 +18,10 @@ def fixes(profile: Profile, finding: Finding, texts: Callable[[str], str | None]
     rule = rule_named(finding.rule)
     if rule is None:
         return ()
-    site = Moves(profile, texts).now((finding.file, finding.line))
+    moves = Moves(profile, texts)
+    site = moves.now((finding.file, finding.line))
     if site is None:
         return ()
-    context = Context(rebase(profile, texts), texts)
+    context = Context(rebase(profile, texts, moves), texts)
     near = [draft for draft in rule.find(context) if (draft.file, draft.line) == site]
     return max(near, key=lambda draft: draft.saving_ms).fixes if near else ()

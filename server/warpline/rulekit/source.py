@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from functools import cache
@@ -88,7 +88,8 @@ class Source:
         if "\x0c" in self.text and self.module.code != self.text:
             # LibCST loses form feeds: columns would be off, and a wrong edit is worse than none.
             raise Unreadable("its text does not survive parsing unchanged")
-        self._spans = wrapper.resolve(PositionProvider)
+        # As `wrapper.resolve` does it, less a visit to all nodes for providers that there are none of.
+        self._spans: Mapping[cst.CSTNode, Any] = PositionProvider()._gen(wrapper)
         self._parents: dict[cst.CSTNode, cst.CSTNode] = {}
         self._nodes: list[cst.CSTNode] = []
         self._by_types: dict[tuple[type[cst.CSTNode], ...], list[cst.CSTNode]] = {}
