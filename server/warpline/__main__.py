@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
+# ``-m`` has put the working folder there: the user's queue.py must not be taken for Python's.
+if __name__ == "__main__" and sys.path[:1] == [os.getcwd()] != __file__.rsplit(os.sep, 2)[:1]:  # noqa: PTH109
+    del sys.path[0]  # (pathlib's own imports would have come from there)
+
 import argparse
 import difflib
 import importlib
-import os
-import sys
 from collections.abc import Sequence
 from typing import NoReturn
 

@@ -33,6 +33,15 @@ def one_line(text: str) -> str:
     return line
 
 
+def test_modules_in_the_working_folder_are_not_taken_for_pythons_own(tmp_path: Path) -> None:
+    for name in ("argparse", "pathlib", "queue", "msgspec"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong one')\n")
+    (tmp_path / "train.py").write_text("import queue\n")
+    done = warpline("show", "train.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert one_line(done.stderr).startswith("warpline: train.py is no run folder")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
