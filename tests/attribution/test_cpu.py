@@ -65,6 +65,22 @@ def test_many_small_ops_pay_for_their_recording(tmp_path: Path) -> None:
     assert closed(profile) == approx(0.8)
 
 
+def test_a_line_inside_the_loader_loads_for_all_of_its_host_time(tmp_path: Path) -> None:
+    """However much of the profiler's cost is taken off: ``loader_ms`` is a part of ``cpu_ms``."""
+    run = cpu_run(tmp_path, 1000, timed_us=800)
+    run.line(0, 10)
+    run.op("aten::mm", 0, 500)
+    run.line(500, 11)
+    run.mark("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 500, 400)
+    for at in range(100):
+        run.op("aten::add", 500 + 4 * at, 3.9)
+    run.line(900, 12)
+    profile = run.profile()
+    assert at_line(profile, 11).loader_ms == approx(at_line(profile, 11).cpu_ms)
+    assert at_line(profile, 12).loader_ms == 0 < at_line(profile, 12).cpu_ms
+    assert closed(profile) == approx(0.8)
+
+
 def test_work_of_another_thread_counts_while_the_main_one_waits(tmp_path: Path) -> None:
     run = cpu_run(tmp_path, 1000)
     run.line(0, 10)
@@ -109,3 +125,26 @@ def test_a_line_that_calls_back_is_one_call(tmp_path: Path) -> None:
     assert at_line(profile, 10).calls == 3
     assert at_line(profile, 20).calls == 3
     assert at_line(profile, 11).calls == 3
+
+
+def test_a_step_that_does_more_than_the_others_is_noted(tmp_path: Path) -> None:
+    """Five steps with an op each, and an evaluation in the third."""
+    run = cpu_run(tmp_path, 1000)
+    run.steps = 5
+    run.facts["flags"] = {"loss_not_finite_at": 6}
+    run.line(0, 10)
+    for at in range(5):
+        run.op("aten::mm", 200 * at + 10, 50)
+    assert not any("operator calls" in note for note in run.profile().notes)
+    for at in range(3):
+        run.op("aten::argmax", 470 + 10 * at, 5)
+    notes = run.profile().notes
+    assert any(note.startswith("one of the 5 captured steps made 4.0 times as many") for note in notes)
+    assert "the loss was no finite number at backward pass 7 of the script" in notes
+
+
+def test_steps_that_were_quicker_under_the_profiler_are_noted(tmp_path: Path) -> None:
+    for timed_us, noted in ((1000, False), (1200, True)):
+        run = cpu_run(tmp_path, 1000, timed_us=timed_us)
+        run.op("aten::mul", 100, 600)
+        assert any("were quicker" in note for note in run.profile().notes) == noted

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpline.attribution.accounting import Account, less
-from warpline.attribution.marks import inside, loader_spans
+from warpline.attribution.marks import loader_spans
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import overlay, union
 from warpline.trace.columns import RUNTIME, Bools, Floats, Ints, Trace
@@ -40,7 +40,10 @@ NOT_SYNCS = (
 
 @dataclass(frozen=True, slots=True)
 class HostCosts:
-    """Milliseconds per step by line number, at the unprofiled step's scale; ``calls`` a step."""
+    """Milliseconds per step by line number, at the unprofiled step's scale; ``calls`` a step.
+
+    ``sync``, ``loader`` and ``gc`` are parts of ``cpu``.
+    """
 
     cpu: Floats
     sync: Floats
@@ -71,29 +74,24 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
     waits = sync_calls(trace) & began
     # Without a device beside the host, the host's time is what the account has given out already.
     alone = accounted.idle_ms + scene.by_line(scene.placed.line, accounted.op_ms)
+    cpu = less(seen, taken) * scale if trace.on_gpu else alone
+    sync = scene.by_line(scene.placed.line[waits], (host.end_ns - host.start_ns)[waits]) * scale
     return HostCosts(
-        cpu=less(seen, taken) * scale if trace.on_gpu else alone,
-        sync=scene.by_line(scene.placed.line[waits], (host.end_ns - host.start_ns)[waits]) * scale,
-        loader=_loading(scene) * scale,
-        gc=_within(scene, *_collections(trace)) * scale,
+        cpu=cpu,
+        sync=np.minimum(sync, cpu),
+        loader=_loading(scene, cpu),
+        gc=np.minimum(_within(scene, *_collections(trace)) * scale, cpu),
         calls=_calls(scene) / trace.steps,
     )
 
 
-def _loading(scene: Scene) -> Floats:
-    """Nanoseconds of waiting for, or making, the next batch, less what recording them cost."""
-    trace, cost, main = scene.trace, scene.cost, scene.trace.main
-    start, end = loader_spans(trace, main)
-    records, host = trace.records, trace.host
-    low, high = records.first[main], records.first[main + 1]
-    recorded = np.arange(low, high)[inside(start, end, records.time_ns[low:high])]
-    recorded = recorded[scene.begun(records.time_ns[recorded])]
-    ops = np.flatnonzero((host.thread == main) & scene.begun(host.start_ns))
-    ops = ops[inside(start, end, host.start_ns[ops])]
-    at = scene.table.of_location[records.location[recorded]]
-    taken = scene.by_line(at, np.full(len(at), cost.per_line_ns))
-    taken += scene.by_line(scene.placed.line[ops], np.full(len(ops), cost.per_op_ns))
-    return less(_within(scene, start, end), taken)
+def _loading(scene: Scene, cpu: Floats) -> Floats:
+    """The part of each line's host time in which the main thread waited for, or made, the next batch."""
+    main = scene.lines[scene.trace.main]
+    whole = scene.by_line(main.line, main.length_ns)
+    part = _within(scene, *loader_spans(scene.trace, scene.trace.main))
+    share: Floats = np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
+    return cpu * share
 
 
 def _within(scene: Scene, start: Ints, end: Ints) -> Floats:

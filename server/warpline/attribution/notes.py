@@ -8,9 +8,14 @@ from warpline.attribution.accounting import Account
 from warpline.attribution.peaks import peaks_of
 from warpline.attribution.scene import Scene
 from warpline.model import units
+from warpline.trace.columns import OP
 
 #: Captured steps whose device work is this much longer than a whole timed step differ in kind.
 DIFFERENT = 1.02
+#: The profiler makes steps longer: when they are this much shorter under it, others were captured.
+QUICKER = 0.9
+#: A captured step with this many times the operator calls of the median one did something else besides.
+UNEVEN = 1.5
 
 
 def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
@@ -40,10 +45,33 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "the device worked longer in the captured steps than a step takes without the profiler: "
             "the steps differ in length"
         )
+    elif scene.profiled_ms < scene.step_ms * QUICKER:
+        found.append(
+            "the captured steps were quicker, even under the profiler, than the timed ones without it: the "
+            "steps differ in length, or the machine was busy with something else"
+        )
+    if (times := _busiest(scene)) > UNEVEN:
+        found.append(
+            f"one of the {trace.steps} captured steps made {times:.1f} times as many operator calls as most: "
+            "what only it did (an evaluation, say) has another share here than in the whole script; "
+            "more steps (--steps) even that out"
+        )
+    if isinstance(at := trace.facts.flags.get("loss_not_finite_at"), int):
+        found.append(f"the loss was no finite number at backward pass {at + 1} of the script")
     if trace.on_gpu and peaks_of(trace.manifest.device.name, trace.facts) is None:
         name = trace.manifest.device.name or "this device"
         found.append(f"no roofline: the peaks of {name} are not known")
     return tuple(dict.fromkeys(found))
+
+
+def _busiest(scene: Scene) -> float:
+    """How many times as many operators as the median captured step the busiest one called."""
+    host = scene.trace.host
+    called = np.sort(host.start_ns[host.kind == OP])
+    spans = np.array(scene.trace.manifest.captured, np.int64).reshape(-1, 2)
+    counts = np.diff(np.searchsorted(called, spans), axis=1)
+    middle = float(np.median(counts)) if len(counts) else 0.0
+    return float(counts.max()) / middle if middle > 0 else 1.0
 
 
 def _silent_threads(scene: Scene) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from warpline.model import units
 from warpline.model.run import Manifest
 
 #: From this share of the run's time on, processor time of child processes is where the work is.
@@ -46,7 +47,7 @@ class Outcome:
         if seconds < CHILDREN_SHARE * self.whole_ns / 1e9:
             return ""
         return (
-            f"processes that the script started used {seconds:.0f} s of processor time, and only the "
+            f"processes that the script started used {units.ms(seconds * 1000)} of processor time, and only the "
             "script's own process is measured: to see the steps of a training process, profile it by "
             "itself, or with --launcher 'torchrun …'"
         )
