@@ -64,7 +64,10 @@ def test_remove_argument(before: str, after: str) -> None:
     [
         ("a()\nf()\nb()\n", "a()\nb()\n"),
         ("if x:\n    f()\nb()\n", "if x:\n    pass\nb()\n"),
-        ("a()\nf()  # kept\nb()\n", "a()\n# kept\nb()\n"),
+        ("a()\nf()  # of f\nb()\n", "a()\nb()\n"),
+        ("if x:  # kept\n    f()  # of f\nb()\n", "if x:  # kept\n    pass\nb()\n"),
+        ("a()\nif x:\n    f()  # of f\nb()\n", "a()\nif x:\n    pass\nb()\n"),
+        ("a()\nf()  # of f", "a()\n"),
         ("a()\n# above\nf()\n", "a()\n# above\n"),
         ("a()\r\nf()\r\nb()\r\n", "a()\r\nb()\r\n"),
         ("a()\nf()", "a()\n"),

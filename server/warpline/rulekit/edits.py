@@ -116,13 +116,18 @@ class Edits:
         self._whole_line(statement)
         self._change((line, 0), (line, 0), self._block(code, self.source.indentation(line)))
 
-    def insert_after(self, statement: Statement, code: str) -> None:
-        """Put whole lines of ``code`` (written without indentation) after ``statement``."""
+    def insert_after(self, statement: Statement, code: str, *, apart: bool = False) -> None:
+        """Put whole lines of ``code`` (written without indentation) after ``statement``; with blank lines
+        around them if ``apart``."""
         self._whole_line(statement)
         line = self.source.span(statement)[1][0]
         indentation = self.source.indentation(self.source.line(statement))
         if line < len(self.source.lines):
-            self._change((line + 1, 0), (line + 1, 0), self._block(code, indentation))
+            block = self._block(code, indentation)
+            if apart:
+                below = self.source.lines[line].strip()
+                block = self.source.newline + block + (self.source.newline if below else "")
+            self._change((line + 1, 0), (line + 1, 0), block)
         else:
             at = (line, len(self.source.lines[line - 1]))
             block = self._block(code, indentation).removesuffix(self.source.newline)
@@ -136,22 +141,19 @@ class Edits:
         self._change(start, end, block.lstrip(" \t"))
 
     def remove(self, statement: Statement) -> None:
-        """Take ``statement`` out; its comment stays, and a block that would be empty gets ``pass``."""
+        """Take ``statement`` out, with the comment behind it, which speaks of it; comments on lines of
+        their own stay. A block that would be empty gets ``pass``."""
         self._whole_line(statement)
         start, end = self.source.span(statement)
+        line_end = (end[0], len(self.source.lines[end[0] - 1]))
         if len(self.source.block(statement)) == 1 and not isinstance(
             self.source.parent(statement), cst.Module
         ):
-            self._change(start, end, "pass")
-            return
-        rest = self.source.lines[end[0] - 1][end[1] :]
-        if rest.strip():
-            column = end[1] + len(rest) - len(rest.lstrip())
-            self._change(start, (end[0], column), "")
+            self._change(start, line_end, "pass")
         elif end[0] < len(self.source.lines):
             self._change((start[0], 0), (end[0] + 1, 0), "")
         else:
-            self._change((start[0], 0), (end[0], len(self.source.lines[end[0] - 1])), "")
+            self._change((start[0], 0), line_end, "")
 
     def wrap(self, statements: list[Statement], header: str) -> None:
         """Indent ``statements`` (neighbours in one block) under ``header``, e.g. ``with x:``."""

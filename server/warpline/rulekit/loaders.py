@@ -11,7 +11,7 @@ from warpline.model.report import Applicability, Fix
 from warpline.model.run import Site
 from warpline.rulekit.context import Context
 from warpline.rulekit.edits import Edits, Refused
-from warpline.rulekit.origins import Origin, mapping, origin, unpacked_origin
+from warpline.rulekit.origins import Origin, mapping, option_names, origin, unpacked_origin
 from warpline.rulekit.source import Source
 
 #: DataLoader's parameters in order, for those passed by position.
@@ -30,6 +30,9 @@ def waits(context: Context, site: Site) -> list[LineCost]:
     found = [cost for cost in context.costs(site.uses) if cost.loader_ms > 0]
     if site.facts.get("num_workers") == 0 and site.uses:
         used = [other for other in context.sites("loader") if other.uses]
+        if _at_uses(context, site) < max(_at_uses(context, other) for other in used if _alike(site, other)):
+            # Two loaders of one dataset: its lines are those of the one that the steps iterate more.
+            return sorted(found, key=lambda cost: (-cost.loader_ms, cost.file, cost.line))
         at_use = {place for other in used for place in other.uses}
         own_files = {site.facts.get("dataset_file"), site.facts.get("collate_file")}
         found += [
@@ -40,6 +43,20 @@ def waits(context: Context, site: Site) -> list[LineCost]:
             and (len(used) == 1 or cost.file in own_files)
         ]
     return sorted(found, key=lambda cost: (-cost.loader_ms, cost.file, cost.line))
+
+
+def _at_uses(context: Context, site: Site) -> float:
+    return sum(cost.loader_ms for cost in context.costs(site.uses))
+
+
+def _alike(site: Site, other: Site) -> bool:
+    return other is site or site.facts.get("dataset_file") == other.facts.get("dataset_file")
+
+
+def made_in_step(context: Context, site: Site) -> bool:
+    """Whether the steps make this loader anew: its workers would be started each time."""
+    cost = context.cost(site.file, site.line)
+    return cost is not None and cost.calls >= 0.5
 
 
 def iterates_itself(context: Context, site: Site) -> bool:
@@ -166,7 +183,9 @@ class _Changes:
         if not found.editable:
             raise Refused(f"`{name}` comes from {found.words}, which could not be followed to a value")
         if found.kind == "argument":
-            option = found.words.strip("`").removeprefix("the option `")
-            if any(word.split("=")[0] == option for word in self.context.profile.manifest.argv):
-                raise Refused(f"the command line passes `{option}`: change it there")
+            call = found.source.enclosing(found.node, cst.Call)
+            options = option_names(found.source, call) if call is not None else []
+            for word in self.context.profile.manifest.argv:
+                if word.split("=")[0] in options:
+                    raise Refused(f"the command line passes `{word.split('=')[0]}`: change it there")
         self.of(found.source).replace(found.node, code)

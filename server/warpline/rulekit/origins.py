@@ -221,12 +221,16 @@ def _options(context: Context, name: str) -> Iterator[Origin]:
         for call in source.nodes(cst.Call):
             if not source.is_named(call.func, "add_argument", "option"):
                 continue
-            if any(source.literal(arg.value) in wanted for arg in call.args if arg.keyword is None):
-                default = source.argument(call, "default")
-                if default is not None:
-                    yield Origin(
-                        "argument", source, default.value, f"the option `--{name.replace('_', '-')}`"
-                    )
+            written = next((option for option in option_names(source, call) if option in wanted), None)
+            default = source.argument(call, "default") if written is not None else None
+            if default is not None:
+                yield Origin("argument", source, default.value, f"the option `{written}`")
+
+
+def option_names(source: Source, call: cst.Call) -> list[str]:
+    """All spellings of the option that ``add_argument("-j", "--workers", …)`` adds."""
+    names = (source.literal(arg.value) for arg in call.args if arg.keyword is None)
+    return [name for name in names if isinstance(name, str)]
 
 
 def _fields(context: Context, name: str) -> Iterator[Origin]:

@@ -103,12 +103,12 @@ def _spent(context: Context, step: TrainingStep) -> float:
 
 
 def after_imports(source: Source, edits: Edits, code: str) -> None:
-    """``code`` as a line of its own below the imports at the top."""
+    """``code`` as a paragraph of its own below the imports at the top."""
     index = import_line(source.module)
     body = source.module.body
     if not index:
         raise Refused("the file has no imports at its top to put the setting after")
-    edits.insert_after(body[index - 1], code)
+    edits.insert_after(body[index - 1], code, apart=True)
 
 
 def _bound(statement: Statement) -> Iterator[str]:

@@ -148,6 +148,9 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 from warpline.rulekit.formulas.norm import Norm, norm
 from warpline.rulekit.terms import Formula, atom, descend, formulas, without_casts
 
+#: How a message begins.
+_NAMES = {"LayerNorm": "A LayerNorm", "RMSNorm": "An RMSNorm"}
+
 
 class HandWrittenNorm(Rule):
     area = "fusion"
@@ -158,8 +161,8 @@ class HandWrittenNorm(Rule):
             yield context.draft(
                 formula.place,
                 formula.hottest,
-                f"A {formula.found.kind} is written out op by op: {{spent}} a step, {{share}}, for what one "
-                "fused kernel a pass does.",
+                f"{_NAMES[formula.found.kind]} is written out op by op: {{spent}} a step, {{share}}, for what "
+                "one fused kernel a pass does.",
                 {
                     "spent": ms("hand-written norm", spent),
                     "share": percent("hand-written norm", context.share(spent)),

@@ -78,6 +78,18 @@ for batch in loader:  #> cost cpu_ms=0.1 idle_ms=0.1 loader_ms=0.1; use loader
     train(batch)  #> cost device_ms=30
 ```
 
+Made anew in every step, as for a validation within the step: its workers would be, too:
+
+```python
+from torch.utils.data import DataLoader
+
+def validate():
+    loader = DataLoader(dataset, batch_size=32)
+    #^ site loader num_workers=0 in_main_ms=5; cost cpu_ms=0.1 calls=1
+    for batch in loader:  #> cost cpu_ms=5 idle_ms=5 loader_ms=5; use loader
+        score(batch)  #> cost device_ms=30
+```
+
 No measured cost at all:
 
 ```python
@@ -114,6 +126,7 @@ from warpline.rulekit.loaders import (
     exposed_ms,
     iterated_at,
     iterates_itself,
+    made_in_step,
     waits,
     whence,
 )
@@ -124,7 +137,7 @@ class LoaderWithoutWorkers(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         for site in context.sites("loader"):
-            if site.facts.get("num_workers") != 0:
+            if site.facts.get("num_workers") != 0 or made_in_step(context, site):
                 continue
             lines = waits(context, site)
             wait = sum(exposed_ms(context, cost) for cost in lines)

@@ -68,6 +68,13 @@ for i in range(1000):
     loss = model(batch)  #> cost device_ms=40
 ```
 
+A recurrent network, whose cell needs what the round before gave:
+
+```python
+for t in range(x.shape[1]):
+    h = cell(x[:, t], h)  #> cost step_ms=12 idle_ms=10 cpu_ms=12; op aten::select count=64 cpu_ms=1
+```
+
 It takes next to nothing:
 
 ```python
@@ -156,7 +163,9 @@ def _loops(context: Context) -> dict[tuple[Source, cst.For], list[LineCost]]:
             if source is not None and statement is not None
             else None
         )
-        if source is not None and isinstance(loop, cst.For) and _indexed(source, loop):
+        if source is None or not isinstance(loop, cst.For) or _recurrent(loop):
+            continue
+        if _indexed(source, loop):
             found.setdefault((source, loop), []).append(cost)
     return found
 
@@ -169,6 +178,17 @@ def _indexed(source: Source, loop: cst.For) -> list[cst.Subscript]:
         for node in descend(loop.body, cst.Subscript)
         if any(source.code(element).strip(" ,") == variable for element in node.slice)
     ]
+
+
+def _recurrent(loop: cst.For) -> bool:
+    """Whether a round hands what the one before gave to a call (``h = cell(x[i], h)``): no whole
+    tensor can take the place of such rounds."""
+    for assign in descend(loop.body, cst.Assign):
+        targets = {name.value for item in assign.targets for name in descend(item.target, cst.Name)}
+        given = (arg for call in descend(assign.value, cst.Call) for arg in call.args)
+        if targets & {name.value for arg in given for name in descend(arg, cst.Name)}:
+            return True
+    return False
 
 
 def _fix(source: Source, loop: cst.For) -> Fix:

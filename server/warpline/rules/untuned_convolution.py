@@ -28,6 +28,7 @@ for images, labels in loader:
 
 ```python
 import torch
+
 torch.backends.cudnn.benchmark = True
 
 for images, labels in loader:
