@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.kineto import AUTOGRAD, KinetoRun, approx, at_line, closed
+from warpline.attribution import attribute
 from warpline.model.run import DeviceFacts
 
 CPU = DeviceFacts("cpu", "a CPU", 1)
@@ -148,3 +150,15 @@ def test_steps_that_were_quicker_under_the_profiler_are_noted(tmp_path: Path) ->
         run = cpu_run(tmp_path, 1000, timed_us=timed_us)
         run.op("aten::mul", 100, 600)
         assert any("were quicker" in note for note in run.profile().notes) == noted
+
+
+def test_long_timed_steps_of_which_none_was_captured_are_noted(tmp_path: Path) -> None:
+    """Nine steps of 1 ms, and one with an evaluation of 9 ms."""
+    run = cpu_run(tmp_path, 1000)
+    run.line(0, 10)
+    run.op("aten::mm", 0, 500)
+    trace = run.trace()
+    for last, noted in ((1_000_000, False), (10_000_000, True)):
+        manifest = replace(trace.manifest, timed_ns=(1_000_000,) * 9 + (last,))
+        notes = attribute(replace(trace, manifest=manifest)).notes
+        assert any("47 % of the time is spread" in note for note in notes) == noted

@@ -17,6 +17,9 @@ QUICKER = 0.9
 #: A captured step with this many times the operator calls of the median one did something else besides.
 UNEVEN = 1.5
 
+#: From this share of the time on, what only some steps did is worth a note.
+UNSEEN = 0.1
+
 
 def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
     """The run's own notes, the trace's, and those of the account."""
@@ -56,6 +59,12 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "what only it did (an evaluation, say) has another share here than in the whole script; "
             "more steps (--steps) even that out"
         )
+    elif (unseen := _unseen(trace.manifest.timed_ns)) > UNSEEN:
+        found.append(
+            "some of the timed steps took more than twice as long as most, and none like them was captured: "
+            f"what only they do (an evaluation, say) is not seen, and {units.percent(unseen)} of the time is "
+            "spread over the lines that were; more steps (--steps) even that out"
+        )
     if isinstance(at := trace.facts.flags.get("loss_not_finite_at"), int):
         found.append(f"the loss was no finite number at backward pass {at + 1} of the script")
     if trace.on_gpu and peaks_of(trace.manifest.device.name, trace.facts) is None:
@@ -72,6 +81,14 @@ def _busiest(scene: Scene) -> float:
     counts = np.diff(np.searchsorted(called, spans), axis=1)
     middle = float(np.median(counts)) if len(counts) else 0.0
     return float(counts.max()) / middle if middle > 0 else 1.0
+
+
+def _unseen(timed_ns: tuple[int, ...]) -> float:
+    """Share of the timing window by which its long steps exceed the median one."""
+    timed = np.array(timed_ns, np.float64)
+    middle = float(np.median(timed)) if len(timed) else 0.0
+    long = timed[timed > 2 * middle]
+    return float((long - middle).sum() / timed.sum()) if len(long) else 0.0
 
 
 def _silent_threads(scene: Scene) -> int:

@@ -47,8 +47,8 @@ class Outcome:
         if seconds < CHILDREN_SHARE * self.whole_ns / 1e9:
             return ""
         return (
-            f"processes that the script started used {units.ms(seconds * 1000)} of processor time, and only the "
-            "script's own process is measured: to see the steps of a training process, profile it by "
+            f"processes that the script started used {units.ms(seconds * 1000)} of processor time, and only "
+            "the script's own process is measured: to see the steps of a training process, profile it by "
             "itself, or with --launcher 'torchrun …'"
         )
 

@@ -59,6 +59,17 @@ optimizer = torch.optim.AdamW(model.parameters())
 optimizer.step()  #> cost step_ms=20 device_ms=20 launches=60; use optimizer
 ```
 
+What it costs cannot be told from what else the line does:
+
+```python
+import torch
+
+optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+#^ site optimizer type=AdamW fused=None foreach=false parameters=200
+optimizer.zero_grad(); loss.backward(); optimizer.step()
+#^ cost step_ms=20 device_ms=9 launches=2400; use optimizer
+```
+
 It takes next to nothing of the step:
 
 ```python
@@ -85,6 +96,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import libcst as cst
 
@@ -107,6 +119,15 @@ class PerTensorOptimizer(Rule):
             if kind not in _FUSED or site.facts.get("fused") or not isinstance(tensors, int) or tensors < 2:
                 continue
             costs = [cost for cost in context.costs(site.uses) if _is_step(context, cost)]
+            crowded = [cost for cost in costs if not _alone(context, cost)]
+            if crowded:
+                if context.matters(sum(cost.step_ms for cost in crowded)):
+                    place = f"{Path(crowded[0].file).name}:{crowded[0].line}"
+                    context.note(
+                        f"{place} does more than {kind}'s step: what the step costs cannot be told; "
+                        "give it a line of its own"
+                    )
+                continue
             spent = sum(cost.step_ms for cost in costs)
             calls = sum(_calls(context, cost) for cost in costs)
             if not costs or not context.matters(spent) or calls < tensors:
@@ -135,6 +156,18 @@ def _is_step(context: Context, cost: LineCost) -> bool:
     """The line steps the optimizer; of a line that only clears gradients nothing would change."""
     source = context.source(cost.file)
     return source is None or source.call(cost.line, "step") is not None
+
+
+def _alone(context: Context, cost: LineCost) -> bool:
+    """Nothing else of weight is called on the line, whose whole cost is then the optimizer's."""
+    source = context.source(cost.file)
+    step = source.call(cost.line, "step") if source is not None else None
+    if source is None or step is None:
+        return True
+    return all(
+        source.inside(call, step) or source.is_named(call.func, "step", "zero_grad", "update")
+        for call in source.calls(cost.line)
+    )
 
 
 def _calls(context: Context, cost: LineCost) -> float:
