@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.attribution.accounting import Account, account
+from warpline.attribution.communication import communication_totals
 from warpline.attribution.host import HostCosts, host_costs
 from warpline.attribution.kernels import kernel_table
 from warpline.attribution.marks import users_marks
@@ -52,7 +53,7 @@ def attribute(trace: Trace, located: Located | None = None) -> Profile:
         groups=group_table(at.table, at.shares, accounted.kernel_ms),
         marks=users_marks(at, accounted),
         notes=notes(at, accounted),
-        totals=_totals(accounted, costs, device, memory),
+        totals=_totals(accounted, costs, device, memory) | communication_totals(at, accounted),
     )
 
 

@@ -56,12 +56,13 @@ def _sends_back(context: Context, cost: LineCost) -> bool:
 
 def exposed_communication(context: Context) -> tuple[float, list[LineCost]]:
     """Time per step in which collectives ran and nothing hid them, with the lines that caused them."""
+    total = context.profile.totals.get("exposed_communication_ms")
     lines = [cost for cost in context.profile.lines if cost.communication_ms > 0]
     if not lines and not context.on_gpu and context.profile.manifest.world_size > 1:
         # Gloo leaves no kernels: its exchanges are the time in which nothing runs during the backward pass.
         lines = [cost for cost in context.profile.lines if cost.idle_ms > 0 and _sends_back(context, cost)]
-        return sum(cost.idle_ms for cost in lines), sorted(lines, key=lambda cost: -cost.idle_ms)
-    total = context.profile.totals.get("exposed_communication_ms")
+        idle = sum(cost.idle_ms for cost in lines)
+        return min(idle, total or idle), sorted(lines, key=lambda cost: -cost.idle_ms)
     if total is None:
         # A line's step_ms holds only moments in which its kernels were on the critical path.
         total = sum(min(cost.communication_ms, cost.step_ms) for cost in lines)

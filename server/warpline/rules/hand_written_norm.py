@@ -161,8 +161,8 @@ class HandWrittenNorm(Rule):
             yield context.draft(
                 formula.place,
                 formula.hottest,
-                f"{_NAMES[formula.found.kind]} is written out op by op: {{spent}} a step, {{share}}, for what "
-                "one fused kernel a pass does.",
+                f"{_NAMES[formula.found.kind]} is written out op by op: {{spent}} a step, {{share}}, for "
+                "what one fused kernel a pass does.",
                 {
                     "spent": ms("hand-written norm", spent),
                     "share": percent("hand-written norm", context.share(spent)),

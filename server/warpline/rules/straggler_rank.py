@@ -49,6 +49,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warpline.rulekit import Context, Draft, Rule, ms, percent
+from warpline.rulekit.parallel import exposed_communication
 
 #: Share of the step (TraceML warns at 10 %, is critical at 20 %).
 MINIMUM_PERCENT = 10.0
@@ -64,14 +65,13 @@ class StragglerRank(Rule):
         waited = context.profile.totals.get("collective_wait_ms")
         if waited is None:
             context.note(
-                "whether one rank is slower than the others is not known: only this rank was recorded"
+                "whether one rank is slower than the others is not known: their exchanges were not recorded"
             )
             return
-        lines = [cost for cost in context.profile.lines if cost.communication_ms > 0]
+        lines = exposed_communication(context)[1]
         if not lines or context.share(waited) < MINIMUM_PERCENT:
             return
-        hottest = max(lines, key=lambda cost: cost.communication_ms)
-        place = (hottest.file, hottest.line)
+        place = (lines[0].file, lines[0].line)
         yield context.draft(
             place,
             place,

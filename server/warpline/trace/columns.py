@@ -99,6 +99,22 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchanges:
+    """Collectives of one rank, sorted by start."""
+
+    start_ns: Ints
+    end_ns: Ints
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def begun(self, first: int, last: int) -> Exchanges:
+        """Those that begin in the span."""
+        rows = (self.start_ns >= first) & (self.start_ns < last)
+        return Exchanges(self.start_ns[rows], self.end_ns[rows])
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """Allocations (bytes > 0) and frees (bytes < 0), in order of time."""
 
@@ -145,6 +161,7 @@ class Trace:
     window_ns: tuple[int, int]  # first captured step's start, last one's end
     device_properties: tuple[dict[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
+    peers: tuple[Exchanges, ...] = ()  # of the run's other ranks, in their captured steps
 
     @property
     def steps(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from warpline.model.run import Facts, Locations, Manifest
 from warpline.trace import build
 from warpline.trace.columns import Ints, Records, Trace
 from warpline.trace.decode import Chrome, Event, collector_paused, decode
+from warpline.trace.peers import peers
 
 LOCATION_BITS = 32
 AGAIN = 1 << 31  # in a location: Python came back to a line that it had begun before
@@ -44,7 +45,8 @@ def read(run: Path) -> Trace:
         lines, odd = pairs(run / "lines.bin", locations)
         if odd:
             notes.append(f"{odd} malformed line records were left out")
-        return assemble(Parts(manifest, facts, locations, sources, lines), chrome, notes)
+        trace = assemble(Parts(manifest, facts, locations, sources, lines), chrome, notes)
+    return replace(trace, peers=peers(run)) if manifest.world_size > 1 else trace
 
 
 def pairs(path: Path, locations: Locations) -> tuple[Pairs, int]:

@@ -1,0 +1,49 @@
+"""When the other ranks of a run were exchanging, from the traces that they left in ``ranks/``.
+
+Only that is read: a whole trace for each rank would make the report wait.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+from pathlib import Path
+
+import numpy as np
+
+from warpline import runs
+from warpline.model.problem import Problem
+from warpline.trace.columns import Exchanges
+
+#: Ranges on Gloo's own threads, kernels of NCCL and RCCL, as Kineto writes them.
+_EVENT = re.compile(
+    rb'"cat": "(?:kernel|user_annotation)",\s*"name": "(?:gloo:|ncclDevKernel|ncclKernel|rccl)[^"]*",\s*'
+    rb'"pid": \d+,\s*"tid": \d+,\s*"ts": ([\d.]+),\s*"dur": ([\d.]+)'
+)
+_BASE = re.compile(rb'"baseTimeNanoseconds": (\d+)')
+
+
+def peers(run: Path) -> tuple[Exchanges, ...]:
+    """The collectives of each other rank that left a readable trace; () for a run of one process."""
+    found = []
+    for folder in sorted((run / "ranks").glob("*")):
+        try:
+            captured = runs.manifest(folder).captured
+            with (
+                (folder / "trace.json").open("rb") as file,
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text,
+            ):
+                exchanges = _exchanges(text)
+        except (Problem, OSError, ValueError):
+            continue
+        if captured:
+            found.append(exchanges.begun(captured[0][0], captured[-1][1]))
+    return tuple(found)
+
+
+def _exchanges(text: mmap.mmap) -> Exchanges:
+    base = _BASE.search(text)
+    times = np.array([match.groups() for match in _EVENT.finditer(text)], np.float64).reshape(-1, 2)
+    start = np.round(times[:, 0] * 1000).astype(np.int64) + (int(base[1]) if base is not None else 0)
+    by = np.argsort(start, kind="stable")
+    return Exchanges(start[by], (start + np.round(times[:, 1] * 1000).astype(np.int64))[by])

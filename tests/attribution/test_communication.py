@@ -1,0 +1,81 @@
+"""Exchanges that nothing hides, and those that wait for another rank. The runs are built by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.kineto import KinetoRun, approx
+from warpline.attribution import attribute
+from warpline.model.profile import Profile
+from warpline.model.run import DeviceFacts
+from warpline.trace import read
+
+NCCL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def of_rank(folder: Path, exchanges: list[tuple[float, float]]) -> KinetoRun:
+    run = KinetoRun(folder, 1000)
+    run.line(0, 10)
+    run.kernel(50, 500, launched=1)
+    for start, length in exchanges:
+        run.kernel(start, length, launched=2, name=NCCL, stream=20)
+    return run
+
+
+def several(run: KinetoRun, *others: KinetoRun) -> Profile:
+    for other in others:
+        other.write()
+    run.write()
+    path = run.folder / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"world_size": 2}), encoding="utf-8")
+    return attribute(read(run.folder))
+
+
+def test_one_process_exchanges_nothing(tmp_path: Path) -> None:
+    totals = of_rank(tmp_path, []).profile().totals
+    assert "exposed_communication_ms" not in totals and "collective_wait_ms" not in totals
+
+
+def test_what_no_kernel_hides_is_exposed(tmp_path: Path) -> None:
+    """100 us beside the kernel, 250 us of the second one behind it."""
+    totals = several(of_rank(tmp_path, [(100, 100), (500, 300)])).totals
+    assert totals["exposed_communication_ms"] == approx(0.25)
+    assert "collective_wait_ms" not in totals, "the other rank was not recorded"
+
+
+def test_the_wait_for_another_rank_is_how_much_longer_this_one_was_in_it(tmp_path: Path) -> None:
+    """The other rank's clock is 7 us off, and it came 200 us later to the second exchange."""
+    other = of_rank(tmp_path / "ranks" / "1", [(107, 90), (707, 100)])
+    totals = several(of_rank(tmp_path, [(100, 100), (500, 300)]), other).totals
+    assert totals["exposed_communication_ms"] == approx(0.25)
+    assert totals["collective_wait_ms"] == approx(0.15), "50 us of the wait lie beside the kernel"
+
+
+def test_ranks_that_exchanged_differently_are_not_compared(tmp_path: Path) -> None:
+    other = of_rank(tmp_path / "ranks" / "1", [(100, 100)])
+    totals = several(of_rank(tmp_path, [(100, 100), (500, 300)]), other).totals
+    assert "collective_wait_ms" not in totals
+
+
+def test_a_broken_trace_of_another_rank_costs_only_the_comparison(tmp_path: Path) -> None:
+    other = of_rank(tmp_path / "ranks" / "1", [(100, 100)])
+    run = of_rank(tmp_path, [(100, 100)])
+    several(run, other)
+    (other.folder / "trace.json").write_bytes(b"")
+    assert "collective_wait_ms" not in several(run).totals
+
+
+def test_gloo_exchanges_in_ranges_of_its_own_threads(tmp_path: Path) -> None:
+    def gloo(folder: Path, length: float) -> KinetoRun:
+        run = KinetoRun(folder, 1000, device=DeviceFacts("cpu", "", 1))
+        run.line(0, 10)
+        run.op("aten::mm", 0, 400)
+        run.mark("gloo:all_reduce", 300, length, tid=99)
+        return run
+
+    totals = several(gloo(tmp_path, 400), gloo(tmp_path / "ranks" / "1", 50)).totals
+    assert totals["exposed_communication_ms"] == pytest.approx(0.3, rel=0.05)
+    assert totals["collective_wait_ms"] == pytest.approx(0.25, rel=0.05)
