@@ -6,6 +6,7 @@ import libcst as cst
 import pytest
 
 from warpline.rulekit import NOT_LITERAL, Source, Unreadable
+from warpline.rulekit.source import parsed
 
 TEXT = """\
 import torch.nn.functional as F
@@ -66,3 +67,9 @@ def test_literals_and_arguments() -> None:
 def test_what_cannot_be_edited_exactly_is_unreadable(text: str) -> None:
     with pytest.raises(Unreadable):
         Source("a.py", text)
+
+
+def test_a_text_is_parsed_once() -> None:
+    assert parsed("a.py", "x = 1\n") is parsed("a.py", "x = 1\n")
+    assert parsed("a.py", "x = 1\n") is not parsed("a.py", "x = 2\n")
+    assert parsed("b.py", "x = 1\n").path == "b.py"

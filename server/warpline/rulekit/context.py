@@ -11,7 +11,7 @@ from warpline.model.run import Site
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.edits import Refused
 from warpline.rulekit.message import message as fill
-from warpline.rulekit.source import Source, Unreadable
+from warpline.rulekit.source import Source, Unreadable, parsed
 
 #: Evidence below both shows nothing: 2 % of the step, or one millisecond when that is less.
 MINIMUM_SHARE = 0.02
@@ -79,7 +79,7 @@ class Context:
             text = self._texts(file)
             if text is not None:
                 try:
-                    self._sources[file] = Source(file, text)
+                    self._sources[file] = parsed(file, text)
                 except Unreadable as reason:
                     self.note(f"{file}: no fix is looked for, since {reason}")
         return self._sources[file]

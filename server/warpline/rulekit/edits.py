@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from functools import lru_cache
 
 import libcst as cst
 
@@ -21,6 +22,7 @@ class Refused(Exception):
     """No edit can be made here; ``str()`` says why, in words for the end of a message."""
 
 
+@lru_cache(maxsize=16)
 def _parse(text: str) -> None:
     """Raises for what is no Python. The script's may be newer than ours: LibCST has the last word."""
     try:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 import libcst as cst
@@ -267,3 +267,9 @@ class Source:
 def _size(span: Span) -> Position:
     (start_line, start_column), (end_line, end_column) = span
     return end_line - start_line, end_column - start_column
+
+
+@lru_cache(maxsize=4)
+def parsed(path: str, text: str) -> Source:
+    """A file parsed once for all who look at the same text, such as the fixes of several findings."""
+    return Source(path, text)
