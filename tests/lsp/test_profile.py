@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lsp.client import Client, Error
+from tests.lsp.client import SILENCE, Client, Error
 
 SCRIPT = """\
 import pathlib, sys, torch
@@ -128,6 +128,8 @@ def cancel_request(client: Client, uri: str) -> None:
         client.answer(number)
     assert error.value.code == -32800
     assert gone(client, processes)
+    # Who sends the request without a token shows the progress itself, and gets no second bar.
+    assert client.messages("warpline/progress") and client.messages("window/workDoneProgress/create") == []
 
 
 def cancel_progress(client: Client, uri: str) -> None:
@@ -194,6 +196,37 @@ def test_one_at_a_time_others_are_refused_or_queue(hanging: Path, connect: Calla
     client.wait(
         lambda: any("that the script prints" in m["message"] for m in client.messages("window/logMessage"))
     )
+    client.cancel(second)
+    assert gone(client, others)
+
+
+def test_a_question_that_nobody_answers(hanging: Path, connect: Callable[..., Client]) -> None:
+    """It is given up in the end, and needs no answer any more once there is nothing to wait for."""
+    question, both = "window/showMessageRequest", {"command": "warpline.profile"}
+    answers = {question: lambda params: SILENCE}
+    start = "from warpline.lsp import profile, server; profile.ANSWER_S = {}; server.serve()"
+    command = [sys.executable, "-c", start.format(0.2)]
+    settings = {"python": sys.executable}
+    client = connect(hanging.parent, settings=settings, answers=answers, command=command)
+    both["arguments"] = [client.open(hanging)]
+    number = client.begin("workspace/executeCommand", both)
+    running(client, hanging.parent)
+    assert client.request("workspace/executeCommand", both) is None
+    (said,) = client.until(lambda: client.messages("window/showMessage"))
+    assert "is being profiled in this folder" in said["message"]
+    assert client.command("warpline.cancel") is True and client.answer(number) is None
+
+    (hanging.parent / "pids").unlink()
+    command[-1] = start.format(3600)
+    client = connect(hanging.parent, settings=settings, answers=answers, command=command)
+    first = client.begin("workspace/executeCommand", both)
+    processes = running(client, hanging.parent)
+    (hanging.parent / "pids").unlink()
+    second = client.begin("workspace/executeCommand", both)
+    client.wait(lambda: client.messages(question))
+    client.cancel(first)
+    assert gone(client, processes)
+    others = running(client, hanging.parent)
     client.cancel(second)
     assert gone(client, others)
 

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lsprotocol import types
 
-from warpline.lsp import convert, diagnostic, edits
+from warpline.lsp import configuration, convert, diagnostic, edits, pages
 from warpline.lsp.methods import FIX_ALL
 from warpline.lsp.server import Server
 from warpline.lsp.session import Session
+from warpline.lsp.standing import standing
 from warpline.view import actions
 from warpline.view.diagnostics import Notice
 
 
 async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
     path = convert.path(params.text_document.uri)
-    found = diagnostic.standing(ls, path) if path else None
-    if path is None or found is None:
+    session = ls.folders.session(path) if path else None
+    stand = standing(session, path, configuration.of(ls, path).ignore) if path and session else None
+    if path is None or session is None or stand is None:
         return []
-    session, notices = found
     only = params.context.only
     offered: list[types.CodeAction] = []
     if _wanted(types.CodeActionKind.QuickFix, only):
-        for notice in notices:
-            if params.range.start.line <= notice.line <= params.range.end.line:
-                offered += _of_notice(ls, session, path, notice, notices)
+        for notice in stand.on_lines(params.range.start.line, params.range.end.line):
+            offered += _of_notice(ls, session, path, notice, stand.by_rule[notice.finding.rule])
     # Only where it is asked for: a light bulb on every line of the file helps nobody.
     if only is not None and _wanted(FIX_ALL, only):
-        safe = [n.finding.id for n in notices if actions.best(n.finding, safe_only=True) is not None]
+        safe = [n.finding.id for n in stand.notices if actions.best(n.finding, safe_only=True) is not None]
         if safe:
             data = _data(session, path, "all", findings=safe, safe=True)
             offered.append(
@@ -57,10 +58,11 @@ def _word(kind: Any) -> str:
 
 
 def _of_notice(
-    ls: Server, session: Session, path: str, notice: Notice, notices: list[Notice]
+    ls: Server, session: Session, path: str, notice: Notice, alike: Sequence[Notice]
 ) -> list[types.CodeAction]:
+    """``alike``: the notices of the same rule in the file."""
     finding = notice.finding
-    shown = [diagnostic.diagnostic(ls, notice, session.lines)]
+    shown = [diagnostic.diagnostic(ls, notice, session.lines, pages.uri(ls, finding.rule, path))]
     found: list[types.CodeAction] = []
 
     def add(title: str, what: str, preferred: bool | None = None, **more: Any) -> None:
@@ -81,9 +83,8 @@ def _of_notice(
     for n, (number, fix) in enumerate(editing):
         unsafe = "" if fix.applicability == "safe" else " (may change results)"
         add(fix.title + unsafe, "fix", True if n == 0 and not unsafe else None, fix=number)
-    same = [n.finding for n in notices if n.finding.rule == finding.rule]
-    if editing and len(same) > 1:
-        all_of_it = [f.id for f in same if actions.best(f, safe_only=False) is not None]
+    if editing and len(alike) > 1:
+        all_of_it = [n.finding.id for n in alike if actions.best(n.finding, safe_only=False) is not None]
         add(f"Apply every fix of {finding.rule} in this file", "all", findings=all_of_it, safe=False)
     if editing and ls.offers()["measure"]:
         measure: dict[str, Any] = {"uri": convert.uri(path), "findingId": finding.id, "apply": False}

@@ -10,7 +10,8 @@ from warpline.lsp.session import Session
 from warpline.view import lenses
 
 
-def code_lens(ls: Server, params: types.CodeLensParams) -> list[types.CodeLens]:
+async def code_lens(ls: Server, params: types.CodeLensParams) -> list[types.CodeLens]:
+    await ls.loading.over()
     uri = params.text_document.uri
     path = convert.path(uri)
     if path is None or not configuration.of(ls, path).lenses:
@@ -27,17 +28,13 @@ def _totals(session: Session, path: str) -> list[types.CodeLens]:
     results, anchor = session.results, session.anchor(path)
     if results is None or anchor is None:
         return []
-    lines = results.file_lines(path)
     before = results.before
-    whole = lenses.of_file(
-        sum(line.step_ms for line in lines), results.step_ms, before.step_ms if before else None
-    )
+    whole = lenses.of_file(results.file_ms(path), results.step_ms, before.step_ms if before else None)
     functions = None
     if before is not None:
         functions = {name: total for (file, name), total in before.functions.items() if file == path}
     found = [_lens(0, whole, "warpline.overview", [{"uri": convert.uri(path)}])]
-    source = results.sources.get(path, "")
-    for lens in lenses.of_functions(lines, source, anchor, results.step_ms, functions):
+    for lens in lenses.of_functions(results.functions(path), anchor, results.step_ms, functions):
         found.append(_lens(lens.line, lens.text, "warpline.overview", [{"uri": convert.uri(path)}]))
     return found
 

@@ -43,6 +43,7 @@ async def fetch(ls: Server, pushed: object = None) -> None:
             ls.log("the client did not answer workspace/configuration; the project's settings hold")
     for session, answer in zip(sessions, answers, strict=False):
         told = session.settings.problem
+        session.project = session.project_stamp()  # before it is read: what is written meanwhile is seen
         session.settings = merged(session.folder, answer)
         if session.settings.problem and session.settings.problem != told:
             ls.show(session.settings.problem, types.MessageType.Warning)

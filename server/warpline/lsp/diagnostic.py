@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable
 
 from lsprotocol import types
 
 from warpline.lsp import configuration, convert, pages
 from warpline.lsp.server import Server
-from warpline.lsp.session import Session
-from warpline.view.diagnostics import Notice, notices
+from warpline.lsp.standing import standing
+from warpline.view.diagnostics import Notice
 
 SOURCE = "warpline"
 _SEVERITY = {
@@ -22,12 +23,18 @@ _SEVERITY = {
 _TAGS = {"unnecessary": types.DiagnosticTag.Unnecessary, "deprecated": types.DiagnosticTag.Deprecated}
 #: Pushed this long after the last keystroke.
 _PAUSE_S = 0.15
+_NOTHING: tuple[str, list[types.Diagnostic]] = ("", [])
 
 
-def pull(ls: Server, params: types.DocumentDiagnosticParams) -> types.RelatedFullDocumentDiagnosticReport:
+async def pull(
+    ls: Server, params: types.DocumentDiagnosticParams
+) -> types.RelatedFullDocumentDiagnosticReport | types.RelatedUnchangedDocumentDiagnosticReport:
+    await ls.loading.over()
     path = convert.path(params.text_document.uri)
-    items = diagnostics(ls, path) if path else []
-    return types.RelatedFullDocumentDiagnosticReport(items=items)
+    result, items = _diagnostics(ls, path) if path else _NOTHING
+    if result and result == params.previous_result_id:
+        return types.RelatedUnchangedDocumentDiagnosticReport(result_id=result)
+    return types.RelatedFullDocumentDiagnosticReport(items=items, result_id=result or None)
 
 
 def push(ls: Server, path: str) -> None:
@@ -36,7 +43,7 @@ def push(ls: Server, path: str) -> None:
         types.PublishDiagnosticsParams(
             uri=document.uri if document else convert.uri(path),
             version=document.version if document else None,
-            diagnostics=diagnostics(ls, path),
+            diagnostics=_diagnostics(ls, path)[1],
         )
     )
     _pushed.add(path)
@@ -62,31 +69,31 @@ _pushed: set[str] = set()
 _waiting: dict[str, asyncio.TimerHandle] = {}
 
 
-def standing(ls: Server, path: str) -> tuple[Session, list[Notice]] | None:
-    """The findings that stand in a file now, whatever the client may show."""
-    session = ls.folders.session(path)
-    if session is None or session.results is None:
-        return None
-    settings = configuration.of(ls, path)
-    findings = [f for f in session.results.findings.get(path, ()) if f.rule not in settings.ignore]
-    return session, list(notices(findings, session.anchor, session.lines))
-
-
-def diagnostics(ls: Server, path: str) -> list[types.Diagnostic]:
-    found = standing(ls, path)
-    if found is None or not configuration.of(ls, path).diagnostics:
-        return []
-    session, stand = found
-    capability = "text_document.publish_diagnostics" if ls.pushes else "text_document.diagnostic"
-    related = ls.can(f"{capability}.related_information") is not False
-    return [diagnostic(ls, notice, session.lines, related) for notice in stand]
+def _diagnostics(ls: Server, path: str) -> tuple[str, list[types.Diagnostic]]:
+    """The diagnostics of a file, and a name that stands for exactly these."""
+    session, settings = ls.folders.session(path), configuration.of(ls, path)
+    stand = standing(session, path, settings.ignore) if session is not None else None
+    if session is None or stand is None or not settings.diagnostics:
+        return _NOTHING
+    links = {rule: pages.uri(ls, rule, path) for rule in stand.by_rule}
+    key = tuple(links.items())
+    if key not in stand.shown:
+        stand.shown.clear()
+        capability = "text_document.publish_diagnostics" if ls.pushes else "text_document.diagnostic"
+        related = ls.can(f"{capability}.related_information") is not False
+        made = [
+            diagnostic(ls, notice, session.lines, links[notice.finding.rule], related)
+            for notice in stand.notices
+        ]
+        stand.shown[key] = secrets.token_hex(8), made
+    return stand.shown[key]
 
 
 def diagnostic(
-    ls: Server, notice: Notice, lines: Callable[[str], object], related: bool = True
+    ls: Server, notice: Notice, lines: Callable[[str], object], page: str | None, related: bool = True
 ) -> types.Diagnostic:
+    """``page``: where the page of the finding's rule is."""
     finding = notice.finding
-    page = pages.uri(ls, finding)
     return types.Diagnostic(
         range=_line(ls, finding.file, notice.line, lines),
         message=notice.message,

@@ -9,6 +9,9 @@ from lsprotocol import types
 from warpline.lsp import convert, methods
 from warpline.lsp.server import Server
 
+#: Name of the first look at the workspace's folders.
+FIRST = "workspace"
+
 
 def initialize(ls: Server, params: types.InitializeParams) -> None:
     encoding = ls.workspace.position_encoding or "utf-16"
@@ -18,6 +21,7 @@ def initialize(ls: Server, params: types.InitializeParams) -> None:
         folders = [params.root_uri]
     for uri in folders:
         add(ls, uri)
+    ls.loading.begin(FIRST)  # ended by ``initialized``
     # Offering to be pulled from and pushing as well would show everything twice.
     ls.pushes = ls.can("text_document.diagnostic") is None
     if not ls.pushes:

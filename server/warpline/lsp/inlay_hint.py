@@ -12,7 +12,8 @@ from warpline.view.anchor_text import content
 from warpline.view.hints import hints
 
 
-def inlay_hint(ls: Server, params: types.InlayHintParams) -> list[types.InlayHint]:
+async def inlay_hint(ls: Server, params: types.InlayHintParams) -> list[types.InlayHint]:
+    await ls.loading.over()
     path = convert.path(params.text_document.uri)
     session = ls.folders.session(path) if path else None
     if path is None or session is None or session.results is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from warpline.lsp import configuration, convert, methods, refresh
-from warpline.lsp.initialize import add
+from warpline.lsp.initialize import FIRST, add
 from warpline.lsp.server import Server
 from warpline.lsp.watch import Watch
 
@@ -19,9 +19,13 @@ async def initialized(ls: Server, _: types.InitializedParams) -> None:
     methods.load()
     for folder in ls.folders.workspace:
         ls.folders.add(folder)
-    await configuration.register_for_changes(ls)
-    await configuration.fetch(ls)
-    await refresh.look(ls)
+    loaded = asyncio.ensure_future(refresh.load(ls))
+    try:
+        await configuration.register_for_changes(ls)
+        await configuration.fetch(ls)
+        refresh.tell(ls, await loaded)
+    finally:
+        ls.loading.end(FIRST)
     ls.start(Watch(ls).run())
     ls.start(_outlive(ls))
 

@@ -24,19 +24,22 @@ class MeasureParams(msgspec.Struct, rename="camel"):
 
 
 async def asked(ls: Server, params: Any) -> Any:
-    return await requested(measure(ls, params))
+    return await requested(measure(ls, params, bar=False))
 
 
 async def command(ls: Server, *arguments: Any) -> Any:
-    found = await commanded(ls, lambda: measure(ls, arguments[0] if arguments else None))
+    found = await commanded(ls, lambda: measure(ls, arguments[0] if arguments else None, bar=True))
     if found is not None:
         bounds = f"between {found['low']:.2f} and {found['high']:.2f}"
         ls.show(f"{units.speedup(found['speedup'])} as fast ({bounds})", types.MessageType.Info)
     return found
 
 
-async def measure(ls: Server, argument: Any) -> dict[str, Any]:
-    """Try the fix, keep what was measured with the run, and apply it if asked to. Raises Refused, Failed."""
+async def measure(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
+    """Try the fix, keep what was measured with the run, and apply it if asked to. Raises Refused, Failed.
+
+    ``bar``: show progress also where the client named no token for it.
+    """
     try:
         params = msgspec.convert(argument, MeasureParams)
     except msgspec.ValidationError as error:
@@ -52,7 +55,7 @@ async def measure(ls: Server, argument: Any) -> dict[str, Any]:
     folder = session.folder
     await turn(ls, folder, "refuse", params.uri)
     title = f"Warpline: measuring {finding.rule}"
-    async with under_way(ls, folder, params.uri, params.work_done_token, title) as (engine, progress):
+    async with under_way(ls, folder, params.uri, params.work_done_token, title, bar) as (engine, progress):
         answer = await engine.ask(
             "measure",
             progress.report,

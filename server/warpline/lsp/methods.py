@@ -43,6 +43,7 @@ METHODS = (
         types.TEXT_DOCUMENT_INLAY_HINT,
         "inlay_hint",
         "inlay_hint",
+        waits=True,
         options=types.InlayHintOptions(resolve_provider=True),
     ),
     Method(types.INLAY_HINT_RESOLVE, "inlay_hint", "resolve"),
@@ -50,6 +51,7 @@ METHODS = (
         types.TEXT_DOCUMENT_CODE_LENS,
         "code_lens",
         "code_lens",
+        waits=True,
         options=types.CodeLensOptions(resolve_provider=False),
     ),
     Method(
@@ -81,6 +83,7 @@ PULL = Method(
     types.TEXT_DOCUMENT_DIAGNOSTIC,
     "diagnostic",
     "pull",
+    waits=True,
     options=types.DiagnosticOptions(
         identifier="warpline", inter_file_dependencies=True, workspace_diagnostics=False
     ),

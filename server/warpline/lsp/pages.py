@@ -11,22 +11,21 @@ from pathlib import Path
 from warpline.lsp import convert
 from warpline.lsp.engine import Failed
 from warpline.lsp.server import Server
-from warpline.model.report import Finding
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _asked: set[str] = set()
 
 
-def uri(ls: Server, finding: Finding) -> str | None:
-    """Where the page of a finding's rule is; None as long as it is not there."""
-    if not _NAME.fullmatch(finding.rule):
+def uri(ls: Server, rule: str, near: str) -> str | None:
+    """Where the page of a rule is, for findings in the file ``near``; None as long as it is not there."""
+    if not _NAME.fullmatch(rule):
         return None
-    path = _path(ls, finding.file, finding.rule)
+    path = _path(ls, near, rule)
     if path.is_file():
         return convert.uri(str(path))
-    if finding.rule not in _asked:
-        _asked.add(finding.rule)
-        ls.start(_prepare(ls, finding.rule, finding.file))
+    if rule not in _asked:
+        _asked.add(rule)
+        ls.start(_prepare(ls, rule, near))
     return None
 
 

@@ -17,17 +17,19 @@ from warpline.lsp.under_way import commanded, requested, turn, under_way
 from warpline.runs import runs_folder
 
 _WAIT, _STOP = "Wait for it", "Stop it and start this one"
+#: How long the user has to choose between the two.
+ANSWER_S = 120.0
 
 
 async def asked(ls: Server, params: Any) -> Any:
-    """The request."""
-    return await requested(_profile(ls, params))
+    """The request. Who sends it follows ``warpline/progress``, or names a token for a bar."""
+    return await requested(_profile(ls, params, by_command=False))
 
 
 async def command(ls: Server, *arguments: Any) -> Any:
     """The command; where something runs already the user is asked what to do."""
     argument = arguments[0] if arguments else None
-    return await commanded(ls, lambda: _profile(ls, argument, ask=True))
+    return await commanded(ls, lambda: _profile(ls, argument, by_command=True))
 
 
 def cancel(ls: Server, *arguments: Any) -> bool:
@@ -45,20 +47,24 @@ def progress_cancelled(ls: Server, params: types.WorkDoneProgressCancelParams) -
             running.end()
 
 
-async def _profile(ls: Server, argument: Any, ask: bool = False) -> dict[str, Any]:
-    """Run it and load what came of it. Raises Refused, Failed."""
+async def _profile(ls: Server, argument: Any, by_command: bool) -> dict[str, Any]:
+    """Run it and load what came of it. ``by_command``: the user is asked and shown progress by us.
+
+    Raises Refused, Failed.
+    """
     params = parse(argument)
     path, folder = place(params, ls.folders)
     settings = configuration.of(ls, path)
     session = ls.folders.add(folder)
     when_busy = params.when_busy or settings.when_busy
-    if ask and when_busy != "queue":
+    if by_command and when_busy != "queue":
         when_busy = await _choice(ls, folder)
     wanted = request(params, path, folder, settings)
     uri = params.uri or convert.uri(path)
     await turn(ls, folder, when_busy, uri)
     title = f"Warpline: {Path(wanted.target).name}"
-    async with under_way(ls, folder, uri, params.work_done_token, title) as (engine, progress):
+    work = under_way(ls, folder, uri, params.work_done_token, title, bar=by_command)
+    async with work as (engine, progress):
         try:
             answer = await engine.ask(
                 "profile",
@@ -75,18 +81,27 @@ async def _profile(ls: Server, argument: Any, ask: bool = False) -> dict[str, An
 
 
 async def _choice(ls: Server, folder: Path) -> str:
-    """Ask what to do about what is under way in the folder, if anything is."""
+    """Ask what to do about what is under way in the folder, as long as anything is. Raises Refused when
+    nobody answers: a question may have been hidden, or shown nowhere."""
     running = ls.folders.running.get(folder)
     if running is None:
         return "queue"
     name = Path(convert.path(running.uri) or running.uri).name
-    choice = await ls.window_show_message_request_async(
-        types.ShowMessageRequestParams(
-            type=types.MessageType.Info,
-            message=f"{name} is being profiled in this folder.",
-            actions=[types.MessageActionItem(title=_WAIT), types.MessageActionItem(title=_STOP)],
-        )
+    question = types.ShowMessageRequestParams(
+        type=types.MessageType.Info,
+        message=f"{name} is being profiled in this folder.",
+        actions=[types.MessageActionItem(title=_WAIT), types.MessageActionItem(title=_STOP)],
     )
+    answer = asyncio.ensure_future(ls.window_show_message_request_async(question))
+    try:
+        await asyncio.wait({answer, running.task}, timeout=ANSWER_S, return_when=asyncio.FIRST_COMPLETED)
+        if running.task.done():
+            return "queue"  # there is nothing left to wait for
+        if not answer.done():
+            raise Refused(f"{name} is being profiled in this folder: wait for it, or cancel it", "busy")
+        choice = answer.result()
+    finally:
+        answer.cancel()
     if choice is None:
         raise asyncio.CancelledError
     if choice.title == _STOP:

@@ -26,17 +26,18 @@ _PERCENT = {
 
 
 class Progress:
-    """One bar. ``token``: the client's own, or None to have one made."""
+    """``warpline/progress``, and one bar: of the client's own ``token``, else of one that is made where
+    ``bar`` says so."""
 
-    def __init__(self, ls: Server, uri: str, token: int | str | None, title: str) -> None:
+    def __init__(self, ls: Server, uri: str, token: int | str | None, title: str, bar: bool) -> None:
         self._ls, self._uri, self._title = ls, uri, title
-        self._token = token
+        self._token, self._bar = token, bar
         self._open = False
         self._percent = 0
 
     async def begin(self) -> int | str | None:
         """Open the bar; its token, or None where the client shows none."""
-        if self._token is None and self._ls.can("window.work_done_progress"):
+        if self._token is None and self._bar and self._ls.can("window.work_done_progress"):
             token = str(uuid.uuid4())
             with contextlib.suppress(asyncio.TimeoutError, JsonRpcException):
                 await asyncio.wait_for(self._ls.work_done_progress.create_async(token), 5)

@@ -9,7 +9,15 @@ from warpline.lsp.session import Session
 
 async def look(ls: Server) -> None:
     """Look for newer runs in all folders, and tell the client of those that came."""
-    changed = [session for session in ls.folders if await session.refresh()]
+    tell(ls, await load(ls))
+
+
+async def load(ls: Server) -> list[Session]:
+    """The sessions that have other results now; nobody is told yet."""
+    return [session for session in ls.folders if await session.refresh()]
+
+
+def tell(ls: Server, changed: list[Session]) -> None:
     for session in changed:
         announce(ls, session)
     if changed:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from warpline import runs
 from warpline.model.problem import Problem
 from warpline.model.report import FORMAT, Finding, Line, Report
 from warpline.view.anchor_lines import Costs, costs_by_line
-from warpline.view.lenses import function_totals
+from warpline.view.lenses import Function, function_totals, functions
 
 REPORT = "report.json"
 MEASURED = "measured.json"
@@ -40,6 +41,9 @@ class Results:
     loader_ms: Mapping[tuple[str, int], float]  # waiting for data, by line of the run
     stamp: tuple[int, ...]
     before: Before | None = None
+    _summed: dict[str, tuple[float, tuple[Function, ...]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def step_ms(self) -> float:
@@ -53,6 +57,21 @@ class Results:
 
     def file_lines(self, path: str) -> tuple[Line, ...]:
         return tuple(cost for costs in self.costs.get(path, {}).values() for cost in costs)
+
+    def file_ms(self, path: str) -> float:
+        """The time in the step of all lines of a file."""
+        return self._totals(path)[0]
+
+    def functions(self, path: str) -> tuple[Function, ...]:
+        return self._totals(path)[1]
+
+    def _totals(self, path: str) -> tuple[float, tuple[Function, ...]]:
+        """Summed up once: every keystroke asks for them again."""
+        if path not in self._summed:
+            lines = self.file_lines(path)
+            whole = sum(line.step_ms for line in lines)
+            self._summed[path] = whole, functions(lines, self.sources.get(path, ""))
+        return self._summed[path]
 
 
 class _Wait(msgspec.Struct):
@@ -136,6 +155,11 @@ def load(run: Path, others: list[Path]) -> Results:
 
     Raises Problem for a run that is malformed or of another format.
     """
+    with _collector_paused():
+        return _load(run, others)
+
+
+def _load(run: Path, others: list[Path]) -> Results:
     manifest = runs.manifest(run)
     seen = stamp(run)
     report = _report(run)
@@ -143,7 +167,7 @@ def load(run: Path, others: list[Path]) -> Results:
         from warpline.measure import store  # not at start-up: few runs were measured
 
         report = replace(report, findings=store.attach(run, report.findings, _text))
-    results = Results(
+    return Results(
         run=run,
         created_ns=manifest.created_ns,
         report=report,
@@ -154,10 +178,19 @@ def load(run: Path, others: list[Path]) -> Results:
         stamp=seen,
         before=_before(report, others),
     )
-    # Tens of thousands of objects that stay: without this every collection walks them all.
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Tens of thousands of objects come, and stay: no collection walks them, now or later. What is garbage
+    is taken out before they are there, since requests are answered meanwhile."""
     gc.collect()
-    gc.freeze()
-    return results
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _text(path: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import sys
@@ -18,6 +19,7 @@ from warpline.lsp import methods
 from warpline.lsp.documents import Documents
 from warpline.lsp.engine import Engine
 from warpline.lsp.folders import Folders
+from warpline.lsp.loading import Loading
 from warpline.lsp.protocol import Answered, Protocol, converter
 
 logger = logging.getLogger(__name__)
@@ -39,6 +41,7 @@ class Server(LanguageServer):
         self.documents = Documents()
         self.folders = Folders(self.documents)
         self.desk = Engine(self.log, idle_s=120.0)
+        self.loading = Loading()
         self.pushes = False  # diagnostics: the client cannot pull
         self.background: set[asyncio.Task[Any]] = set()
 
@@ -92,6 +95,9 @@ def serve(port: int | None = None) -> int:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     server = build()
+    # An answer of a screenful is thousands of objects, all freed at once: at the usual 700 the collector
+    # would look at each answer several times while it is made.
+    gc.set_threshold(20_000, 10, 10)
     try:
         if port is None:
             server.start_io(requests, answers)

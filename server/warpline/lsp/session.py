@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warpline.lsp.documents import Document, Documents
 from warpline.lsp.results import Results, complete, load, renamed, stamp, unreported
@@ -13,6 +14,9 @@ from warpline.lsp.settings import Settings
 from warpline.model.problem import Problem
 from warpline.view.anchor import Anchor
 from warpline.view.anchor_text import key, split
+
+if TYPE_CHECKING:
+    from warpline.lsp.standing import Stand
 
 logger = logging.getLogger(__name__)
 
@@ -30,8 +34,10 @@ class Session:
         self.runs = folder / ".warpline" / "runs"
         self.documents = documents
         self.settings = Settings()
+        self.project: int | None = None  # ``project_stamp`` when the settings were read
         self.results: Results | None = None
         self._closed: dict[str, tuple[Stamp, list[str], Anchor]] = {}
+        self.stands: dict[str, Stand] = {}  # kept by standing.py: path -> its findings as they stand
         self._refused: dict[Path, tuple[int, ...]] = {}  # as they were when they could not be read
         self._lock = asyncio.Lock()
 
@@ -85,6 +91,10 @@ class Session:
         newest = self.results.run if self.results is not None else self.runs
         return changed(self.runs), changed(newest)
 
+    def project_stamp(self) -> int:
+        """Changes when the folder's pyproject.toml was written."""
+        return changed(self.folder / "pyproject.toml")
+
     def anchor(self, path: str) -> Anchor | None:
         """Where the run's lines of a file stand now, in the editor's text or else in the file's."""
         results = self.results
@@ -121,6 +131,7 @@ class Session:
 
     def _forget(self) -> None:
         self._closed.clear()
+        self.stands.clear()
         current = str(self.results.run) if self.results is not None else ""
         for document in self.documents:
             for name in [name for name in document.anchors if Path(name).parent == self.runs]:

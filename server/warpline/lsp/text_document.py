@@ -18,8 +18,12 @@ async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
         if folder == ls.folders.home(path) or (folder / ".warpline" / "runs").is_dir():
             ls.folders.add(folder)
     if {session.folder for session in ls.folders} != known:
-        await configuration.fetch(ls)
-        await refresh.look(ls)
+        ls.loading.begin(path)
+        try:
+            await configuration.fetch(ls)
+            await refresh.look(ls)
+        finally:
+            ls.loading.end(path)
     document = ls.documents.at(path)
     adopted = [session for session in ls.folders if document is not None and session.adopt(document)]
     for session in adopted:

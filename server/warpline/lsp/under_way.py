@@ -24,15 +24,16 @@ Token = int | str | None
 
 @asynccontextmanager
 async def under_way(
-    ls: Server, folder: Path, uri: str, token: Token, title: str
+    ls: Server, folder: Path, uri: str, token: Token, title: str, bar: bool
 ) -> AsyncIterator[tuple[Engine, Progress]]:
-    """A worker for ``folder`` with its progress shown; at the end nothing of it is left running."""
+    """A worker for ``folder`` with its progress shown (``bar``: also where the client named no token for
+    it); at the end nothing of it is left running."""
     output = Output(ls)
     engine = Engine(output.line)
     task = asyncio.current_task()
     assert task is not None
     running = ls.folders.running[folder] = Running(uri, engine, task)
-    progress = Progress(ls, uri, token, title)
+    progress = Progress(ls, uri, token, title, bar)
     said = "done"
     try:
         refresh.lenses(ls)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpline.lsp import configuration, refresh
 from warpline.lsp.engine import Failed
-from warpline.lsp.session import Session, changed
+from warpline.lsp.session import Session
 
 if TYPE_CHECKING:
     from warpline.lsp.server import Server
@@ -40,7 +40,6 @@ class Watch:
         self._stamps: dict[Path, tuple[int, int]] = {}
         self._sources: dict[str, int] = {}
         self._since: dict[Path, float] = {}
-        self._projects: dict[Path, int] = {}
 
     async def run(self) -> None:
         try:
@@ -76,11 +75,8 @@ class Watch:
             refresh.shown(self._ls)
 
     def _projects_changed(self) -> bool:
-        """Whether a folder's settings were written since the last look."""
-        before, self._projects = self._projects, {}
-        for session in self._ls.folders:
-            self._projects[session.folder] = changed(session.folder / "pyproject.toml")
-        return any(before.get(folder, stamp) != stamp for folder, stamp in self._projects.items())
+        """Whether a folder's settings were written since they were read."""
+        return any(session.project not in (None, session.project_stamp()) for session in self._ls.folders)
 
     def _report_later(self, session: Session, run: Path) -> None:
         """Make the report of a run ourselves when whoever made the run does not."""

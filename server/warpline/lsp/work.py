@@ -4,6 +4,7 @@ the job is to end, and a dictionary that lives as long as the worker; each retur
 from __future__ import annotations
 
 import difflib
+import gc
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -116,6 +117,7 @@ def _profile(run: str, kept: dict[str, Any]) -> Profile:
         from warpline import pipeline
 
         kept.update(run=run, profile=pipeline.profile_of(Path(run)))
+        gc.freeze()  # it stays: no collection in the jobs to come walks it
     found: Profile = kept["profile"]
     return found
 

@@ -31,6 +31,8 @@ class Anchor:
         self._lost.add([self._base[i] for i in gone], gone)
         self._where: dict[int, int] | None = None
         self._fresh = False
+        #: Another one after every edit: what was computed from the anchor holds as long as it is the same.
+        self.version = 0
 
     @property
     def base(self) -> Sequence[str]:
@@ -78,6 +80,7 @@ class Anchor:
         self._keys[start : start + removed] = keys
         self._where = None
         self._fresh = True
+        self.version += 1
 
     def settle(self) -> None:
         """After all edits of one change: what was cut and stands elsewhere now is the same line."""

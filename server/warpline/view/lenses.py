@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from warpline.model.report import Line
@@ -22,6 +22,13 @@ class Lens:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Function:
+    name: str  # qualified, without ``<locals>``
+    line: int  # 0-based line of its ``def`` in the run's source
+    step_ms: float
+
+
 def function_totals(lines: Iterable[Line]) -> dict[tuple[str, str], float]:
     """(file, qualified function) to its lines' time in the step."""
     totals: dict[tuple[str, str], float] = {}
@@ -31,13 +38,8 @@ def function_totals(lines: Iterable[Line]) -> dict[tuple[str, str], float]:
     return totals
 
 
-def of_functions(
-    lines: Sequence[Line], source: str, anchor: Anchor, step_ms: float, before: Mapping[str, float] | None
-) -> Iterator[Lens]:
-    """One lens over each function of a file with time of its own.
-
-    ``lines``: the file's lines; ``source``: its text in the run; ``before``: such totals of the run before.
-    """
+def functions(lines: Iterable[Line], source: str) -> tuple[Function, ...]:
+    """The functions of one file with time of their own. ``source``: its text in the run."""
     first: dict[str, int] = {}
     totals: dict[str, float] = {}
     for line in lines:
@@ -45,12 +47,24 @@ def of_functions(
         totals[name] = totals.get(name, 0.0) + line.step_ms
         first[name] = min(first.get(name, line.line), line.line)
     places = definitions(split(source)) if totals else {}
+    found = []
     for name, total in totals.items():
         # Of several definitions with one name, the last one above the measured lines.
         above = [at for at in places.get(name, ()) if at < first[name]]
-        line_now = anchor.where(above[-1]) if above else -1
-        if line_now >= 0 and total > 0:
-            yield Lens(line_now, total_of(total, step_ms, None if before is None else before.get(name)))
+        if above and total > 0:
+            found.append(Function(name, above[-1], total))
+    return tuple(found)
+
+
+def of_functions(
+    found: Iterable[Function], anchor: Anchor, step_ms: float, before: Mapping[str, float] | None
+) -> Iterator[Lens]:
+    """One lens over each function that still stands. ``before``: such totals of the run before."""
+    for function in found:
+        line = anchor.where(function.line)
+        if line >= 0:
+            then = None if before is None else before.get(function.name)
+            yield Lens(line, total_of(function.step_ms, step_ms, then))
 
 
 def of_file(file_ms: float, step_ms: float, before_ms: float | None) -> str:
