@@ -93,6 +93,17 @@ def test_what_another_rule_says_better_is_left_out() -> None:
     ]
 
 
+def test_a_change_that_would_make_the_step_longer_is_no_finding() -> None:
+    def predict(profile: Profile, change: object) -> Predicted | None:
+        return Predicted(60.0, 50 / 60, "simulated")
+
+    example = read_example(CODE)
+    found = diagnose(example.profile, example.profile.sources.get, predict=predict)
+    assert found.findings == ()
+    (note,) = (note for note in found.notes if "left out" in note)
+    assert note.startswith("loader-without-workers at train.py:3 is left out: with the change made")
+
+
 def test_a_prediction_takes_the_place_of_the_bound_and_may_fail() -> None:
     def predict(profile: Profile, change: object) -> Predicted | None:
         return Predicted(12.5, 4.0, "simulated")

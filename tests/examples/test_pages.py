@@ -51,7 +51,7 @@ def test_a_printed_report_is_of_the_script_as_it_is(script: str, text: str) -> N
     for line in lines:
         if heading := re.match(r"\S.*?  (\w+\.py):\d+  [\d.]+ m?s, ", line):
             place = ROOT / Path(script).parent / heading[1]
-        elif place and re.match(r" *\d+ (?!more lines)", line):
+        elif place and re.match(r" *\d+ (?!more line)", line):
             number = int(line.split()[0])
             source = place.read_text(encoding="utf-8").splitlines()[number - 1].strip()
             assert source[:20].strip() in line, f"{script}:{number}"

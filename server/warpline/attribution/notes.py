@@ -33,8 +33,8 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
         )
     if silent := _silent_threads(scene):
         found.append(
-            f"{silent} other threads ran lines of the script, and torch {trace.manifest.torch_version} "
-            "recorded no operators there: what they computed is not attributed"
+            f"{silent} other {'thread' if silent == 1 else 'threads'} ran lines of the script, and torch "
+            f"{trace.manifest.torch_version} recorded no operators there: what they computed is not attributed"
         )
     if not trace.on_gpu and any(one.name.startswith("cpp_") for one in trace.facts.compiled_kernels):
         found.append(

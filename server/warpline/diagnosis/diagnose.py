@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from warpline.diagnosis.identity import identities
 from warpline.diagnosis.rebase import rebase
@@ -20,6 +21,8 @@ Predict = Callable[[Profile, Change], "Predicted | None"]
 #: Share of the step, in percent, from which on a saving is a warning, an information, else a hint.
 #: (Input wait: 5 % in the TensorBoard plugin, 10 % and more in TraceML.)
 WARNING, INFORMATION = 10.0, 5.0
+#: A simulated step this many times as long is worse, and not the simulation's own error.
+HARM = 1.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ def diagnose(
     findings = [
         _finding(context, rule, draft, name, predict) for (rule, draft), name in zip(kept, ids, strict=True)
     ]
+    findings = [finding for finding in findings if not _harms(context, finding)]
     findings.sort(key=lambda finding: (_predicted_ms(finding), finding.file, finding.line, finding.rule))
     return Diagnosis(tuple(findings), tuple(context.notes))
 
@@ -126,6 +130,18 @@ def _finding(context: Context, rule: Rule, draft: Draft, name: str, predict: Pre
         predicted=predicted,
         fixes=draft.fixes,
     )
+
+
+def _harms(context: Context, finding: Finding) -> bool:
+    """The change would make the step longer: no finding, but a note."""
+    after = finding.predicted
+    if after is None or after.basis != "simulated" or after.step_ms <= context.step_ms * HARM:
+        return False
+    context.note(
+        f"{finding.rule} at {Path(finding.file).name}:{finding.line} is left out: "
+        "with the change made, the simulated step is longer"
+    )
+    return True
 
 
 def _severity(saved_percent: float) -> Severity:

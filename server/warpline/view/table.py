@@ -70,7 +70,9 @@ def table(report: Report, profile: Profile, top: int | None = None, cwd: str = "
         title=" ".join((text.short_path(report.script, cwd), *map(text.printable, report.argv))),
         summary=_summary(report),
         functions=tuple(functions),
-        rest=f"{len(rest)} more lines: {_of_step(rest_ms, step)}" if rest else "",
+        rest=f"{len(rest)} more {'line' if len(rest) == 1 else 'lines'}: {_of_step(rest_ms, step)}"
+        if rest
+        else "",
         unattributed=_unattributed(report),
         columns=tuple(
             column
