@@ -34,7 +34,8 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
     if silent := _silent_threads(scene):
         found.append(
             f"{silent} other {'thread' if silent == 1 else 'threads'} ran lines of the script, and torch "
-            f"{trace.manifest.torch_version} recorded no operators there: what they computed is not attributed"
+            f"{trace.manifest.torch_version} recorded no operators there: what was computed there is not "
+            "attributed"
         )
     if not trace.on_gpu and any(one.name.startswith("cpp_") for one in trace.facts.compiled_kernels):
         found.append(
@@ -62,8 +63,8 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
     elif (unseen := _unseen(trace.manifest.timed_ns)) > UNSEEN:
         found.append(
             "some of the timed steps took more than twice as long as most, and none like them was captured: "
-            f"what only they do (an evaluation, say) is not seen, and {units.percent(unseen)} of the time is "
-            "spread over the lines that were; more steps (--steps) even that out"
+            f"{units.percent(unseen)} of the time, for what only they did (an evaluation, say) or because the "
+            "machine was busy, is spread over the captured lines; more steps (--steps) even that out"
         )
     if isinstance(at := trace.facts.flags.get("loss_not_finite_at"), int):
         found.append(f"the loss was no finite number at backward pass {at + 1} of the script")
