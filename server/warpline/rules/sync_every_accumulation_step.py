@@ -41,7 +41,73 @@ for i, (images, labels) in enumerate(loader):
         optimizer.zero_grad()
 ```
 
+## Example
+
+```python
+#> manifest world_size=2; totals exposed_communication_ms=12
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(Net())  #> site parallel type=DistributedDataParallel
+for step in range(1000):
+    for micro in range(accumulation):
+        loss = criterion(model(batch())) / accumulation  #> cost device_ms=40 communication_ms=16 step_ms=52
+        loss.backward()  #> found; cost cpu_ms=1 calls=4
+    optimizer.step()
+    optimizer.zero_grad()
+```
+
+## Use instead
+
+```python
+from torch.nn.parallel import DistributedDataParallel
+import contextlib
+
+model = DistributedDataParallel(Net())
+for step in range(1000):
+    for micro in range(accumulation):
+        with contextlib.nullcontext() if micro == accumulation - 1 else model.no_sync():
+            loss = criterion(model(batch())) / accumulation
+            loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+```
+
+## Example
+
+Rounds that may end early stay as they are:
+
+```python
+#> manifest world_size=2; totals exposed_communication_ms=12
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(Net())  #> site parallel type=DistributedDataParallel
+for micro in range(accumulation):
+    loss = criterion(model(batch())) / accumulation  #> cost device_ms=40 communication_ms=16 step_ms=52
+    loss.backward()  #> found; cost cpu_ms=1 calls=4
+    if loss > limit:
+        break
+optimizer.step()
+```
+
+## Use instead
+
+Nothing is edited: the pass that happens to be the last one has to exchange the gradients.
+
 ## Near misses
+
+The exchange is switched by hand:
+
+```python
+#> manifest world_size=2; totals exposed_communication_ms=12
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(Net())  #> site parallel type=DistributedDataParallel
+for micro in range(4):
+    model.require_backward_grad_sync = micro == 3
+    loss = criterion(model(batch()))  #> cost device_ms=40 communication_ms=16 step_ms=52
+    loss.backward()  #> cost cpu_ms=1 calls=4
+optimizer.step()
+```
 
 One backward pass for each optimizer step:
 
@@ -94,8 +160,12 @@ from warpline.model.run import Site
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
 from warpline.rulekit.parallel import exposed_communication, wrapper_name, wrappers
 from warpline.rulekit.source import Source
+from warpline.rulekit.terms import descend
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.rulekit.waiting import reads_of
+
+#: A script that uses one of these decides itself which passes exchange.
+SYNC_SWITCHES = ("no_sync", "require_backward_grad_sync")
 
 
 class SyncEveryAccumulationStep(Rule):
@@ -111,7 +181,7 @@ class SyncEveryAccumulationStep(Rule):
                 file, line = step.source.path, step.source.line(step.backward)
                 cost = context.cost(file, line)
                 passes = round(cost.calls) if cost is not None else 0
-                if passes < 2 or "no_sync" in step.source.text:
+                if passes < 2 or any(word in step.source.text for word in SYNC_SWITCHES):
                     continue
                 needless = exposed * (passes - 1) / passes
                 places = tuple((cost.file, cost.line) for cost in lines)
@@ -141,13 +211,15 @@ def _fix(context: Context, site: Site, step: TrainingStep) -> Fix:
     statement = source.statement(step.backward)
     index = next(i for i, entry in enumerate(block) if entry is statement)
     decision = next((entry for entry in block[index + 1 :] if _steps(source, entry)), None)
-    if not isinstance(decision, cst.If) or decision.orelse is not None:
-        raise Refused("when the optimizer steps was not found as a condition after the backward pass")
+    if isinstance(decision, cst.If) and decision.orelse is None:
+        last, named = source.code(decision.test), source.nodes(cst.Name, within=decision.test)
+    else:
+        last, named = _last_round(source, step)
     if not step.forward:
         raise Refused("the forward pass is not in the same block as the backward pass")
     first = next(i for i, entry in enumerate(block) if entry is step.forward[0])
     wrapped = block[first : index + 1]
-    for used in {node.value for node in source.nodes(cst.Name, within=decision.test)}:
+    for used in sorted({node.value for node in named}):
         bound = [
             read
             for entry in wrapped
@@ -160,12 +232,41 @@ def _fix(context: Context, site: Site, step: TrainingStep) -> Fix:
             )
     edits = Edits(source)
     null = edits.add_import("contextlib.nullcontext", "import contextlib")
-    edits.wrap(wrapped, f"with {null}() if {source.code(decision.test)} else {name}.no_sync():")
+    edits.wrap(wrapped, f"with {null}() if {last} else {name}.no_sync():")
     return edits.fix("Exchange gradients only before the optimizer steps", "unsafe")
 
 
+def _last_round(source: Source, step: TrainingStep) -> tuple[str, list[cst.Name]]:
+    """The condition of the last round of ``for i in range(n)`` that the optimizer's step follows, and
+    the names in it."""
+    loop = next(iter(source.loops(step.backward)), None)
+    unclear = Refused("no condition or loop was found that tells which backward pass is the last one")
+    if not isinstance(loop, cst.For) or not isinstance(loop.target, cst.Name) or loop.target.value == "_":
+        raise unclear
+    rounds = loop.iter
+    if not isinstance(rounds, cst.Call) or not source.is_named(rounds.func, "range") or len(rounds.args) != 1:
+        raise unclear
+    above, number = source.block(loop), rounds.args[0].value
+    behind = above[next(i for i, entry in enumerate(above) if entry is loop) + 1 :]
+    if not any(_calls_step(source, entry) for entry in behind):
+        raise unclear
+    if not isinstance(number, (cst.Integer, cst.Name, cst.Attribute)):
+        raise unclear
+    # A round that ends early, or another number of them, would leave gradients that were never exchanged.
+    targets = [source.code(item.target) for item in descend(loop.body, cst.AssignTarget, cst.AugAssign)]
+    if source.code(number) in targets or any(descend(loop.body, cst.Break, cst.Continue)):
+        raise unclear
+    known = source.literal(number)
+    end = str(known - 1) if isinstance(known, int) else f"{source.code(number)} - 1"
+    return f"{loop.target.value} == {end}", [loop.target, *source.nodes(cst.Name, within=number)]
+
+
 def _steps(source: Source, entry: cst.CSTNode) -> bool:
-    return isinstance(entry, cst.If) and any(
+    return isinstance(entry, cst.If) and _calls_step(source, entry)
+
+
+def _calls_step(source: Source, entry: cst.CSTNode) -> bool:
+    return any(
         isinstance(call.func, cst.Attribute) and call.func.attr.value == "step"
         for call in source.nodes(cst.Call, within=entry)
     )
