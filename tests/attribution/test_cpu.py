@@ -129,6 +129,19 @@ def test_a_line_that_calls_back_is_one_call(tmp_path: Path) -> None:
     assert at_line(profile, 11).calls == 3
 
 
+def test_between_the_ops_of_another_thread_the_main_one_waits(tmp_path: Path) -> None:
+    """The training loop runs in a thread: two ops of 100 us, and 300 us of Python between them."""
+    run = cpu_run(tmp_path, 1000)
+    run.line(0, 11)  # waits for the thread all the time
+    run.line(0, 20, "helper", AUTOGRAD)
+    run.op("aten::mm", 100, 100, AUTOGRAD)
+    run.op("aten::mm", 500, 100, AUTOGRAD)
+    profile = run.profile()
+    assert at_line(profile, 20).step_ms == approx(0.2)
+    assert at_line(profile, 11).idle_ms == approx(0.8)
+    assert profile.steps.device_busy_percent == approx(20)
+
+
 def test_a_step_that_does_more_than_the_others_is_noted(tmp_path: Path) -> None:
     """Five steps with an op each, and an evaluation in the third."""
     run = cpu_run(tmp_path, 1000)

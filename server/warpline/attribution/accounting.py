@@ -63,7 +63,8 @@ def _on_cpu(scene: Scene) -> Account:
     start, end = union(main.start_ns[~main.working], main.end_ns[~main.working])
     for thread, other in enumerate(lines):
         if thread != scene.trace.main and other.working.any():
-            part, _ = overlay(other.take(other.working), start, end)
+            part, _ = overlay(other, start, end)
+            part = part.take(part.working)
             owned.append(part)
             start, end = _without(start, end, *union(part.start_ns, part.end_ns), scene.window)
     idle, _ = overlay(main, start, end)

@@ -75,7 +75,8 @@ def _timeline(
 
 
 def overlay(pieces: Pieces, start: Ints, end: Ints) -> tuple[Pieces, Ints]:
-    """The parts of ``pieces`` inside disjoint sorted spans, and which span each part lies in."""
+    """The parts of ``pieces``, which leave no holes, inside disjoint sorted spans; and which span each
+    part lies in."""
     if not len(pieces) or not len(start):
         return pieces.take(np.zeros(0, np.int64)), np.zeros(0, np.int64)
     cuts = distinct(pieces.start_ns, pieces.end_ns[-1:], start, end)
