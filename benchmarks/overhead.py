@@ -29,6 +29,7 @@ from warpline.capture.launch import capture
 from warpline.model.run import Request
 
 WARMUP = 5
+MOST_BEFORE = 500  # steps before the capture window: warm-up and timing take at most that many
 
 SETUP = {
     "launch-bound": """
@@ -158,7 +159,7 @@ def durations(stamps: Path) -> list[int]:
 def ours(script: Path, stamps: Path, options: argparse.Namespace) -> dict[str, float]:
     request = Request(
         target=str(script),
-        argv=(str(10 * options.steps + 60),),
+        argv=(str(MOST_BEFORE + 4 * options.steps),),
         python=options.python,
         cwd=str(script.parent),
         environment={"STAMPS": str(stamps)},
