@@ -107,6 +107,7 @@ def test_profile_a_file_and_again_with_the_last_arguments(
     # Again, by the command of the lens, with the arguments of the last time.
     (tmp_path / "started").unlink()
     again = client.command("warpline.profile", {"uri": uri, "python": sys.executable, "steps": 2})
+    assert again is not None, client.messages("window/showMessage")
     assert (tmp_path / "started").read_text() == "--epochs 2"
     assert again["run"] > answer["run"]
     created = client.messages("window/workDoneProgress/create")
