@@ -142,6 +142,20 @@ def test_between_the_ops_of_another_thread_the_main_one_waits(tmp_path: Path) ->
     assert profile.steps.device_busy_percent == approx(20)
 
 
+def test_a_training_loop_in_a_thread_is_seen_there(tmp_path: Path) -> None:
+    """The main thread calls no operator: what Python does in the loop stands on the lines of the loop."""
+    run = cpu_run(tmp_path, 1000)
+    run.line(0, 11)
+    run.line(0, 20, "helper", AUTOGRAD)
+    run.op("aten::mm", 100, 100, AUTOGRAD)
+    run.mark("Optimizer.step#SGD.step", 500, 200, AUTOGRAD)
+    run.op("aten::add_", 600, 100, AUTOGRAD)
+    profile = run.profile()
+    assert at_line(profile, 20).idle_ms == approx(0.8)
+    assert [line.line for line in profile.lines] == [20]
+    assert closed(profile) == approx(1.0)
+
+
 def test_a_step_that_does_more_than_the_others_is_noted(tmp_path: Path) -> None:
     """Five steps with an op each, and an evaluation in the third."""
     run = cpu_run(tmp_path, 1000)

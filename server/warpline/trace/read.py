@@ -19,6 +19,7 @@ from warpline.trace.peers import peers
 
 LOCATION_BITS = 32
 AGAIN = 1 << 31  # in a location: Python came back to a line that it had begun before
+STEPPED = "Optimizer.step#"  # how torch begins the names of its marks around optimizer steps
 Pairs = tuple[Ints, Ints, Ints]  # time_ns, thread index, location (with its AGAIN bit)
 
 
@@ -83,6 +84,9 @@ def assemble(
     memory = build.memory(groups.get("cpu_instant_event", []), base, threads)
     forward = build.forward_threads(groups, base, host, threads)
     known = tuple(threads.index)
+    of_ops = build.column(groups.get("cpu_op", []), "tid", object).tolist()
+    marked = groups.get("user_annotation", [])
+    of_steps = [event.tid for event in marked if event.name.startswith(STEPPED)]
     captured = parts.manifest.captured
     return Trace(
         manifest=parts.manifest,
@@ -93,7 +97,7 @@ def assemble(
         signatures=signatures,
         launch_shapes=shapes,
         threads=known,
-        main=_main(chrome, known, build.column(groups.get("cpu_op", []), "tid", object).tolist()),
+        main=_main(chrome, known, of_ops, of_steps),
         forward_threads=forward,
         host=host,
         kernels=kernels,
@@ -114,12 +118,19 @@ def records(raw: Pairs, threads: Ints, count: int) -> Records:
     return Records(time[by], thread[by], location[by] & ~AGAIN, first, (location[by] & AGAIN) != 0)
 
 
-def _main(chrome: Chrome, threads: tuple[int, ...], of_ops: list[int]) -> int:
-    """The thread that drives the steps: the process's first one, else the busiest."""
+def _main(
+    chrome: Chrome, threads: tuple[int, ...], of_ops: Sequence[object], of_steps: Sequence[object]
+) -> int:
+    """The thread that drives the steps: the process's first one, else the busiest.
+
+    When the first one calls no operator at all (it waits for a training thread), the one that steps the
+    optimizer. Not otherwise: an optimizer may be stepped by hooks, on autograd's threads.
+    """
+    stepping = [thread for thread, _ in Counter(of_steps).most_common() if thread in threads]
     processes = Counter(event.pid for event in chrome.events[:64] if isinstance(event.pid, int))
     for process, _ in processes.most_common():
         if process in threads:
-            return threads.index(process)
+            return threads.index(stepping[0] if stepping and process not in set(of_ops) else process)
     busiest = Counter(of_ops).most_common(1)
     return threads.index(busiest[0][0]) if busiest else 0
 
