@@ -51,8 +51,8 @@ for images, labels in loader:
 
 ## Fix safety
 
-Unsafe: gradients are rounded to bf16 for the exchange. Without that: a larger batch or gradient
-accumulation with `no_sync()` has fewer exchanges, larger buckets fewer calls.
+Unsafe: gradients are rounded to bf16 for the exchange. What keeps them as they are: fewer exchanges (a
+larger batch, gradient accumulation with `no_sync()`) or fewer calls (larger buckets).
 
 ## References
 

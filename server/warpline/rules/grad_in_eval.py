@@ -2,7 +2,8 @@
 
 ## What it does
 
-Finds a measured step that runs forward with gradients recorded and has no backward pass at all.
+Finds a measured step that runs forward with gradients recorded and has no backward pass at all, in a
+script that makes no optimizer steps either.
 
 ## Why is this slow
 
@@ -133,6 +134,7 @@ class GradInEval(Rule):
         cause = (hottest.file, hottest.line)
         place = _place(context, cause)
         if _trains(context, place):
+            context.note("the script trains, but no backward pass lies in the captured steps: capture more")
             return
         yield context.draft(
             (place[0].path, place[0].line(place[1])) if place is not None else cause,

@@ -3,7 +3,7 @@
 ## What it does
 
 Finds the time in which this process's collectives had begun but waited for another process to begin
-theirs.
+theirs, from the exchanges that all processes on this machine recorded.
 
 ## Why is this slow
 

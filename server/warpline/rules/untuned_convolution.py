@@ -113,8 +113,8 @@ class UntunedConvolution(Rule):
         yield context.draft(
             (hottest.file, hottest.line),
             (hottest.file, hottest.line),
-            "Convolutions of unchanging shapes take {spent} a step, {share}, and cuDNN was not let try which "
-            "algorithm is fastest.",
+            "Convolutions of unchanging shapes take {spent} a step, {share}, and cuDNN was not allowed to "
+            "try which algorithm is fastest.",
             {
                 "spent": ms("convolutions", total),
                 "share": percent("convolutions", context.share(total)),
