@@ -54,9 +54,12 @@ def _alike(site: Site, other: Site) -> bool:
 
 
 def made_in_step(context: Context, site: Site) -> bool:
-    """Whether the steps make this loader anew: its workers would be started each time."""
+    """Whether the steps make this loader anew: its workers would be started each time.
+
+    Not told of a loader that is made in the head of the loop over it: that line is begun for each batch.
+    """
     cost = context.cost(site.file, site.line)
-    return cost is not None and cost.calls >= 0.5
+    return cost is not None and cost.calls >= 0.5 and (site.file, site.line) not in site.uses
 
 
 def iterates_itself(context: Context, site: Site) -> bool:
