@@ -13,7 +13,7 @@ import argparse
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def below(low: float, high: float) -> bool:
     return high < 1.0
 
 
-def shown(outcome: Outcome, right) -> bool:  # type: ignore[no-untyped-def]
+def shown(outcome: Outcome, right: Callable[[float, float], bool]) -> bool:
     """Print one row; whether the interval is what it should be."""
     seen = outcome.measured
     if seen is None:
