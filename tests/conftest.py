@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,3 +65,24 @@ def example_run(tmp_path_factory: pytest.TempPathFactory) -> ExampleRun:
     assert done.returncode == 0, done.stderr
     (run,) = (path for path in (folder / ".warpline/runs").iterdir() if (path / "manifest.json").is_file())
     return ExampleRun(folder, script, run, pipeline.report_of(run), done.stdout, done.stderr)
+
+
+CAPTURES = ROOT / "tests/captures"
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """``recorded(name)``: the folder of a run that was recorded on a GPU (tests/captures/record.py).
+
+    Unpacked once for the session, and read only like ``example_run``; a report is made by whoever asks.
+    """
+    known: dict[str, Path] = {}
+
+    def unpacked(name: str) -> Path:
+        if name not in known:
+            known[name] = tmp_path_factory.mktemp(f"recorded-{name}", numbered=False)
+            with tarfile.open(CAPTURES / f"{name}.tar.xz") as packed:
+                packed.extractall(known[name], filter="data")
+        return known[name]
+
+    return unpacked
