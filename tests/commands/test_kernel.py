@@ -1,6 +1,6 @@
 """``warpline kernel``: which kernel is meant, and what is read from Nsight Compute.
 
-There is no GPU where these tests were written. ``ncu`` is played by a shell script and its Python
+There is no GPU where these tests run. ``ncu`` is played by a shell script and its Python
 module by a small one with the same names; the real pair is for ``tests/gpu``.
 """
 
@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import ROOT, ExampleRun
 from warpline import pipeline
 from warpline.__main__ import main
-from warpline.capture import nsight, probe
+from warpline.capture import nsight, nsight_module, probe
 from warpline.commands.kernel import kernel_at
 from warpline.model.problem import Problem
 from warpline.model.run import Request
@@ -140,7 +140,7 @@ def test_without_ncu_the_doctor_is_named(
 def test_figures_land_on_the_kernels_lines(tmp_path: Path) -> None:
     ncu = fake_ncu(tmp_path, "")
     (tmp_path / "r.ncu-rep").write_text("report")
-    inside = read(tmp_path / "r.ncu-rep", ncu)
+    inside = read(tmp_path / "r.ncu-rep", nsight_module.find(ncu))
     assert (inside.name, inside.duration_ms, inside.memory_percent) == ("transpose_rows", 0.25, 93.0)
     load, store = inside.lines
     assert (load.line, load.used_percent) == (STORE - 1, 100.0)
@@ -152,7 +152,9 @@ def test_figures_land_on_the_kernels_lines(tmp_path: Path) -> None:
 def test_a_table_of_it(tmp_path: Path) -> None:
     ncu = fake_ncu(tmp_path, "")
     (tmp_path / "r.ncu-rep").write_text("report")
-    shown = kernel_table(read(tmp_path / "r.ncu-rep", ncu), lambda path: Path(path).read_text())
+    shown = kernel_table(
+        read(tmp_path / "r.ncu-rep", nsight_module.find(ncu)), lambda path: Path(path).read_text()
+    )
     store = shown.rows[1]
     assert store.place == f"slow.py:{STORE}"
     assert store.source.startswith("tl.store(")
@@ -164,7 +166,7 @@ def test_an_unreadable_report_is_a_problem(tmp_path: Path) -> None:
     ncu = fake_ncu(tmp_path, "")
     (tmp_path / "r.ncu-rep").write_text("junk")
     with pytest.raises(Problem, match="cannot be read: not a report"):
-        read(tmp_path / "r.ncu-rep", ncu)
+        read(tmp_path / "r.ncu-rep", nsight_module.find(ncu))
 
 
 @pytest.mark.parametrize(

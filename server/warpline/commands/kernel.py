@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     output.check(options)
     run_folder = run_argument.find(options.run)
     from warpline import pipeline
-    from warpline.capture import nsight, probe
+    from warpline.capture import nsight, nsight_module, probe
     from warpline.trace.nsight import read
 
     profile = pipeline.profile_of(run_folder)
@@ -42,9 +42,10 @@ def run(options: argparse.Namespace) -> int:
     ncu = probe.nsight_compute()
     if ncu is None:
         raise Problem("Nsight Compute (ncu) is not installed; 'warpline doctor' says how to get it")
+    module = nsight_module.find(ncu)
     with tempfile.TemporaryDirectory() as folder:
         report = nsight.collect(profile.manifest.request, name, Path(folder, "kernel.ncu-rep"), ncu)
-        inside = read(report, ncu)
+        inside = read(report, module)
     if options.json:
         output.json(inside, options.json)
     if options.json != "-":

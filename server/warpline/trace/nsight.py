@@ -1,6 +1,6 @@
 """An Nsight Compute report -> :class:`warpline.model.kernel.KernelInside`, through NVIDIA's ``ncu_report``.
 
-``ncu_report`` lies in the ``extras/python`` folder beside ``ncu``. Metric names are Nsight Compute's.
+``capture.nsight_module`` says where that is. Metric names are Nsight Compute's.
 """
 
 from __future__ import annotations
@@ -22,16 +22,29 @@ _NOT_ISSUED = "_not_issued"  # the same samples once more, of schedulers that is
 Place = tuple[str, int]
 
 
-def read(report: Path, ncu: Path) -> KernelInside:
-    """The first kernel of ``report``. Raises Problem when it cannot be read or holds none."""
+def read(report: Path, folder: Path | None) -> KernelInside:
+    """The first kernel of ``report``. Raises Problem when it cannot be read or holds none.
+
+    ``folder`` is where ``ncu_report`` is imported from; None: from this interpreter's own packages.
+    """
+    context = load(report, folder)  # what it holds lives no longer than it
+    return inside(first_launch(context, report))
+
+
+def load(report: Path, folder: Path | None) -> Any:
+    """``report`` as an ``ncu_report.IContext``. Raises Problem when it cannot be read."""
     try:
-        context = _module(ncu).load_report(str(report))
-    except RuntimeError as error:
+        return _module(folder).load_report(str(report))
+    except (RuntimeError, OSError) as error:
         raise Problem(f"{report} cannot be read: {error}") from None
+
+
+def first_launch(context: Any, report: Path) -> Any:
+    """The first ``ncu_report.IAction`` in it. Raises Problem when there is none."""
     for group in range(context.num_ranges()):
         actions = context.range_by_idx(group)
         if actions.num_actions():
-            return inside(actions.action_by_idx(0))
+            return actions.action_by_idx(0)
     raise Problem(f"{report} holds no kernel", 1)
 
 
@@ -61,17 +74,16 @@ def inside(action: Any) -> KernelInside:
     )
 
 
-def _module(ncu: Path) -> Any:
-    folder = ncu.resolve().parent / "extras" / "python"
-    if not (folder / "ncu_report.py").is_file():
-        raise Problem(f"Nsight Compute's Python module is not in {folder}; install the whole package")
-    sys.path.append(str(folder))
+def _module(folder: Path | None) -> Any:
+    places = [str(folder)] if folder is not None else []
+    sys.path[:0] = places
     try:
         return importlib.import_module("ncu_report")
     except ImportError as error:
         raise Problem(f"Nsight Compute's Python module cannot be loaded: {error}") from None
     finally:
-        sys.path.remove(str(folder))
+        for place in places:
+            sys.path.remove(place)
 
 
 def _value(action: Any, name: str) -> float | None:
