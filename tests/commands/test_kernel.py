@@ -190,3 +190,11 @@ def test_the_script_runs_as_it_was_asked_for(tmp_path: Path) -> None:
     words = (tmp_path / "words").read_text().splitlines()
     assert words[-4:] == ["/bin/sh", "train.py", "--epochs", "1"]
     assert words[words.index("--kernel-name") + 1] == "regex:^k$"
+
+
+def test_a_launcher_takes_the_interpreters_place(tmp_path: Path) -> None:
+    ncu = fake_ncu(tmp_path, f'printf "%s\\n" "$@" > {tmp_path}/words; echo report > {tmp_path}/r.ncu-rep')
+    asked = Request(target="train.py", python="/bin/sh", launcher=("torchrun", "--nproc-per-node", "2"))
+    nsight.collect(asked, "k", tmp_path / "r.ncu-rep", ncu)
+    words = (tmp_path / "words").read_text().splitlines()
+    assert words[-4:] == ["torchrun", "--nproc-per-node", "2", "train.py"]

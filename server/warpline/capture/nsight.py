@@ -29,8 +29,8 @@ def collect(request: Request, kernel: str, destination: Path, ncu: Path, skip: i
         *("--set", "full", "--import-source", "yes", "--force-overwrite", "--export", str(destination)),
         *("--kernel-name-base", "function", "--kernel-name", f"regex:^{re.escape(kernel)}$"),
         *("--launch-skip", str(skip), "--launch-count", "1"),
-        *request.launcher,
-        interpreter.find(request),
+        # A launcher starts the script with the interpreter that it belongs to, as the capture does it.
+        *(request.launcher or (interpreter.find(request),)),
         *(("-m", request.target) if request.module else (request.target,)),
         *request.argv,
     ]

@@ -1,4 +1,4 @@
-"""A training step replayed from a CUDA graph, as torch's notes on CUDA graphs write it; the loss is read eagerly."""
+"""A training step replayed from a CUDA graph, as torch's notes on them write it; the loss is read eagerly."""
 
 import torch
 from torch import nn
@@ -27,7 +27,7 @@ with torch.cuda.graph(graph):
     optimizer.step()
 
 best = float("inf")
-for step in range(300):
+for _ in range(300):
     with record_function("step"):
         static_x.copy_(torch.special.i0(x))  # only: aten::special_i0
         graph.replay()  # replays

@@ -17,7 +17,7 @@ model = nn.Sequential(*(nn.Linear(8192, 8192) for _ in range(6))).cuda()  # 1.6 
 parallel = DistributedDataParallel(model, device_ids=[rank])
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
 x = torch.randn(16, 8192, device="cuda")
-for step in range(150):
+for _ in range(150):
     loss = torch.special.i0(parallel(x)).mean()  # only: aten::special_i0
     optimizer.zero_grad()
     loss.backward()  # gradients are exchanged in here
