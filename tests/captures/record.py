@@ -4,12 +4,13 @@
 
 OUT gets NAME.tar.xz for each script, with its run folder as the capture left it, and reports.txt with
 what was printed. The scripts are the examples and those below tests/gpu. Takes about 12 s a script.
+`make gpu-test` packs the runs that it makes likewise when WARPLINE_RECORDINGS names a folder.
+Before they are committed: ``unxz *.xz; xz -9e *.tar``, which takes longer and makes them a third smaller.
 """
 
 from __future__ import annotations
 
 import argparse
-import lzma
 import os
 import subprocess
 import sys
@@ -21,53 +22,50 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 #: What later stages make of a run is made anew from the recording.
 MADE_LATER = ("report.json", "profile.json")
+#: Scripts in which nothing should be found.
+WELL_MADE = {path.stem: path for path in sorted(ROOT.glob("tests/gpu/well_made/*.py"))}
+#: Enough to tell one step from another, few enough to keep in the repository.
+STEPS = 3
 
 
 def scripts() -> dict[str, Path]:
     """The scripts of which runs are recorded, by the names of their recordings."""
     found = {path.parent.name: path for path in sorted(ROOT.glob("examples/*/slow.py"))}
     found |= {f"{path.parent.name}-fixed": path for path in sorted(ROOT.glob("examples/*/fixed.py"))}
-    for folder in ("tests/gpu/scripts", "tests/gpu/well_made"):
-        found |= {path.stem: path for path in sorted((ROOT / folder).glob("*.py"))}
-    return found
+    found |= {path.stem: path for path in sorted(ROOT.glob("tests/gpu/scripts/*.py"))}
+    return found | WELL_MADE
 
 
-def record(name: str, script: Path, out: Path) -> bool:
-    """Profile ``script`` and pack its run as ``out/name.tar.xz``; whether there was a run."""
+def profiled(name: str, folder: Path, out: Path | None) -> Path | None:
+    """The run of one script, made below ``folder`` and packed into ``out``; None when there is none."""
     began = time.monotonic()
     path = os.pathsep.join(filter(None, (str(ROOT / "server"), os.environ.get("PYTHONPATH"))))
-    options = ["--steps", "3", "--timeout", "100"]
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "warpline",
-                "profile",
-                *options,
-                "--run-dir",
-                folder,
-                script.relative_to(ROOT),
-            ],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": path, "COLUMNS": "150"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        runs = [manifest.parent for manifest in Path(folder).glob("*/manifest.json")]
-        seconds = time.monotonic() - began
+    script = scripts()[name].relative_to(ROOT)
+    words = ["profile", "--steps", str(STEPS), "--timeout", "100", "--run-dir", str(folder), str(script)]
+    done = subprocess.run(
+        [sys.executable, "-m", "warpline", *words],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path, "COLUMNS": "150"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    print(f"{name}: exit status {done.returncode}, {time.monotonic() - began:.1f} s", flush=True)
+    run = next((manifest.parent for manifest in folder.glob("*/manifest.json")), None)
+    if out is not None:
         with (out / "reports.txt").open("a") as log:
-            log.write(f"\n##### {name}: exit status {done.returncode}, {seconds:.1f} s\n{done.stdout}")
-        print(f"{name}: exit status {done.returncode}, {len(runs)} run, {seconds:.1f} s", flush=True)
-        if runs:
-            packed = tarfile.open(out / f"{name}.tar.xz", "w:xz", preset=9 | lzma.PRESET_EXTREME)
-            with packed:
-                for file in sorted(runs[0].iterdir()):
-                    if file.name not in MADE_LATER:
-                        packed.add(file, file.name)
-    return bool(runs)
+            log.write(f"\n##### {name}: exit status {done.returncode}\n{done.stdout}")
+        if run is not None:
+            pack(run, out / f"{name}.tar.xz")
+    return run
+
+
+def pack(run: Path, target: Path) -> None:
+    with tarfile.open(target, "w:xz", preset=2) as packed:
+        for file in sorted(run.iterdir()):
+            if file.name not in MADE_LATER:
+                packed.add(file, file.name)
 
 
 def main() -> int:
@@ -78,8 +76,10 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    known = scripts()
-    missed = [name for name in options.names or known if not record(name, known[name], options.out)]
+    missed = 0
+    for name in options.names or scripts():
+        with tempfile.TemporaryDirectory() as folder:
+            missed += profiled(name, Path(folder), options.out) is None
     return 1 if missed else 0
 
 

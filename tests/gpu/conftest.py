@@ -1,18 +1,14 @@
-"""What needs a CUDA device: run by ``make gpu-test``, left out of ``make test``.
-
-Not run yet: there was no GPU where this was written. The first run on one will find mistakes here.
-"""
+"""What needs a CUDA device: run by ``make gpu-test``, left out of ``make test``."""
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.conftest import warpline
+from tests.captures import record
 
 HERE = Path(__file__).parent
 
@@ -35,16 +31,19 @@ def device() -> str:
 
 
 @pytest.fixture(scope="session")
-def profiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], dict[str, Any]]:
-    """The JSON report of a script, each profiled once for the session."""
-    known: dict[Path, dict[str, Any]] = {}
+def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """``run_of(name)``: the run folder of a script, each profiled once for the session.
 
-    def profile(script: Path) -> dict[str, Any]:
-        if script not in known:
-            folder = tmp_path_factory.mktemp(script.parent.name)
-            done = warpline("profile", "--run-dir", folder, "--json", "-", script, cwd=folder)
-            assert done.returncode == 0, done.stderr
-            known[script] = json.loads(done.stdout)
-        return known[script]
+    Packed as a recording too when the environment's WARPLINE_RECORDINGS names a folder.
+    """
+    known: dict[str, Path | None] = {}
+    out = Path(os.environ["WARPLINE_RECORDINGS"]) if "WARPLINE_RECORDINGS" in os.environ else None
 
-    return profile
+    def run(name: str) -> Path:
+        if name not in known:
+            known[name] = record.profiled(name, tmp_path_factory.mktemp(name), out)
+        found = known[name]
+        assert found is not None, f"{name} made no run"
+        return found
+
+    return run

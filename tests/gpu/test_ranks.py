@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.captures.record import pack
 from tests.conftest import warpline
 from warpline import pipeline
 
@@ -33,6 +35,8 @@ def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     )
     assert done.returncode == 0, done.stderr
     (run,) = (path.parent for path in (folder / ".warpline/runs").glob("*/manifest.json"))
+    if "WARPLINE_RECORDINGS" in os.environ:
+        pack(run, Path(os.environ["WARPLINE_RECORDINGS"], "nccl.tar.xz"))
     return run, json.loads(done.stdout)
 
 

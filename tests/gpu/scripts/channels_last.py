@@ -11,7 +11,7 @@ net = nn.ModuleList([first, second, head]).to(memory_format=torch.channels_last)
 optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
 x = torch.randn(32, 3, 64, 64, device="cuda").to(memory_format=torch.channels_last)
 y = torch.randint(10, (32,), device="cuda")
-for step in range(1000):
+for step in range(2000):
     with torch.autocast("cuda", torch.bfloat16):
         h = F.silu(first(x))  # only: aten::silu
         h = F.hardswish(second(h))  # only: aten::hardswish

@@ -17,7 +17,7 @@ class Layer(nn.Module):
 layers = nn.ModuleList(Layer() for _ in range(6)).cuda()
 optimizer = torch.optim.SGD(layers.parameters(), lr=1e-3)
 x = torch.randn(512, 512, device="cuda")
-for step in range(1000):
+for step in range(2000):
     h = x
     for layer in layers:
         h = checkpoint(layer, h, use_reentrant=False)

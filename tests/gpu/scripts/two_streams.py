@@ -7,7 +7,7 @@ small = torch.randn(512, 512, device="cuda")
 weight = torch.nn.Parameter(torch.ones(1, device="cuda"))
 optimizer = torch.optim.SGD([weight], lr=1e-3)
 side = torch.cuda.Stream()
-for step in range(500):
+for step in range(1000):
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         hidden = torch.special.i0(small)  # only: aten::special_i0

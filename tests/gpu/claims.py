@@ -1,0 +1,154 @@
+"""What must hold for a run on a GPU: fresh ones by `make gpu-test`, the recorded ones everywhere.
+
+``run_of(name)`` is the folder of the run of a script (tests/captures/record.py has their names). Ground
+truth comes from marks in the scripts, and from the trace as torch.profiler wrote it:
+``# only: aten::silu`` no other line uses that operator; ``# kernel: gelu`` a kernel with that in its name
+belongs to the line; ``# planted: 8`` so many milliseconds of each step the device waits for that line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.captures.record import WELL_MADE, scripts
+from warpline import pipeline, runs
+from warpline.model.report import Line, Report
+
+RunOf = Callable[[str], Path]
+
+#: Which finding each case must have, in which file and at the line with which text.
+CASES = {
+    "loader-without-workers": ("loader-without-workers", "slow.py", "DataLoader(Digits"),
+    "fp32-bert": ("fp32-matmul", "slow.py", "logits = model(tokens)"),
+    "transpose-kernel": ("uncoalesced-access", "slow.py", "tl.store("),
+    "layernorm-finetune": ("hand-written-norm", "slow.py", "return self.gamma * x + self.beta"),
+}
+#: Replayed graphs have no operators: torch does not say which line a kernel of theirs came from.
+REPLAYED = {"cuda_graph", "cuda_graph_step"}
+
+
+def _marks(pattern: str) -> list[tuple[str, int, str]]:
+    """(script's name, 1-based line, what the mark says) of all marks in the scripts."""
+    return [
+        (name, number, mark[1])
+        for name, script in scripts().items()
+        for number, line in enumerate(script.read_text(encoding="utf-8").splitlines(), 1)
+        if (mark := re.search(pattern, line))
+    ]
+
+
+def _line(run: Path, number: int) -> Line:
+    """The costs of one line of the script."""
+    script = runs.manifest(run).script
+    (found,) = (line for line in pipeline.report_of(run).lines if (line.file, line.line) == (script, number))
+    return found
+
+
+@pytest.mark.parametrize("name", scripts())
+def test_lines_make_the_step(name: str, run_of: RunOf) -> None:
+    report = pipeline.report_of(run_of(name))
+    assert report.environment.device.kind == "cuda"
+    total = sum(line.step_ms for line in report.lines) + report.unattributed.step_ms
+    assert total == pytest.approx(report.steps.step_ms, rel=0.01)
+
+
+@pytest.mark.parametrize("name", scripts())
+def test_device_time_is_attributed(name: str, run_of: RunOf) -> None:
+    report = pipeline.report_of(run_of(name))
+    assert report.attributed.device_percent >= 99 or name in REPLAYED
+
+
+@pytest.mark.parametrize("name", scripts())
+def test_kernels_make_the_total_of_torch_profiler(name: str, run_of: RunOf) -> None:
+    """Within 0.1 %, over all kernels and copies that were launched in the captured steps."""
+    run = run_of(name)
+    report, captured = pipeline.report_of(run), runs.manifest(run).captured
+    trace = json.loads((run / "trace.json").read_text())
+    base = trace["baseTimeNanoseconds"]
+    launched = {
+        event["args"]["correlation"]
+        for event in trace["traceEvents"]
+        if event.get("cat") in ("cuda_runtime", "cuda_driver")
+        and captured[0][0] <= base + 1000 * event["ts"] < captured[-1][1]
+    }
+    torch_ms = sum(
+        event["dur"] / 1000
+        for event in trace["traceEvents"]
+        if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")
+        and event["args"]["correlation"] in launched
+    )
+    ours = sum(line.device_ms for line in report.lines) + report.unattributed.device_ms
+    assert ours * report.steps.captured == pytest.approx(torch_ms, rel=0.001)
+
+
+@pytest.mark.parametrize(("name", "line", "operator"), _marks(r"# only: (aten::\w+)"))
+def test_an_operator_is_on_the_one_line_that_uses_it(
+    name: str, line: int, operator: str, run_of: RunOf
+) -> None:
+    report: Report = pipeline.report_of(run_of(name))
+    users = [user.line for user in report.lines if operator in {op.name for op in user.ops}]
+    assert users == [line]
+
+
+@pytest.mark.parametrize(("name", "line", "part"), _marks(r"# kernel: (\w+)"))
+def test_a_kernel_goes_to_a_line_that_it_was_fused_from(
+    name: str, line: int, part: str, run_of: RunOf
+) -> None:
+    kernels = {kernel.name for kernel in _line(run_of(name), line).kernels}
+    assert any(part in kernel.lower() for kernel in kernels), kernels
+
+
+def test_recomputation_is_a_phase(run_of: RunOf) -> None:
+    ((_, number, _),) = (mark for mark in _marks(r"# only: (aten::erf)\b") if mark[0] == "checkpointed")
+    line = _line(run_of("checkpointed"), number)
+    assert line.recompute_ms == pytest.approx(line.forward_ms, rel=0.2)
+    assert line.backward_ms > 0
+
+
+def test_what_hides_behind_a_longer_kernel_costs_nothing(run_of: RunOf) -> None:
+    ((_, number, _),) = _marks(r"# only: (aten::special_i0)\b")
+    hidden = _line(run_of("two_streams"), number)
+    assert hidden.device_ms > 0
+    assert hidden.step_ms <= 0.1 * hidden.device_ms + hidden.idle_ms
+
+
+@pytest.mark.parametrize(("name", "line", "planted"), _marks(r"# planted: (\d+)"))
+def test_a_planted_delay_lands_on_its_line(name: str, line: int, planted: str, run_of: RunOf) -> None:
+    assert _line(run_of(name), line).idle_ms == pytest.approx(float(planted), rel=0.05)
+
+
+@pytest.mark.parametrize(("name", "line", "_"), _marks(r"# (waits)$"))
+def test_waiting_for_the_device_is_on_its_line(name: str, line: int, _: str, run_of: RunOf) -> None:
+    assert _line(run_of(name), line).sync_ms > 0
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_case_is_found_at_its_line(name: str, run_of: RunOf) -> None:
+    rule, file, text = CASES[name]
+    run = run_of(name)
+    source = runs.sources(run)[runs.manifest(run).script].splitlines()
+    (number,) = (number for number, line in enumerate(source, 1) if text in line)
+    (finding,) = (finding for finding in pipeline.report_of(run).findings if finding.rule == rule)
+    assert (Path(finding.file).name, finding.line) == (file, number)
+
+
+@pytest.mark.parametrize("name", WELL_MADE)
+def test_nothing_is_found_in_a_well_made_script(name: str, run_of: RunOf) -> None:
+    findings = pipeline.report_of(run_of(name)).findings
+    assert [(f.rule, f.line, f.message) for f in findings if f.severity != "hint"] == []
+
+
+def test_what_a_graph_replays_is_unattributed_and_no_idle_time(run_of: RunOf) -> None:
+    report = pipeline.report_of(run_of("cuda_graph"))
+    eager = sum(line.device_ms for line in report.lines)
+    assert report.unattributed.device_ms > 10 * eager
+    assert any("replayed CUDA graphs" in note for note in report.notes)
+    assert sum(line.idle_ms for line in report.lines) < 0.2 * report.steps.step_ms
+    assert report.unattributed.step_ms > 0.8 * report.steps.step_ms
+    rules = {finding.rule for finding in report.findings}
+    assert not rules & {"launch-bound", "small-batch", "loader-without-workers"}

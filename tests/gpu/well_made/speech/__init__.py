@@ -1,0 +1,1 @@
+"""The parts of speech_config.py: configuration, data, net and loop."""
