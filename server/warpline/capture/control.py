@@ -41,6 +41,7 @@ class Control:
     seed: int | None = None
     overlay: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    turn: str = ""  # a locked file: after its import of torch the target waits until it is free
 
     @property
     def path(self) -> Path:
@@ -56,6 +57,7 @@ def write_control(
     seed: int | None = None,
     overlay: Mapping[str, str] | None = None,
     notes: tuple[str, ...] = (),
+    turn: str = "",
 ) -> Control:
     """Make a private folder with the control file and the pipe (a FIFO: it reaches the ranks that a
     launcher starts, where an inherited descriptor would not)."""
@@ -63,6 +65,8 @@ def write_control(
     pipe = private / "progress"
     os.mkfifo(pipe, 0o600)
     windows = windows or Windows(warmup=request.warmup, captured=max(1, request.steps))
-    control = Control(request, purpose, str(folder), str(pipe), windows, seed, dict(overlay or {}), notes)
+    control = Control(
+        request, purpose, str(folder), str(pipe), windows, seed, dict(overlay or {}), notes, turn
+    )
     control.path.write_bytes(msgspec.json.encode(control))
     return control

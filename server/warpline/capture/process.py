@@ -135,7 +135,10 @@ class Target:
                 break
             event = message.get("event")
             if event == "progress" and message["rank"] == 0:
-                stage = message["stage"]
+                before, stage = stage, message["stage"]
+                if self.request.timeout_s and "held" in (before, stage):
+                    # What it waits for its turn is not its own time.
+                    deadline = None if stage == "held" else time.monotonic() + self.request.timeout_s
                 outcome.stepped = outcome.stepped or stage not in ("starting", "waiting")
                 on_progress(Progress(stage, message["done"], message["total"], message["message"]))
             elif event == "problem":

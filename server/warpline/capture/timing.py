@@ -11,6 +11,7 @@ from pathlib import Path
 from warpline.capture.control import Purpose, Windows, write_control
 from warpline.capture.process import Target
 from warpline.capture.progress import Progress
+from warpline.capture.turn import Turn
 from warpline.model.problem import Problem
 from warpline.model.run import Request
 
@@ -33,32 +34,45 @@ def time_steps(
     seed: int | None = 0,
     on_progress: Callable[[Progress], None] | None = None,
     cancelled: threading.Event | None = None,
+    turn: Turn | None = None,
 ) -> Timing:
     """Run the script with ``overlay`` ({path: text}) laid over its sources, time a window of steps.
 
     Nothing on disk is touched. ``request.warmup`` and ``steps`` are lengths of the windows (None:
     found by the runner), ``request.timeout_s`` limits all of it, ``seed`` is given to torch, random
-    and numpy before the script's first line after their import (None: not touched). The script's
-    output is kept away. Raises Problem: status 1 with the reason when the script failed, hung, or
+    and numpy before the script's first line after their import (None: not touched). With ``turn``
+    the script waits after its import of torch until that comes; ``timeout_s`` begins anew then. The
+    script's output is kept away. Raises Problem: status 1 with the reason when the script failed, hung, or
     made too few steps, 130 when ``cancelled`` was set; the whole process tree is gone by then.
     """
     from warpline.capture.launch import check, second_try
 
     request = check(request)
     windows = Windows(request.warmup, steps)
+
+    def say(progress: Progress) -> None:
+        if turn is not None and progress.stage == "held":
+            turn.reached.set()
+        if on_progress is not None:
+            on_progress(progress)
+
     with tempfile.TemporaryDirectory(prefix="warpline-timing-") as name:
         folder = Path(name)
         for _ in range(2):
             control = write_control(
-                request, folder, Purpose.TIME, windows=windows, seed=seed, overlay=overlay
+                request,
+                folder,
+                Purpose.TIME,
+                windows=windows,
+                seed=seed,
+                overlay=overlay,
+                turn=turn.path if turn is not None else "",
             )
             with (
                 (folder / "output").open("wb") as output,
                 Target(request, control, stdin=None, output=output.fileno()) as target,
             ):
-                outcome = target.follow(
-                    on_progress or (lambda progress: None), cancelled or threading.Event(), lambda: None
-                )
+                outcome = target.follow(say, cancelled or threading.Event(), lambda: None)
             if outcome.ready:
                 return _read(folder)
             purpose, shorter, _ = second_try(request, outcome)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -115,26 +116,46 @@ def play(
     so that a machine that slowly warms up or fills favours neither. All have the same ``base``.
     """
     turns: list[Pairs | None] = [None, *several]
+    if number % 2:
+        turns.reverse()
+    base = several[0].candidate.base
+    overlays = [base if turn is None else turn.candidate.overlay for turn in turns]
     plain: Timed | None = None
     seen: list[tuple[Pairs, Timed]] = []
-    for turn in turns if number % 2 == 0 else reversed(turns):
-        if cancelled is not None and cancelled.is_set():
-            raise Problem("interrupted", 130)
-        if turn is None:
-            plain = timer(request, several[0].candidate.base, limits.run_s, cancelled)
-            continue
-        try:
-            seen.append((turn, timer(request, turn.candidate.overlay, limits.run_s, cancelled)))
-        except Problem as problem:
-            if problem.status == 130 or (cancelled is not None and cancelled.is_set()):
-                raise
-            turn.failure = str(problem)
+    with _started(timer, request, overlays, limits.run_s, cancelled):
+        for turn, overlay in zip(turns, overlays, strict=True):
+            if cancelled is not None and cancelled.is_set():
+                raise Problem("interrupted", 130)
+            try:
+                found = timer(request, overlay, limits.run_s, cancelled)
+            except Problem as problem:
+                ended = problem.status == 130 or (cancelled is not None and cancelled.is_set())
+                if turn is None or ended:
+                    raise
+                turn.failure = str(problem)
+                continue
+            if turn is None:
+                plain = found
+            else:
+                seen.append((turn, found))
     assert plain is not None
     for pairs in several:
         pairs.baseline_ms.append(plain.step_ms)
     for pairs, changed in seen:
         pairs.plain.append(plain)
         pairs.changed.append(changed)
+
+
+def _started(
+    timer: Timer,
+    request: Request,
+    overlays: Sequence[Mapping[str, str]],
+    limit_s: float,
+    cancelled: threading.Event | None,
+) -> AbstractContextManager[None]:
+    if isinstance(timer, timed.Processes):
+        return timer.side_by_side(request, overlays, limit_s, cancelled)
+    return nullcontext()
 
 
 def outcome(pairs: Pairs, limits: Limits) -> Outcome:

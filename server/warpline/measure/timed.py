@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
+from warpline.capture import signals
 from warpline.capture.launch import time_steps
+from warpline.measure.held import Held
 from warpline.model.problem import Problem
 from warpline.model.run import Request
 
@@ -14,6 +19,13 @@ from warpline.model.run import Request
 #: second that the runner would take.
 WINDOW_NS = 1_500_000_000
 MOST_STEPS = 600
+#: Slow steps: enough of them to empty the queue that a loader's workers filled before the window
+#: (``prefetch_factor`` 2 for each of 8 workers, twice over), as long as that stays below this time.
+LEAST_STEPS, SLOW_NS = 32, 4_000_000_000
+#: What the runner's warm-up may take of a script's steps (``WARMUP_MOST`` there).
+WARMUP = 40
+#: So many processes import torch side by side at most: each holds half a gigabyte or more.
+SIDE_BY_SIDE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,35 +37,83 @@ class Timed:
     peak_bytes: float | None = None
 
 
-Timer = Callable[[Request, Mapping[str, str], float, "threading.Event | None"], Timed]
+Overlay = Mapping[str, str]
+Timer = Callable[[Request, Overlay, float, "threading.Event | None"], Timed]
 """``(request, overlay, limit_s, cancelled) -> Timed``; Problem when it fails, status 130 on cancel."""
 
 
 class Processes:
-    """A Timer that runs the script. The first window is the runner's choice; those after it have one
-    length in steps for all, plain and changed, so that they do the same work.
+    """A Timer that runs the script. All windows have one length in steps, plain and changed, so that
+    they do the same work; it comes from the first process, or from ``step_ms`` where a run knows it.
     """
 
-    def __init__(self) -> None:
-        self._steps: int | None = None
+    def __init__(self, step_ms: float | None = None) -> None:
+        self._steps = window_steps(step_ms * 1e6) if step_ms else None
+        self._held: deque[Held] = deque()
 
-    def __call__(
+    @contextmanager
+    def side_by_side(
         self,
         request: Request,
-        overlay: Mapping[str, str],
+        overlays: Sequence[Overlay],
         limit_s: float,
         cancelled: threading.Event | None = None,
+    ) -> Iterator[None]:
+        """Inside the block calls with ``overlays``, in this order, find their processes started.
+
+        Importing torch is most of a short process. All of them do it at once and wait before they go
+        on; each is then timed by itself, while no other one does anything.
+        """
+        count = min(len(overlays), SIDE_BY_SIDE, cores() // 2)
+        if self._steps is None or count < 2:
+            yield
+            return
+        with ExitStack() as stack:
+            stack.enter_context(signals.end_like_interrupt())
+            for overlay in overlays[:count]:
+                self._held.append(stack.enter_context(self._start(request, overlay, limit_s, cancelled)))
+            for held in self._held:
+                held.ready()
+            try:
+                yield
+            finally:
+                self._held.clear()
+
+    def __call__(
+        self, request: Request, overlay: Overlay, limit_s: float, cancelled: threading.Event | None = None
     ) -> Timed:
         """Time the steps with ``overlay`` laid over the sources; all processes are gone at ``limit_s``."""
-        limited = replace(request, timeout_s=limit_s)
-        timing = time_steps(limited, overlay, steps=self._steps, cancelled=cancelled)
+        if self._held and self._held[0].overlay == overlay:
+            timing = self._held.popleft().result()
+        else:
+            limited = replace(request, timeout_s=limit_s)
+            timing = time_steps(limited, overlay, steps=self._steps, cancelled=cancelled)
         durations = timing.steps_ns
         if not durations:
             raise Problem("the script ended before one step could be timed", 1)
         mean_ns = sum(durations) / len(durations)
         if self._steps is None:
-            wanted = min(MOST_STEPS, int(WINDOW_NS / max(mean_ns, 1.0)))
-            self._steps = max(len(durations), wanted)
+            self._steps = max(len(durations), window_steps(mean_ns))
         elif len(durations) < self._steps:
-            self._steps = len(durations)  # the script has no more
+            # The script has no more: it was run a second time. The next ones find room for a warm-up.
+            self._steps = max(len(durations) - WARMUP, len(durations) // 2, 1)
         return Timed(mean_ns / 1e6, timing.losses, timing.peak_bytes or None)
+
+    def _start(
+        self, request: Request, overlay: Overlay, limit_s: float, cancelled: threading.Event | None
+    ) -> Held:
+        return Held(replace(request, timeout_s=limit_s), overlay, self._steps, cancelled)
+
+
+def window_steps(step_ns: float) -> int:
+    """How many steps are timed of a script whose steps take ``step_ns``."""
+    quick = int(WINDOW_NS / max(step_ns, 1.0))
+    slow = min(LEAST_STEPS, int(SLOW_NS / max(step_ns, 1.0)))
+    return max(1, min(MOST_STEPS, max(quick, slow)))
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -45,6 +45,7 @@ class Session:
         """The script has imported torch: listen from now on."""
         from .steps import Steps
 
+        self._wait_for_turn()
         self.torch = torch
         self.begun = time_ns()
         self._seed()
@@ -176,6 +177,17 @@ class Session:
             self.recorder.forget()
         if isinstance(self.stage, Survey):
             self.observers.stop_survey()
+
+    def _wait_for_turn(self):
+        """Until no other process is being timed: the server holds a lock meanwhile."""
+        if not self.control.turn:
+            return
+        import fcntl
+
+        self.pipe.progress("held", 0, None, "waiting for its turn")
+        with open(self.control.turn, "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        self.pipe.progress("starting", 0, None, "starting the script")
 
     def _seed(self):
         seed = self.control.seed

@@ -1,0 +1,77 @@
+"""Processes that are started together: each is timed while the others wait."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LIMIT_S
+from warpline.measure import timed
+from warpline.measure.timed import Processes
+from warpline.model.problem import Problem
+from warpline.model.run import Request
+
+SCRIPT = """\
+import os, pathlib, time, torch
+log = pathlib.Path(__file__).with_name("log")
+def note(word):
+    with log.open("a") as file:
+        file.write(word + "\\n")
+note("begin NAME")
+weight = torch.nn.Parameter(torch.ones(2))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+try:
+    for step in range(10**6):
+        weight.sum().backward()
+        optimizer.step()
+finally:
+    note("end NAME")
+"""
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Request:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    variables = {"OMP_NUM_THREADS": "1"}
+    return Request(
+        target=str(tmp_path / "train.py"),
+        cwd=str(tmp_path),
+        python=sys.executable,
+        environment=variables,
+        warmup=2,
+    )
+
+
+def overlay(asked: Request, name: str) -> dict[str, str]:
+    return {asked.target: SCRIPT.replace("NAME", name)}
+
+
+def test_no_two_run_at_a_time(asked: Request, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timed, "cores", lambda: 16)
+    processes = Processes(step_ms=100.0)
+    overlays = [overlay(asked, name) for name in ("one", "two")]
+    with processes.side_by_side(asked, overlays, LIMIT_S):
+        found = [processes(asked, each, LIMIT_S) for each in overlays]
+    assert all(one.step_ms > 0 for one in found)
+    log = Path(asked.cwd, "log").read_text().split("\n")
+    assert log == ["begin one", "end one", "begin two", "end two", ""]
+
+
+def test_one_that_fails_costs_only_itself(asked: Request, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timed, "cores", lambda: 16)
+    processes = Processes(step_ms=100.0)
+    memory = {asked.target: "import torch\nraise torch.OutOfMemoryError('CUDA out of memory')\n"}
+    overlays = [memory, overlay(asked, "two")]
+    with processes.side_by_side(asked, overlays, LIMIT_S):
+        with pytest.raises(Problem, match="OutOfMemoryError: CUDA out of memory"):
+            processes(asked, memory, LIMIT_S)
+        assert processes(asked, overlays[1], LIMIT_S).step_ms > 0
+
+
+def test_those_whose_turn_never_comes_are_ended(asked: Request, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timed, "cores", lambda: 16)
+    with Processes(step_ms=100.0).side_by_side(asked, [overlay(asked, name) for name in "ab"], LIMIT_S):
+        pass
+    assert not Path(asked.cwd, "log").exists()
