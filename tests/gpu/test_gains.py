@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
+from pathlib import Path
 
 import pytest
+import torch
 
 from tests.conftest import ROOT
 from warpline.measure import Candidate, measure
@@ -22,17 +26,39 @@ PROMISED = {
 
 
 @pytest.mark.parametrize("name", PROMISED)
-def test_the_fixed_version_gains_what_is_promised(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_fixed_version_gains_what_is_promised(
+    name: str, device: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     least, work = PROMISED[name]
     slow, fixed = (ROOT / "examples" / name / f"{version}.py" for version in ("slow", "fixed"))
     request = Request(target=str(slow), cwd=str(slow.parent), python=sys.executable)
     candidate = Candidate((name,), "fixed.py", {str(slow): fixed.read_text()}, work=work)
     outcome = measure(request, candidate, Limits(first=2, rounds=2))
     assert outcome.measured is not None, outcome.reason
+    seen = outcome.measured
     with capsys.disabled():
-        seen = outcome.measured
         print(
             f"{name}: slow {outcome.baseline_step_ms:.2f} ms a step, fixed {seen.speedup:.2f} times as fast "
             f"({seen.low:.2f} to {seen.high:.2f}), loss drift {seen.loss_drift}"
         )
+    if "WARPLINE_RECORDINGS" in os.environ:
+        keep(
+            name,
+            {
+                "slow_step_ms": outcome.baseline_step_ms,
+                "speedup": seen.speedup,
+                "low": seen.low,
+                "high": seen.high,
+                "loss_drift": seen.loss_drift,
+                "device": device,
+                "torch": torch.__version__,
+            },
+        )
     assert seen.speedup >= least
+
+
+def keep(name: str, found: dict[str, float | str | None]) -> None:
+    """Add it to gains.json beside the recorded runs, from which the READMEs of the examples are printed."""
+    file = Path(os.environ["WARPLINE_RECORDINGS"], "gains.json")
+    known = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps({**known, name: found}, indent=1, sort_keys=True) + "\n")
