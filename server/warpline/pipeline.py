@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from warpline import project, runs
 from warpline.capture.progress import Progress
+from warpline.model.kernel import KernelInside
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
 from warpline.model.report import FORMAT, Report
@@ -121,6 +122,12 @@ def keep(run: Path, profile: Profile, report: Report) -> None:
         print(f"warpline: the report is not kept: {problem}", file=sys.stderr)
 
 
+def keep_kernel(run: Path, inside: KernelInside) -> None:
+    """Leave what Nsight Compute said of a kernel beside the run, and make the report anew with it."""
+    runs.keep_kernel(run, inside)
+    _make(run, None)
+
+
 def _import_stages() -> None:
     from warpline import attribution, diagnosis, simulate, trace  # noqa: F401
     from warpline.rulekit import rules
@@ -151,10 +158,12 @@ def _make(run: Path, on_progress: Callable[[Progress], None] | None) -> tuple[Pr
     tell(1, "finding the lines")
     located = locate(events)
     attributed = attribute(events, located)
+    texts = attributed.sources.get
+    inside = tuple(kernel for kernel in runs.kernels(run) if kernel.holds_for(texts))
+    attributed = replace(attributed, inside=inside)
     tell(2, "looking for what can be faster")
     settings = project.settings(Path(attributed.manifest.script).parent)
     # The report speaks of the run's lines; a fix is made anew on the text as it is when it is asked for.
-    texts = attributed.sources.get
     found = diagnosis.diagnose(attributed, texts, settings.ignore, predict=_predictor(events, located))
     report = diagnosis.report(attributed, found)
     keep(run, attributed, report)

@@ -7,6 +7,7 @@ from a stranger.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from warpline.model.kernel import KERNEL_FORMAT, KernelInside
 from warpline.model.problem import Problem
 from warpline.model.run import RUN_FORMAT, Facts, Manifest
 
@@ -96,6 +98,25 @@ def facts(run: Path) -> Facts:
 def sources(run: Path) -> dict[str, str]:
     """Path of each user file to its text as it was when the script ran."""
     return read(run, SOURCES, dict[str, str])
+
+
+def kernels(run: Path) -> tuple[KernelInside, ...]:
+    """What ``warpline kernel`` found out about kernels of this run, by their names."""
+    found = []
+    for path in sorted(run.glob("kernel-*.json")):
+        try:
+            inside = read(run, path.name, KernelInside)
+        except Problem:
+            continue
+        if inside.format == KERNEL_FORMAT:
+            found.append(inside)
+    return tuple(sorted(found, key=lambda inside: inside.name))
+
+
+def keep_kernel(run: Path, inside: KernelInside) -> Path:
+    """Leave ``inside`` in the run, in place of what was kept of that kernel. Raises Problem."""
+    digest = hashlib.sha256(inside.name.encode()).hexdigest()[:16]
+    return write_json(run, f"kernel-{digest}.json", inside)
 
 
 def read(run: Path, name: str, kind: type[T]) -> T:

@@ -64,7 +64,7 @@ def record(script: Path, kernel: str, out: Path) -> None:
     action = first_launch(context, report)
     found = json.dumps(recorded(action), default=str, sort_keys=True).encode()
     (out / f"{kernel}.json.xz").write_bytes(lzma.compress(found))
-    shown = kernel_table(inside(action), text_of)
+    shown = kernel_table(inside(action).with_texts(text_of))
     rows = (f"{row.place}  {row.source}\n    {row.memory}\n    {row.stalls}\n" for row in shown.rows)
     (out / f"{kernel}.txt").write_text("\n".join([*shown.summary, "", *rows, *shown.advice]) + "\n")
     print((out / f"{kernel}.txt").read_text(), flush=True)

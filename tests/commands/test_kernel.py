@@ -6,15 +6,18 @@ module by a small one with the same names; the real pair is for ``tests/gpu``.
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT, ExampleRun
-from warpline import pipeline
+from warpline import pipeline, runs
 from warpline.__main__ import main
 from warpline.capture import nsight, nsight_module, probe
-from warpline.commands.kernel import kernel_at
+from warpline.commands.kernel import _read, kernel_at
+from warpline.diagnosis.files import text_of
 from warpline.model.problem import Problem
 from warpline.model.run import Request
 from warpline.trace.nsight import read
@@ -110,6 +113,15 @@ def load_report(path):
 '''
 
 
+#: Writes the report to where --export says.
+COLLECTS = """
+while [ $# -gt 0 ]; do
+  [ "$1" = --export ] && echo report > "$2"
+  shift
+done
+"""
+
+
 def fake_ncu(folder: Path, script: str) -> Path:
     ncu = folder / "ncu"
     ncu.write_text(f"#!/bin/sh\n{script}\n")
@@ -152,14 +164,68 @@ def test_figures_land_on_the_kernels_lines(tmp_path: Path) -> None:
 def test_a_table_of_it(tmp_path: Path) -> None:
     ncu = fake_ncu(tmp_path, "")
     (tmp_path / "r.ncu-rep").write_text("report")
-    shown = kernel_table(
-        read(tmp_path / "r.ncu-rep", nsight_module.find(ncu)), lambda path: Path(path).read_text()
-    )
+    shown = kernel_table(read(tmp_path / "r.ncu-rep", nsight_module.find(ncu)).with_texts(text_of))
     store = shown.rows[1]
     assert store.place == f"slow.py:{STORE}"
     assert store.source.startswith("tl.store(")
-    assert store.memory == "4 of 32 bytes used of each sector (12 %)"
+    assert store.memory == "4 of 32 bytes (12 %)"
     assert store.stalls == "long scoreboard 75 %"
+
+
+@pytest.fixture
+def looked_into(tmp_path: Path, example_run: ExampleRun, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of a run, in a working folder where ncu is the one that is played."""
+    runs_folder = tmp_path / "work/.warpline/runs"
+    shutil.copytree(example_run.run, runs_folder / "1")
+    ncu = fake_ncu(tmp_path, COLLECTS)
+    monkeypatch.setattr(probe, "nsight_compute", lambda: ncu)
+    monkeypatch.chdir(tmp_path / "work")
+    return runs_folder / "1"
+
+
+def test_what_is_found_is_kept_beside_the_run(looked_into: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert runs.kernels(looked_into) == ()
+    assert main(["kernel", f"{TRANSPOSE}:{STORE}"]) == 0
+    (kept,) = runs.kernels(looked_into)
+    assert kept.name == "transpose_rows"
+    assert kept.lines[1].text.startswith("tl.store(")
+    assert "4 of 32 bytes (12 %)" in capsys.readouterr().out
+    # Looked into again: in place of the first.
+    assert main(["kernel", f"{TRANSPOSE}:{STORE}"]) == 0
+    assert runs.kernels(looked_into) == (kept,)
+
+
+def test_what_is_kept_holds_as_long_as_the_kernel_reads_the_same(looked_into: Path) -> None:
+    assert main(["kernel", f"{TRANSPOSE}:{STORE}"]) == 0
+    (kept,) = runs.kernels(looked_into)
+    text = TRANSPOSE.read_text()
+    assert kept.holds_for({str(TRANSPOSE): text}.get)
+    assert not kept.holds_for({str(TRANSPOSE): text.replace("tl.store(", "tl.store( ")}.get)
+    assert not kept.holds_for({str(TRANSPOSE): "\n" + text}.get)
+    assert not kept.holds_for({}.get)
+
+
+def test_what_another_warpline_kept_is_left_alone(looked_into: Path) -> None:
+    assert main(["kernel", f"{TRANSPOSE}:{STORE}"]) == 0
+    (path,) = looked_into.glob("kernel-*.json")
+    path.write_text(path.read_text().replace('"format":1', '"format":2'))
+    (looked_into / "kernel-0.json").write_text("{")
+    assert runs.kernels(looked_into) == ()
+    with pytest.raises(Problem, match="format 2"):
+        _read(str(path))
+
+
+def test_two_versions_side_by_side(
+    looked_into: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = tmp_path / "before.json"
+    assert main(["kernel", "--json", str(before), f"{TRANSPOSE}:{STORE}"]) == 0
+    capsys.readouterr()
+    assert main(["kernel", "--against", str(before), "--json", "-", f"{TRANSPOSE}:{STORE}"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert first == second == json.loads(before.read_text())
+    assert main(["kernel", "--against", str(before), str(before)]) == 0
+    assert "1.00 times as fast" in capsys.readouterr().out
 
 
 def test_an_unreadable_report_is_a_problem(tmp_path: Path) -> None:

@@ -73,4 +73,18 @@ def test_nsight_computes_own_rules_are_listed(looked_into: tuple[Path, dict[str,
 def test_the_table_shows_the_store(looked_into: tuple[Path, dict[str, Any]]) -> None:
     done = warpline("kernel", f"{TRANSPOSE}:{line_with('tl.store')}", cwd=looked_into[0])
     assert done.returncode == 0, done.stderr
-    assert "4 of 32 bytes used of each sector" in done.stdout
+    assert "4 of 32 bytes (12 %)" in done.stdout
+
+
+def test_two_versions_side_by_side(looked_into: tuple[Path, dict[str, Any]]) -> None:
+    """The slow one is kept; the fixed one is profiled and looked into now."""
+    fixed = TRANSPOSE.with_name("fixed.py")
+    store = next(n for n, text in enumerate(fixed.read_text().splitlines(), 1) if "tl.store" in text)
+    assert warpline("profile", fixed, cwd=looked_into[0]).returncode == 0
+    (kept,) = looked_into[0].glob(".warpline/runs/*/kernel-*.json")
+    done = warpline("kernel", "--against", kept, "--json", "-", f"{fixed}:{store}", cwd=looked_into[0])
+    assert done.returncode == 0, done.stderr
+    before, after = json.loads(done.stdout)
+    assert before["duration_ms"] > 3 * after["duration_ms"]
+    (tiled,) = (line for line in after["lines"] if line["line"] == store)
+    assert tiled["ideal_sectors"] / tiled["sectors"] > 0.9

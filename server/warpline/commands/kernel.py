@@ -1,6 +1,7 @@
 """Look inside one kernel with Nsight Compute: FILE:LINE in a Triton kernel, or the line that launches one.
 
-Runs the script of the newest run once more under ncu, up to one launch of that kernel.
+Runs the script of the newest run of FILE once more under ncu, up to one launch of that kernel. What it
+finds is kept beside the run, where findings and the editor show it.
 """
 
 from __future__ import annotations
@@ -23,20 +24,39 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", metavar="FILE", help="write JSON to FILE ('-': standard output, and no table)"
     )
-    parser.add_argument("--run", metavar="RUN", help="the run whose script is run again (the newest)")
+    parser.add_argument("--run", metavar="RUN", help="the run whose script is run again (the newest of FILE)")
     parser.add_argument(
-        "place", metavar="FILE:LINE", help="a line of the kernel, or the one that launches it"
+        "--against", metavar="BEFORE", help="another version of it: FILE:LINE, or what --json wrote"
+    )
+    parser.add_argument(
+        "place",
+        metavar="FILE:LINE",
+        help="a line of the kernel, or the one that launches it; or what --json wrote",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    file, line = _place(options.place)
     output.check(options)
-    run_folder = run_argument.find(options.run)
+    words = [options.place] if options.against is None else [options.against, options.place]
+    # Both are understood before the script runs for the first.
+    asked = [_read(word) if _is_json(word) else _place(word) for word in words]
+    found = [look(*one, options.run) if isinstance(one, tuple) else one for one in asked]
+    if options.json:
+        # With --against both, the one compared with first.
+        output.json(found[0] if options.against is None else found, options.json)
+    if options.json != "-":
+        _print(found)
+    return 0
+
+
+def look(file: Path, line: int, run: str | None = None) -> KernelInside:
+    """Run the script under ncu and keep what it says of the kernel at ``file:line``. Raises Problem."""
     from warpline import pipeline
     from warpline.capture import nsight, nsight_module, probe
+    from warpline.diagnosis.files import text_of
     from warpline.trace.nsight import read
 
+    run_folder = run_argument.find(run) if run is not None else _newest_of(file)
     profile = pipeline.profile_of(run_folder)
     name = kernel_at(profile, file, line)
     ncu = probe.nsight_compute()
@@ -45,12 +65,9 @@ def run(options: argparse.Namespace) -> int:
     module = nsight_module.find(ncu)
     with tempfile.TemporaryDirectory() as folder:
         report = nsight.collect(profile.manifest.request, name, Path(folder, "kernel.ncu-rep"), ncu)
-        inside = read(report, module)
-    if options.json:
-        output.json(inside, options.json)
-    if options.json != "-":
-        _print(inside)
-    return 0
+        inside = read(report, module).with_texts(text_of)
+    pipeline.keep_kernel(run_folder, inside)
+    return inside
 
 
 def kernel_at(profile: Profile, file: Path, line: int) -> str:
@@ -65,6 +82,33 @@ def kernel_at(profile: Profile, file: Path, line: int) -> str:
     if not kernels:
         raise Problem(f"{file.name}:{line} launches no kernel in this run, and is in no Triton kernel")
     return kernels[0].name.split("<")[0].split("(")[0].removeprefix("void ").split("::")[-1]
+
+
+def _newest_of(file: Path) -> Path:
+    """The newest run in which ``file`` took part; else the newest, which may launch its kernels."""
+    from warpline import runs
+
+    folder = Path.cwd() / ".warpline" / "runs"
+    for run_folder in sorted(folder.glob("*"), reverse=True):
+        if runs.is_run(run_folder) and str(file) in runs.sources(run_folder):
+            return run_folder
+    return run_argument.find(None)
+
+
+def _is_json(word: str) -> bool:
+    return word.endswith(".json") and Path(word).is_file()
+
+
+def _read(word: str) -> KernelInside:
+    """What ``--json`` or an earlier look left behind. Raises Problem."""
+    from warpline import runs
+    from warpline.model.kernel import KERNEL_FORMAT, KernelInside
+
+    path = Path(word)
+    found = runs.read(path.parent, path.name, KernelInside)
+    if found.format != KERNEL_FORMAT:
+        raise Problem(f"{word} has format {found.format}; this Warpline reads {KERNEL_FORMAT}")
+    return found
 
 
 def _place(word: str) -> tuple[Path, int]:
@@ -91,9 +135,12 @@ def _triton_kernel(file: Path, line: int) -> str | None:
     return None
 
 
-def _print(inside: KernelInside) -> None:
-    from warpline.diagnosis.files import text_of
-    from warpline.terminal.kernel import show
+def _print(found: list[KernelInside]) -> None:
+    from warpline.terminal import kernel
     from warpline.view.kernel import kernel_table
+    from warpline.view.kernel_compare import compare_kernels
 
-    show(kernel_table(inside, text_of))
+    if len(found) == 1:
+        kernel.show(kernel_table(found[0]))
+    else:
+        kernel.show_comparison(compare_kernels(*found))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+#: Of ``kernel-….json`` in a run folder and of ``warpline kernel --json``.
+KERNEL_FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +18,7 @@ class KernelLine:
     sectors: float = 0.0  # 32-byte sectors of global memory that its loads and stores touched
     ideal_sectors: float = 0.0  # the same with every byte of a sector used
     stalls: dict[str, float] = field(default_factory=dict)  # reason -> samples of a warp waiting there
+    text: str = ""  # the line as it was, without its indentation; "" where the file was not there
 
     @property
     def used_percent(self) -> float | None:
@@ -31,3 +36,19 @@ class KernelInside:
     occupancy_percent: float | None  # warps active, of those that fit
     lines: tuple[KernelLine, ...]  # by file and line
     advice: tuple[tuple[str, str], ...] = ()  # Nsight Compute's own rules: (name, message)
+    format: int = KERNEL_FORMAT
+
+    def holds_for(self, texts: Callable[[str], str | None]) -> bool:
+        """Whether its lines still read as they did, in those files that ``texts`` knows the text of."""
+        known = [line for line in self.lines if texts(line.file) is not None]
+        return bool(known) and all(line.text == _line_of(texts(line.file), line.line) for line in known)
+
+    def with_texts(self, texts: Callable[[str], str | None]) -> KernelInside:
+        """The same with the lines' texts as they are now."""
+        lines = (replace(line, text=_line_of(texts(line.file), line.line)) for line in self.lines)
+        return replace(self, lines=tuple(lines))
+
+
+def _line_of(text: str | None, number: int) -> str:
+    lines = (text or "").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[number - 1].strip() if 0 < number <= len(lines) else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from warpline.model.kernel import KernelInside
 from warpline.model.report import Attributed, Phase, Roofline, Steps, Unattributed
 from warpline.model.run import Facts, Manifest
 
@@ -108,5 +109,6 @@ class Profile:
     sources: dict[str, str]  # path -> text as it was when the script ran
     groups: tuple[Group, ...] = ()
     marks: tuple[Mark, ...] = ()
+    inside: tuple[KernelInside, ...] = ()  # kernels looked into, of the text that ran
     notes: tuple[str, ...] = ()
     totals: dict[str, float] = field(default_factory=dict)  # busy_ms, idle_ms, sync_ms, loader_ms, …

@@ -14,6 +14,7 @@
       sources.json      {path: text} of every user file that appears in Locations or in a site
       report.json       the finished Report (cache; written by the server, may be absent)
       measured.json     measurements of fixes (written by the server, may be absent)
+      kernel-HASH.json  KernelInside: what Nsight Compute said of a kernel (``warpline kernel``)
 
 Nothing in it is ever unpickled or executed. All ``_ns`` stamps are unix time
 (``time.time_ns()``), the clock that the trace is on once ``baseTimeNanoseconds`` is added.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from warpline.model.kernel import KernelInside, KernelLine
@@ -10,13 +9,15 @@ from warpline.view import text, units
 
 _MOST_STALLS = 2
 _SECTOR_BYTES = 32
+#: What is known of the whole kernel, in percent, and what it is called.
+SHARES = (("compute", "compute_percent"), ("memory", "memory_percent"), ("occupancy", "occupancy_percent"))
 
 
 @dataclass(frozen=True, slots=True)
 class KernelRow:
     place: str  # "slow.py:26"
     source: str
-    memory: str  # "4 of 32 bytes used of each sector (12 %)"; "" without global memory
+    memory: str  # "4 of 32 bytes (12 %)"; "" without global memory
     stalls: str  # "long scoreboard 61 %"
 
 
@@ -27,15 +28,10 @@ class KernelTable:
     advice: tuple[str, ...]
 
 
-def kernel_table(inside: KernelInside, texts: Callable[[str], str | None]) -> KernelTable:
-    """``texts`` gives a file's text, or None where it is not there."""
-    samples = sum(sum(line.stalls.values()) for line in inside.lines)
+def kernel_table(inside: KernelInside) -> KernelTable:
+    samples = all_samples(inside)
     names = text.names({line.file for line in inside.lines}, "")
-    shares = (
-        ("compute", inside.compute_percent),
-        ("memory", inside.memory_percent),
-        ("occupancy", inside.occupancy_percent),
-    )
+    shares = tuple((name, getattr(inside, field)) for name, field in SHARES)
     known = "; ".join(f"{name} {units.percentage(value)}" for name, value in shares if value is not None)
     return KernelTable(
         summary=(
@@ -45,9 +41,9 @@ def kernel_table(inside: KernelInside, texts: Callable[[str], str | None]) -> Ke
         rows=tuple(
             KernelRow(
                 place=f"{names[line.file]}:{line.line}",
-                source=_source(texts(line.file), line.line),
-                memory=_memory(line),
-                stalls=_stalls(line, samples),
+                source=text.printable(line.text),
+                memory=bytes_used(line),
+                stalls=waiting(line, samples),
             )
             for line in inside.lines
         ),
@@ -55,21 +51,21 @@ def kernel_table(inside: KernelInside, texts: Callable[[str], str | None]) -> Ke
     )
 
 
-def _source(written: str | None, line: int) -> str:
-    lines = text.lines(written or "")
-    return text.printable(lines[line - 1].strip()) if 0 < line <= len(lines) else ""
+def all_samples(inside: KernelInside) -> float:
+    return sum(sum(line.stalls.values()) for line in inside.lines)
 
 
-def _memory(line: KernelLine) -> str:
+def bytes_used(line: KernelLine) -> str:
+    """``4 of 32 bytes (12 %)``; empty without global memory."""
     used = line.used_percent
     if used is None:
         return ""
     of_sector = units.count(_SECTOR_BYTES * used / 100)
-    return f"{of_sector} of {_SECTOR_BYTES} bytes used of each sector ({units.percentage(used)})"
+    return f"{of_sector} of {_SECTOR_BYTES} bytes ({units.percentage(used)})"
 
 
-def _stalls(line: KernelLine, samples: float) -> str:
+def waiting(line: KernelLine, samples: float, most: int = _MOST_STALLS) -> str:
     """Where warps waited, as shares of all samples of the kernel."""
-    ordered = sorted(line.stalls.items(), key=lambda item: -item[1])[:_MOST_STALLS]
+    ordered = sorted(line.stalls.items(), key=lambda item: -item[1])[:most]
     words = (f"{name.replace('_', ' ')} {units.percent(count / samples)}" for name, count in ordered)
     return ", ".join(words) if samples else ""
