@@ -116,3 +116,19 @@ def test_garbage_collections_are_timed_at_their_line(tmp_path: Path) -> None:
     run.line(300, 11)
     run.kernel(900, 50, launched=890)
     assert at_line(run.profile(), 11).gc_ms == approx(0.1)
+
+
+def test_the_wait_that_ends_the_capture_is_nobody_s(tmp_path: Path) -> None:
+    """The script waits in line 10; after line 11, where the step ends, only the runner does."""
+    run = KinetoRun(tmp_path, 1000)
+    run.line(0, 10)
+    run.kernel(20, 100, launched=1)
+    run.call("cudaDeviceSynchronize", 10, 120)
+    run.line(200, 11)
+    run.kernel(220, 750, launched=201)
+    run.call("cudaDeviceSynchronize", 300, 690)
+    profile = run.profile()
+    assert at_line(profile, 10).sync_ms == approx(0.12)
+    assert at_line(profile, 11).sync_ms == 0
+    assert at_line(profile, 11).cpu_ms == approx(0.11)
+    assert closed(profile) == approx(1.0)

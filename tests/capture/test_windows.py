@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from warpline.capture.runner import windows
+from warpline.capture.runner.devicestamps import DeviceStamps, on_device
 
 MS = 1_000_000
 
@@ -41,3 +44,44 @@ def test_steps_of_many_lines_are_captured_less_often() -> None:
     assert windows.captured_steps(5, 1000) == 5
     assert windows.captured_steps(5, 10_000_000) == 2
     assert windows.captured_steps(5, 10**9) == 1
+
+
+def device_of(times_ms: list[float | None]) -> SimpleNamespace:
+    """A stand-in for torch whose events come to pass at these times; None: in a graph's capture."""
+    coming = iter(times_ms)
+
+    class Event:
+        def __init__(self, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self) -> None:
+            self.at = next(coming)
+
+        def elapsed_time(self, later: Event) -> float:
+            if self.at is None or later.at is None:
+                raise ValueError("Both events must be recorded before calculating elapsed time.")
+            return later.at - self.at
+
+    return SimpleNamespace(cuda=SimpleNamespace(Event=Event))
+
+
+def test_steps_are_as_long_as_the_device_took_for_them() -> None:
+    """The host queues two steps ahead, then waits: 1, 1, 58 ms, where the device took 20 ms for each."""
+    stamps = DeviceStamps(device_of([0.0, 20.0, 40.0, 60.0]))
+    for _ in range(4):
+        stamps.mark()
+    assert on_device((MS, MS, 58 * MS), stamps.durations_ns()) == (20 * MS, 20 * MS, 20 * MS)
+
+
+def test_the_window_stays_as_long_as_it_was() -> None:
+    """Another stream works on when the last event has come to pass."""
+    assert sum(on_device((10 * MS, 10 * MS, 40 * MS), (10 * MS, 20 * MS, 10 * MS))) == 60 * MS
+
+
+def test_without_the_device_s_times_the_host_s_stay() -> None:
+    stamps = DeviceStamps(device_of([0.0, None, 40.0]))
+    for _ in range(3):
+        stamps.mark()
+    assert stamps.durations_ns() is None
+    assert on_device((3, 4), ()) == (3, 4)
+    assert on_device((3, 4), (0, 0)) == (3, 4)

@@ -12,6 +12,9 @@ from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import overlay, union
 from warpline.trace.columns import RUNTIME, Bools, Floats, Ints, Trace
 
+#: What torch.cuda.synchronize() calls.
+WHOLE_DEVICE = ("cudaDeviceSynchronize", "hipDeviceSynchronize")
+
 #: Runtime calls in which the host waits until the device has done what was asked before.
 SYNCS = (
     "cudaStreamSynchronize",
@@ -42,7 +45,8 @@ NOT_SYNCS = (
 class HostCosts:
     """Milliseconds per step by line number, at the unprofiled step's scale; ``calls`` a step.
 
-    ``sync``, ``loader`` and ``gc`` are parts of ``cpu``.
+    ``sync``, ``loader`` and ``gc`` are parts of ``cpu``. With a host that runs ahead of the device
+    the lines' ``cpu`` is less than the step: the rest is how far ahead it was when the capture ended.
     """
 
     cpu: Floats
@@ -59,6 +63,17 @@ def sync_calls(trace: Trace) -> Bools:
     return found
 
 
+def closing_wait(trace: Trace) -> Ints:
+    """The event, if there is one, in which the runner itself waited for the device after the last
+    captured step: no line of the script's waits there. Traces that are not ours have none."""
+    host, end = trace.host, trace.window_ns[1]
+    if trace.manifest.line_events == "none":
+        return np.zeros(0, np.int64)
+    before = np.flatnonzero((host.thread == trace.main) & (host.start_ns < end))
+    last = before[np.argmax(host.start_ns[before])][None] if len(before) else before
+    return last[[trace.names[name].startswith(WHOLE_DEVICE) for name in host.name[last].tolist()]]
+
+
 def host_costs(scene: Scene, accounted: Account) -> HostCosts:
     trace, scale, cost = scene.trace, accounted.host_scale, scene.cost
     host, records = trace.host, trace.records
@@ -71,7 +86,9 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
     taken = scene.by_line(scene.placed.line[began], np.full(int(began.sum()), cost.per_op_ns))
     at = scene.table.of_location[records.location[scene.begun(records.time_ns)]]
     taken += scene.by_line(at, np.full(len(at), cost.per_line_ns))
-    waits = sync_calls(trace) & began
+    waits, ours = sync_calls(trace) & began, closing_wait(trace)
+    waits[ours] = False
+    seen -= _within(scene, host.start_ns[ours], host.end_ns[ours])
     # Without a device beside the host, the host's time is what the account has given out already.
     alone = accounted.idle_ms + scene.by_line(scene.placed.line, accounted.op_ms)
     cpu = less(seen, taken) * scale if trace.on_gpu else alone

@@ -53,12 +53,14 @@ def capture(
     except OSError as error:
         raise Problem(f"cannot write to {destination.parent}: {reason(error)}") from None
 
+    say = on_progress or (lambda progress: None)
+
     def ready() -> None:
         partial.rename(destination)
+        say(Progress("ending", 0, None, "the script is ending"))
         if on_ready is not None and not request.whole_run:
             on_ready(destination)
 
-    say = on_progress or (lambda progress: None)
     cancel = cancelled or threading.Event()
     notes: tuple[str, ...] = ()
     purpose, windows = Purpose.PROFILE, Windows(request.warmup, captured=max(1, request.steps))

@@ -150,7 +150,6 @@ class Target:
                 ready.add(message["rank"])
                 if len(ready) == message["world"]:
                     outcome.ready = True
-                    on_progress(Progress("ending", 0, None, "the script is ending"))
                     deadline = None if self.request.whole_run else time.monotonic() + ENDING_S
                     on_ready()
         if problem is not None:

@@ -3,6 +3,7 @@
 from time import time_ns
 
 from . import windows
+from .devicestamps import DeviceStamps, on_device
 from .ownprofiler import PATIENCE_STEPS
 
 
@@ -28,7 +29,10 @@ class Waiting:
 
 
 class Warmup(Waiting):
-    """Until step times have settled; steps under the script's own profiler do not count."""
+    """Until step times have settled; steps under the script's own profiler do not count.
+
+    The device is idle at each end: a host that runs ahead of it would make its steps look short.
+    """
 
     name = "warmup"
 
@@ -46,6 +50,7 @@ class Warmup(Waiting):
                 profiler.pause()
             self.stamps = [time_ns()]
             return
+        session.synchronize()
         self.stamps.append(time_ns())
         durations = differences(self.stamps)
         wanted, done = session.windows["warmup"], len(durations)
@@ -72,17 +77,24 @@ class Timing(Waiting):
             session.observers.start_timing()
         self.stamps, self.last = [], wanted + 1
         self.excused = {}  # number of the step -> time in it that is not the script's
+        told = session.control.purpose == "profile" and session.torch.cuda.is_initialized()
+        self.device = DeviceStamps(session.torch) if told else None
         session.steps.on_step = self._quick_tick()
         session.synchronize()
         self.stamps.append(time_ns())
+        if self.device is not None:
+            self.device.mark()
 
     def _quick_tick(self):
         stamps, finished = self.stamps, self.session.guarded(self._more)
         stamp, last = stamps.append, self.last
+        mark = self.device.mark if self.device is not None else None
 
         def tick():
             nonlocal last
             stamp(time_ns())
+            if mark is not None:
+                mark()
             if len(stamps) == last:
                 last += finished()
 
@@ -97,9 +109,7 @@ class Timing(Waiting):
         session = self.session
         session.synchronize()
         self.stamps[-1] = time_ns()
-        session.timed = tuple(
-            duration - self.excused.get(at, 0) for at, duration in enumerate(differences(self.stamps))
-        )
+        session.timed = self._durations()
         session.boundaries += len(session.timed)
         if session.control.purpose == "time":
             session.finish_timing()
@@ -107,6 +117,15 @@ class Timing(Waiting):
         session.make_recorder()
         session.go(Survey if session.windows["survey"] else Capture)
         return 0
+
+    def _durations(self):
+        """Of each step, as the device saw them where there is one; what was interrupted, as the host did."""
+        seen = tuple(
+            duration - self.excused.get(at, 0) for at, duration in enumerate(differences(self.stamps))
+        )
+        if self.device is None or self.excused:
+            return seen
+        return on_device(seen, self.device.durations_ns() or ())
 
     def excuse(self, duration_ns):
         at = len(self.stamps) - 1
