@@ -21,6 +21,8 @@ Predict = Callable[[Profile, Change], "Predicted | None"]
 #: Share of the step, in percent, from which on a saving is a warning, an information, else a hint.
 #: (Input wait: 5 % in the TensorBoard plugin, 10 % and more in TraceML.)
 WARNING, INFORMATION = 10.0, 5.0
+#: A simulated gain below this is none: something slower hides what the change would save.
+HIDDEN = 1.0
 #: A simulated step this many times as long is worse, and not the simulation's own error.
 HARM = 1.02
 
@@ -118,10 +120,11 @@ def _finding(context: Context, rule: Rule, draft: Draft, name: str, predict: Pre
         speedup = context.step_ms / step_ms if step_ms > 0 else 1.0
         predicted = Predicted(step_ms, speedup, "bound") if draft.saving_ms > 0 and step_ms > 0 else None
     saved = context.share(context.step_ms - predicted.step_ms) if predicted is not None else 0.0
+    hidden = predicted is not None and predicted.basis == "simulated" and saved < HIDDEN
     return Finding(
         id=name,
         rule=rule.name,
-        severity=draft.severity or rule.severity or _severity(saved),
+        severity="hint" if hidden else draft.severity or rule.severity or _severity(saved),
         file=draft.file,
         line=draft.line,
         cause=draft.cause,

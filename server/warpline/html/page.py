@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
 
+from warpline.model.kernel_name import readable
 from warpline.model.profile import Profile
 from warpline.model.report import Finding, Line, Report
 from warpline.view import findings, units
@@ -58,9 +59,11 @@ def _figures(report: Report) -> str:
     return f'<div class="figures">{"".join(boxes)}</div>'
 
 
-def _findings(found: Iterable[Finding], shown: Table) -> str:
+def _findings(found: Sequence[Finding], shown: Table) -> str:
     parts = ["<h2>Findings</h2>"]
     for finding in found:
+        if findings.is_hidden(finding):
+            continue
         said = findings.summary(finding, shown.names)
         parts.append(
             f'<div class="finding {escape(said.severity)}"><p><code>{_text(said.place)}</code> '
@@ -68,6 +71,8 @@ def _findings(found: Iterable[Finding], shown: Table) -> str:
             + "".join(f'<p class="soft">{_text(line)}</p>' for line in said.details)
             + "</div>"
         )
+    if hidden := findings.hidden(found, shown.names):
+        parts.append(f'<p class="soft">{_text(hidden)}</p>')
     if len(parts) == 1:
         parts.append("<p>No rule saw anything to gain here.</p>")
     return "\n".join(parts)
@@ -121,7 +126,9 @@ def _detail(cost: Line, width: int) -> str:
             f"{cost.roofline.bound}-bound: {units.percentage(cost.roofline.percent_of_peak)} of peak "
             f"({units.rate(cost.roofline.flops, 'FLOP')}, {units.size(cost.roofline.bytes)})"
         )
-    kernels = [(k.name, k.phase, units.count(k.count), units.ms(k.device_ms), "") for k in cost.kernels]
+    kernels = [
+        (readable(k.name), k.phase, units.count(k.count), units.ms(k.device_ms), "") for k in cost.kernels
+    ]
     ops = [
         (o.name, o.phase, units.count(o.count), units.ms(o.device_ms), _shapes(o.shapes)) for o in cost.ops
     ]

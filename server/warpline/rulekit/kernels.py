@@ -8,10 +8,5 @@ import re
 _POINTWISE = re.compile(r"elementwise_kernel|reduce_kernel|CatArrayBatchedCopy|indexSelect|index_elementwise")
 
 
-def short_name(kernel: str) -> str:
-    """``void at::native::add_kernel<4, float>(int)`` -> ``at::native::add_kernel``."""
-    return kernel.partition("<")[0].partition("(")[0].rpartition(" ")[2]
-
-
 def is_pointwise(kernel: str) -> bool:
     return _POINTWISE.search(kernel) is not None

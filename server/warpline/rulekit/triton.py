@@ -43,13 +43,14 @@ def triton_kernels(context: Context) -> Iterator[TritonKernel]:
         # Forward and backward launches of one kernel at one line are one finding.
         for name in dict.fromkeys(kernel.name for kernel in cost.kernels if kernel.name.isidentifier()):
             same = [kernel for kernel in cost.kernels if kernel.name == name]
-            found = _definition(context, name)
+            found = definition(context, name)
             if found is not None:
                 whole = replace(same[0], device_ms=sum(kernel.device_ms for kernel in same))
                 yield TritonKernel(*found, cost, whole, _launch(context, cost, found[1].name.value))
 
 
-def _definition(context: Context, name: str) -> tuple[Source, cst.FunctionDef] | None:
+def definition(context: Context, name: str) -> tuple[Source, cst.FunctionDef] | None:
+    """The user's ``@triton.jit`` function that makes kernels called ``name``."""
     for file in dict.fromkeys([*context.profile.sources, *(cost.file for cost in context.profile.lines)]):
         text = context.text(file)
         if text is None or "triton" not in text:

@@ -2,8 +2,9 @@
 
 ## What it does
 
-Finds kernels that run long enough to matter with a grid smaller than the device: some of its
-multiprocessors get no work at all.
+Finds kernels of the user's own (Triton functions, CUDA in a Python file) that run long enough to
+matter with a grid smaller than the device: some of its multiprocessors get no work at all. Kernels of
+libraries cannot be changed; where a larger batch would fill the device, `small-batch` says so.
 
 ## Why is this slow
 
@@ -34,13 +35,33 @@ grid dimension over the columns, or a larger batch.
 As many blocks as multiprocessors, and more:
 
 ```python
-y = x @ w  #> cost device_ms=4; kernel gemm count=1 device_ms=4 grid=(16,16,1) block=(128,1,1)
+import triton
+import triton.language as tl
+
+@triton.jit
+def double(x_ptr, BLOCK: tl.constexpr):
+    ...
+
+double[(256,)](x, BLOCK=1024)
+#^ cost device_ms=4; kernel double count=1 device_ms=4 grid=(256,1,1) block=(128,1,1)
+```
+
+A kernel of a library's, which nobody can launch otherwise:
+
+```python
+y = x @ w  #> cost device_ms=4; kernel gemm count=1 device_ms=4 grid=(4,16,1) block=(128,1,1)
 ```
 
 A short kernel, launched often; its launches are what costs:
 
 ```python
-y = x + 1  #> cost device_ms=4; kernel add count=2000 device_ms=4 grid=(1,1,1) block=(128,1,1)
+import triton
+
+@triton.jit
+def add(x_ptr):
+    ...
+
+add[(1,)](x)  #> cost device_ms=4; kernel add count=2000 device_ms=4 grid=(1,1,1) block=(128,1,1)
 ```
 
 A persistent kernel of a library, whose one block is a whole multiprocessor's:
@@ -65,9 +86,10 @@ import math
 from collections.abc import Iterator
 
 from warpline.model.change import Scale
+from warpline.model.kernel_name import readable
 from warpline.model.profile import Kernel
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
-from warpline.rulekit.kernels import short_name
+from warpline.rulekit.own_kernels import is_own
 
 #: A kernel shorter than this is not what its grid makes slow.
 _LONG_MS = 0.02
@@ -84,7 +106,9 @@ class SmallGrid(Rule):
             context.note("small-grid: the number of multiprocessors of the device is not known")
             return
         for cost in context.profile.lines:
-            small = [kernel for kernel in cost.kernels if _is_small(kernel, processors)]
+            small = [
+                kernel for kernel in cost.kernels if _is_small(kernel, processors) and is_own(context, kernel)
+            ]
             # One finding a line: of its costliest kernel.
             for kernel in sorted(small, key=lambda kernel: -kernel.device_ms)[:1]:
                 blocks = math.prod(kernel.grid or ())
@@ -94,7 +118,7 @@ class SmallGrid(Rule):
                 yield context.draft(
                     (cost.file, cost.line),
                     (cost.file, cost.line),
-                    f"The kernel `{short_name(kernel.name)}` has {{blocks}} blocks for "
+                    f"The kernel `{readable(kernel.name)}` has {{blocks}} blocks for "
                     "{processors} multiprocessors and takes {spent} a step, {share}: most of the device has "
                     "nothing to do meanwhile.",
                     {

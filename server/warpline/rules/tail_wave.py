@@ -2,8 +2,9 @@
 
 ## What it does
 
-Computes from grid, block, registers and shared memory how many waves a costly kernel runs in, and
-finds those of a few waves whose last one is nearly empty.
+Computes from grid, block, registers and shared memory how many waves a costly kernel of the user's
+own (a Triton function, CUDA in a Python file) runs in, and finds those of a few waves whose last one is
+nearly empty. How a library's kernels are cut into blocks is not for the user to choose.
 
 ## Why is this slow
 
@@ -13,38 +14,71 @@ wave of a few blocks takes as long as a full one while most of the device stands
 ## Example
 
 ```python
-y = x @ w
+import triton
+
+@triton.jit
+def softmax(x_ptr):
+    ...
+
+softmax[(rows,)](x)
 #^ found; cost device_ms=4
-#^ kernel gemm count=2 device_ms=4 grid=(136,1,1) block=(256,1,1) registers=255 shared_bytes=100000
+#^ kernel softmax count=2 device_ms=4 grid=(136,1,1) block=(256,1,1) registers=255 shared_bytes=100000
 ```
 
 ## Use instead
 
-Nothing is edited. Sizes (batch, sequence, hidden) that make the number of blocks a multiple of what
-the device holds waste nothing; for a Triton kernel, other block sizes do.
+Nothing is edited. Block sizes, or sizes of the problem, that make the number of blocks a multiple of
+what the device holds waste nothing; so does a grid of as many programs as fit, each with a loop.
 
 ## Near misses
 
 The last wave is full:
 
 ```python
-y = x @ w
+import triton
+
+@triton.jit
+def softmax(x_ptr):
+    ...
+
+softmax[(rows,)](x)
 #^ cost device_ms=4
-#^ kernel gemm count=2 device_ms=4 grid=(264,1,1) block=(256,1,1) registers=255 shared_bytes=100000
+#^ kernel softmax count=2 device_ms=4 grid=(264,1,1) block=(256,1,1) registers=255 shared_bytes=100000
 ```
 
 So many waves that the last one does not count:
 
 ```python
+import triton
+
+@triton.jit
+def softmax(x_ptr):
+    ...
+
+softmax[(rows,)](x)
+#^ cost device_ms=4
+#^ kernel softmax count=2 device_ms=4 grid=(5290,1,1) block=(256,1,1) registers=255 shared_bytes=100000
+```
+
+A product of cuBLAS's:
+
+```python
 y = x @ w
 #^ cost device_ms=4
-#^ kernel gemm count=2 device_ms=4 grid=(5290,1,1) block=(256,1,1) registers=255 shared_bytes=100000
+#^ kernel gemm count=2 device_ms=4 grid=(136,1,1) block=(256,1,1) registers=255 shared_bytes=100000
 ```
 
 The trace does not say how many registers it uses:
 
 ```python
-y = x @ w  #> cost device_ms=4; kernel gemm count=2 device_ms=4 grid=(136,1,1) block=(256,1,1)
+import triton
+
+@triton.jit
+def softmax(x_ptr):
+    ...
+
+softmax[(rows,)](x)
+#^ cost device_ms=4; kernel softmax count=2 device_ms=4 grid=(136,1,1) block=(256,1,1)
 ```
 
 ## Fix safety
@@ -62,10 +96,11 @@ import math
 from collections.abc import Iterator
 
 from warpline.model.change import Scale
+from warpline.model.kernel_name import readable
 from warpline.model.profile import Kernel
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
-from warpline.rulekit.kernels import short_name
 from warpline.rulekit.occupancy import blocks_per_multiprocessor
+from warpline.rulekit.own_kernels import is_own
 
 #: A kernel shorter than this is not what its waves make slow.
 _LONG_MS = 0.05
@@ -87,7 +122,7 @@ class TailWave(Rule):
             tails = [
                 (kernel, waves)
                 for kernel in cost.kernels
-                if (waves := _waves(kernel, processors, capability))
+                if (waves := _waves(kernel, processors, capability)) and is_own(context, kernel)
             ]
             # One finding a line: of its costliest kernel.
             for kernel, waves in sorted(tails, key=lambda entry: -entry[0].device_ms)[:1]:
@@ -98,7 +133,7 @@ class TailWave(Rule):
                 yield context.draft(
                     (cost.file, cost.line),
                     (cost.file, cost.line),
-                    f"The kernel `{short_name(kernel.name)}` runs in {{waves}} waves and takes "
+                    f"The kernel `{readable(kernel.name)}` runs in {{waves}} waves and takes "
                     "{spent} a step, {share}: while the last wave runs, {idle} of the device stand idle.",
                     {
                         "waves": count("waves", round(waves, 2), "waves"),

@@ -10,9 +10,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from warpline.model.kernel_name import readable
 from warpline.model.report import Finding, KernelUse, Line, OpUse, Report
 from warpline.view import units
 from warpline.view.anchor_lines import Standing
+from warpline.view.findings import is_hidden
 from warpline.view.hints import share
 
 _TOP = 3
@@ -85,6 +87,8 @@ def gain(finding: Finding) -> str:
     """`` (measured: 2.6 times faster)``, what is known of the remedy; empty when nothing is."""
     if finding.measured is not None:
         return f" (measured: {units.speedup(finding.measured.speedup)} as fast)"
+    if is_hidden(finding):
+        return " (would gain nothing now, since something slower hides it)"
     if finding.predicted is not None and finding.predicted.speedup > 1:
         return f" (predicted: {units.speedup(finding.predicted.speedup)} as fast)"
     return ""
@@ -92,7 +96,7 @@ def gain(finding: Finding) -> str:
 
 def _kernels(kernels: Sequence[KernelUse]) -> Table:
     top = sorted(kernels, key=lambda kernel: -kernel.device_ms)[:_TOP]
-    rows = [(_short(k.name), k.phase, units.count(k.count), units.ms(k.device_ms)) for k in top]
+    rows = [(_short(readable(k.name)), k.phase, units.count(k.count), units.ms(k.device_ms)) for k in top]
     return Table(("kernel", "phase", "launches", "device"), tuple(rows))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from warpline.model.kernel_name import readable
 from warpline.model.profile import Group, Mark
 from warpline.view import text, units
 
@@ -25,7 +26,7 @@ def groups(found: Sequence[Group], names: Mapping[str, str]) -> tuple[str, ...]:
     ordered = sorted((g for g in found if len(g.lines) > 1), key=lambda group: -group.device_ms)[:_MOST]
     return tuple(
         f"{_lines(group, names)} run as one kernel: {units.ms(group.device_ms)} "
-        f"({'backward' if group.backward else 'forward'}, {text.printable(group.kernel)})"
+        f"({'backward' if group.backward else 'forward'}, {text.printable(readable(group.kernel))})"
         for group in ordered
     )
 
