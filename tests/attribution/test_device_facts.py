@@ -11,7 +11,8 @@ import pytest
 
 from tests.kineto import KinetoRun, approx, at_line
 from warpline.attribution.kernels import tensor_cores
-from warpline.model.run import DeviceFacts
+from warpline.attribution.peaks import peaks_of
+from warpline.model.run import DeviceFacts, Facts
 
 
 def test_memory_at_the_peak_and_kept(tmp_path: Path) -> None:
@@ -82,6 +83,62 @@ def test_an_unknown_device_has_no_roofline(tmp_path: Path) -> None:
     assert any("Abacus 9" in note for note in profile.notes)
 
 
+@pytest.mark.parametrize(
+    ("name", "flops"),
+    [
+        ("NVIDIA H200", 67e12),
+        ("NVIDIA H200 NVL", 60e12),
+        ("NVIDIA GH200 480GB", 67e12),
+        ("NVIDIA H100 80GB HBM3", 67e12),
+        ("NVIDIA H100 PCIe", 51e12),
+        ("NVIDIA A100-SXM4-40GB", 19.5e12),
+        ("Tesla T4", 8.1e12),
+        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", None),  # a seventh of one
+        ("NVIDIA RTX A4000", None),  # no A40
+        ("NVIDIA T400 4GB", None),  # no T4
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", None),
+        ("NVIDIA GeForce RTX 4080 SUPER", None),
+    ],
+)
+def test_a_device_is_known_by_its_whole_name(name: str, flops: float | None) -> None:
+    sheet = peaks_of(name, Facts())
+    assert (sheet.fp32 if sheet else None) == flops
+    measured = {"fp32": 1e12, "tf32": 4e12, "bf16": 8e12, "bytes_per_s": 1e11}
+    found = peaks_of(name, Facts(peaks=measured))
+    assert found is not None
+    assert found.source == ("data sheet" if flops else "measured")
+
+
+def test_convolutions_may_run_in_tf32_where_products_may_not(tmp_path: Path) -> None:
+    """As torch has it without being told; the H200 ran some at 103 TFLOP/s, over its float32 peak of 67."""
+    shares = {}
+    for allowed in (None, False):
+        flags = {} if allowed is None else {"cudnn_allow_tf32": allowed}
+        run = KinetoRun(tmp_path / str(allowed), 100_000, facts={"flags": {"allow_tf32": False, **flags}})
+        run.line(0, 10)
+        dims = [[32, 64, 64, 64], [128, 64, 3, 3], [], [], [], [], [], [], []]
+        values = ["", "", "", "[1, 1]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"]
+        kinds = [
+            "float",
+            "float",
+            "",
+            "ScalarList",
+            "ScalarList",
+            "ScalarList",
+            "Scalar",
+            "ScalarList",
+            "Scalar",
+        ]
+        run.op("aten::convolution", 1, 20, dims=dims, types=kinds, **{"Concrete Inputs": values})
+        ideal_us = 2 * 32 * 64 * 64 * 64 * 128 * 9 / 494.7e12 * 1e6
+        run.kernel(50, 10 * ideal_us, launched=5)
+        roofline = at_line(run.profile(), 10).roofline
+        assert roofline is not None
+        shares[allowed] = roofline.percent_of_peak
+    assert shares[None] == pytest.approx(10, rel=1e-3)
+    assert shares[False] == pytest.approx(10 * 494.7 / 67, rel=1e-3)
+
+
 def test_launch_shapes_and_occupancy_stay_with_the_kernel(tmp_path: Path) -> None:
     run = KinetoRun(tmp_path, 100)
     run.line(0, 10)
@@ -101,6 +158,16 @@ def test_launch_shapes_and_occupancy_stay_with_the_kernel(tmp_path: Path) -> Non
         ("ampere_sgemm_128x64_tn", False),
         ("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x128_8x4_nn_align1>(…)", False),
         ("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>", False),
+        # As an H200 names them: float32 on the plain units, TF32 convolutions, what only prepares for one.
+        (
+            "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x64x8_stage3_warpsize1x4x1_ffma_aligna4_alignc4",
+            False,
+        ),
+        ("sm90_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize256x64x32", True),
+        ("fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<float>)", True),
+        ("void cublasLt::splitKreduce_kernel<32, 16, int, float, float>(cublasLt::cublasSplit)", False),
+        ("void cask_plugin__5x_cudnn::xmma__5x_cudnn::init_device_workspace_kernel<xmma>()", False),
+        ("void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>()", None),
         ("my_own_kernel", None),
     ],
 )

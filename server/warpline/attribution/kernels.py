@@ -15,21 +15,25 @@ from warpline.trace.columns import Floats
 KINDS = ("kernel", "copy", "set", "communication")
 MOST_KERNELS_A_LINE = 64
 
+#: What the name says outright: matrix kernels on the plain FP32 and FP64 units ("ffma" is their instruction,
+#: "sgemm" and "dgemm" what they were called before there were others), and kernels that only prepare or
+#: add up for a matrix kernel, whose name they carry.
+_PLAIN = re.compile(
+    r"_ffma_|sgemm|dgemm|gemv|gemmk1|gemmsn|splitk_?reduce|reducesplitk|init_device_workspace", re.IGNORECASE
+)
 #: Libraries name what they use: "tensorop", "16816" and "1688" are shapes of mma instructions,
 #: "hmma"/"imma"/"wgmma"/"xmma" the instructions or their wrapper, "sm90_xmma", "cutlass_80_tensorop…".
 _TENSOR = re.compile(
     r"tensorop|hmma|imma|wgmma|xmma|_mma_|mma_sync|16816|s1688|h884|s884|16832|tcgen05|flash_fwd|flash_bwd|fmha|nvjet",
     re.IGNORECASE,
 )
-#: Matrix kernels that say they do not: the plain FP32 and FP64 units.
-_NO_TENSOR = re.compile(
-    r"simt|sgemm|dgemm|_ffma_|gemv|gemmk1|elementwise|reduce_kernel|vectorized|softmax|layer_norm",
-    re.IGNORECASE,
-)
+_NO_TENSOR = re.compile(r"simt|elementwise|reduce_kernel|vectorized|softmax|layer_norm", re.IGNORECASE)
 
 
 def tensor_cores(name: str) -> bool | None:
     """Whether a kernel of this name runs on tensor cores; None when the name does not tell."""
+    if _PLAIN.search(name):
+        return False
     if _TENSOR.search(name):
         return True
     return False if _NO_TENSOR.search(name) else None

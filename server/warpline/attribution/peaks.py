@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from warpline.model.run import Facts
@@ -20,11 +21,12 @@ class Peaks:
 
 
 T = 1e12
-#: The longest name that occurs in the device's name wins ("H100 PCIe" before "H100").
+#: By words of the device's name; the longest that fits wins ("H100 PCIe" before "H100").
 KNOWN: dict[str, Peaks] = {
     "B200": Peaks(80 * T, 1100 * T, 2250 * T, 40 * T, 8.0 * T),
     "GB200": Peaks(80 * T, 1250 * T, 2500 * T, 40 * T, 8.0 * T),
     "H200": Peaks(67 * T, 494.7 * T, 989.4 * T, 34 * T, 4.8 * T),
+    "H200 NVL": Peaks(60 * T, 417.5 * T, 835 * T, 30 * T, 4.8 * T),
     "GH200": Peaks(67 * T, 494.7 * T, 989.4 * T, 34 * T, 4.0 * T),
     "H100": Peaks(67 * T, 494.7 * T, 989.4 * T, 34 * T, 3.35 * T),
     "H100 PCIe": Peaks(51 * T, 378 * T, 756 * T, 26 * T, 2.0 * T),
@@ -53,15 +55,22 @@ KNOWN: dict[str, Peaks] = {
 }
 
 
+#: After a name: another, mostly lesser or greater device; and part of one.
+_ANOTHER = re.compile(r"\b(ti|super|laptop|mobile|max-q|d|mig)\b", re.IGNORECASE)
+
+
 def peaks_of(device_name: str, facts: Facts) -> Peaks | None:
-    """Measured peaks of the run where it has them, else the data sheet's; None for an unknown device."""
+    """The data sheet's peaks, else the measured ones of the run; None for a device that is not known."""
+    names = [
+        name for name in KNOWN if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", device_name, re.IGNORECASE)
+    ]
+    if names and not _ANOTHER.search(device_name):
+        return KNOWN[max(names, key=len)]
     measured = facts.peaks
     if measured.get("bytes_per_s") and measured.get("fp32"):
         fp32 = measured["fp32"]
         return Peaks(
-            fp32, measured.get("tf32", fp32), measured.get("half", fp32),
+            fp32, measured.get("tf32", fp32), measured.get("bf16", fp32),
             measured.get("fp64", fp32 / 2), measured["bytes_per_s"], "measured",
         )  # fmt: skip
-    words = device_name.lower()
-    names = sorted((name for name in KNOWN if name.lower() in words), key=len)
-    return KNOWN[names[-1]] if names else None
+    return None

@@ -50,5 +50,8 @@ def _peak(op: Op, peaks: Peaks, flags: Mapping[str, Any]) -> float:
         return peaks.half
     if "double" in kinds:
         return peaks.fp64
-    tf32 = flags.get("allow_tf32") or flags.get("float32_matmul_precision") in ("high", "medium")
+    if "conv" in op.name:
+        tf32 = flags.get("cudnn_allow_tf32", True)  # torch's default
+    else:
+        tf32 = flags.get("allow_tf32") or flags.get("float32_matmul_precision") in ("high", "medium")
     return peaks.tf32 if tf32 else peaks.fp32

@@ -143,12 +143,14 @@ class CompiledKernel:
 @dataclass(frozen=True, slots=True)
 class Facts:
     sites: tuple[Site, ...] = ()
-    #: flags as the script left them: allow_tf32, float32_matmul_precision, cudnn_benchmark,
+    #: flags as the script left them: allow_tf32, float32_matmul_precision, cudnn_allow_tf32
+    #: (convolutions; torch's default is that they may), cudnn_benchmark,
     #: deterministic, anomaly_mode, autocast (bool: any step ran under autocast), grad_scaler,
     #: cpu_count, threads, grad_enabled_in_step
     flags: dict[str, Any] = field(default_factory=dict)
     gc_ns: tuple[tuple[int, int], ...] = ()  # collections during the captured steps
     gc_timed_ns: int = 0  # time of collections during the timing window
+    line_record_ns: float | None = None  # what one line record costs, measured right after the capture
     compile_events: tuple[CompileEvent, ...] = ()
     compiled_kernels: tuple[CompiledKernel, ...] = ()
     memory: dict[str, float] = field(

@@ -31,15 +31,29 @@ def peak_bytes(torch):
 
 
 def flags(torch):
+    matmul, convolution = _tf32(torch)
+    try:
+        precision = torch.get_float32_matmul_precision()
+    except RuntimeError:  # the script set ``fp32_precision``: the older way to ask is closed then
+        precision = "high" if matmul else "highest"
     return {
-        "allow_tf32": torch.backends.cuda.matmul.allow_tf32,
-        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "allow_tf32": matmul,
+        "float32_matmul_precision": precision,
+        "cudnn_allow_tf32": convolution,
         "cudnn_benchmark": torch.backends.cudnn.benchmark,
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "anomaly_mode": torch.is_anomaly_enabled(),
         "cpu_count": os.cpu_count(),
         "threads": torch.get_num_threads(),
     }
+
+
+def _tf32(torch):
+    """Whether float32 matrix products may run in TF32, and whether convolutions may."""
+    backends = torch.backends
+    if hasattr(backends.cuda.matmul, "fp32_precision"):  # from torch 2.9 on; says what the older flags say
+        return backends.cuda.matmul.fp32_precision == "tf32", backends.cudnn.conv.fp32_precision == "tf32"
+    return backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32
 
 
 def _cpu_name():

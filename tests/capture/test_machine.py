@@ -1,0 +1,51 @@
+"""What the runner says of the flags, whichever of torch's two ways the script set them in."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from tests.conftest import ROOT, environment
+
+#: Each statement in a child of its own: the flags are the process's.
+ASK = f"""
+import json, os, sys
+sys.path.insert(0, {str(ROOT / "server/warpline/capture")!r})
+import torch
+from runner import machine
+for statement in json.loads(sys.argv[1]):
+    if not os.fork():
+        exec(statement)
+        print(json.dumps([statement, machine.flags(torch)]), flush=True)
+        os._exit(0)
+    assert os.wait()[1] == 0, statement
+"""
+OLDER = {
+    "pass": (False, "highest", True),
+    "torch.set_float32_matmul_precision('high')": (True, "high", True),
+    "torch.backends.cudnn.allow_tf32 = False": (False, "highest", False),
+}
+#: From torch 2.9 on; once set, the older flags cannot be read any more.
+NEWER = {
+    "torch.backends.cuda.matmul.fp32_precision = 'tf32'": (True, "high", True),
+    "torch.backends.cudnn.conv.fp32_precision = 'ieee'": (False, "highest", False),
+    "torch.backends.fp32_precision = 'tf32'": (True, "high", True),
+}
+
+
+def told(statements: list[str]) -> dict[str, dict[str, object]]:
+    command = [sys.executable, "-c", ASK, json.dumps(statements)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr
+    return dict(map(json.loads, done.stdout.splitlines()))
+
+
+def test_tf32_is_told_however_it_was_asked_for() -> None:
+    import torch
+
+    newer = hasattr(torch.backends.cuda.matmul, "fp32_precision")
+    expected = {**OLDER, **(NEWER if newer else {})}
+    found = told(list(expected))
+    names = ("allow_tf32", "float32_matmul_precision", "cudnn_allow_tf32")
+    assert {one: tuple(found[one][name] for name in names) for one in expected} == expected
