@@ -70,7 +70,9 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
         found.append(f"the loss was no finite number at backward pass {at + 1} of the script")
     if trace.on_gpu and peaks_of(trace.manifest.device.name, trace.facts) is None:
         name = trace.manifest.device.name or "this device"
-        found.append(f"no roofline: the peaks of {name} are not known")
+        found.append(
+            f"no roofline: the peaks of {name} are not known; `warpline profile --peaks` measures them once"
+        )
     return tuple(dict.fromkeys(found))
 
 

@@ -21,6 +21,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--whole-run", action="store_true", help="let the script run to its end")
     parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="give up after this long")
     parser.add_argument("--nvtx", action="store_true", help="also write NVTX ranges named by step and line")
+    parser.add_argument(
+        "--peaks",
+        action="store_true",
+        help="measure the device's peaks (half a second), once for each device",
+    )
     parser.add_argument("--run-dir", metavar="DIR", help="where run folders go (.warpline/runs)")
     parser.add_argument(
         "--progress-fd", type=number(0), metavar="N", help="write progress to this descriptor as JSON lines"

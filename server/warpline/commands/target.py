@@ -73,6 +73,7 @@ def with_window(request: Request, options: argparse.Namespace) -> Request:
         timeout_s=options.timeout or request.timeout_s,
         whole_run=options.whole_run,
         nvtx=options.nvtx,
+        peaks=options.peaks,
     )
 
 

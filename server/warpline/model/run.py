@@ -59,6 +59,7 @@ class Request:
     timeout_s: float | None = None
     include: tuple[str, ...] = ()  # more folders whose files count as the user's
     nvtx: bool = False
+    peaks: bool = False  # measure what the device can do, where no earlier run did
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import sys
 import threading
 from time import time_ns
 
-from . import folder, imports
+from . import folder, imports, peaks
 from .observers import Observers
 from .ownprofiler import NOTE, OwnProfiler
 from .stages import Capture, Survey, Timing, Waiting, Warmup, Whole
@@ -142,7 +142,10 @@ class Session:
                 "captured": list(zip(stamps[:-1], stamps[1:])),
                 "notes": [*self.notes, *self.recorder.notes, *self.observers.notes()],
             },
-            self.observers.all_facts(),
+            {
+                **self.observers.all_facts(),
+                "peaks": peaks.of(self.torch, self.control.request["peaks"]),
+            },
         )
         self._tell_and_stop()
 
