@@ -1,12 +1,25 @@
-"""Kernels by name."""
+"""Kernels and operators by name."""
 
 from __future__ import annotations
 
 import re
 
-#: Elementwise and reduction kernels of torch: each reads and writes whole tensors and computes little.
-_POINTWISE = re.compile(r"elementwise_kernel|reduce_kernel|CatArrayBatchedCopy|indexSelect|index_elementwise")
+#: Elementwise, reducing and normalising kernels of torch: each reads and writes whole tensors and
+#: computes little.
+_POINTWISE = re.compile(
+    r"elementwise_kernel|reduce_kernel|CatArrayBatchedCopy|indexSelect|index_elementwise|fused_dropout"
+    r"|layer_norm|GammaBeta|softmax|SoftMax|batch_norm|bn_(fw|bw)_"
+)
+#: Operators whose kernels do much with each number they read: nothing is fused across them.
+_PRODUCTS = re.compile(
+    r"aten::(mm|addmm|bmm|baddbmm|mv|_scaled_dot_product|_flash_attention|_efficient_attention|\w*conv"
+    r"|_cudnn_rnn|_addmm_activation|_grouped_mm|_scaled_mm)"
+)
 
 
 def is_pointwise(kernel: str) -> bool:
     return _POINTWISE.search(kernel) is not None
+
+
+def is_product(operator: str) -> bool:
+    return _PRODUCTS.match(operator) is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ from warpline.rulekit.terms.evaluate import descend
 _MOVES = {
     "to", "cuda", "cpu", "float", "long", "half", "next", "zip", "len", "range", "iter", "items", "pop",
     "get", "tensor", "as_tensor", "from_numpy", "contiguous", "view", "reshape", "unsqueeze", "size",
+    "record_function", "annotate",
 }  # fmt: skip
 
 
@@ -37,10 +37,33 @@ class TrainingStep:
     @cached_property
     def forward(self) -> list[Statement]:
         """The statements from the first that computes something for the loss to the last before
-        ``backward()``; empty when the loss is not made in this block."""
-        block = self.source.block(self.backward)
-        statement = self.source.statement(self.backward)
-        before = block[: block.index(statement)] if statement is not None else []
+        ``backward()``; empty when the loss is not made in this block. A ``with`` around ``backward()``
+        alone (``record_function``, say) is no block of its own."""
+        for block, statement in self._blocks:
+            if found := self._computing(block[: block.index(statement)]):
+                return found
+        return []
+
+    @cached_property
+    def block(self) -> list[Statement]:
+        """The block that holds the step: where ``forward`` is, else where ``backward()`` is."""
+        blocks = [block for block, _ in self._blocks]
+        first = self.forward[0] if self.forward else None
+        return next((block for block in blocks if first in block), blocks[0] if blocks else [])
+
+    @cached_property
+    def _blocks(self) -> list[tuple[list[Statement], Statement]]:
+        """The block of ``backward()`` and those around it that only a ``with`` parts from it, each with
+        its statement that holds the call."""
+        found, statement = [], self.source.statement(self.backward)
+        while statement is not None:
+            found.append((self.source.block(statement), statement))
+            body = self.source.parent(statement)
+            outer = self.source.parent(body) if body is not None else None
+            statement = outer if isinstance(outer, cst.With) else None
+        return found
+
+    def _computing(self, before: list[Statement]) -> list[Statement]:
         needed = {name.value for name in descend(self.loss, cst.Name)}
         first = last = None
         for index in range(len(before) - 1, -1, -1):
@@ -48,7 +71,7 @@ class TrainingStep:
             if not bound & needed:
                 continue
             needed |= {name.value for name in descend(before[index], cst.Name)}
-            if any(_computes(call) for call in descend(before[index], cst.Call)):
+            if any(computes(call) for call in descend(before[index], cst.Call)):
                 first = index
                 last = index if last is None else last
         return before[first : last + 1] if first is not None and last is not None else []
@@ -61,8 +84,7 @@ class TrainingStep:
 
     def calls(self, *names: str) -> list[cst.Call]:
         """Calls of ``names`` in the same block or below it."""
-        block = self.source.block(self.backward)
-        found = (call for statement in block for call in descend(statement, cst.Call))
+        found = (call for statement in self.block for call in descend(statement, cst.Call))
         return [
             call for call in found if isinstance(call.func, cst.Attribute) and call.func.attr.value in names
         ]
@@ -121,73 +143,7 @@ def _bound(statement: Statement) -> Iterator[str]:
             yield name.value
 
 
-def _computes(call: cst.Call) -> bool:
+def computes(call: cst.Call) -> bool:
+    """Whether a call may be the model's, and does not only move or name things."""
     name = call.func.attr.value if isinstance(call.func, cst.Attribute) else getattr(call.func, "value", "")
     return name not in _MOVES
-
-
-def model_name(step: TrainingStep) -> str | None:
-    """What the forward pass calls that is a value and no function: ``model``, ``self.net``. Of several
-    the one that is called so, else the innermost of the first call."""
-    source = step.source
-    functions = {node.name.value for node in source.nodes(cst.FunctionDef)}
-    functions |= {node.name.value for node in source.nodes(cst.ClassDef)}
-    names = []
-    for statement in step.forward:
-        for call in descend(statement, cst.Call):
-            name = source.code(call.func)
-            plain = (
-                isinstance(call.func, cst.Name) and name not in functions and source.name(call.func) == name
-            )
-            member = re.fullmatch(r"self\.\w+", name) is not None and name[5:] not in functions
-            if (plain or member) and _computes(call) and name not in _BUILTINS:
-                names.append(name)
-        if names:
-            break
-    return next((name for name in names if re.search("model|net", name)), names[-1] if names else None)
-
-
-_BUILTINS = {"print", "sum", "min", "max", "float", "int", "zip", "list", "dict", "tuple", "enumerate"}
-
-
-def model_made(step: TrainingStep, name: str) -> Statement | None:
-    """The last statement of the file that makes, moves or wraps the model; None if it is elsewhere."""
-    source, found = step.source, None
-    for node in source.nodes(cst.Assign):
-        if any(source.code(item.target) == name for item in node.targets) and any(
-            descend(node.value, cst.Call)
-        ):
-            found = source.statement(node) if not source.loops(node) else found
-    if found is None:
-        return None
-    for statement in source.block(found):
-        if source.line(statement) > source.line(found) and source.code(statement).startswith(
-            (f"{name}.to(", f"{name}.cuda(")
-        ):
-            found = statement
-    return found
-
-
-def about_model(step: TrainingStep, edits: Edits, code: str) -> None:
-    """``code`` (with ``{model}``) as a line below where the model is made, else above the loop."""
-    name = model_name(step)
-    if name is None:
-        raise Refused("the model was not found in the forward pass")
-    made = model_made(step, name)
-    line = code.format(model=name)
-    if line in step.source.text:
-        raise Refused("the script does so already")
-    if made is not None:
-        edits.insert_after(made, line)
-    elif step.loop is not None:
-        edits.insert_before(step.loop, line)
-    else:
-        raise Refused("neither the model's making nor a loop was found beside the training step")
-
-
-def model_place(step: TrainingStep) -> tuple[str, int]:
-    """Where such a line belongs: the statement that makes the model, else the forward pass."""
-    name = model_name(step)
-    made = model_made(step, name) if name is not None else None
-    statement = made or (step.forward[0] if step.forward else None)
-    return step.source.path, step.source.line(statement if statement is not None else step.backward)

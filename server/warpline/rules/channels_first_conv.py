@@ -65,6 +65,17 @@ loss = criterion(model(images), labels)
 loss.backward()
 ```
 
+Channels last already; only the gradient that comes back from a later operator is not:
+
+```python
+loss = criterion(model(images), labels)
+#^ cost device_ms=30
+#^ op aten::cudnn_convolution device_ms=9 shapes=[[8,64,56,56]] dtypes=c10::Half strides=[[200704,1,3584,64]]
+#^ op aten::convolution_backward phase=backward device_ms=16 shapes=[[8,64,56,56]] dtypes=c10::Half
+#^ kernel sm90_xmma_dgrad phase=backward device_ms=16 tensor_cores=true
+loss.backward()
+```
+
 Hardly any convolution:
 
 ```python
@@ -94,7 +105,8 @@ from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 from warpline.rulekit.convolutions import convolutions
-from warpline.rulekit.training import TrainingStep, about_model, model_place, training_steps
+from warpline.rulekit.model_lines import about_model, model_place
+from warpline.rulekit.training import TrainingStep, training_steps
 
 _HALF = {"c10::Half", "c10::BFloat16"}
 
@@ -135,7 +147,10 @@ class ChannelsFirstConv(Rule):
 def _channels_first_ms(cost: LineCost) -> float:
     known = {kernel.tensor_cores for kernel in cost.kernels if not _turns(kernel.name)}
     on_tensor_cores = True in known
-    first = any(_is_channels_first(op, on_tensor_cores) for op in convolutions(cost))
+    # By what goes in: a gradient in another layout comes of what follows the convolution.
+    first = any(
+        _is_channels_first(op, on_tensor_cores) for op in convolutions(cost) if op.phase != "backward"
+    )
     return min(sum(op.device_ms for op in convolutions(cost)), cost.step_ms) if first else 0.0
 
 

@@ -78,12 +78,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-import libcst as cst
-
 from warpline.model.change import Scale
 from warpline.model.report import Fix
 from warpline.model.run import CompileEvent, Site
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
+from warpline.rulekit.compiling import set_option
 
 #: Dynamo's reasons for a size that changed.
 _SIZES = ("size mismatch", "stride mismatch", "shape", "size()[")
@@ -129,25 +128,5 @@ def _fix(context: Context, site: Site | None, event: CompileEvent) -> Fix:
     if source is None or site is None:
         raise Refused("the call of torch.compile was not found")
     edits = Edits(source)
-    call = source.call(site.line, "torch.compile", "compile")
-    if call is not None:
-        edits.set_argument(call, "dynamic", "True")
-    else:
-        bare = _bare_decorator(source, site.line)
-        if bare is None:
-            raise Refused("the call of torch.compile was not found on that line")
-        edits.replace(bare, f"{source.code(bare)}(dynamic=True)")
+    set_option(source, edits, site.line, "dynamic", "True")
     return edits.fix("Compile for all sizes", "unsafe")
-
-
-def _bare_decorator(source: Source, line: int) -> cst.BaseExpression | None:
-    """``@torch.compile`` on that line, or above the function that begins there."""
-    for function in source.nodes(cst.FunctionDef):
-        for decorator in function.decorators:
-            if source.is_named(decorator.decorator, "torch.compile") and line in (
-                source.line(decorator),
-                source.line(function),
-                source.line(function.name),
-            ):
-                return decorator.decorator
-    return None

@@ -204,12 +204,11 @@ class SyncEveryAccumulationStep(Rule):
 
 
 def _fix(context: Context, site: Site, step: TrainingStep) -> Fix:
-    source, block = step.source, step.source.block(step.backward)
+    source, block = step.source, step.block
     name = wrapper_name(context, site)
     if not name:
         raise Refused("the name of the wrapped model was not found")
-    statement = source.statement(step.backward)
-    index = next(i for i, entry in enumerate(block) if entry is statement)
+    index = next(i for i, entry in enumerate(block) if source.inside(step.backward, entry))
     decision = next((entry for entry in block[index + 1 :] if _steps(source, entry)), None)
     if isinstance(decision, cst.If) and decision.orelse is None:
         last, named = source.code(decision.test), source.nodes(cst.Name, within=decision.test)

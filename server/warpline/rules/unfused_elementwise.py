@@ -57,6 +57,28 @@ def project(x, w):
     return y @ w  #> cost device_ms=9; kernel ampere_gemm count=1 device_ms=9
 ```
 
+Passes between products, of which each stands alone:
+
+```python
+def forward(self, x):
+    h = self.up(x)
+    #^ cost device_ms=9 calls=12; kernel ampere_gemm count=12 device_ms=9; op aten::addmm count=12 launches=12
+    h = torch.relu(h)  #> cost device_ms=3 calls=12; kernel vectorized_elementwise_kernel count=12 device_ms=3
+    h = self.down(h)
+    #^ cost device_ms=9 calls=12; kernel ampere_gemm count=12 device_ms=9; op aten::addmm count=12 launches=12
+    return torch.relu(h)
+    #^ cost device_ms=3 calls=12; kernel vectorized_elementwise_kernel count=12 device_ms=3
+```
+
+Sums that only the backward pass of a layer makes, for the gradients of its biases:
+
+```python
+def split(self, x):
+    return self.query(x), self.key(x), self.value(x)
+    #^ cost device_ms=9 calls=12; kernel ampere_gemm count=36 device_ms=6
+    #^ op aten::addmm count=36 launches=36; kernel reduce_kernel phase=backward count=36 device_ms=3
+```
+
 Compiled already:
 
 ```python
@@ -92,20 +114,24 @@ long, and so does every new shape.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Fuse
-from warpline.model.profile import LineCost
+from warpline.model.change import Change, Fuse, RemoveLaunches, Together
+from warpline.model.profile import Kernel, LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.formulas.activation import activation
 from warpline.rulekit.formulas.attention import attention
 from warpline.rulekit.formulas.loss import loss
 from warpline.rulekit.formulas.norm import norm
-from warpline.rulekit.kernels import is_pointwise
+from warpline.rulekit.kernels import is_pointwise, is_product
 from warpline.rulekit.terms import Flow, Term, formulas, function_at
+
+#: Passes over the same tensors that a compiler would make one: fewer are seldom worth compiling for.
+_PASSES = 3
 
 
 class UnfusedElementwise(Rule):
@@ -116,15 +142,14 @@ class UnfusedElementwise(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         told = {place for formula in formulas(context, _known) for place in formula.places}
         for (source, function), costs in _by_function(context, told).items():
-            kernels = [kernel for cost in costs for kernel in cost.kernels if is_pointwise(kernel.name)]
-            spent = min(sum(kernel.device_ms for kernel in kernels), sum(cost.step_ms for cost in costs))
-            calls = sum(kernel.count for kernel in kernels if kernel.phase == "forward")
-            runs = max(cost.calls for cost in costs) or min((kernel.count for kernel in kernels), default=1.0)
-            # At least three kernels a call of the function: fewer are seldom worth compiling for.
-            if not context.matters(spent) or calls < 3 * min(runs, calls) or _is_compiled(source, function):
+            runs = [run for run in _runs(costs) if run.passes >= _PASSES]
+            kernels = [kernel for run in runs for kernel in run.kernels]
+            together = [cost for run in runs for cost in run.costs]
+            spent = min(sum(kernel.device_ms for kernel in kernels), sum(cost.step_ms for cost in together))
+            if not runs or not context.matters(spent) or _is_compiled(source, function):
                 continue
             # The function's own line has to be named where its work stands.
-            hottest = max(costs, key=lambda cost: cost.step_ms)
+            hottest = max(together, key=lambda cost: cost.step_ms)
             first = min(costs, key=lambda cost: cost.line)
             widest = max(kernel.device_ms for kernel in kernels)
             yield context.draft(
@@ -133,13 +158,13 @@ class UnfusedElementwise(Rule):
                 f"`{function.name.value}` makes {{calls}} passes over its tensors, elementwise or reducing: "
                 "{spent}, {share}. Compiled they become a few.",
                 {
-                    "calls": count("elementwise kernels", round(calls), "per step"),
+                    "calls": count("elementwise kernels", round(sum(k.count for k in kernels)), "per step"),
                     "spent": ms("elementwise kernels", spent),
                     "share": percent("elementwise kernels", context.share(spent)),
                 },
                 cost_ms=spent,
                 saving_ms=max(0.0, spent - widest),
-                change=Fuse(tuple((cost.file, cost.line) for cost in costs)),
+                change=Together(tuple(run.change for run in runs)),
                 fixes=[partial(_fix, source, function)],
             )
 
@@ -149,13 +174,70 @@ def _known(flow: Flow, term: Term) -> object | None:
     return norm(flow, term) or attention(flow, term) or activation(flow, term) or loss(flow, term)
 
 
+@dataclass(frozen=True)
+class _Run:
+    """Neighbouring lines with nothing between their passes that could not be fused, or one line with
+    ``products`` matrix products or convolutions each time it runs."""
+
+    costs: tuple[LineCost, ...]
+    products: float
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The passes, of both phases; what only the backward pass of a product makes is none of them."""
+        return [
+            kernel
+            for cost in self.costs
+            for kernel in cost.kernels
+            if is_pointwise(kernel.name) and _passes(cost)
+        ]
+
+    @property
+    def passes(self) -> float:
+        """Forward passes that may follow one another, each time the lines run."""
+        return sum(_passes(cost) / _times(cost) for cost in self.costs) / max(1.0, self.products)
+
+    @property
+    def change(self) -> Change:
+        places = tuple((cost.file, cost.line) for cost in self.costs)
+        # Only what follows one another in the trace is merged where products lie between.
+        return RemoveLaunches(places, keep=1.0) if self.products else Fuse(places)
+
+
+def _runs(costs: list[LineCost]) -> Iterator[_Run]:
+    """The lines of one function, cut where a product stands."""
+    together: list[LineCost] = []
+    for cost in sorted(costs, key=lambda cost: cost.line):
+        products = sum(
+            op.count for op in cost.ops if op.phase == "forward" and is_product(op.name) and op.launches
+        )
+        if products:
+            yield _Run(tuple(together), 0.0)
+            yield _Run((cost,), products / _times(cost))
+            together = []
+        else:
+            together.append(cost)
+    yield _Run(tuple(together), 0.0)
+
+
+def _passes(cost: LineCost) -> float:
+    return sum(
+        kernel.count for kernel in cost.kernels if kernel.phase == "forward" and is_pointwise(kernel.name)
+    )
+
+
+def _times(cost: LineCost) -> float:
+    """How often the line runs a step; unknown, as often as its rarest pass."""
+    rarest = min((kernel.count for kernel in cost.kernels if kernel.phase == "forward"), default=1.0)
+    return max(cost.calls or rarest, 1e-9)
+
+
 def _by_function(
     context: Context, told: set[tuple[str, int]]
 ) -> dict[tuple[Source, cst.FunctionDef], list[LineCost]]:
     found: dict[tuple[Source, cst.FunctionDef], list[LineCost]] = {}
     for cost in context.profile.lines:
-        pointwise = any(is_pointwise(kernel.name) for kernel in cost.kernels)
-        if not pointwise or cost.group or (cost.file, cost.line) in told:
+        if not cost.kernels or cost.group or (cost.file, cost.line) in told:
             continue
         source = context.source(cost.file)
         function = function_at(source, cost.line) if source is not None else None
@@ -171,6 +253,8 @@ def _is_compiled(source: Source, function: cst.FunctionDef) -> bool:
 def _fix(source: Source, function: cst.FunctionDef) -> Fix:
     if function.decorators:
         raise Refused("the function is decorated already")
+    if any(source.is_named(call.func, "backward") for call in source.nodes(cst.Call, within=function)):
+        raise Refused("the function runs the backward pass as well: compile the model that it calls")
     if function.asynchronous is not None or source.enclosing(function, cst.FunctionDef) is not None:
         raise Refused("the function is made anew each time it is reached")
     edits = Edits(source)

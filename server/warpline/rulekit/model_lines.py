@@ -1,0 +1,111 @@
+"""What the training step trains: the model's name, where it is made, and lines put there."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from warpline.rulekit.edits import Edits, Refused
+from warpline.rulekit.source import Statement
+from warpline.rulekit.terms.evaluate import descend
+from warpline.rulekit.training import TrainingStep, computes
+
+_BUILTINS = {"print", "sum", "min", "max", "float", "int", "zip", "list", "dict", "tuple", "enumerate"}
+
+
+def model_name(step: TrainingStep) -> str | None:
+    """What the forward pass calls that is a value and no function: ``model``, ``self.net``. Of several
+    the one that is called so; None where the step calls several and none of them is."""
+    source = step.source
+    functions = {node.name.value for node in source.nodes(cst.FunctionDef)}
+    functions |= {node.name.value for node in source.nodes(cst.ClassDef)}
+    names = []
+    for statement in step.forward:
+        for call in descend(statement, cst.Call):
+            name = source.code(call.func)
+            plain = (
+                isinstance(call.func, cst.Name) and name not in functions and source.name(call.func) == name
+            )
+            member = re.fullmatch(r"self\.\w+", name) is not None and name[5:] not in functions
+            if (plain or member) and computes(call) and name not in _BUILTINS:
+                names.append(name)
+        if names:
+            break
+    called = next((name for name in names if re.search("model|net", name)), None)
+    others = {name for name in names if not re.search("loss|crit", name)}
+    # One of several modules that the step calls is not the model.
+    return called or (names[-1] if names and len(others) <= 1 else None)
+
+
+def _layers(step: TrainingStep) -> tuple[str, str] | None:
+    """``(layer, layers)`` of a forward pass that calls one module after the other: ``for layer in
+    layers: h = layer(h)``, perhaps through ``checkpoint(layer, h)``; None for another one."""
+    for statement in step.forward:
+        for loop in [statement] if isinstance(statement, cst.For) else descend(statement, cst.For):
+            if not isinstance(loop, cst.For) or not isinstance(loop.target, cst.Name):
+                continue
+            item, layers = loop.target.value, step.source.code(loop.iter)
+            called = (
+                step.source.code(call.args[0].value)
+                if step.source.is_named(call.func, "checkpoint") and call.args
+                else step.source.code(call.func)
+                for call in descend(loop.body, cst.Call)
+            )
+            if re.fullmatch(r"[\w.]+", layers) and item in called:
+                return item, layers
+    return None
+
+
+def _trained(step: TrainingStep) -> tuple[str | None, str | None]:
+    """The name of the model, and what the step calls each of its layers where it calls them itself."""
+    name, layers = model_name(step), _layers(step)
+    if layers is not None and name in (None, layers[0]):
+        return layers[1], layers[0]
+    return name, None
+
+
+def model_made(step: TrainingStep, name: str) -> Statement | None:
+    """The last statement of the file that makes, moves or wraps the model; None if it is elsewhere."""
+    source, found = step.source, None
+    for node in source.nodes(cst.Assign):
+        if any(source.code(item.target) == name for item in node.targets) and any(
+            descend(node.value, cst.Call)
+        ):
+            found = source.statement(node) if not source.loops(node) else found
+    if found is None:
+        return None
+    for statement in source.block(found):
+        if source.line(statement) > source.line(found) and source.code(statement).startswith(
+            (f"{name}.to(", f"{name}.cuda(")
+        ):
+            found = statement
+    return found
+
+
+def about_model(step: TrainingStep, edits: Edits, code: str, each: str | None = None) -> None:
+    """``code`` (with ``{model}``) as a line below where the model is made, else above the loop. ``each``:
+    what is done to each of several layers that the step calls itself; else ``code`` to their list."""
+    name, layer = _trained(step)
+    if name is None:
+        raise Refused("the model was not found in the forward pass")
+    made = model_made(step, name)
+    line = code.format(model=name)
+    if layer is not None and each is not None:
+        line = f"for {layer} in {name}:\n    {each.format(model=layer)}"
+    if line in step.source.text:
+        raise Refused("the script does so already")
+    if made is not None:
+        edits.insert_after(made, line)
+    elif step.loop is not None:
+        edits.insert_before(step.loop, line)
+    else:
+        raise Refused("neither the model's making nor a loop was found beside the training step")
+
+
+def model_place(step: TrainingStep) -> tuple[str, int]:
+    """Where such a line belongs: the statement that makes the model, else the forward pass."""
+    name, _ = _trained(step)
+    made = model_made(step, name) if name is not None else None
+    statement = made or (step.forward[0] if step.forward else None)
+    return step.source.path, step.source.line(statement if statement is not None else step.backward)

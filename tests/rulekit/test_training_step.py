@@ -1,0 +1,73 @@
+"""Where a training step's forward pass and model are found, however the loop is written."""
+
+import pytest
+
+from warpline.rulekit import Context
+from warpline.rulekit.edits import Edits, Refused, apply
+from warpline.rulekit.example import read_project
+from warpline.rulekit.model_lines import about_model
+from warpline.rulekit.training import TrainingStep, training_steps
+
+MARKED = """
+from torch.profiler import record_function
+
+model = Net().cuda()
+for x, y in loader:
+    with record_function("copy"):
+        x = x.cuda()
+    with record_function("forward"):
+        loss = criterion(model(x), y)
+    with record_function("backward"):
+        optimizer.zero_grad()
+        loss.backward()
+    with record_function("optimizer"):
+        optimizer.step()
+"""
+
+LAYERS = """
+layers = nn.ModuleList(Layer() for _ in range(6)).cuda()
+for x in batches:
+    h = x
+    for layer in layers:
+        h = layer(h)
+    loss = torch.atan(h).mean()
+    loss.backward()
+"""
+
+SEVERAL = """
+first, second = Conv().cuda(), Conv().cuda()
+for x in batches:
+    loss = second(first(x)).mean()
+    loss.backward()
+"""
+
+
+def step_of(code: str) -> TrainingStep:
+    project = read_project({"/project/train.py": code})
+    (found,) = training_steps(Context(project.profile, project.texts.get))
+    return found
+
+
+def with_line(code: str) -> str:
+    step = step_of(code)
+    edits = Edits(step.source)
+    about_model(step, edits, "{model}.compile()", each="{model}.compile()")
+    return apply(code, edits.fix("", "unsafe").edits)
+
+
+def test_a_with_around_backward_alone_does_not_hide_the_forward_pass() -> None:
+    step = step_of(MARKED)
+    assert [step.source.code(entry).strip().splitlines()[0] for entry in step.forward] == [
+        'with record_function("forward"):'
+    ]
+    assert len(step.optimizer_steps()) == 1
+    assert "model = Net().cuda()\nmodel.compile()\n" in with_line(MARKED)
+
+
+def test_layers_that_the_step_calls_itself_are_each_taken() -> None:
+    assert ".cuda()\nfor layer in layers:\n    layer.compile()\nfor x in" in with_line(LAYERS)
+
+
+def test_one_of_several_modules_is_not_taken_for_the_model() -> None:
+    with pytest.raises(Refused, match="the model was not found"):
+        with_line(SEVERAL)
