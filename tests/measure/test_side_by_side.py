@@ -52,7 +52,7 @@ def test_no_two_run_at_a_time(asked: Request, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(timed, "cores", lambda: 16)
     processes = Processes(step_ms=100.0)
     overlays = [overlay(asked, name) for name in ("one", "two")]
-    with processes.side_by_side(asked, overlays, LIMIT_S):
+    with processes.side_by_side(asked, [(each, LIMIT_S) for each in overlays]):
         found = [processes(asked, each, LIMIT_S) for each in overlays]
     assert all(one.step_ms > 0 for one in found)
     log = Path(asked.cwd, "log").read_text().split("\n")
@@ -64,7 +64,7 @@ def test_one_that_fails_costs_only_itself(asked: Request, monkeypatch: pytest.Mo
     processes = Processes(step_ms=100.0)
     memory = {asked.target: "import torch\nraise torch.OutOfMemoryError('CUDA out of memory')\n"}
     overlays = [memory, overlay(asked, "two")]
-    with processes.side_by_side(asked, overlays, LIMIT_S):
+    with processes.side_by_side(asked, [(each, LIMIT_S) for each in overlays]):
         with pytest.raises(Problem, match="OutOfMemoryError: CUDA out of memory"):
             processes(asked, memory, LIMIT_S)
         assert processes(asked, overlays[1], LIMIT_S).step_ms > 0
@@ -72,6 +72,6 @@ def test_one_that_fails_costs_only_itself(asked: Request, monkeypatch: pytest.Mo
 
 def test_those_whose_turn_never_comes_are_ended(asked: Request, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timed, "cores", lambda: 16)
-    with Processes(step_ms=100.0).side_by_side(asked, [overlay(asked, name) for name in "ab"], LIMIT_S):
+    with Processes(step_ms=100.0).side_by_side(asked, [(overlay(asked, name), LIMIT_S) for name in "ab"]):
         pass
     assert not Path(asked.cwd, "log").exists()

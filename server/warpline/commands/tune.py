@@ -50,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
     from warpline.measure.ledger import Ledger
     from warpline.measure.proposals import Workbench
     from warpline.measure.search import Search
+    from warpline.measure.timed import Processes
     from warpline.terminal import progress
 
     began = time.monotonic()
@@ -65,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
             ledger,
             budget_s=options.budget or BUDGET_S,
             began=began,
+            timer=Processes(report.steps.step_ms),
             cores=int(profile.facts.flags.get("cpu_count") or os.cpu_count() or 1),
             on_progress=lambda done, total, message: shown.update(
                 Progress("measuring", done, total, message)

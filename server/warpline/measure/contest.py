@@ -31,6 +31,7 @@ class Limits:
     rounds: int = 16
     seconds: float = 300.0  # for all rounds; the round that is running is finished
     run_s: float = 120.0  # for one process: a candidate that hangs costs this
+    plain_s: float | None = None  # for one of the plain script, where that is another
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ class Pairs:
     changed: list[Timed] = field(default_factory=list)
     baseline_ms: list[float] = field(default_factory=list)  # of every plain run, also beside a failure
     failure: str = ""
+    seconds: float = 0.0  # the longest that one of its processes took, the import of torch left out
+    plain_seconds: float = 0.0  # where processes were started side by side; the same of the plain script
 
     def log_ratios(self) -> list[float]:
         work = self.candidate.work
@@ -91,56 +94,101 @@ def measure(
     # The first pair warms the file caches and finds what fails; the clock does not count it.
     report(0, 2 * limits.first + 2, "plain")
     warm = Pairs(candidate)
-    play(request, [warm], 0, limits=limits, timer=timer, cancelled=cancelled)
+    play(request, [warm], (0,), limits=limits, timer=timer, cancelled=cancelled)
     pairs = Pairs(candidate, baseline_ms=warm.baseline_ms, failure=warm.failure)
-    while not pairs.failure and len(pairs.changed) < pairs.needed(limits):
-        # Half the limit's worth of rounds is the least that the clock may leave.
-        if time.monotonic() - began > limits.seconds and len(pairs.changed) >= 2:
-            break
-        done = len(pairs.changed)
-        report(2 * done + 2, 2 * pairs.needed(limits) + 2, f"round {done + 1}")
-        play(request, [pairs], done, limits=limits, timer=timer, cancelled=cancelled)
+
+    def more() -> bool:
+        done, needed = len(pairs.changed), pairs.needed(limits)
+        # Two rounds are the least that the clock may leave.
+        if done >= needed or (time.monotonic() - began > limits.seconds and done >= 2):
+            return False
+        report(2 * done + 2, 2 * needed + 2, f"round {done + 1}")
+        return True
+
+    while not pairs.failure and more():
+        numbers = range(len(pairs.changed), pairs.needed(limits))
+        play(request, [pairs], numbers, limits=limits, timer=timer, cancelled=cancelled, after=more)
     return outcome(pairs, limits)
 
 
 def play(
     request: Request,
     several: Sequence[Pairs],
-    number: int,
+    numbers: Sequence[int],
     *,
     limits: Limits,
     timer: Timer,
     cancelled: threading.Event | None = None,
+    after: Callable[[], bool] = lambda: True,
 ) -> None:
-    """One round: the plain script once, each candidate once; every other round the other way round,
-    so that a machine that slowly warms up or fills favours neither. All have the same ``base``.
+    """Rounds ``numbers``. A round is the plain script once and each candidate once; every other round
+    goes the other way round, so that a machine that slowly warms up or fills favours neither.
+
+    All candidates have the same ``base``. One that failed is left out from then on. ``after`` is
+    called behind each round; False ends it there.
     """
+    together = max(1, timed.SIDE_BY_SIDE // (len(several) + 1))
+    for first in range(0, len(numbers), together):
+        group = numbers[first : first + together]
+        rounds = [_turns(several, number) for number in group]
+        processes = [(_overlay(several, turn), _limit(limits, turn)) for turns in rounds for turn in turns]
+        with _started(timer, request, processes, cancelled):
+            for turns in rounds:
+                _round(request, several, turns, limits, timer, cancelled)
+                if not after() or all(pairs.failure for pairs in several):
+                    return
+
+
+def _turns(several: Sequence[Pairs], number: int) -> list[Pairs | None]:
     turns: list[Pairs | None] = [None, *several]
-    if number % 2:
-        turns.reverse()
-    base = several[0].candidate.base
-    overlays = [base if turn is None else turn.candidate.overlay for turn in turns]
+    return turns[::-1] if number % 2 else turns
+
+
+def _overlay(several: Sequence[Pairs], turn: Pairs | None) -> Mapping[str, str]:
+    return several[0].candidate.base if turn is None else turn.candidate.overlay
+
+
+def _limit(limits: Limits, turn: Pairs | None) -> float:
+    return limits.run_s if turn is not None or limits.plain_s is None else limits.plain_s
+
+
+def _round(
+    request: Request,
+    several: Sequence[Pairs],
+    turns: Sequence[Pairs | None],
+    limits: Limits,
+    timer: Timer,
+    cancelled: threading.Event | None,
+) -> None:
     plain: Timed | None = None
     seen: list[tuple[Pairs, Timed]] = []
-    with _started(timer, request, overlays, limits.run_s, cancelled):
-        for turn, overlay in zip(turns, overlays, strict=True):
-            if cancelled is not None and cancelled.is_set():
-                raise Problem("interrupted", 130)
-            try:
-                found = timer(request, overlay, limits.run_s, cancelled)
-            except Problem as problem:
-                ended = problem.status == 130 or (cancelled is not None and cancelled.is_set())
-                if turn is None or ended:
-                    raise
-                turn.failure = str(problem)
-                continue
-            if turn is None:
-                plain = found
-            else:
-                seen.append((turn, found))
+    plain_s = 0.0
+    for turn in turns:
+        if cancelled is not None and cancelled.is_set():
+            raise Problem("interrupted", 130)
+        if turn is not None and turn.failure:
+            continue
+        began = time.monotonic()
+        try:
+            found = timer(request, _overlay(several, turn), _limit(limits, turn), cancelled)
+        except Problem as problem:
+            if turn is not None:
+                turn.seconds = max(turn.seconds, time.monotonic() - began)
+            ended = problem.status == 130 or (cancelled is not None and cancelled.is_set())
+            if turn is None or ended:
+                raise
+            turn.failure = str(problem)
+            continue
+        seconds = time.monotonic() - began
+        if turn is None:
+            plain, plain_s = found, seconds
+        else:
+            seen.append((turn, found))
+            turn.seconds = max(turn.seconds, seconds)
     assert plain is not None
     for pairs in several:
         pairs.baseline_ms.append(plain.step_ms)
+        pairs.plain_seconds = max(pairs.plain_seconds, plain_s)
     for pairs, changed in seen:
         pairs.plain.append(plain)
         pairs.changed.append(changed)
@@ -149,12 +197,11 @@ def play(
 def _started(
     timer: Timer,
     request: Request,
-    overlays: Sequence[Mapping[str, str]],
-    limit_s: float,
+    processes: Sequence[tuple[timed.Overlay, float]],
     cancelled: threading.Event | None,
 ) -> AbstractContextManager[None]:
     if isinstance(timer, timed.Processes):
-        return timer.side_by_side(request, overlays, limit_s, cancelled)
+        return timer.side_by_side(request, processes, cancelled)
     return nullcontext()
 
 

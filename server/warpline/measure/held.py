@@ -10,6 +10,7 @@ from types import TracebackType
 from warpline.capture.launch import time_steps
 from warpline.capture.timing import Timing
 from warpline.capture.turn import Turn
+from warpline.measure.ending import Ending
 from warpline.model.run import Request
 
 
@@ -28,7 +29,7 @@ class Held:
         """``request.timeout_s`` is for the import, and once more for all that comes after it."""
         self.overlay = overlay
         self._request, self._steps = request, steps
-        self._given_up = _Either(cancelled)
+        self._given_up = Ending(cancelled)
         self._turn = Turn()
         # The kernel ends a target when the thread that started it ends: it has one to itself.
         self._thread = ThreadPoolExecutor(1, "warpline-held")
@@ -60,14 +61,3 @@ class Held:
         """Let the process go on; its timing. Raises what went wrong, Problem as a rule."""
         self._turn.come()
         return self._timing.result()
-
-
-class _Either(threading.Event):
-    """Set when it is set itself, or ``other`` is."""
-
-    def __init__(self, other: threading.Event | None) -> None:
-        super().__init__()
-        self._other = other
-
-    def is_set(self) -> bool:
-        return super().is_set() or (self._other is not None and self._other.is_set())

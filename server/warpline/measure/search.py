@@ -1,10 +1,10 @@
 """``warpline tune``: the fastest set of fixes that can be proven within a budget.
 
-1. Each fix alone, one round (a second where the first contradicts the prediction): what crashes,
+1. Each fix alone, one round, and beside them all that are predicted to help together: what crashes,
    hangs or moves the loss is out.
-2. Sets: the best one grows by the fix that helps it most, predicted order first, and what the
-   simulation says adds nothing to the set is not tried; fixes interact, so a fix that did nothing
-   alone (it was hidden behind something slower) is tried again in the set.
+2. Sets: from the best one on, what it becomes with one fix more (or one less), as long as it gets
+   faster. Fixes interact, so a fix that did nothing alone (it was hidden behind something slower) is
+   tried again in the set, unless the simulation sees no gain in it there either.
 3. Numbers that the set's fixes wrote (workers, batch size) go up and down while it gets faster.
 4. The best set is proven against the plain script in rounds of its own: the rounds of the search do
    not count, as the best of many readings is too good to be true. What cannot be proven gives way
@@ -18,13 +18,15 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean
 
-from warpline.measure import contest, numbers, timed
+from warpline.measure import contest, numbers, sets, timed
+from warpline.measure.attempt import Attempt, Trial
+from warpline.measure.budget import Budget
 from warpline.measure.candidate import Candidate
 from warpline.measure.contest import Limits, Outcome, Pairs
+from warpline.measure.ending import Ending
 from warpline.measure.ledger import Ledger
-from warpline.measure.numbers import Number, Numbers
+from warpline.measure.numbers import Number
 from warpline.measure.proposals import Proposal, Workbench
 from warpline.measure.timed import Timer
 from warpline.model.problem import Problem
@@ -34,42 +36,18 @@ TRIED, PROVED = "tried", "proved"
 #: A set has to be this much faster than the one before it to be worth going on with: one round is
 #: no better than that.
 STEP = 0.01
-#: Predicted to add less than this to a set: not tried.
-WORTHLESS = 1.002
-#: Sets that share one run of the plain script in a round.
-SHARED = 3
 #: A prediction of so much is worth a second look when one round does not show it.
 CLEAR = 1.05
-#: What a process may take when the budget is used up: a busy machine needs long to import torch.
-LEAST_RUN_S = 60.0
 PROOF = Limits(first=4, half_width=0.02, rounds=10)
+#: A proof has two rounds at least: one has no spread.
+LEAST_ROUNDS = 2
 
 Report = Callable[[int, int | None, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One set that was tried: its fixes, its numbers, and what one round showed."""
-
-    chosen: tuple[Proposal, ...]
-    numbers: Numbers
-    pairs: Pairs
-    outcome: Outcome
-
-    @property
-    def findings(self) -> set[str]:
-        return {one.finding.id for one in self.chosen}
-
-    @property
-    def speedup(self) -> float:
-        """0 for what failed or moved the loss."""
-        usable = self.outcome.measured is not None and "loss" not in self.outcome.reason
-        return self.outcome.measured.speedup if usable and self.outcome.measured else 0.0
-
-
 @dataclass(slots=True)
 class Search:
-    """One search. ``budget_s``: for everything; the proof's share is set aside from the start."""
+    """One search. ``budget_s``: for everything, from ``began`` on; nothing starts after it."""
 
     request: Request
     bench: Workbench
@@ -78,18 +56,20 @@ class Search:
     run_s: float = 120.0
     cores: int = 1
     timer: Timer = field(default_factory=timed.Processes)
-    on_progress: Report = field(default=lambda done, total, message: None)
+    on_progress: Report = lambda done, total, message: None
     cancelled: threading.Event | None = None
-    attempts: list[Attempt] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)  # of all that the budget is for
-    process_s: float = 0.0  # how long one process takes, as seen so far
+    attempts: list[Attempt] = field(default_factory=list)
+    budget: Budget = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.budget = Budget(self.budget_s, self.began, PROOF.first)
 
     def run(self, proposals: Sequence[Proposal]) -> tuple[list[Outcome], Outcome | None]:
         """``(everything tried, the best proven set)``, the proven one in place of its trial."""
-        alone = self._alone(proposals)
-        best = max(alone, key=lambda attempt: attempt.speedup, default=None)
+        best = self._best_of(self._first(proposals))
         if best is not None:
-            best = self._with_numbers(self._grown(best, alone))
+            best = self._with_numbers(self._grown(best, proposals))
         proven = self._proven(best)
         outcomes = {attempt.outcome.candidate.key: _once(attempt.outcome) for attempt in self.attempts}
         for outcome in proven:
@@ -101,94 +81,102 @@ class Search:
         """What the simulation said of each set that was tried, by candidate key."""
         found = {}
         for attempt in self.attempts:
-            expected = self.bench.predicted(attempt.chosen, attempt.numbers)
+            expected = self.bench.predicted(*attempt.trial)
             if expected is not None:
                 found[attempt.outcome.candidate.key] = expected
         return found
 
     # -- the search -------------------------------------------------------------------------------
 
-    def _alone(self, proposals: Sequence[Proposal]) -> list[Attempt]:
-        left: list[tuple[tuple[Proposal, ...], Numbers]] = [((one,), {}) for one in proposals]
-        found = self._try(left[:1])
-        left = left[1:]
-        while left and self._time_for(2):
-            together = next(count for count in (SHARED, 2, 1) if count == 1 or self._time_for(count + 1))
-            found += self._try(left[:together])
-            left = left[together:]
+    def _first(self, proposals: Sequence[Proposal]) -> list[Attempt]:
+        trials: list[Trial] = [((one,), {}) for one in proposals]
+        together = sets.promising(proposals, self.bench.predicted)
+        if len(together) > 1:
+            trials.insert(min(len(together), timed.SIDE_BY_SIDE - 2), (together, {}))
+        found = self._try(trials)
+        doubted = [attempt.pairs for attempt in found if self._contradicts(attempt)]
+        if doubted and self.budget.allows(doubted, self.attempts):
+            self._play(doubted, range(1, 2), TRIED)
+            found = [self._again(attempt) for attempt in found]
+            self.attempts = [self._again(attempt) for attempt in self.attempts]
         return found
 
-    def _grown(self, best: Attempt, alone: Sequence[Attempt]) -> Attempt:
-        usable = [attempt for attempt in alone if not attempt.pairs.failure and attempt.speedup > 0]
-        left = sorted(usable, key=lambda attempt: -attempt.speedup)
-        while left and self._time_for(2):
-            following = left.pop(0)
-            if following.findings & best.findings:
-                continue  # part of the set, or another fix of the same finding
-            # As the report ranks them: earlier fixes leave the text that later ones are made on.
-            wanted = (*best.chosen, *following.chosen)
-            chosen = tuple(one for one in proposals_of(usable) if one in wanted)
-            if self._adds_nothing(best, chosen, following):
-                continue
-            for attempt in self._try([(chosen, {})]):
-                if attempt.speedup > best.speedup * (1 + STEP):
-                    best = attempt
-        return best
-
-    def _adds_nothing(self, best: Attempt, chosen: Sequence[Proposal], following: Attempt) -> bool:
-        with_it, without = self.bench.predicted(chosen), self.bench.predicted(best.chosen)
-        if with_it is None or without is None:
-            return False
-        # A measured gain of its own outweighs a prediction that sees none.
-        return with_it < without * WORTHLESS and following.speedup < 1 + STEP
+    def _grown(self, best: Attempt, proposals: Sequence[Proposal]) -> Attempt:
+        seen = {one.chosen[0]: one.speedup for one in self.attempts if len(one.chosen) == 1}
+        alone = {one: seen[one] for one in proposals if seen.get(one, 0) > 0}
+        while True:
+            trials: list[Trial] = [
+                (chosen, {})
+                for chosen in sets.neighbours(best.chosen, alone)
+                if not sets.adds_nothing(chosen, best.chosen, alone, self.bench.predicted)
+            ]
+            found = self._try(trials)
+            faster = self._best_of(found)
+            if faster is None or faster.speedup <= best.speedup * (1 + STEP):
+                return best
+            best = faster
 
     def _with_numbers(self, best: Attempt) -> Attempt:
         for name, number in self.bench.written(best.chosen).items():
             present = self.bench.predicted(best.chosen, best.numbers)
-            sets: list[tuple[tuple[Proposal, ...], Numbers]] = []
+            trials: list[Trial] = []
             for value in numbers.others(name, number, self.cores):
                 tried = {**best.numbers, name: Number(value, number)}
                 expected = self.bench.predicted(best.chosen, tried)
                 if expected is None or present is None or expected >= present * (1 - STEP):
-                    sets.append((best.chosen, tried))
-            while sets and self._time_for(len(sets) + 1):
-                found = self._try(sets[:SHARED])
-                sets = sets[SHARED:]
-                faster = max(found, key=lambda attempt: attempt.speedup, default=best)
-                if faster.speedup > best.speedup * (1 + STEP):
-                    best = faster
+                    trials.append((best.chosen, tried))
+            for attempt in self._try(trials):
+                if attempt.speedup > best.speedup * (1 + STEP):
+                    best = attempt
         return best
 
-    def _try(self, sets: Sequence[tuple[tuple[Proposal, ...], Numbers]]) -> list[Attempt]:
-        """One round of the plain script and each set (or what an earlier search left of it)."""
-        found: list[tuple[tuple[Proposal, ...], Numbers, Pairs]] = []
-        known = {one.outcome.candidate.key for one in self.attempts}
-        for chosen, tried in sets:
-            candidate = self.bench.candidate(chosen, tried)
-            if candidate is not None and candidate.key not in known:
-                known.add(candidate.key)
-                found.append((chosen, tried, self.ledger.pairs(candidate, TRIED)))
-        new = [pairs for _, _, pairs in found if not pairs.changed and not pairs.failure]
-        if new:
-            titles = ", ".join(pairs.candidate.title for pairs in new)
-            self.on_progress(len(self.attempts), None, f"trying {titles}")
-            self._play(new, 0, TRIED)
-        attempts = [self._attempt(*one) for one in found]
-        self.attempts += attempts
-        return attempts
+    def _best_of(self, attempts: Sequence[Attempt]) -> Attempt | None:
+        return max(attempts, key=lambda attempt: attempt.speedup, default=None)
 
-    def _attempt(self, chosen: tuple[Proposal, ...], tried: Numbers, pairs: Pairs) -> Attempt:
-        attempt = Attempt(chosen, tried, pairs, contest.outcome(pairs, PROOF))
-        if len(pairs.changed) == 1 and self._contradicts(attempt) and self._time_for(2):
-            self._play([pairs], 1, TRIED)
-            attempt = Attempt(chosen, tried, pairs, contest.outcome(pairs, PROOF))
-        return attempt
+    def _try(self, trials: Sequence[Trial]) -> list[Attempt]:
+        """A round of the plain script and each set (or what an earlier search left of it), as many at
+        a time as the budget has room for.
+        """
+        found: list[Attempt] = []
+        left: list[tuple[Trial, Pairs]] = []
+        known = {one.outcome.candidate.key for one in self.attempts}
+        for trial in trials:
+            candidate = self.bench.candidate(*trial)
+            if candidate is None or candidate.key in known:
+                continue
+            known.add(candidate.key)
+            pairs = self.ledger.pairs(candidate, TRIED)
+            if pairs.changed or pairs.failure:
+                found.append(self._attempt(trial, pairs))
+            else:
+                left.append((trial, pairs))
+        while left:
+            several = left[: self.budget.fitting([pairs for _, pairs in left], self.attempts)]
+            if not several:
+                break
+            left = left[len(several) :]
+            titles = ", ".join(pairs.candidate.title for _, pairs in several)
+            self.on_progress(len(self.attempts), None, f"trying {titles}")
+            self._play([pairs for _, pairs in several], range(1), TRIED)
+            found += [self._attempt(trial, pairs) for trial, pairs in several if pairs.baseline_ms]
+        return found
+
+    def _attempt(self, trial: Trial, pairs: Pairs) -> Attempt:
+        self.attempts.append(Attempt(trial, pairs, contest.outcome(pairs, PROOF)))
+        return self.attempts[-1]
+
+    def _again(self, attempt: Attempt) -> Attempt:
+        return replace(attempt, outcome=contest.outcome(attempt.pairs, PROOF))
 
     def _contradicts(self, attempt: Attempt) -> bool:
         """Not half of a clear prediction was seen: on a busy machine one round may be that wrong."""
-        expected = self.bench.predicted(attempt.chosen, attempt.numbers)
-        seen = attempt.speedup
-        return expected is not None and expected > CLEAR and 0 < seen < 1 + (expected - 1) / 2
+        expected, seen = self.bench.predicted(*attempt.trial), attempt.speedup
+        return (
+            len(attempt.pairs.changed) == 1
+            and expected is not None
+            and expected > CLEAR
+            and 0 < seen < 1 + (expected - 1) / 2
+        )
 
     # -- the proof --------------------------------------------------------------------------------
 
@@ -197,7 +185,7 @@ class Search:
         found: list[Outcome] = []
         ranked = sorted(self.attempts, key=lambda attempt: (attempt is not best, -attempt.speedup))
         for attempt in ranked[:3]:
-            if attempt.speedup < 1 + STEP / 2 or (found and not self._time_for(0)):
+            if attempt.speedup < 1 + STEP / 2 or self.budget.left_s <= 0:
                 break
             found.append(self._prove(attempt.outcome.candidate))
             if found[-1].kept:
@@ -206,38 +194,54 @@ class Search:
 
     def _prove(self, candidate: Candidate) -> Outcome:
         pairs = self.ledger.pairs(candidate, PROVED)
-        while not pairs.failure and len(pairs.changed) < pairs.needed(PROOF):
-            done = len(pairs.changed)
-            if done >= PROOF.first and not self._time_for(2, reserve=0):
-                break
-            self.on_progress(done, pairs.needed(PROOF), f"proving {candidate.title}")
-            self._play([pairs], done, PROVED)
-        return contest.outcome(pairs, PROOF)
 
-    # -- the clock --------------------------------------------------------------------------------
+        def more() -> bool:
+            done, needed = len(pairs.changed), pairs.needed(PROOF)
+            if done >= needed or (done >= LEAST_ROUNDS and not self.budget.allows_round(pairs)):
+                return False
+            self.on_progress(done, needed, f"proving {candidate.title}")
+            return True
 
-    def _play(self, several: Sequence[Pairs], number: int, role: str) -> None:
+        while not pairs.failure and self.budget.left_s > 0 and more():
+            self._play([pairs], range(len(pairs.changed), pairs.needed(PROOF)), PROVED, more)
+        proof = contest.outcome(pairs, PROOF) if pairs.baseline_ms else None
+        if proof is None or (len(pairs.changed) < LEAST_ROUNDS and not pairs.failure):
+            reason = "the budget ended before its proof"
+            return Outcome(candidate, math.nan, None, None, False, reason, len(pairs.changed))
+        return proof
+
+    def _play(
+        self,
+        several: Sequence[Pairs],
+        rounds: Sequence[int],
+        role: str,
+        more: Callable[[], bool] = lambda: True,
+    ) -> None:
+        def after() -> bool:
+            for pairs in several:
+                self.ledger.keep(pairs, role)
+            return more() and self.budget.left_s > 0
+
         began = time.monotonic()
-        left = max(LEAST_RUN_S, min(self.run_s, self.budget_s - (began - self.began)))
-        limits = replace(PROOF, run_s=left)
-        contest.play(self.request, several, number, limits=limits, timer=self.timer, cancelled=self.cancelled)
-        for pairs in several:
-            self.ledger.keep(pairs, role)
-        if not any(pairs.failure for pairs in several):
-            self.process_s = max(self.process_s, (time.monotonic() - began) / (len(several) + 1))
-
-    def _time_for(self, processes: int, reserve: int = 2 * PROOF.first) -> bool:
-        """Whether so many more processes fit, the proof's set aside."""
-        needed = (processes + reserve) * self.process_s
-        return time.monotonic() - self.began + needed <= self.budget_s
-
-
-def proposals_of(attempts: Sequence[Attempt]) -> list[Proposal]:
-    """The fixes of ``attempts``, each once, in their order."""
-    found: list[Proposal] = []
-    for attempt in attempts:
-        found += [one for one in attempt.chosen if one not in found]
-    return found
+        ended = Ending(self.cancelled, self.budget.deadline)
+        try:
+            contest.play(
+                self.request,
+                several,
+                rounds,
+                limits=replace(
+                    PROOF, run_s=self.budget.limit_s(self.run_s, role == PROVED), plain_s=self.run_s
+                ),
+                timer=self.timer,
+                cancelled=ended,
+                after=after,
+            )
+        except Problem as problem:
+            # What the end of the budget cut off counts for nothing; a cancel is the caller's.
+            if problem.status != 130 or (self.cancelled is not None and self.cancelled.is_set()):
+                raise
+        else:
+            self.budget.learn(several, time.monotonic() - began)
 
 
 def _once(outcome: Outcome) -> Outcome:
@@ -245,11 +249,3 @@ def _once(outcome: Outcome) -> Outcome:
     if outcome.measured is None or "loss moved" in outcome.reason:
         return replace(outcome, kept=False)
     return replace(outcome, kept=False, reason="tried, not proven")
-
-
-def baseline_ms(outcomes: Sequence[Outcome]) -> float:
-    """The plain step over all outcomes."""
-    values = [one.baseline_step_ms for one in outcomes if math.isfinite(one.baseline_step_ms)]
-    if not values:
-        raise Problem("the plain script was never timed", 1)
-    return fmean(values)

@@ -55,22 +55,22 @@ class Processes:
     def side_by_side(
         self,
         request: Request,
-        overlays: Sequence[Overlay],
-        limit_s: float,
+        processes: Sequence[tuple[Overlay, float]],
         cancelled: threading.Event | None = None,
     ) -> Iterator[None]:
-        """Inside the block calls with ``overlays``, in this order, find their processes started.
+        """Inside the block calls for ``processes`` (overlay, limit in seconds), in this order, find them
+        started.
 
         Importing torch is most of a short process. All of them do it at once and wait before they go
         on; each is then timed by itself, while no other one does anything.
         """
-        count = min(len(overlays), SIDE_BY_SIDE, cores() // 2)
+        count = min(len(processes), SIDE_BY_SIDE, cores() // 2)
         if self._steps is None or count < 2:
             yield
             return
         with ExitStack() as stack:
             stack.enter_context(signals.end_like_interrupt())
-            for overlay in overlays[:count]:
+            for overlay, limit_s in processes[:count]:
                 self._held.append(stack.enter_context(self._start(request, overlay, limit_s, cancelled)))
             for held in self._held:
                 held.ready()
@@ -83,7 +83,9 @@ class Processes:
         self, request: Request, overlay: Overlay, limit_s: float, cancelled: threading.Event | None = None
     ) -> Timed:
         """Time the steps with ``overlay`` laid over the sources; all processes are gone at ``limit_s``."""
-        if self._held and self._held[0].overlay == overlay:
+        if any(held.overlay == overlay for held in self._held):
+            while self._held[0].overlay != overlay:
+                self._held.popleft()  # its turn was given up
             timing = self._held.popleft().result()
         else:
             limited = replace(request, timeout_s=limit_s)

@@ -1,0 +1,36 @@
+"""One set of fixes that a search has tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warpline.measure.contest import Outcome, Pairs
+from warpline.measure.numbers import Numbers
+from warpline.measure.proposals import Proposal
+
+Chosen = tuple[Proposal, ...]
+Trial = tuple[Chosen, Numbers]
+"""Fixes made one after the other, and numbers in place of those that they write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What was tried, and what one round showed (two, where the first contradicted the prediction)."""
+
+    trial: Trial
+    pairs: Pairs
+    outcome: Outcome
+
+    @property
+    def chosen(self) -> Chosen:
+        return self.trial[0]
+
+    @property
+    def numbers(self) -> Numbers:
+        return self.trial[1]
+
+    @property
+    def speedup(self) -> float:
+        """0 for what failed or moved the loss."""
+        usable = self.outcome.measured is not None and "loss" not in self.outcome.reason
+        return self.outcome.measured.speedup if usable and self.outcome.measured else 0.0

@@ -1,0 +1,74 @@
+"""The clock of a search: what still fits, with the proof's share set aside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from warpline.measure.attempt import Attempt
+from warpline.measure.contest import Pairs
+from warpline.measure.timed import SIDE_BY_SIDE
+
+#: What a process is taken to cost before one was seen.
+GUESS_S = 5.0
+#: Trials leave at least this share of what is left; so does a process that hangs in one.
+TRIALS = 0.5
+
+
+@dataclass(slots=True)
+class Budget:
+    """``seconds`` from ``began`` on; a proof takes ``rounds`` rounds."""
+
+    seconds: float
+    began: float
+    rounds: int
+    start_s: float = 0.0  # what starting processes side by side costs a round, beside their own time
+    plain_s: float = 0.0
+    usual_s: float = 0.0  # the longest of the changed ones that did not fail
+
+    @property
+    def deadline(self) -> float:
+        """On the clock of ``time.monotonic()``."""
+        return self.began + self.seconds
+
+    @property
+    def left_s(self) -> float:
+        return self.deadline - time.monotonic()
+
+    def limit_s(self, run_s: float, proving: bool) -> float:
+        """For one process: one trial must not use up the budget."""
+        return min(run_s, max(1.0, self.left_s * (1.0 if proving else TRIALS)))
+
+    def learn(self, several: Sequence[Pairs], elapsed_s: float) -> None:
+        """Note what a call that took ``elapsed_s`` showed of the costs."""
+        self.plain_s = max([self.plain_s, *(pairs.plain_seconds for pairs in several)])
+        self.usual_s = max([self.usual_s, *(pairs.seconds for pairs in several if not pairs.failure)])
+        rounds = max(len(pairs.baseline_ms) for pairs in several)
+        own = rounds * max(pairs.plain_seconds for pairs in several)
+        own += sum((len(pairs.changed) or 1) * pairs.seconds for pairs in several)
+        self.start_s = max(self.start_s, elapsed_s - own)
+
+    def fitting(self, left: Sequence[Pairs], tried: Sequence[Attempt]) -> int:
+        """How many of ``left``, from the first on, one round has room for."""
+        for count in range(min(len(left), SIDE_BY_SIDE - 1), 0, -1):
+            if self.allows(left[:count], tried):
+                return count
+        # Something has to be tried before anything can be proven.
+        return 1 if not tried and self.left_s > 0 else 0
+
+    def allows(self, several: Sequence[Pairs], tried: Sequence[Attempt]) -> bool:
+        """Whether a round of them fits, and the proof of the best one after it."""
+        if not self.plain_s:
+            return (len(several) + 1) * GUESS_S <= TRIALS * self.left_s
+        best = max(tried, key=lambda attempt: attempt.speedup, default=None)
+        proof = self._round_s([best.pairs] if best is not None else several[:1])
+        return self._round_s(several) + self.rounds * proof <= self.left_s
+
+    def allows_round(self, pairs: Pairs) -> bool:
+        return self._round_s([pairs]) <= self.left_s
+
+    def _round_s(self, several: Sequence[Pairs]) -> float:
+        own = sum(pairs.seconds or self.usual_s for pairs in several)
+        share = min(1.0, (len(several) + 1) / SIDE_BY_SIDE)  # rounds of few share one start
+        return self.start_s * share + self.plain_s + own
