@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.attribution.accounting import Account
+from warpline.attribution.driver import driver_notes
 from warpline.attribution.peaks import peaks_of
 from warpline.attribution.scene import Scene
 from warpline.model import units
@@ -68,6 +69,9 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
         )
     if isinstance(at := trace.facts.flags.get("loss_not_finite_at"), int):
         found.append(f"the loss was no finite number at backward pass {at + 1} of the script")
+    if trace.on_gpu:
+        busy = min(1.0, accounted.device_busy_ms / accounted.step_ms) if accounted.step_ms else 0.0
+        found += driver_notes(trace.facts, 100 * busy)
     if trace.on_gpu and peaks_of(trace.manifest.device.name, trace.facts) is None:
         name = trace.manifest.device.name or "this device"
         found.append(

@@ -159,6 +159,6 @@ class Facts:
     )  # peak_bytes, reserved_bytes, growth_bytes_per_step…
     nvml: dict[str, float] = field(
         default_factory=dict
-    )  # utilisation_percent, clock_mhz, throttle…, other_processes
+    )  # utilisation_percent (of windows over a second), clock_mhz, throttle…, other_processes
     peaks: dict[str, float] = field(default_factory=dict)  # measured: flops by dtype, bytes_per_s
     losses: tuple[float, ...] = ()  # of the first steps, where the runner could see them

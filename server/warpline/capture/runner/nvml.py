@@ -2,8 +2,11 @@
 
 import ctypes
 import threading
+import time
 
 INTERVAL_S = 0.1
+#: NVML's utilisation is itself a mean, of up to the last second: earlier ones speak of the time before.
+SETTLED_S = 1.0
 _THROTTLES = {
     0x4: "power_cap", 0x8: "hardware_slowdown", 0x20: "thermal_software", 0x40: "thermal_hardware",
     0x80: "power_brake",
@@ -23,6 +26,7 @@ class Nvml:
 
     def __init__(self, torch):
         self.samples = []
+        self.began = 0.0
         self.done = threading.Event()
         self.thread = None
         try:
@@ -52,6 +56,7 @@ class Nvml:
     def start(self):
         if self.device is None:
             return
+        self.began = time.monotonic()
         self.thread = threading.Thread(target=self._run, name="warpline-nvml", daemon=True)
         self.thread.start()
 
@@ -70,7 +75,8 @@ class Nvml:
         library, device = self.library, self.device
         sample = {}
         utilisation, number, large = _Utilisation(), ctypes.c_uint(), ctypes.c_ulonglong()
-        if library.nvmlDeviceGetUtilizationRates(device, ctypes.byref(utilisation)) == 0:
+        settled = time.monotonic() - self.began >= SETTLED_S
+        if settled and library.nvmlDeviceGetUtilizationRates(device, ctypes.byref(utilisation)) == 0:
             sample["utilisation_percent"] = utilisation.gpu
         for name, domain in (("clock_mhz", 1), ("memory_clock_mhz", 2)):
             if library.nvmlDeviceGetClockInfo(device, domain, ctypes.byref(number)) == 0:
@@ -85,7 +91,7 @@ class Nvml:
         return sample
 
     def facts(self):
-        """Means over the window; ``throttle_…`` are shares of it, 0 to 1."""
+        """Means over the window; ``throttle_…`` are shares of it, 0 to 1. No utilisation of short windows."""
         found = {}
         if self.device is None:
             return found
@@ -93,6 +99,7 @@ class Nvml:
             values = [sample[name] for sample in self.samples if name in sample]
             found[name] = sum(values) / len(values)
         found["samples"] = len(self.samples)
+        found["utilisation_samples"] = sum("utilisation_percent" in sample for sample in self.samples)
         number, memory = ctypes.c_uint(), _Memory()
         if self.library.nvmlDeviceGetMaxClockInfo(self.device, 1, ctypes.byref(number)) == 0:
             found["max_clock_mhz"] = number.value

@@ -1,0 +1,80 @@
+"""What the driver (NVML) says of the timing window, where it explains the times or contradicts the trace."""
+
+from __future__ import annotations
+
+from warpline.model import units
+from warpline.model.run import Facts
+
+#: Means of fewer samples of NVML's (one in 0.1 s) say nothing: it averages over up to a second itself.
+LEAST_SAMPLES = 10
+#: Points by which NVML's share of busy time and the trace's may differ: it counts in whole periods.
+SAME_POINTS = 20.0
+#: Share of the window from which a slowdown is worth a note.
+SLOWED_SHARE = 0.1
+#: Mean clock over the highest, below which a busy device was held back by something.
+LOW_CLOCK = 0.85
+#: What a context, its libraries and NCCL's buffers hold beside torch's allocator (0.8 GB seen on an H200).
+BESIDE_TORCH_BYTES = 4 << 30
+
+_REASONS = {
+    "throttle_power_cap": "its power limit",
+    "throttle_hardware_slowdown": "a hardware slowdown",
+    "throttle_thermal_software": "heat",
+    "throttle_thermal_hardware": "heat",
+    "throttle_power_brake": "an external power brake",
+}
+
+
+def driver_notes(facts: Facts, busy_percent: float) -> list[str]:
+    """``busy_percent``: the device's busy share of the step, as the trace has it."""
+    return [*_clocks(facts.nvml), *_others(facts), *_busy(facts.nvml, busy_percent)]
+
+
+def _clocks(nvml: dict[str, float]) -> list[str]:
+    clock, highest = nvml.get("clock_mhz", 0.0), nvml.get("max_clock_mhz", 0.0)
+    speed = f"{clock:.0f} of {highest:.0f} MHz on average"
+    reasons = {
+        word: share for name, word in _REASONS.items() if (share := nvml.get(name, 0.0)) >= SLOWED_SHARE
+    }
+    if reasons:
+        longest = max(reasons.values())
+        words = " and ".join(reasons)
+        return [
+            f"the device was slowed down by {words} in {units.percent(longest)} of the timing window: {speed}"
+        ]
+    busy = nvml.get("utilisation_percent", 0.0) >= 50 and nvml.get("utilisation_samples", 0) >= LEAST_SAMPLES
+    if busy and highest and clock < LOW_CLOCK * highest:
+        return [f"the device ran at {speed} while it was busy, and the driver names no reason: fixed clocks?"]
+    return []
+
+
+def _others(facts: Facts) -> list[str]:
+    notes = []
+    if others := int(facts.nvml.get("other_processes", 0)):
+        what = "another process" if others == 1 else f"{others} other processes"
+        notes.append(f"{what} had the device open: what ran there of theirs is in these times")
+    memory = facts.memory
+    if "free_bytes" in memory:
+        beside = memory["total_bytes"] - memory["free_bytes"] - memory.get("reserved_bytes", 0.0)
+        if beside > BESIDE_TORCH_BYTES:
+            notes.append(
+                f"{units.size(beside)} of the device's memory was held by others than torch's allocator"
+            )
+    return notes
+
+
+def _busy(nvml: dict[str, float], busy_percent: float) -> list[str]:
+    seen = nvml.get("utilisation_percent")
+    if seen is None or nvml.get("utilisation_samples", 0) < LEAST_SAMPLES:
+        return []
+    if abs(seen - busy_percent) < SAME_POINTS:
+        return []
+    why = (
+        "something else ran there, or the captured steps are not like the timed ones"
+        if seen > busy_percent
+        else "the captured steps were busier than the timed ones"
+    )
+    return [
+        f"NVML saw the device busy {units.percentage(seen)} of the timing window, the trace says "
+        f"{units.percentage(busy_percent)}: {why}"
+    ]
