@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpline.trace.columns import Trace
+from warpline.trace.columns import Ints, Trace
 
 #: Recording an op with its shapes costs about this many times what a line record costs.
 LINES_AN_OP = 5.0
 #: A line record's cost where a run has too few of them to tell (about what a quick core needs).
 USUAL_LINE_NS = 300.0
 FEW = 100
-#: Slowdown beyond this many times the expected cost is noise of the two windows, and stays proportional.
+#: Slowdown beyond this many times the expected cost of ops is noise of both windows, and proportional.
 MOST_TIMES = 4.0
 #: However much the profiler cost, this much of what was seen stays.
 LEAST_SHARE = 0.1
@@ -33,11 +33,15 @@ class Overhead:
 
 
 def overhead(trace: Trace, step_ns: float, window: tuple[int, int]) -> Overhead:
-    """From the run itself: the slowdown, shared out by the number of records of both kinds.
+    """Line records at what the runner measured for one, ops at what is left of the slowdown.
 
-    What a line record costs at least is seen in the shortest gaps between two of them. Sampling was
-    tried as the other way to tell: a sampling thread gets its turn when an operator lets go of the
-    interpreter's lock, so it finds operators and hardly ever the pure Python between them.
+    The slowdown itself cannot tell what a line record costs: it holds the machine's noise, and a line
+    of pure Python, five times quicker than its record, would lose all it has to a little too much. Nor
+    can a record have cost more than the shortest gaps between two of them. Runs without that
+    measurement share out the slowdown by the number of records of both kinds, up to that bound.
+
+    Sampling was tried as another way to tell: a sampling thread gets its turn when an operator lets go
+    of the interpreter's lock, so it finds operators and hardly ever the pure Python between them.
     """
     low, high = trace.records.first[trace.main], trace.records.first[trace.main + 1]
     lines = trace.records.time_ns[low:high]
@@ -45,11 +49,18 @@ def overhead(trace: Trace, step_ns: float, window: tuple[int, int]) -> Overhead:
     host = trace.host
     inside = (host.thread == trace.main) & (host.start_ns >= window[0]) & (host.start_ns < window[1])
     ops = host.start_ns[inside]
+    most = _shortest_ns(lines, ops)
+    slower = max(0.0, (window[1] - window[0]) - step_ns * trace.steps)
+    expected = most * len(lines) + LINES_AN_OP * most * len(ops)
+    measured = trace.facts.line_record_ns
+    per_line = min(most, measured) if measured is not None else most * min(1.0, slower / max(expected, 1.0))
+    rest = max(0.0, slower - per_line * len(lines))
+    per_op = min(rest / len(ops), MOST_TIMES * LINES_AN_OP * most) if len(ops) else 0.0
+    return Overhead(per_line, per_op)
+
+
+def _shortest_ns(lines: Ints, ops: Ints) -> float:
+    """The shortest tenth of the gaps between line records in which no op began."""
     gaps = np.diff(lines)
     without_ops = gaps[np.diff(np.searchsorted(ops, lines)) == 0]
-    per_line = float(np.percentile(without_ops, 10)) if len(without_ops) >= FEW else USUAL_LINE_NS
-    per_op = LINES_AN_OP * per_line
-    expected = per_line * len(lines) + per_op * len(ops)
-    slower = max(0.0, (window[1] - window[0]) - step_ns * trace.steps)
-    times = min(MOST_TIMES, slower / expected) if expected else 0.0
-    return Overhead(per_line * times, per_op * times)
+    return float(np.percentile(without_ops, 10)) if len(without_ops) >= FEW else USUAL_LINE_NS

@@ -5,6 +5,7 @@ import sys
 from time import time_ns
 
 from . import folder, machine
+from .calibration import line_record_ns
 from .checkpoints import Checkpoints, EngineThreads
 from .linemarks import LineMarks
 from .noise import Quiet
@@ -92,7 +93,8 @@ class Recorder:
         folder.write(path, "locations.json", self.locations.as_dict())
         in_sites = [site["file"] for site in facts["sites"]]
         folder.write(path, "sources.json", folder.texts([*self.locations.files, *in_sites]))
-        folder.write(path, "facts.json", facts)
+        cost = line_record_ns(LineEvents) if self.line_marks is None else None
+        folder.write(path, "facts.json", {**facts, "line_record_ns": cost})
         folder.write_manifest(
             path,
             {

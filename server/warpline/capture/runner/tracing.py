@@ -9,6 +9,7 @@ import threading
 from time import time_ns
 
 from .locations import AGAIN
+from .onlyline import only_line
 from .patches import Patches
 from .tracebacks import is_ours
 
@@ -60,7 +61,7 @@ class Tracing:
             theirs = None
         trace = self.trace_of(ident)
         if theirs is not None:
-            trace = both(theirs, trace)
+            trace = both(theirs, self.trace_of(ident, every_line=True))
         self.entered[ident] = trace, theirs
         self._enter_frames(ident, frame or sys._getframe(1))
         sys.settrace(trace)
@@ -95,6 +96,7 @@ class Tracing:
             while frame is not None:
                 if frame.f_trace is not None and is_ours(frame.f_trace.__code__.co_filename):
                     frame.f_trace = getattr(frame.f_trace, "theirs", None)
+                    frame.f_trace_lines = True
                 frame = frame.f_back
         self.entered.clear()
         return notes
@@ -106,11 +108,16 @@ class Tracing:
         sys.settrace(trace)
         return trace(frame, event, argument)
 
-    def trace_of(self, ident):
-        """A global trace function that records for the thread ``ident``."""
+    def trace_of(self, ident, every_line=False):
+        """A global trace function that records for the thread ``ident``.
+
+        A frame whose code lies on one line has one record, at its start, and no line events: a
+        comprehension's would cost several times what it does. ``every_line``: it has them, since
+        another trace function wants them too.
+        """
         user, of_code, lines_of = self.locations.user_files, self.locations.of_code, self.locations.lines_of
         add = self.locations.records(ident).add
-        locals_of = {}
+        locals_of, alone = {}, {}  # id(code) -> its local trace function, the location of its only line
 
         def on_call(frame, event, argument):
             code = frame.f_code
@@ -119,6 +126,14 @@ class Tracing:
             local = locals_of.get(id(code))
             if local is None:
                 local = locals_of[id(code)] = make_local(lines_of(code))
+                line = None if every_line else only_line(code)
+                if line is not None:
+                    alone[id(code)] = lines_of(code)[line]
+            if event == "call" and id(code) in alone:
+                frame.f_trace_lines = False
+                add(time_ns())
+                add(alone[id(code)])
+                return local
             if code.co_flags & _GENERATOR and event == "call":
                 add(time_ns())
                 add(AGAIN | of_code[id(code)][frame.f_lineno])
