@@ -51,27 +51,30 @@ def overlay(asked: Request, name: str) -> dict[str, str]:
 def test_no_two_run_at_a_time(asked: Request, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timed, "cores", lambda: 16)
     processes = Processes(step_ms=100.0)
-    overlays = [overlay(asked, name) for name in ("one", "two")]
+    overlays = [overlay(asked, name) for name in ("first", "one", "two")]
     with processes.side_by_side(asked, [(each, LIMIT_S) for each in overlays]):
         found = [processes(asked, each, LIMIT_S) for each in overlays]
     assert all(one.step_ms > 0 for one in found)
     log = Path(asked.cwd, "log").read_text().split("\n")
-    assert log == ["begin one", "end one", "begin two", "end two", ""]
+    assert log == ["begin first", "end first", "begin one", "end one", "begin two", "end two", ""]
 
 
 def test_one_that_fails_costs_only_itself(asked: Request, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timed, "cores", lambda: 16)
     processes = Processes(step_ms=100.0)
     memory = {asked.target: "import torch\nraise torch.OutOfMemoryError('CUDA out of memory')\n"}
-    overlays = [memory, overlay(asked, "two")]
+    overlays = [overlay(asked, "one"), memory, overlay(asked, "two")]
     with processes.side_by_side(asked, [(each, LIMIT_S) for each in overlays]):
+        processes(asked, overlays[0], LIMIT_S)
         with pytest.raises(Problem, match="OutOfMemoryError: CUDA out of memory"):
             processes(asked, memory, LIMIT_S)
-        assert processes(asked, overlays[1], LIMIT_S).step_ms > 0
+        assert processes(asked, overlays[2], LIMIT_S).step_ms > 0
 
 
 def test_those_whose_turn_never_comes_are_ended(asked: Request, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timed, "cores", lambda: 16)
-    with Processes(step_ms=100.0).side_by_side(asked, [(overlay(asked, name), LIMIT_S) for name in "ab"]):
+    processes = Processes(step_ms=100.0)
+    processes(asked, overlay(asked, "first"), LIMIT_S)
+    with processes.side_by_side(asked, [(overlay(asked, name), LIMIT_S) for name in "ab"]):
         pass
-    assert not Path(asked.cwd, "log").exists()
+    assert Path(asked.cwd, "log").read_text().split() == ["begin", "first", "end", "first"]

@@ -43,13 +43,16 @@ Timer = Callable[[Request, Overlay, float, "threading.Event | None"], Timed]
 
 
 class Processes:
-    """A Timer that runs the script. All windows have one length in steps, plain and changed, so that
-    they do the same work; it comes from the first process, or from ``step_ms`` where a run knows it.
+    """A Timer that runs the script. The first window is long enough for steps of ``step_ms``, or the
+    runner's choice; those after it have one length in steps for all, plain and changed, so that they
+    do the same work, and so short that the script need not be run twice for it.
     """
 
     def __init__(self, step_ms: float | None = None) -> None:
         self._steps = window_steps(step_ms * 1e6) if step_ms else None
+        self._timed = False
         self._held: deque[Held] = deque()
+        self._to_start: Callable[[], None] = _nothing
 
     @contextmanager
     def side_by_side(
@@ -62,27 +65,40 @@ class Processes:
         started.
 
         Importing torch is most of a short process. All of them do it at once and wait before they go
-        on; each is then timed by itself, while no other one does anything.
+        on; each is then timed by itself, while no other one does anything. The very first process is
+        run alone: the others have to know how many steps there are.
         """
-        count = min(len(processes), SIDE_BY_SIDE, cores() // 2)
-        if self._steps is None or count < 2:
+        wanted = processes[: min(SIDE_BY_SIDE, cores() // 2)]
+        if len(wanted) < 2:
             yield
             return
         with ExitStack() as stack:
             stack.enter_context(signals.end_like_interrupt())
-            for overlay, limit_s in processes[:count]:
-                self._held.append(stack.enter_context(self._start(request, overlay, limit_s, cancelled)))
-            for held in self._held:
-                held.ready()
+
+            def start(several: Sequence[tuple[Overlay, float]]) -> None:
+                self._to_start = _nothing
+                for overlay, limit_s in several:
+                    limited = replace(request, timeout_s=limit_s)
+                    self._held.append(stack.enter_context(Held(limited, overlay, self._steps, cancelled)))
+                for held in self._held:
+                    held.ready()
+
+            if self._timed:
+                start(wanted)
+            else:
+                self._to_start = lambda: start(wanted[1:])
             try:
                 yield
             finally:
                 self._held.clear()
+                self._to_start = _nothing
 
     def __call__(
         self, request: Request, overlay: Overlay, limit_s: float, cancelled: threading.Event | None = None
     ) -> Timed:
         """Time the steps with ``overlay`` laid over the sources; all processes are gone at ``limit_s``."""
+        if self._timed:
+            self._to_start()
         if any(held.overlay == overlay for held in self._held):
             while self._held[0].overlay != overlay:
                 self._held.popleft()  # its turn was given up
@@ -93,6 +109,7 @@ class Processes:
         durations = timing.steps_ns
         if not durations:
             raise Problem("the script ended before one step could be timed", 1)
+        self._timed = True
         mean_ns = sum(durations) / len(durations)
         if self._steps is None:
             self._steps = max(len(durations), window_steps(mean_ns))
@@ -101,10 +118,9 @@ class Processes:
             self._steps = max(len(durations) - WARMUP, len(durations) // 2, 1)
         return Timed(mean_ns / 1e6, timing.losses, timing.peak_bytes or None)
 
-    def _start(
-        self, request: Request, overlay: Overlay, limit_s: float, cancelled: threading.Event | None
-    ) -> Held:
-        return Held(replace(request, timeout_s=limit_s), overlay, self._steps, cancelled)
+
+def _nothing() -> None:
+    pass
 
 
 def window_steps(step_ns: float) -> int:
