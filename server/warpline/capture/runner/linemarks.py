@@ -18,32 +18,38 @@ class LineMarks:
         self.locations = locations
         self.begin, self.end = backend(torch)
         self.step_range = None
+        self.line_ranges = {}  # one for each thread that is at a line of the user's
 
     @property
     def possible(self):
         return self.begin is not None
 
     def step(self, number):
+        """Step ``number`` begins; None: they are over, and what is open ends."""
+        if number is None:
+            while self.line_ranges:
+                self.end(self.line_ranges.popitem()[1])
         if self.step_range is not None:
             self.end(self.step_range)
         self.step_range = self.begin("step %d" % number) if number is not None else None
 
     def adding(self, pairs):
         """What appends to one thread's pairs, marking each location that goes in."""
-        append, names, open_range = pairs.append, {}, None
+        append, names, ranges, thread = pairs.append, {}, self.line_ranges, object()
 
         def add(value):
-            nonlocal open_range
             append(value)
             if len(pairs) % 2:  # it was the time
                 return
-            if open_range is not None:
-                self.end(open_range)
+            before = ranges.pop(thread, None)
+            if before is not None:
+                self.end(before)
             location = value & ~AGAIN
             name = names.get(location)
             if name is None:
                 name = names[location] = self._name(location)
-            open_range = self.begin(name) if name else None
+            if name:
+                ranges[thread] = self.begin(name)
 
         return add
 
@@ -64,6 +70,6 @@ def backend(torch):
         return (lambda name: nvtx.start_range(message=name, domain=DOMAIN)), nvtx.end_range
     except ImportError:
         pass
-    if torch.cuda.is_available():
+    if hasattr(torch._C, "_nvtx"):  # a build for CUDA; it needs no device to write NVTX
         return torch.cuda.nvtx.range_start, torch.cuda.nvtx.range_end
     return None, None
