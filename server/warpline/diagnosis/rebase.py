@@ -103,5 +103,16 @@ def rebase(profile: Profile, texts: Texts, moves: Moves | None = None) -> Profil
         replace(group, lines=tuple(place for place in map(moves.now, group.lines) if place is not None))
         for group in profile.groups
     ]
+    inside = [
+        replace(
+            kernel,
+            lines=tuple(
+                replace(line, line=place[1])
+                for line in kernel.lines
+                if (place := moves.now((line.file, line.line))) is not None
+            ),
+        )
+        for kernel in profile.inside
+    ]
     facts = replace(profile.facts, sites=tuple(sites), compile_events=tuple(events))
-    return replace(profile, lines=tuple(lines), facts=facts, groups=tuple(groups))
+    return replace(profile, lines=tuple(lines), facts=facts, groups=tuple(groups), inside=tuple(inside))

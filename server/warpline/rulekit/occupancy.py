@@ -38,3 +38,12 @@ def blocks_per_multiprocessor(kernel: Kernel, capability: tuple[int, int]) -> in
     return max(
         1, min(blocks, threads // (warps * _WARP), _REGISTERS // (per_warp * warps), shared_kib // shared)
     )
+
+
+def waves(kernel: Kernel, processors: int, capability: tuple[int, int]) -> float | None:
+    """How often the device is filled by the blocks of one launch, 0.5 for half a device; None when the
+    trace does not say, or for what is no kernel."""
+    resident = blocks_per_multiprocessor(kernel, capability)
+    if kernel.kind != "kernel" or not kernel.grid or resident is None:
+        return None
+    return math.prod(kernel.grid) / (processors * resident)

@@ -141,17 +141,19 @@ def _assigned(
 
 
 def _values(source: Source, scope: cst.CSTNode, name: str) -> Iterator[cst.BaseExpression]:
-    assignments: list[cst.Assign | cst.AnnAssign] = [*source.nodes(cst.Assign, within=scope)]
-    assignments += source.nodes(cst.AnnAssign, within=scope)
-    for node in assignments:
+    found: list[cst.Assign | cst.AnnAssign] = [*source.nodes(cst.Assign, within=scope)]
+    for node in [*found, *source.nodes(cst.AnnAssign, within=scope)]:
         owner = next((outer for outer in source.ancestors(node) if isinstance(outer, _SCOPES)), source.module)
         if owner is not scope or node.value is None:
             continue
-        targets = (
-            [node.target] if isinstance(node, cst.AnnAssign) else [entry.target for entry in node.targets]
-        )
-        if any(isinstance(target, cst.Name) and target.value == name for target in targets):
-            yield node.value
+        for target in [node] if isinstance(node, cst.AnnAssign) else node.targets:
+            given = target.target
+            if isinstance(given, cst.Name) and given.value == name:
+                yield node.value
+            elif isinstance(given, cst.Tuple) and isinstance(node.value, cst.Tuple):
+                for entry, value in zip(given.elements, node.value.elements, strict=False):
+                    if isinstance(entry.value, cst.Name) and entry.value.value == name:
+                        yield value.value
 
 
 def _defaults(

@@ -16,6 +16,7 @@ be taken out of its sight (`gc.freeze()`).
 ```python
 #> gc ms=30
 import gc
+import time
 
 for images, labels in loader:
     train(images, labels)  #> cost device_ms=14
@@ -25,7 +26,7 @@ for images, labels in loader:
 ## Use instead
 
 ```python
-import gc
+import time
 
 for images, labels in loader:
     train(images, labels)
@@ -156,7 +157,24 @@ def _remove(context: Context, cost: LineCost) -> Fix:
         raise Refused("the call is not a statement of its own")
     edits = Edits(found[0])
     edits.remove(statement)
+    _remove_import(found[0], found[1], edits)
     return edits.fix("Do not collect in each step", "safe")
+
+
+def _remove_import(source: Source, call: cst.Call, edits: Edits) -> None:
+    """``import gc`` goes where nothing but the removed ``call`` used it."""
+    imports = [
+        node for node in source.nodes(cst.Import) if [source.code(alias) for alias in node.names] == ["gc"]
+    ]
+    others = [
+        name
+        for name in source.nodes(cst.Name)
+        if name.value == "gc" and not source.inside(name, call) and source.enclosing(name, cst.Import) is None
+    ]
+    statement = source.statement(imports[0]) if len(imports) == 1 and not others else None
+    alone = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
+    if statement is not None and alone and '"gc"' not in source.text:
+        edits.remove(statement)
 
 
 def _training_loop(context: Context, cause: tuple[str, int]) -> tuple[Source, cst.For | cst.While] | None:

@@ -2,14 +2,16 @@
 
 ## What it does
 
-Finds steps in which the device is idle while the host launches, with most of its memory free, and
-makes the loader's batch larger; where gradients are accumulated over several batches, by as much
-fewer of them, so that an update sees the same samples.
+Finds steps in which the device is idle while the host launches, or runs kernels that fill less than
+half of it, with most of its memory free, and makes the loader's batch larger; where gradients are
+accumulated over several batches, over as many fewer of them, so that an update sees the same samples.
+The gain is counted per sample.
 
 ## Why is this slow
 
 The host's work for a step is the same for two samples or two hundred. While the kernels are shorter
-than their launches, a larger batch takes no longer, and each sample costs less.
+than their launches, or have fewer blocks than the device has room for, a larger batch takes no longer,
+and each sample costs less.
 
 ## Example
 
@@ -119,23 +121,29 @@ learning rate may have to follow; batch norm takes its means over more of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import LargerBatch
+from warpline.model.change import Change, LargerBatch, Scale, Together
+from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.model.run import Site
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.launches import launching_ms
-from warpline.rulekit.loaders import change_loader, edit_site, setting, whence
+from warpline.rulekit.loaders import change_loader, edit_site, loader_call, setting, whence
 from warpline.rulekit.training import TrainingStep, training_steps
+from warpline.rulekit.waiting import reads_of
 
-_BUSY_PERCENT = 70.0
 #: More of the device's memory than this, and twice the batch may not fit.
 _MEMORY_SHARE = 0.4
 _FACTOR = 2
+#: A kernel that fills less of the device than this takes as long for _FACTOR times the samples.
+_FILLED = 1 / _FACTOR
+#: Share of the step, in percent, that each sample must cost less.
+_GAIN_PERCENT = 5.0
 
 
 class SmallBatch(Rule):
@@ -145,39 +153,70 @@ class SmallBatch(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         profile = context.profile
-        peak, whole = profile.facts.memory.get("peak_bytes"), context.device.memory_bytes
-        if profile.steps.device_busy_percent >= _BUSY_PERCENT:
+        idle = {cost: waited for cost in profile.lines if (waited := launching_ms(cost)) > 0}
+        thin = {cost: spent for cost in profile.lines if (spent := _thin_ms(context, cost)) > 0}
+        waiting, filling = sum(idle.values()), sum(thin.values())
+        # Twice the samples take the same launches, and the same time in kernels that half fill the device.
+        saving = (waiting + filling) * (1 - 1 / _FACTOR)
+        if context.share(saving) < _GAIN_PERCENT or not context.matters(saving):
             return
+        peak, whole = profile.facts.memory.get("peak_bytes"), context.device.memory_bytes
         if not peak or not whole:
             context.note("small-batch: the memory in use, or the device's, is not known")
             return
-        idle = {cost: waited for cost in profile.lines if (waited := launching_ms(cost)) > 0}
-        total = sum(idle.values())
-        if peak > _MEMORY_SHARE * whole or total < 0.2 * context.step_ms or not context.matters(total):
+        if peak > _MEMORY_SHARE * whole:
             return
-        hottest = max(idle, key=lambda cost: idle[cost])
+        hottest = max([*idle, *thin], key=lambda cost: idle.get(cost, 0.0) + thin.get(cost, 0.0))
         for site in context.sites("loader"):
             size = site.facts.get("batch_size")
             if not isinstance(size, int) or not context.costs(site.uses):
                 continue
+            evidence = {
+                "size": count("batch size", size, "samples"),
+                "idle": ms("idle while launching", waiting),
+                "share": percent("idle while launching", context.share(waiting)),
+                "memory": percent("memory at the peak", 100 * peak / whole, "device memory"),
+            }
+            if filling:
+                evidence["thin"] = ms("kernels that fill less than half the device", filling)
             yield context.draft(
                 edit_site(context, site, "batch_size"),
                 (hottest.file, hottest.line),
-                "With {size} samples a batch the device waits {idle} a step, {share}, for launches, and "
-                "{memory} of its memory is in use." + whence(context, site, "batch_size"),
-                {
-                    "size": count("batch size", size, "samples"),
-                    "idle": ms("idle while launching", total),
-                    "share": percent("idle while launching", context.share(total)),
-                    "memory": percent("memory at the peak", 100 * peak / whole, "device memory"),
-                },
-                cost_ms=total,
-                # The same launches for twice the samples: half of the idle time, counted per sample.
-                saving_ms=total * (1 - 1 / _FACTOR),
-                change=LargerBatch(_FACTOR),
+                "With {size} samples a batch the device waits {idle} a step, {share}, for launches"
+                + (", works {thin} in kernels that fill less than half of it" if filling else "")
+                + ", and {memory} of its memory is in use. A larger batch costs less a sample (where "
+                "gradients are accumulated, over fewer batches)." + whence(context, site, "batch_size"),
+                evidence,
+                cost_ms=waiting + filling,
+                saving_ms=saving,
+                change=_change(thin),
                 fixes=[partial(_fix, context, site, size)],
             )
             return
+
+
+def _thin_ms(context: Context, cost: LineCost) -> float:
+    """Time in forward kernels with blocks for less than half of the multiprocessors: more blocks go to
+    the others. Of the backward pass it cannot be told which kernels have more blocks for more samples."""
+    spent = sum(
+        kernel.device_ms
+        for kernel in cost.kernels
+        if kernel.kind == "kernel"
+        and kernel.phase == "forward"
+        and kernel.grid is not None
+        and math.prod(kernel.grid) <= _FILLED * context.device.multiprocessors
+    )
+    return max(0.0, min(spent, cost.step_ms))
+
+
+def _change(thin: Mapping[LineCost, float]) -> Change:
+    """Twice the batch; what half fills the device now takes no longer for it."""
+    filled = (
+        Scale(((cost.file, cost.line),), device=1 - (1 - 1 / _FACTOR) * min(1.0, spent / cost.device_ms))
+        for cost, spent in thin.items()
+        if cost.device_ms > 0
+    )
+    return Together((*filled, LargerBatch(_FACTOR)))
 
 
 def _fix(context: Context, site: Site, size: int) -> Fix:
@@ -196,7 +235,33 @@ def _fix(context: Context, site: Site, size: int) -> Fix:
         others.append(edits)
     values = {"batch_size": str(size * _FACTOR)}
     title = "Double the batch, accumulate half as often" if others else "Double the batch"
+    if present is not None and not present.editable and not others:
+        return _at_the_call(context, site, title)
     return change_loader(context, site, values, title=title, applicability="unsafe", others=others)
+
+
+def _at_the_call(context: Context, site: Site, title: str) -> Fix:
+    """``DataLoader(data, BATCH)`` -> ``DataLoader(data, 2 * BATCH)``, for a name with several values that
+    nothing else reads."""
+    source, call = loader_call(context, site)
+    passed = source.argument(call, "batch_size", 1)
+    if passed is None or not isinstance(passed.value, cst.Name):
+        raise Refused("the batch size could not be followed to a value")
+    name = passed.value.value
+    read = [use for use in reads_of(source, name, source.module) if not _is_target(source, use)]
+    if len(read) != 1:
+        raise Refused(f"`{name}` is used elsewhere too, and could not be followed to one value")
+    edits = Edits(source)
+    edits.replace(passed.value, f"{_FACTOR} * {name}")
+    return edits.fix(title, "unsafe")
+
+
+def _is_target(source: Source, use: cst.Name) -> bool:
+    """Whether a name is given a value there, perhaps among others."""
+    parent = source.parent(use)
+    while isinstance(parent, (cst.Element, cst.Tuple)):
+        use, parent = parent, source.parent(parent)  # type: ignore[assignment]
+    return isinstance(parent, (cst.AssignTarget, cst.AnnAssign)) and parent.target is use
 
 
 def _accumulation(step: TrainingStep) -> tuple[Source, cst.Integer] | None:

@@ -99,7 +99,7 @@ from warpline.model.change import Scale
 from warpline.model.kernel_name import readable
 from warpline.model.profile import Kernel
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
-from warpline.rulekit.occupancy import blocks_per_multiprocessor
+from warpline.rulekit.occupancy import waves
 from warpline.rulekit.own_kernels import is_own
 
 #: A kernel shorter than this is not what its waves make slow.
@@ -120,14 +120,14 @@ class TailWave(Rule):
             return
         for cost in context.profile.lines:
             tails = [
-                (kernel, waves)
+                (kernel, number)
                 for kernel in cost.kernels
-                if (waves := _waves(kernel, processors, capability)) and is_own(context, kernel)
+                if (number := _waves(kernel, processors, capability)) and is_own(context, kernel)
             ]
             # One finding a line: of its costliest kernel.
-            for kernel, waves in sorted(tails, key=lambda entry: -entry[0].device_ms)[:1]:
-                whole = math.floor(waves)
-                part = waves - whole
+            for kernel, number in sorted(tails, key=lambda entry: -entry[0].device_ms)[:1]:
+                whole = math.floor(number)
+                part = number - whole
                 spent = min(kernel.device_ms, cost.step_ms)
                 saving = spent * (1 - part) / (whole + 1)
                 yield context.draft(
@@ -136,7 +136,7 @@ class TailWave(Rule):
                     f"The kernel `{readable(kernel.name)}` runs in {{waves}} waves and takes "
                     "{spent} a step, {share}: while the last wave runs, {idle} of the device stand idle.",
                     {
-                        "waves": count("waves", round(waves, 2), "waves"),
+                        "waves": count("waves", round(number, 2), "waves"),
                         "spent": ms("kernel", spent),
                         "share": percent("kernel", context.share(spent)),
                         "idle": percent("idle in the last wave", 100 * (1 - part), "device"),
@@ -149,11 +149,10 @@ class TailWave(Rule):
 
 def _waves(kernel: Kernel, processors: int, capability: tuple[int, int]) -> float | None:
     """How many waves a costly kernel runs in, when the last one is a nearly empty one of a few."""
-    resident = blocks_per_multiprocessor(kernel, capability)
-    if kernel.kind != "kernel" or not kernel.grid or resident is None:
+    found = waves(kernel, processors, capability)
+    if found is None:
         return None
-    waves = math.prod(kernel.grid) / (processors * resident)
-    whole = math.floor(waves)
+    whole = math.floor(found)
     long = kernel.device_ms >= _LONG_MS * max(kernel.count, 1)
     # Half a wave and more is no waste worth a word.
-    return waves if whole >= 1 and 0 < waves - whole < 0.5 and 1 / (whole + 1) >= _TAIL and long else None
+    return found if whole >= 1 and 0 < found - whole < 0.5 and 1 / (whole + 1) >= _TAIL and long else None

@@ -43,6 +43,17 @@ for images in loader:
     train(images, mask)  #> cost device_ms=30
 ```
 
+A batch that the loader put together:
+
+```python
+loader = torch.utils.data.DataLoader(dataset, batch_size=64)  #> site loader num_workers=0
+for images, labels in loader:
+    #^ cost cpu_ms=12 idle_ms=11 loader_ms=11 step_ms=12; use loader
+    #^ site tensor op=tensor device=cpu to=cuda bytes=512 calls=1
+    labels = labels.to(device)  #> cost cpu_ms=0.1
+    train(images, labels)  #> cost device_ms=30
+```
+
 On the host, but quick:
 
 ```python
@@ -88,7 +99,11 @@ class TensorMadeOnHost(Rule):
     covers = ("pageable-host-copy", "blocking-host-copy")
 
     def find(self, context: Context) -> Iterator[Draft]:
+        # A batch that the loader puts together is no tensor of the user's making.
+        fetched = {place for site in context.sites("loader") for place in site.uses}
         for site in context.sites("tensor"):
+            if (site.file, site.line) in fetched:
+                continue
             if site.facts.get("device", "cpu") != "cpu" or "cuda" not in str(site.facts.get("to", "")):
                 continue
             costs = context.costs([(site.file, site.line), *site.uses])

@@ -141,6 +141,7 @@ from functools import partial
 import libcst as cst
 
 from warpline.model.change import Scale
+from warpline.model.kernel import KernelInside
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
 from warpline.rulekit.addresses import Access, accesses_of, bound, is_range, is_row, pointer, stride_of
@@ -153,6 +154,10 @@ _SECTOR_BYTES = 32
 _BYTES = {"double": 8, "float": 4, "c10::Half": 2, "c10::BFloat16": 2, "int": 4, "long": 8, "long int": 8}
 
 
+#: Nsight Compute's word on a line: with this share of the moved bytes used nothing is amiss.
+_USED_PERCENT = 60.0
+
+
 class UncoalescedAccess(Rule):
     area = "kernels"
     needs_gpu = True
@@ -160,32 +165,83 @@ class UncoalescedAccess(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         for kernel in triton_kernels(context):
             spent = min(kernel.kernel.device_ms, kernel.cost.step_ms)
-            if not context.matters(spent) or _saturates(kernel):
+            if not context.matters(spent):
                 continue
-            flow = follow(kernel.source, kernel.function)
-            accesses = list(accesses_of(kernel, flow))
-            scattered = [access for access in accesses if access.scattered]
-            used = _element_bytes(context, kernel)
-            moved = len(accesses) - len(scattered) + len(scattered) * _SECTOR_BYTES / used
-            for access in scattered:
-                yield context.draft(
-                    (kernel.source.path, kernel.source.line(access.call)),
-                    (kernel.cost.file, kernel.cost.line),
-                    f"Neighbouring threads {'store' if access.store else 'load'} a row apart: of every "
-                    "{sector} bytes moved here about {used} are used. The kernel "
-                    f"`{kernel.function.name.value}` takes "
-                    "{spent} a step, {share}. (An estimate from its addresses; Nsight Compute measures it.)",
-                    {
-                        "sector": count("bytes moved", _SECTOR_BYTES, "bytes per sector"),
-                        "used": count("bytes used", used, "bytes per sector, estimated"),
-                        "spent": ms("kernel", spent),
-                        "share": percent("kernel", context.share(spent)),
-                    },
-                    cost_ms=spent,
-                    saving_ms=spent * (1 - len(accesses) / moved),
-                    change=Scale(((kernel.cost.file, kernel.cost.line),), device=len(accesses) / moved),
-                    fixes=[partial(_fix, kernel, flow, accesses)],
-                )
+            inside = _inside(context, kernel)
+            if inside is not None:
+                yield from _measured(context, kernel, inside, spent)
+            elif not _saturates(kernel):
+                yield from _estimated(context, kernel, spent)
+
+
+def _estimated(context: Context, kernel: TritonKernel, spent: float) -> Iterator[Draft]:
+    """By the addresses that the source computes."""
+    flow = follow(kernel.source, kernel.function)
+    accesses = list(accesses_of(kernel, flow))
+    scattered = [access for access in accesses if access.scattered]
+    used = _element_bytes(context, kernel)
+    moved = len(accesses) - len(scattered) + len(scattered) * _SECTOR_BYTES / used
+    for access in scattered:
+        yield context.draft(
+            (kernel.source.path, kernel.source.line(access.call)),
+            (kernel.cost.file, kernel.cost.line),
+            f"Neighbouring threads {'store' if access.store else 'load'} a row apart: of every "
+            "{sector} bytes moved here about {used} are used. The kernel "
+            f"`{kernel.function.name.value}` takes "
+            "{spent} a step, {share}. (An estimate from its addresses; Nsight Compute measures it.)",
+            {
+                "sector": count("bytes moved", _SECTOR_BYTES, "bytes per sector"),
+                "used": count("bytes used", used, "bytes per sector, estimated"),
+                "spent": ms("kernel", spent),
+                "share": percent("kernel", context.share(spent)),
+            },
+            cost_ms=spent,
+            saving_ms=spent * (1 - len(accesses) / moved),
+            change=Scale(((kernel.cost.file, kernel.cost.line),), device=len(accesses) / moved),
+            fixes=[partial(_fix, kernel, flow, accesses)],
+        )
+
+
+def _measured(context: Context, kernel: TritonKernel, inside: KernelInside, spent: float) -> Iterator[Draft]:
+    """By the sectors that Nsight Compute counted on each line."""
+    flow = follow(kernel.source, kernel.function)
+    accesses = list(accesses_of(kernel, flow))
+    # What its memory traffic would be with every byte used: its time cannot shrink by more.
+    keep = sum(line.ideal_sectors for line in inside.lines) / sum(line.sectors for line in inside.lines)
+    for line in inside.lines:
+        used = line.used_percent
+        if used is None or used >= _USED_PERCENT or line.file != kernel.source.path:
+            continue
+        yield context.draft(
+            (line.file, line.line),
+            (kernel.cost.file, kernel.cost.line),
+            "Of the bytes moved here {used} are used: {sectors} sectors of global memory a launch where "
+            f"{{ideal}} would do, as Nsight Compute counted. The kernel `{kernel.function.name.value}` takes "
+            "{spent} a step, {share}.",
+            {
+                "used": percent("bytes used", used, "bytes moved"),
+                "sectors": count("sectors moved", line.sectors, "sectors"),
+                "ideal": count("sectors needed", line.ideal_sectors, "sectors"),
+                "spent": ms("kernel", spent),
+                "share": percent("kernel", context.share(spent)),
+            },
+            cost_ms=spent,
+            saving_ms=spent * (1 - keep),
+            change=Scale(((kernel.cost.file, kernel.cost.line),), device=keep),
+            fixes=[partial(_fix, kernel, flow, accesses)],
+        )
+
+
+def _inside(context: Context, kernel: TritonKernel) -> KernelInside | None:
+    """What Nsight Compute counted in this kernel, while its lines read as they did then."""
+    found = (
+        inside
+        for inside in context.profile.inside
+        if inside.name in (kernel.kernel.name, kernel.function.name.value)
+        and any(line.sectors for line in inside.lines)
+        and inside.holds_for(context.text)
+    )
+    return next(found, None)
 
 
 def _saturates(kernel: TritonKernel) -> bool:
