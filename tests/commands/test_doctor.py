@@ -6,6 +6,8 @@ import platform
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import environment, warpline
 
 
@@ -38,3 +40,34 @@ def test_no_interpreter_at_all(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "✖ your interpreter: there is no interpreter /no/such/python" in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("restricted", "module", "answer", "said"),
+    [
+        (None, True, "yes", ""),
+        (None, False, "part", "ncu-report from PyPI"),
+        (True, True, "part", "ERR_NVGPUCTRPERM"),
+    ],
+)
+def test_what_keeps_one_from_looking_inside_kernels(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    restricted: bool | None,
+    module: bool,
+    answer: str,
+    said: str,
+) -> None:
+    ncu = tmp_path / "ncu"
+    ncu.write_text("#!/bin/sh\n")
+    ncu.chmod(0o755)
+    if module:
+        (tmp_path / "extras/python").mkdir(parents=True)
+        (tmp_path / "extras/python/ncu_report.py").touch()
+    monkeypatch.setattr(probe, "nvidia_device", lambda: True)
+    monkeypatch.setattr(probe, "nsight_compute", lambda: ncu)
+    monkeypatch.setattr(probe, "counters_restricted", lambda: restricted)
+    monkeypatch.setattr(doctor.os, "geteuid", lambda: 1000)
+    check = doctor._nsight()
+    assert check.answer == answer
+    assert said in check.remedy

@@ -104,7 +104,7 @@ def _device(found: Interpreter, present: bool) -> Check:
 
 
 def _nsight() -> Check:
-    from warpline.capture import probe
+    from warpline.capture import nsight_module, probe
 
     what = "inside kernels (Nsight Compute)"
     if not probe.nvidia_device():
@@ -119,6 +119,10 @@ def _nsight() -> Check:
             "--cap-add=SYS_ADMIN, or have NVreg_RestrictProfilingToAdminUsers=0 set for the driver"
         )
         return Check("part", what, f"{ncu} is not permitted", remedy)
+    try:
+        nsight_module.find(ncu)
+    except Problem as problem:
+        return Check("part", what, str(ncu), str(problem))
     return Check("yes", what, str(ncu))
 
 
