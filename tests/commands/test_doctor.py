@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import environment, warpline
+from warpline.capture import probe
+from warpline.commands import doctor
 
 
 def test_this_interpreter_is_fit(tmp_path: Path) -> None:
