@@ -8,6 +8,7 @@ Both are made anew when they are missing or unreadable.
 from __future__ import annotations
 
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -122,10 +123,31 @@ def keep(run: Path, profile: Profile, report: Report) -> None:
         print(f"warpline: the report is not kept: {problem}", file=sys.stderr)
 
 
-def keep_kernel(run: Path, inside: KernelInside) -> None:
-    """Leave what Nsight Compute said of a kernel beside the run, and make the report anew with it."""
+def look_inside(
+    run: Path, file: Path, line: int, text: str, *, cancelled: threading.Event | None = None
+) -> KernelInside:
+    """Run the script under Nsight Compute; what it says of the kernel meant by ``file:line`` of ``text``.
+
+    It is kept beside the run, whose report is made anew with it. Raises Problem.
+    """
+    from warpline import diagnosis
+    from warpline.capture import nsight, nsight_module, probe
+    from warpline.diagnosis.files import text_of
+    from warpline.trace import nsight as answers
+
+    profile = profile_of(run)
+    name = diagnosis.kernel_at(profile, file, line, text)
+    ncu = probe.nsight_compute()
+    if ncu is None:
+        raise Problem("Nsight Compute (ncu) is not installed; 'warpline doctor' says how to get it")
+    module = nsight_module.find(ncu)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "kernel.ncu-rep")
+        nsight.collect(profile.manifest.request, name, place, ncu, cancelled=cancelled)
+        inside = answers.read(place, module).with_texts(text_of)
     runs.keep_kernel(run, inside)
     _make(run, None)
+    return inside
 
 
 def _import_stages() -> None:

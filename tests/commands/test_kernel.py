@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from tests.conftest import ROOT, ExampleRun
 from warpline import pipeline, runs
 from warpline.__main__ import main
 from warpline.capture import nsight, nsight_module, probe
-from warpline.commands.kernel import _read, kernel_at
+from warpline.commands.kernel import _read
+from warpline.diagnosis import kernel_at
 from warpline.diagnosis.files import text_of
 from warpline.model.problem import Problem
 from warpline.model.run import Request
@@ -132,12 +134,15 @@ def fake_ncu(folder: Path, script: str) -> Path:
 
 
 def test_a_line_in_a_triton_kernel_means_that_kernel(example_run: ExampleRun) -> None:
-    assert kernel_at(pipeline.profile_of(example_run.run), TRANSPOSE, STORE) == "transpose_rows"
+    assert (
+        kernel_at(pipeline.profile_of(example_run.run), TRANSPOSE, STORE, TRANSPOSE.read_text())
+        == "transpose_rows"
+    )
 
 
 def test_a_line_that_launches_nothing_is_said(example_run: ExampleRun) -> None:
     with pytest.raises(Problem, match="launches no kernel"):
-        kernel_at(pipeline.profile_of(example_run.run), example_run.script, 1)
+        kernel_at(pipeline.profile_of(example_run.run), example_run.script, 1, "")
 
 
 def test_without_ncu_the_doctor_is_named(
@@ -264,3 +269,29 @@ def test_a_launcher_takes_the_interpreters_place(tmp_path: Path) -> None:
     nsight.collect(asked, "k", tmp_path / "r.ncu-rep", ncu)
     words = (tmp_path / "words").read_text().splitlines()
     assert words[-4:] == ["torchrun", "--nproc-per-node", "2", "train.py"]
+
+
+def test_what_the_script_leaves_behind_is_not_waited_for(tmp_path: Path) -> None:
+    """As the workers of a loader, when ncu has ended their parent: they still hold its output."""
+    ncu = fake_ncu(tmp_path, f"sleep 600 & echo $! > {tmp_path}/worker; echo report > {tmp_path}/r.ncu-rep")
+    nsight.collect(Request(target="train.py", python="/bin/sh"), "k", tmp_path / "r.ncu-rep", ncu)
+    assert not alive(int((tmp_path / "worker").read_text()))
+
+
+def test_cancelling_ends_ncu_and_the_script(tmp_path: Path) -> None:
+    ncu = fake_ncu(tmp_path, f"sleep 600 & echo $! > {tmp_path}/script; wait")
+    cancelled = threading.Event()
+    cancelled.set()
+    request = Request(target="train.py", python="/bin/sh")
+    with pytest.raises(Problem, match="cancelled") as problem:
+        nsight.collect(request, "k", tmp_path / "r.ncu-rep", ncu, cancelled=cancelled)
+    assert problem.value.status == 130
+    if (tmp_path / "script").exists():  # it came as far as that
+        assert not alive(int((tmp_path / "script").read_text()))
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -8,21 +8,32 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import threading
+import time
+import uuid
 from pathlib import Path
 
-from warpline.capture import interpreter
+from warpline.capture import interpreter, tree
 from warpline.model.problem import Problem
 from warpline.model.run import Request
 
 #: Launches let pass before the one that is looked at: compilation and autotuning come first.
 _SKIP = 5
+_POLL_S = 0.2
 
 
-def collect(request: Request, kernel: str, destination: Path, ncu: Path, skip: int = _SKIP) -> Path:
+def collect(
+    request: Request,
+    kernel: str,
+    destination: Path,
+    ncu: Path,
+    skip: int = _SKIP,
+    cancelled: threading.Event | None = None,
+) -> Path:
     """Profile one launch of ``kernel`` into ``destination`` (``….ncu-rep``); the script is then ended.
 
     ``kernel`` is the function's name as the device knows it. Raises Problem when counters are not
-    permitted, or no such launch came.
+    permitted, no such launch came, or ``cancelled`` was set; nothing of the script is then left running.
     """
     command = [
         *(str(ncu), "--target-processes", "all", "--kill", "yes", "--clock-control", "none"),
@@ -34,22 +45,23 @@ def collect(request: Request, kernel: str, destination: Path, ncu: Path, skip: i
         *(("-m", request.target) if request.module else (request.target,)),
         *request.argv,
     ]
+    mark = uuid.uuid4().hex
+    environment = {**os.environ, **request.environment, tree.MARK: mark}
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             command,
             cwd=request.cwd or None,
-            env={**os.environ, **request.environment},
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=None,
-            timeout=request.timeout_s,
-            check=False,
+            start_new_session=True,
         )
     except OSError as error:
         raise Problem(f"{ncu} cannot be started: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise Problem(f"no launch of {kernel} within {request.timeout_s:g} s", 1) from None
-    said = done.stdout.decode(errors="replace")
+    try:
+        said = _output(process, mark, kernel, request.timeout_s, cancelled)
+    finally:
+        tree.kill(process, mark)
     if "ERR_NVGPUCTRPERM" in said:
         raise Problem("hardware counters are not permitted here (ERR_NVGPUCTRPERM); see 'warpline doctor'")
     if not destination.is_file():
@@ -57,3 +69,24 @@ def collect(request: Request, kernel: str, destination: Path, ncu: Path, skip: i
         why = complaints[-1].removeprefix("==ERROR==").strip() if complaints else f"{kernel} was not launched"
         raise Problem(f"Nsight Compute saw nothing: {why}", 1)
     return destination
+
+
+def _output(
+    process: subprocess.Popen[bytes],
+    mark: str,
+    kernel: str,
+    limit_s: float | None,
+    cancelled: threading.Event | None,
+) -> str:
+    """What ``ncu`` and the script printed, once both are over."""
+    until = time.monotonic() + limit_s if limit_s is not None else None
+    while True:
+        try:
+            return process.communicate(timeout=_POLL_S)[0].decode(errors="replace")
+        except subprocess.TimeoutExpired:
+            if process.poll() is not None:  # what the script started outlived it and holds the pipe
+                tree.kill(process, mark)
+            if cancelled is not None and cancelled.is_set():
+                raise Problem("cancelled", 130) from None
+            if until is not None and time.monotonic() > until:
+                raise Problem(f"no launch of {kernel} within {limit_s:g} s", 1) from None

@@ -1,4 +1,4 @@
-"""textDocument/codeAction and codeAction/resolve: apply, explain, ignore, fix all, measure."""
+"""textDocument/codeAction and codeAction/resolve: apply, explain, ignore, fix all, measure, look inside."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from warpline.lsp.session import Session
 from warpline.lsp.standing import standing
 from warpline.view import actions
 from warpline.view.diagnostics import Notice
+
+#: Rules about one kernel: at the kernel's own line, or at the one that launches it.
+OF_KERNELS = ("uncoalesced-access", "small-grid", "tail-wave")
 
 
 async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
@@ -89,11 +92,18 @@ def _of_notice(
     if editing and ls.offers()["measure"]:
         measure: dict[str, Any] = {"uri": convert.uri(path), "findingId": finding.id, "apply": False}
         found.append(_command("Measure what this fix gains", "warpline.measure", measure, shown))
+    if finding.rule in OF_KERNELS and _on_gpu(session):
+        at = {"uri": convert.uri(path), "line": notice.line}
+        found.append(_command("Look inside with Nsight Compute", "warpline.kernel", at, shown))
     found.append(_command(f"Explain {finding.rule}", "warpline.explain", finding.rule, shown))
     if actions.ignore_here(session.lines(path)[notice.line], finding.rule) is not None:
         add(f"Ignore {finding.rule} on this line", "ignore-here")
     add(f"Ignore {finding.rule} in this project", "ignore-rule")
     return found
+
+
+def _on_gpu(session: Session) -> bool:
+    return session.results is not None and session.results.report.environment.device.kind == "cuda"
 
 
 def _data(session: Session, path: str, what: str, **more: Any) -> dict[str, Any]:

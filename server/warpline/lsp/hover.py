@@ -7,7 +7,7 @@ from lsprotocol import types
 from warpline.lsp import convert
 from warpline.lsp.server import Server
 from warpline.view.anchor_lines import at
-from warpline.view.hover import card
+from warpline.view.hover import card, plain
 
 
 def hover(ls: Server, params: types.HoverParams) -> types.Hover | None:
@@ -35,12 +35,15 @@ def card_at(ls: Server, path: str, line: int, markdown: bool) -> str | None:
     results = session.results
     anchor = session.anchor(path)
     found = at(results.costs.get(path, {}), anchor, line) if anchor is not None else None
-    if anchor is None or found is None:
+    if anchor is None:
         return None
     run_line = anchor.origin(line) + 1
+    inside = "" if anchor.stale(line) else results.inside.get((path, run_line), "")
+    if found is None:
+        return plain(inside, markdown) if inside else None
     findings = [] if found.stale else [f for f in results.findings.get(path, ()) if f.line == run_line]
     loader_ms = results.loader_ms.get((path, run_line), 0.0)
-    return card(found, results.report, findings, loader_ms, markdown)
+    return card(found, results.report, findings, loader_ms, markdown, inside)
 
 
 def markup(words: str, markdown: bool) -> types.MarkupContent:

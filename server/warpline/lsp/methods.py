@@ -67,6 +67,7 @@ METHODS = (
     Method(types.WINDOW_WORK_DONE_PROGRESS_CANCEL, "profile", "progress_cancelled"),
     Method("warpline/profile", "profile", "asked", waits=True),
     Method("warpline/measure", "measure", "asked", waits=True),
+    Method("warpline/kernel", "kernel", "asked", waits=True),
     Method("warpline/heat", "overview", "heat"),
     Method("warpline/overview", "overview", "overview"),
     Method("warpline/compare", "overview", "compare", waits=True),
@@ -75,6 +76,7 @@ COMMANDS = (
     Method("warpline.profile", "profile", "command", waits=True),
     Method("warpline.cancel", "profile", "cancel"),
     Method("warpline.measure", "measure", "command", waits=True),
+    Method("warpline.kernel", "kernel", "command", waits=True),
     Method("warpline.explain", "commands", "explain", waits=True),
     Method("warpline.overview", "commands", "show"),
 )

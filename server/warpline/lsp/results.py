@@ -39,6 +39,7 @@ class Results:
     costs: Mapping[str, Costs]  # path -> 1-based line of the run -> costs
     findings: Mapping[str, tuple[Finding, ...]]  # path of the edit site -> findings
     loader_ms: Mapping[tuple[str, int], float]  # waiting for data, by line of the run
+    inside: Mapping[tuple[str, int], str]  # what Nsight Compute said, by line of the run
     stamp: tuple[int, ...]
     before: Before | None = None
     _summed: dict[str, tuple[float, tuple[Function, ...]]] = field(
@@ -127,6 +128,7 @@ def renamed(results: Results, old: str, new: str) -> Results:
         costs=costs_by_line(lines),
         findings=by_file(findings),
         loader_ms={(name(file), line): ms for (file, line), ms in results.loader_ms.items()},
+        inside={(name(file), line): words for (file, line), words in results.inside.items()},
         before=before,
     )
 
@@ -167,14 +169,16 @@ def _load(run: Path, others: list[Path]) -> Results:
         from warpline.measure import store  # not at start-up: few runs were measured
 
         report = replace(report, findings=store.attach(run, report.findings, _text))
+    sources = runs.sources(run)
     return Results(
         run=run,
         created_ns=manifest.created_ns,
         report=report,
-        sources=runs.sources(run),
+        sources=sources,
         costs=costs_by_line(report.lines),
         findings=by_file(report.findings),
         loader_ms=_waits(run),
+        inside=_inside(run, sources),
         stamp=seen,
         before=_before(report, others),
     )
@@ -206,6 +210,16 @@ def _runs(folder: Path) -> list[Path]:
     except OSError:
         return []
     return [folder / name for name in names if runs.is_run(folder / name)]
+
+
+def _inside(run: Path, sources: Mapping[str, str]) -> dict[tuple[str, int], str]:
+    found: dict[tuple[str, int], str] = {}
+    for kernel in runs.kernels(run):
+        if kernel.holds_for(sources.get):
+            from warpline.view.kernel import words_by_line  # not at start-up: few runs were looked into
+
+            found |= words_by_line(kernel)
+    return found
 
 
 def _report(run: Path) -> Report:

@@ -91,6 +91,19 @@ def measure(job: Job, progress: Report, cancelled: threading.Event, kept: dict[s
     return {"measured": msgspec.to_builtins(outcome.measured), "kept": outcome.kept, "reason": outcome.reason}
 
 
+def kernel(job: Job, progress: Report, cancelled: threading.Event, kept: dict[str, Any]) -> Any:
+    """``{"run", "file", "line" (from 1, of the run)}`` -> ``{"name", "summary"}`` of the kernel there."""
+    from warpline import pipeline, runs
+    from warpline.view.kernel import kernel_table
+
+    progress("measuring", 0, None, "running the script under Nsight Compute")
+    run, file = Path(job["run"]), job["file"]
+    text = runs.sources(run).get(file, "")
+    inside = pipeline.look_inside(run, Path(file), job["line"], text, cancelled=cancelled)
+    kept.clear()  # the profile of that run holds it now
+    return {"name": inside.name, "summary": "; ".join(filter(None, kernel_table(inside).summary))}
+
+
 def difference(path: str, before: str, after: str) -> list[Edit]:
     """The edits that make one text of the other, line by line. Columns are 0, lines 1-based."""
     from warpline.view.anchor_text import split
@@ -129,4 +142,5 @@ JOBS = {
     "together": together,
     "page": page,
     "measure": measure,
+    "kernel": kernel,
 }

@@ -34,8 +34,11 @@ def card(
     findings: Sequence[Finding] = (),
     loader_ms: float = 0.0,
     markdown: bool = True,
+    inside: str = "",
 ) -> str:
-    """Everything known of one line. ``loader_ms``: part of it in which the next batch was waited for."""
+    """Everything known of one line. ``loader_ms``: part of it in which the next batch was waited for;
+    ``inside``: what Nsight Compute said of it.
+    """
     text = _Markdown() if markdown else _Plain()
     part = units.percent(share(line.step_ms, report.steps.step_ms))
     functions = ", ".join(dict.fromkeys(cost.function for cost in line.costs))
@@ -53,11 +56,17 @@ def card(
     blocks += [
         text.code(finding.rule) + " " + text.plain(finding.message + gain(finding)) for finding in findings
     ]
+    blocks.append(text.plain(inside))
     device = report.environment.device
     blocks.append(
         text.plain(f"of a {units.ms(report.steps.step_ms)} step, {device.kind}: {device.name or 'unnamed'}")
     )
     return "\n\n".join(block for block in blocks if block)
+
+
+def plain(words: str, markdown: bool) -> str:
+    """``words`` as a card of their own."""
+    return (_Markdown() if markdown else _Plain()).plain(words)
 
 
 def parts(line: Standing, loader_ms: float = 0.0) -> Table:

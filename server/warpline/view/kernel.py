@@ -69,3 +69,19 @@ def waiting(line: KernelLine, samples: float, most: int = _MOST_STALLS) -> str:
     ordered = sorted(line.stalls.items(), key=lambda item: -item[1])[:most]
     words = (f"{name.replace('_', ' ')} {units.percent(count / samples)}" for name, count in ordered)
     return ", ".join(words) if samples else ""
+
+
+def words_by_line(inside: KernelInside) -> dict[tuple[str, int], str]:
+    """What is known of each line of the kernel, in a sentence; by file and line."""
+    samples, table = all_samples(inside), kernel_table(inside)
+    found = {}
+    for line in inside.lines:
+        memory, stalls = bytes_used(line), waiting(line, samples)
+        parts = (
+            f"{memory} used of each sector moved" if memory else "",
+            f"of all samples, warps waiting here: {stalls}" if stalls else "",
+        )
+        if any(parts):
+            said = "; ".join(filter(None, parts))
+            found[line.file, line.line] = f"Nsight Compute, {table.summary[0]}: {said}"
+    return found

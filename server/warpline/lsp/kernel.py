@@ -1,0 +1,56 @@
+"""warpline/kernel and the command warpline.kernel: Nsight Compute looks inside the kernel of a finding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from lsprotocol import types
+
+from warpline.lsp import convert, refresh
+from warpline.lsp.request import Refused
+from warpline.lsp.server import Server
+from warpline.lsp.under_way import commanded, requested, turn, under_way
+
+
+class KernelParams(msgspec.Struct, rename="camel"):
+    """Fields as PROTOCOL.md has them."""
+
+    uri: str
+    line: int
+    work_done_token: int | str | None = None
+
+
+async def asked(ls: Server, params: Any) -> Any:
+    return await requested(look(ls, params, bar=False))
+
+
+async def command(ls: Server, *arguments: Any) -> Any:
+    found = await commanded(ls, lambda: look(ls, arguments[0] if arguments else None, bar=True))
+    if found is not None:
+        ls.show(f"{found['summary']}. Hover over the kernel's lines to see more.", types.MessageType.Info)
+    return found
+
+
+async def look(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
+    """Run the script of the results once more, up to one launch of that kernel; what is found is kept with
+    the run. Raises Refused, Failed. ``bar``: show progress also where the client named no token for it.
+    """
+    try:
+        params = msgspec.convert(argument, KernelParams)
+    except msgspec.ValidationError as error:
+        raise Refused(f"wrong parameters: {error}", "parameters") from None
+    path = convert.path(params.uri)
+    session = ls.folders.session(path) if path else None
+    results = session.results if session is not None else None
+    anchor = session.anchor(path) if session is not None and path is not None else None
+    if path is None or session is None or results is None or anchor is None:
+        raise Refused("there are no results for this file: profile it first")
+    await turn(ls, session.folder, "refuse", params.uri)
+    title = "Warpline: looking inside the kernel"
+    async with under_way(ls, session.folder, params.uri, params.work_done_token, title, bar) as (engine, at):
+        answer: dict[str, Any] = await engine.ask(
+            "kernel", at.report, run=str(results.run), file=path, line=anchor.origin(params.line) + 1
+        )
+    await refresh.look(ls)
+    return answer
