@@ -1,21 +1,27 @@
 """Does a measurement tell the truth? A change that changes nothing, many times, and a planted slowdown.
 
-    python benchmarks/measurement.py [--repetitions 20] [--load 0] [--slowdown 5]
+    python benchmarks/measurement.py [--repetitions 20] [--load 0] [--slowdown 5] [--seconds 450 --log FILE]
 
-``--load N`` keeps N other processes busy meanwhile. The change that changes nothing adds a comment;
-the slowdown makes the script do that many percent more of the same work. It ends with status 1 when
-fewer than 19 of 20 intervals hold 1, or the slowdown is not found.
+The change that changes nothing adds a comment; the slowdown, measured first, makes the script do that
+many percent more of the same work. ``--load N`` keeps N other processes busy meanwhile. Nothing is
+started after ``--seconds``; with ``--log`` each row is kept at once, and a later call goes on from
+there. It ends with status 1 when fewer than 19 of 20 intervals hold 1, or the slowdown is not found.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
+import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
 
@@ -24,6 +30,7 @@ from warpline.model.run import Request
 
 SCRIPT = Path(__file__).parent / "workloads/steady.py"
 BUSY = "while True: pass"
+NOWHERE = Path(os.devnull)
 
 
 def main() -> int:
@@ -36,12 +43,21 @@ def main() -> int:
     slower = Candidate(("slower",), f"{options.slowdown} % more work", {str(SCRIPT): more})
     request = Request(target=str(SCRIPT), cwd=str(SCRIPT.parent), python=options.python)
     print(f"{options.repetitions} repetitions, {options.load} busy processes beside them\n")
-    print("| change | ratio | 95 % interval | rounds | right |")
-    print("|---|---|---|---|---|", flush=True)
+    print("| change | ratio | 95 % interval | rounds | right |\n|---|---|---|---|---|", flush=True)
+    rows = [json.loads(line) for line in options.log.read_text().splitlines()] if options.log.exists() else []
+    for row in rows:
+        print(row["text"], flush=True)
+    ends = time.monotonic() + options.seconds
     with load(options.load):
-        held = sum(shown(measure(request, same), holds) for _ in range(options.repetitions))
-        found = shown(measure(request, slower), below)
-    print(f"\n{held} of {options.repetitions} intervals of no change hold 1; ", end="")
+        for candidate in (slower, *[same] * options.repetitions)[len(rows) :]:
+            if time.monotonic() > ends:
+                break
+            rows.append(shown(measure(request, candidate), below if candidate is slower else holds))
+            if options.log != NOWHERE:
+                with options.log.open("a") as log:
+                    log.write(json.dumps(rows[-1]) + "\n")
+    found, held = bool(rows and rows[0]["right"]), sum(row["right"] for row in rows[1:])
+    print(f"\n{held} of {len(rows[1:])} intervals of no change hold 1; ", end="")
     print(f"the slowdown of {options.slowdown} % was {'found' if found else 'not found'}")
     return 0 if held >= 0.95 * options.repetitions and found else 1
 
@@ -58,12 +74,13 @@ def below(low: float, high: float) -> bool:
     return high < 1.0
 
 
-def shown(outcome: Outcome, right: Callable[[float, float], bool]) -> bool:
-    """Print one row; whether the interval is what it should be."""
+def shown(outcome: Outcome, right: Callable[[float, float], bool]) -> dict[str, Any]:
+    """Print one row; its ``text``, and whether the interval is ``right``."""
     seen = outcome.measured
     if seen is None:
-        print(f"| {outcome.candidate.title} | {outcome.reason} | | | no |", flush=True)
-        return False
+        text = f"| {outcome.candidate.title} | {outcome.reason} | | | no |"
+        print(text, flush=True)
+        return {"text": text, "right": False}
     good = right(seen.low, seen.high)
     interval = f"{seen.low:.3f} to {seen.high:.3f}"
     row = (
@@ -73,8 +90,9 @@ def shown(outcome: Outcome, right: Callable[[float, float], bool]) -> bool:
         str(outcome.rounds),
         "yes" if good else "no",
     )
-    print(f"| {' | '.join(row)} |", flush=True)
-    return good
+    text = f"| {' | '.join(row)} |"
+    print(text, flush=True)
+    return {"text": text, "right": good}
 
 
 @contextmanager
@@ -96,6 +114,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--load", type=int, default=0)
     parser.add_argument("--slowdown", type=float, default=5.0)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="start nothing after so long")
+    parser.add_argument("--log", type=Path, default=NOWHERE, metavar="FILE", help="rows so far")
     parser.add_argument("--python", default=sys.executable)
     return parser.parse_args()
 

@@ -7,7 +7,7 @@ import torch
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 REPEATS = 100
-WIDTH = 4096 if device == "cuda" else 160
+WIDTH = 2048 if device == "cuda" else 160
 
 
 def main():
