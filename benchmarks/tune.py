@@ -77,6 +77,7 @@ def main() -> int:
 def tuned(name: str, options: argparse.Namespace) -> Row:
     script = ROOT / "examples" / name / "slow.py"
     began = time.monotonic()
+    path = os.pathsep.join(filter(None, (str(ROOT / "server"), os.environ.get("PYTHONPATH"))))
     words = [
         "--budget",
         str(options.budget),
@@ -88,7 +89,7 @@ def tuned(name: str, options: argparse.Namespace) -> Row:
         done = subprocess.run(
             [sys.executable, "-m", "warpline", "tune", "--run-dir", folder, *words, str(script)],
             cwd=script.parent,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "server"), *sys.path[1:]])},
+            env={**os.environ, "PYTHONPATH": path},
             stdout=subprocess.PIPE,
             stderr=None if options.verbose else subprocess.DEVNULL,
             check=False,
