@@ -18,7 +18,7 @@ from warpline.rulekit.terms.evaluate import descend
 _MOVES = {
     "to", "cuda", "cpu", "float", "long", "half", "next", "zip", "len", "range", "iter", "items", "pop",
     "get", "tensor", "as_tensor", "from_numpy", "contiguous", "view", "reshape", "unsqueeze", "size",
-    "record_function", "annotate",
+    "record_function", "annotate", "rand", "randn", "randint", "zeros", "ones", "empty", "full",
 }  # fmt: skip
 
 

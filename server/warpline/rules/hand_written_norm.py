@@ -188,6 +188,11 @@ def _fix(context: Context, formula: Formula[Norm]) -> Fix:
     inner = found.input if _keeps_cast(formula) else without_casts(found.input)
     tensor = rewrite.spell(inner)
     arguments = [tensor, f"{atom(tensor)}.shape[-{count}:]"]
+    if "(" in tensor:
+        # Named, so that it is not computed a second time for its shape.
+        used = {node.value for node in formula.flow.source.nodes(cst.Name)}
+        own = next((name for name in ("inner", "normed") if name not in used), "_normed")
+        arguments = [f"{own} := {tensor}", f"{own}.shape[-{count}:]"]
     arguments.append(rewrite.spell(found.weight) if found.weight else "None")
     if function == "layer_norm":
         arguments.append(rewrite.spell(found.bias) if found.bias else "None")
