@@ -91,6 +91,9 @@ class Locations:
     functions: tuple[str, ...]  # qualified names, "Block.forward", "<module>"
     locations: tuple[tuple[int, int, int], ...]
     threads: tuple[int, ...]  # native thread ids; index = thread_index of the pairs
+    #: (location, how often it was begun in one earlier step): lines of quick loops of plain Python, which
+    #: were recorded where they begin and end only. The loop's time is exact, their shares are that step's.
+    estimated: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,16 @@ class Monitoring:
 
     def __init__(self, locations):
         self.locations = locations
+        self.quick = {}  # id(code) -> offsets at which line events are left out
         self.tool = None
         self.running = False
         self.watched = {}  # id(code) -> code
+
+    def skip(self, found):
+        """From the next start on, leave out the line events of ``found`` (Loops)."""
+        self.quick = {}
+        for loop in found:
+            self.quick.setdefault(id(loop.code), set()).update(loop.offsets)
 
     def start(self):
         """Record from now on, in all threads and in all frames that they are in."""
@@ -64,6 +71,8 @@ class Monitoring:
         for event in self.registered:
             monitoring.register_callback(self.tool, event, None)
         monitoring.free_tool_id(self.tool)
+        if self.quick:
+            monitoring.restart_events()
         self.running = False
         self.watched.clear()
         self.tool = None
@@ -82,7 +91,7 @@ class Monitoring:
         user, of_code, lines_of = self.locations.user_files, self.locations.of_code, self.locations.lines_of
         local, records_of = self.locations.local, self.locations.records
         get_frame, disable = sys._getframe, sys.monitoring.DISABLE
-        watch = self._watch
+        watch, quick = self._watch, self.quick
 
         def on_line(code, line):
             try:
@@ -92,6 +101,12 @@ class Monitoring:
                 add, lines = records_of().add, lines_of(code)
             add(time_ns())
             add(lines[line])
+
+        def on_line_of_quick(code, line):
+            offsets = quick.get(id(code))
+            if offsets is not None and get_frame(1).f_lasti in offsets:
+                return disable
+            return on_line(code, line)
 
         def record(frame):
             while frame is not None and user[frame.f_code.co_filename] is None:
@@ -117,4 +132,4 @@ class Monitoring:
         def on_start(code, offset):
             return None if watch(code) else disable
 
-        return on_line, on_leave, on_resume, on_throw, on_start
+        return (on_line_of_quick if quick else on_line), on_leave, on_resume, on_throw, on_start

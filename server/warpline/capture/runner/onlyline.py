@@ -2,7 +2,7 @@
 
 import dis
 
-_GENERATOR = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
+GENERATOR = 0x20 | 0x80 | 0x200  # COGENERATOR, CO_COROUTINE, CO_ASYNCGENERATOR
 #: What a frame begins with, which has the line of the ``def`` and no line event.
 _PROLOGUE = frozenset(
     dis.opmap[name] for name in ("COPY_FREE_VARS", "MAKE_CELL", "RESUME") if name in dis.opmap
@@ -11,7 +11,7 @@ _PROLOGUE = frozenset(
 
 def only_line(code):
     """The one line on which all of ``code`` lies; None if there are several, or it is a generator."""
-    if code.co_flags & _GENERATOR:
+    if code.co_flags & GENERATOR:
         return None
     begin = 0
     while begin < len(code.co_code) and code.co_code[begin] in _PROLOGUE:

@@ -4,7 +4,7 @@ import os
 import sys
 from time import time_ns
 
-from . import folder, machine
+from . import folder, machine, quicklines
 from .calibration import line_record_ns
 from .checkpoints import Checkpoints, EngineThreads
 from .linemarks import LineMarks
@@ -30,6 +30,9 @@ class Recorder:
         self.user_marks = user_marks
         self.line_marks = None
         self.recording = None
+        self.running = False
+        self.loops = []  # of quick lines, which are recorded where they begin and end only
+        self.never = set()  # code objects of loops in which an operator has begun after all
         self.notes = []
 
     def needs_all_threads(self):
@@ -37,7 +40,39 @@ class Recorder:
         others = self.locations.python_threads() > 1
         return others and not self.recording.all_threads and self.recording.can_record_all_threads
 
+    def find_loops(self, step_ns):
+        """Look for quick loops in what was recorded; False if there is no need to.
+
+        Otherwise this capture has ended, nothing of it is kept, and the next one leaves their lines out.
+        """
+        if self.line_marks is not None or not quicklines.worth_a_look(self.locations, step_ns):
+            return False
+        self.stop()
+        began_ns, cost = self.recording.began_ns(), line_record_ns(LineEvents)
+        if began_ns is not None and cost is not None:
+            whole_functions = self.lines.kind == "settrace"
+            self.loops = quicklines.find(self.locations, began_ns, cost, whole_functions, self.never)
+            self.lines.skip(self.loops)
+        self.discard()
+        return True
+
+    def holds(self):
+        """End this capture. False if an operator began where lines were left out: then nothing of it is
+        kept, and the next one has all lines of that code."""
+        self.stop()
+        if not self.loops:
+            return True
+        wrong = quicklines.surprised_by(self.loops, self.locations, self.recording.began_ns())
+        if not wrong:
+            return True
+        self.never |= wrong
+        self.loops = [loop for loop in self.loops if loop.code not in self.never]
+        self.lines.skip(self.loops)
+        self.discard()
+        return False
+
     def start(self, all_threads):
+        self.running = True
         self.quiet.start(self.torch)
         # CUDA is the script's to initialise; a whole script may still be going to.
         cuda = self.torch.cuda.is_initialized() or self.control.purpose == "whole"
@@ -65,6 +100,9 @@ class Recorder:
             self.line_marks.step(number)
 
     def stop(self):
+        if not self.running:
+            return
+        self.running = False
         self.notes += self.lines.stop()
         self.step(None)
         self.user_marks.recording = False
@@ -89,8 +127,12 @@ class Recorder:
         path = self.control.folder
         os.makedirs(path, exist_ok=True)
         self.recording.save(os.path.join(path, "trace.json"))
+        quicklines.share_out(self.loops, self.locations)
         folder.write_bytes(path, "lines.bin", self.locations.packed())
-        folder.write(path, "locations.json", self.locations.as_dict())
+        estimated = {place: times for loop in self.loops for place, times in loop.times.items()}
+        folder.write(
+            path, "locations.json", {**self.locations.as_dict(), "estimated": list(estimated.items())}
+        )
         in_sites = [site["file"] for site in facts["sites"]]
         folder.write(path, "sources.json", folder.texts([*self.locations.files, *in_sites]))
         cost = line_record_ns(LineEvents) if self.line_marks is None else None

@@ -52,6 +52,13 @@ class Recording:
         if not _is_whole(path):
             raise OSError(errno.ENOSPC, "the trace is incomplete, the disk may be full")
 
+    def began_ns(self):
+        """When each operator and each launch began, in no order; None where torch does not say."""
+        events = self.result.events()
+        if events and not hasattr(events[0], "start_ns"):
+            return None
+        return [event.start_ns() for event in events if event.device_type() == torch.autograd.DeviceType.CPU]
+
     def _config(self):
         shapes, memory, stack, flops, modules = True, True, False, False, False
         extra = _EVERY_THREAD if self.all_threads and _EVERY_THREAD else _ExperimentalConfig()

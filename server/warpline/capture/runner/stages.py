@@ -158,15 +158,28 @@ class Capture(Waiting):
     """Profiler and line records. Its own first step is slow and is not counted."""
 
     name = "capturing"
+    looked = False  # for quick loops, once
+    resting = False
+    all_threads = False
 
-    def begin(self, all_threads=False):
+    def begin(self):
         self.stamps = None
         self.session.pipe.progress("capturing", 0, self.session.windows["captured"], "starting the profiler")
-        self.session.recorder.start(all_threads)
+        self.session.recorder.start(self.all_threads)
+
+    def rest(self, all_threads):
+        """Begin once more, a step later. A range that is open now would, when it ends in the next
+        recording, be written to memory of the one that has ended (torch checks only that there is one)."""
+        self.resting = True
+        self.all_threads = all_threads
 
     def tick(self):
         session = self.session
         session.boundaries += 1
+        if self.resting:
+            self.resting = False
+            self.begin()
+            return
         if self.stamps is None:
             self._rehearsed()
             return
@@ -174,6 +187,10 @@ class Capture(Waiting):
         if done == wanted:
             session.synchronize()
         self.stamps.append(time_ns())
+        if done == wanted and not session.recorder.holds():
+            session.observers.garbage.stop()
+            self.rest(self.all_threads)
+            return
         session.recorder.step(done + 1 if done < wanted else None)
         session.pipe.progress("capturing", done, wanted, "capturing %s" % of(done, wanted))
         if done == wanted:
@@ -183,9 +200,14 @@ class Capture(Waiting):
         session = self.session
         if session.recorder.needs_all_threads():
             session.recorder.discard()
-            self.begin(all_threads=True)
+            self.rest(all_threads=True)
             return
         session.synchronize()
+        if not self.looked and session.windows["survey"]:  # else steps are few
+            self.looked = True
+            if session.recorder.find_loops(sum(session.timed) / len(session.timed)):
+                self.rest(self.all_threads)
+                return
         lines = session.recorder.locations.forget_all_but_last()
         self.wanted = windows.captured_steps(session.windows["captured"], lines)
         if self.wanted < session.windows["captured"]:

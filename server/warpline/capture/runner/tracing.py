@@ -9,11 +9,9 @@ import threading
 from time import time_ns
 
 from .locations import AGAIN
-from .onlyline import only_line
+from .onlyline import GENERATOR, only_line
 from .patches import Patches
 from .tracebacks import is_ours
-
-_GENERATOR = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 
 
 class Tracing:
@@ -24,6 +22,11 @@ class Tracing:
         self.running = False
         self.entered = {}  # thread ident -> (global trace function, the script's own)
         self.pools = Patches()
+        self.quick = {}  # id(code) -> where a function begins that is recorded at its start and end only
+
+    def skip(self, found):
+        """From the next start on, record the functions of ``found`` (Loops) at their start and end only."""
+        self.quick = {id(loop.code): next(iter(loop.shares)) for loop in found}
 
     def start(self):
         """Record from now on, in this thread, in the user's threads and in new ones."""
@@ -112,12 +115,12 @@ class Tracing:
         """A global trace function that records for the thread ``ident``.
 
         A frame whose code lies on one line has one record, at its start, and no line events: a
-        comprehension's would cost several times what it does. ``every_line``: it has them, since
-        another trace function wants them too.
+        comprehension's would cost several times what it does. So has a quick function.
+        ``every_line``: it has them, since another trace function wants them too.
         """
         user, of_code, lines_of = self.locations.user_files, self.locations.of_code, self.locations.lines_of
         add = self.locations.records(ident).add
-        locals_of, alone = {}, {}  # id(code) -> its local trace function, the location of its only line
+        locals_of, alone = {}, {}  # id(code) -> its local trace function, the location it begins at
 
         def on_call(frame, event, argument):
             code = frame.f_code
@@ -129,12 +132,14 @@ class Tracing:
                 line = None if every_line else only_line(code)
                 if line is not None:
                     alone[id(code)] = lines_of(code)[line]
+                elif id(code) in self.quick and not every_line:
+                    alone[id(code)] = self.quick[id(code)]
             if event == "call" and id(code) in alone:
                 frame.f_trace_lines = False
                 add(time_ns())
                 add(alone[id(code)])
                 return local
-            if code.co_flags & _GENERATOR and event == "call":
+            if code.co_flags & GENERATOR and event == "call":
                 add(time_ns())
                 add(AGAIN | of_code[id(code)][frame.f_lineno])
             return local
