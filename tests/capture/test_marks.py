@@ -19,9 +19,13 @@ optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
 def forward():
     with nvtx.annotate("inner", color="blue"):
         return net(torch.randn(4, 16)).sum()
+stages = nvtx.get_domain("stages")
+back = stages.get_event_attributes(message="back")
 while True:
     nvtx.push_range("all", domain="other")
     loss = forward()
+    stages.push_range(back)
+    stages.pop_range()
     with torch.profiler.record_function("by hand"):
         loss.backward()
     nvtx.pop_range(domain="other")
@@ -56,7 +60,7 @@ def test_the_users_ranges(tmp_path: Path) -> None:
     captured = Captured(request(write(tmp_path, USER)), tmp_path)
     events = json.loads((captured.run / "trace.json").read_text())["traceEvents"]
     names = Counter(event["name"] for event in events if event.get("cat") == "user_annotation")
-    for name in ("nvtx:mine:forward", "nvtx:NVTX:inner", "nvtx:other:all", "by hand"):
+    for name in ("nvtx:mine:forward", "nvtx:NVTX:inner", "nvtx:other:all", "nvtx:stages:back", "by hand"):
         assert names[name] == 4, "three captured steps and the rehearsal"
 
 

@@ -25,10 +25,14 @@ import torch, nvtx
 def forward():
     with nvtx.annotate("inner", color="blue"):
         return net(torch.randn(4, 16)).sum()
+stages = nvtx.get_domain("stages")
+back = stages.get_event_attributes(message="back")
 while True:
     nvtx.push_range("all", domain="other")
     loss = forward()
+    stages.push_range(back)
     loss.backward()
+    stages.pop_range()
     nvtx.pop_range(domain="other")
     optimizer.step()
 """
@@ -126,6 +130,7 @@ def test_the_package_s_ranges_and_ours_reach_a_tool(tmp_path: Path, listener: Pa
     assert made >= 3
     assert pushed["mine", "forward"] in (made, made - 1)
     assert pushed["", "inner"] in (made, made - 1)
+    assert pushed["stages", "back"] in (made, made - 1)
 
 
 @pytest.mark.parametrize("python", PYTHONS)
@@ -150,5 +155,5 @@ def test_without_the_option_only_the_users_ranges_are_written(tmp_path: Path, li
     if not can(python, "import nvtx"):
         pytest.skip("the nvtx package is not installed there")
     _, events = told(PACKAGE, tmp_path, listener, python, lines=False)
-    assert {event.domain for event in events} == {"mine", "other", ""}
+    assert {event.domain for event in events} == {"mine", "other", "stages", ""}
     assert {event.what for event in events} == {"push", "pop"}

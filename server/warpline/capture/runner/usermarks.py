@@ -1,12 +1,13 @@
 """Ranges that the script marks with NVTX become ranges of torch's recorder, named ``nvtx:DOMAIN:NAME``.
 
-Both ways are covered: ``torch.cuda.nvtx`` and the ``nvtx`` package (annotate, push and pop).
+Both ways are covered: ``torch.cuda.nvtx`` and the ``nvtx`` package (annotate, push and pop, domains).
 """
 
 import functools
 import threading
 
 from .imports import when_imported
+from .nvtxdomains import WatchedDomain
 from .patches import Patches
 
 DEFAULT_DOMAIN = "NVTX"
@@ -38,6 +39,7 @@ class UserMarks:
         for owner in (package, nvtx):
             self.patches.replace(owner, "push_range", self._pushing)
             self.patches.replace(owner, "pop_range", self._popping)
+        self.patches.replace(package, "get_domain", self._giving)
         annotate = nvtx.annotate
         self.patches.replace(annotate, "__init__", self._make_init)
         self.patches.replace(annotate, "__enter__", self._make_enter)
@@ -78,6 +80,12 @@ class UserMarks:
             return original(*arguments, **named)
 
         return pop
+
+    def _giving(self, original):
+        def get_domain(name=None):
+            return WatchedDomain(original(name), name, self._push, self._pop)
+
+        return get_domain
 
     def _make_init(self, original):
         def __init__(annotation, message=None, color=None, domain=None, *arguments, **named):
