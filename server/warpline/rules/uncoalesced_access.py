@@ -138,14 +138,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-import libcst as cst
-
 from warpline.model.change import Scale
 from warpline.model.kernel import KernelInside
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
-from warpline.rulekit.addresses import Access, accesses_of, bound, is_range, is_row, pointer, stride_of
-from warpline.rulekit.terms import Flow, descend, follow
+from warpline.rulekit import Context, Draft, Rule, count, ms, percent
+from warpline.rulekit.addresses import accesses_of
+from warpline.rulekit.terms import follow
+from warpline.rulekit.tiles import tiled
 from warpline.rulekit.triton import TritonKernel, triton_kernels
 
 #: The smallest piece that moves between the chip and memory.
@@ -198,7 +196,7 @@ def _estimated(context: Context, kernel: TritonKernel, spent: float) -> Iterator
             cost_ms=spent,
             saving_ms=spent * (1 - len(accesses) / moved),
             change=Scale(((kernel.cost.file, kernel.cost.line),), device=len(accesses) / moved),
-            fixes=[partial(_fix, kernel, flow, accesses)],
+            fixes=[partial(tiled, kernel, flow, accesses)],
         )
 
 
@@ -228,7 +226,7 @@ def _measured(context: Context, kernel: TritonKernel, inside: KernelInside, spen
             cost_ms=spent,
             saving_ms=spent * (1 - keep),
             change=Scale(((kernel.cost.file, kernel.cost.line),), device=keep),
-            fixes=[partial(_fix, kernel, flow, accesses)],
+            fixes=[partial(tiled, kernel, flow, accesses)],
         )
 
 
@@ -256,64 +254,3 @@ def _element_bytes(context: Context, kernel: TritonKernel) -> int:
     costs = [cost for cost in context.profile.lines if (cost.file, cost.function) == place]
     kinds = {kind for cost in costs for op in cost.ops for kind in op.dtypes if kind in _BYTES}
     return min((_BYTES[kind] for kind in kinds), default=4)
-
-
-def _fix(kernel: TritonKernel, flow: Flow, accesses: list[Access]) -> Fix:
-    loads = [access for access in accesses if not access.store]
-    stores = [access for access in accesses if access.store]
-    reason = "only a kernel that copies each row into a column is rewritten into tiles"
-    if len(loads) != 1 or len(stores) != 1 or len(stores[0].call.args) < 2:
-        raise Refused(reason)
-    value = flow.terms.get(stores[0].call.args[1].value)
-    if value is None or value is not flow.terms.get(loads[0].call):
-        raise Refused(reason)
-    source = kernel.source
-    pointers = [pointer(access, kernel) for access in (loads[0], stores[0])]
-    row_stride = stride_of(loads[0], is_row)
-    column_stride = stride_of(stores[0], is_range)
-    columns = bound(loads[0], flow, source)
-    if not row_stride or not column_stride or columns is None or None in pointers:
-        raise Refused(reason)
-    if stride_of(loads[0], is_range) != "" or stride_of(stores[0], is_row) != "":
-        raise Refused(reason)
-    ids = [call for call in descend(kernel.function, cst.Call) if source.is_named(call.func, "program_id")]
-    taken = {"TILE", "programs", "across", "tile", "down", "along", "values"} & set(kernel.parameters)
-    # As the kernel writes it itself: the import may stand under a condition.
-    tl = source.code(loads[0].call.func).rpartition(".")[0]
-    if len(ids) != 1 or taken or not tl:
-        raise Refused("its programs are numbered in more than one dimension" if len(ids) != 1 else reason)
-    edits = Edits(source)
-    code = _TILED.format(
-        tl=tl, x=pointers[0], y=pointers[1], a=row_stride, b=column_stride, columns=columns
-    )  # fmt: skip
-    body = [
-        item
-        for item in kernel.function.body.body
-        if isinstance(item, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
-    ]
-    if kernel.function.get_docstring() is not None:
-        body = body[1:]
-    edits.replace_statement(body[0], code)
-    for statement in body[1:]:
-        edits.remove(statement)
-    return edits.fix("Move tiles instead of rows", "unsafe")
-
-
-_TILED = """
-# Each program takes tiles in turn: read along rows, turned on the chip, written along columns.
-TILE: {tl}.constexpr = 64
-programs = {tl}.num_programs(0)
-across = {tl}.cdiv({columns}, TILE)
-for tile in range({tl}.program_id(0), {tl}.cdiv(programs, TILE) * across, programs):
-    down = tile // across * TILE + {tl}.arange(0, TILE)
-    along = tile % across * TILE + {tl}.arange(0, TILE)
-    values = {tl}.load(
-        {x} + down[:, None] * {a} + along[None, :],
-        mask=(down[:, None] < programs) & (along[None, :] < {columns}),
-    )
-    {tl}.store(
-        {y} + along[:, None] * {b} + down[None, :],
-        {tl}.trans(values),
-        mask=(along[:, None] < {columns}) & (down[None, :] < programs),
-    )
-"""

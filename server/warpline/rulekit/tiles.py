@@ -1,0 +1,74 @@
+"""A Triton kernel that turns a matrix row by row, rewritten to do it tile by tile."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from warpline.model.report import Fix
+from warpline.rulekit.addresses import Access, bound, is_range, is_row, pointer, stride_of
+from warpline.rulekit.edits import Edits, Refused
+from warpline.rulekit.terms import Flow, descend
+from warpline.rulekit.triton import TritonKernel
+
+
+def tiled(kernel: TritonKernel, flow: Flow, accesses: list[Access]) -> Fix:
+    """The kernel, which copies each row into a column, rewritten to move square tiles. Raises Refused for
+    another one."""
+    loads = [access for access in accesses if not access.store]
+    stores = [access for access in accesses if access.store]
+    reason = "only a kernel that copies each row into a column is rewritten into tiles"
+    if len(loads) != 1 or len(stores) != 1 or len(stores[0].call.args) < 2:
+        raise Refused(reason)
+    value = flow.terms.get(stores[0].call.args[1].value)
+    if value is None or value is not flow.terms.get(loads[0].call):
+        raise Refused(reason)
+    source = kernel.source
+    pointers = [pointer(access, kernel) for access in (loads[0], stores[0])]
+    row_stride = stride_of(loads[0], is_row)
+    column_stride = stride_of(stores[0], is_range)
+    columns = bound(loads[0], flow, source)
+    if not row_stride or not column_stride or columns is None or None in pointers:
+        raise Refused(reason)
+    if stride_of(loads[0], is_range) != "" or stride_of(stores[0], is_row) != "":
+        raise Refused(reason)
+    ids = [call for call in descend(kernel.function, cst.Call) if source.is_named(call.func, "program_id")]
+    taken = {"TILE", "programs", "across", "tile", "down", "along", "values"} & set(kernel.parameters)
+    # As the kernel writes it itself: the import may stand under a condition.
+    tl = source.code(loads[0].call.func).rpartition(".")[0]
+    if len(ids) != 1 or taken or not tl:
+        raise Refused("its programs are numbered in more than one dimension" if len(ids) != 1 else reason)
+    edits = Edits(source)
+    code = _TILED.format(
+        tl=tl, x=pointers[0], y=pointers[1], a=row_stride, b=column_stride, columns=columns
+    )  # fmt: skip
+    body = [
+        item
+        for item in kernel.function.body.body
+        if isinstance(item, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+    ]
+    if kernel.function.get_docstring() is not None:
+        body = body[1:]
+    edits.replace_statement(body[0], code)
+    for statement in body[1:]:
+        edits.remove(statement)
+    return edits.fix("Move tiles instead of rows", "unsafe")
+
+
+_TILED = """
+# Each program takes tiles in turn: read along rows, turned on the chip, written along columns.
+TILE: {tl}.constexpr = 64
+programs = {tl}.num_programs(0)
+across = {tl}.cdiv({columns}, TILE)
+for tile in range({tl}.program_id(0), {tl}.cdiv(programs, TILE) * across, programs):
+    down = tile // across * TILE + {tl}.arange(0, TILE)
+    along = tile % across * TILE + {tl}.arange(0, TILE)
+    values = {tl}.load(
+        {x} + down[:, None] * {a} + along[None, :],
+        mask=(down[:, None] < programs) & (along[None, :] < {columns}),
+    )
+    {tl}.store(
+        {y} + along[:, None] * {b} + down[None, :],
+        {tl}.trans(values),
+        mask=(along[:, None] < {columns}) & (down[None, :] < programs),
+    )
+"""
