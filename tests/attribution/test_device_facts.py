@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kineto import KinetoRun, approx, at_line
+from tests.kineto import AUTOGRAD, KinetoRun, approx, at_line
 from warpline.attribution.kernels import tensor_cores
 from warpline.attribution.peaks import peaks_of
 from warpline.model.run import DeviceFacts, Facts
@@ -50,6 +50,24 @@ def test_marks_have_their_share_of_the_step(tmp_path: Path) -> None:
     assert (attention.name, attention.share, attention.wall_ms) == ("attention", approx(0.25), approx(0.125))
     assert attention.device_ms == approx(0.05)
     assert (load.name, load.domain, load.count) == ("load", "data", 1)
+
+
+def test_a_mark_around_the_backward_pass_has_what_autograd_s_thread_launched(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000, steps=2)
+    for at in (0, 500):
+        run.line(at, 10)
+        run.op("aten::mm", at + 10, 20, seq=1, fwd=0)
+        run.mark("backward", at + 100, 150)
+        run.op("autograd::engine::evaluate_function: MmBackward0", at + 110, 50, tid=AUTOGRAD, seq=1, fwd=1)
+        run.kernel(at + 200, 80, launched=at + 120, tid=AUTOGRAD)
+        run.kernel(at + 300, 40, launched=at + 260)  # after it
+    # The window begins inside a range of the step before, as where a step ends with optimizer.step().
+    run.mark("update", -50, 100)
+    run.mark("update", 450, 100)
+    run.mark("update", 950, 100)
+    backward, update = run.profile().marks
+    assert (backward.name, backward.device_ms, backward.count) == ("backward", approx(0.08), approx(1))
+    assert (update.name, update.count) == ("update", approx(1))
 
 
 def test_the_roofline_tells_what_limits_a_line(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ def users_marks(scene: Scene, accounted: Account) -> tuple[Mark, ...]:
     profiled_ns = scene.profiled_ms * 1e6
     launch = trace.kernels.launch
     known = np.flatnonzero(launch >= 0)
+    # A backward pass launches its kernels from autograd's threads, while the one that called it waits.
+    engine = np.unique(host.thread[host.forward_thread > 0])
     out = []
     for name in np.unique(marks.name).tolist():
         text = trace.names[name]
@@ -39,12 +41,16 @@ def users_marks(scene: Scene, accounted: Account) -> tuple[Mark, ...]:
             continue
         start, end = np.clip(marks.start_ns[rows], *window), np.clip(marks.end_ns[rows], *window)
         spans = union(start, end)
+        # A range that the window cuts counts by its part: steps often end inside one.
+        whole = np.maximum(marks.end_ns[rows] - marks.start_ns[rows], 1)
+        count = float((np.maximum(end - start, 1) / whole).sum())
         wall_ns = float((spans[1] - spans[0]).sum()) / trace.steps
         share = wall_ns / profiled_ns if profiled_ns else 0.0
         covered = np.zeros(len(known), bool)
         for thread in np.unique(marks.thread[rows]).tolist():
             mine = marks.thread[rows] == thread
-            covered |= (host.thread[launch[known]] == thread) & inside(
+            launcher = host.thread[launch[known]]
+            covered |= ((launcher == thread) | np.isin(launcher, engine)) & inside(
                 *union(start[mine], end[mine]), host.start_ns[launch[known]]
             )
         domain, _, label = (
@@ -53,7 +59,7 @@ def users_marks(scene: Scene, accounted: Account) -> tuple[Mark, ...]:
         out.append(
             Mark(
                 label or domain,
-                len(rows) / trace.steps,
+                count / trace.steps,
                 share * accounted.step_ms,
                 share,
                 float(accounted.kernel_ms[known[covered]].sum()),
