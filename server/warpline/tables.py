@@ -77,6 +77,7 @@ class Tables:
     - ``outer``: called by the line itself and not by another operator
     - ``flops``: floating-point operations per call, where known
     - ``bytes``: least memory traffic per call, where known
+    - ``tensor_core_dtype``: as what tensor cores can do it ("bfloat16", "tf32"), None where they cannot
 
     ``findings``: one row a finding, in the report's order.
 
@@ -117,7 +118,7 @@ KERNEL_FIELDS = (
 )  # fmt: skip
 OP_FIELDS = (
     "name", "phase", "count", "device_ms", "cpu_ms", "shapes", "dtypes", "strides", "launches", "outer",
-    "flops", "bytes",
+    "flops", "bytes", "tensor_core_dtype",
 )  # fmt: skip
 
 

@@ -88,6 +88,7 @@ def test_the_roofline_tells_what_limits_a_line(tmp_path: Path) -> None:
     assert (product.bound, product.percent_of_peak) == ("compute", pytest.approx(50, rel=1e-3))
     assert (addition.bound, addition.percent_of_peak) == ("memory", pytest.approx(25, rel=1e-3))
     assert product.flops == 2 * 8192**3
+    assert [at_line(profile, line).ops[0].tensor_core_dtype for line in (10, 11)] == ["bfloat16", None]
 
 
 def test_an_unknown_device_has_no_roofline(tmp_path: Path) -> None:

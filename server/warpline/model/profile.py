@@ -31,6 +31,13 @@ class Kernel:
     tensor_cores: bool | None = None  # None: cannot be told from the name
 
 
+#: What tensor cores multiply, by the dtype's name in a trace (Ampere and later).
+TENSOR_CORE_DTYPES = {
+    "c10::Half": "float16", "c10::BFloat16": "bfloat16", "float": "tf32", "c10::Float8_e4m3fn": "float8",
+    "c10::Float8_e5m2": "float8", "signed char": "int8",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Op:
     """One dispatcher call of a line: all calls of the same name, phase and shapes."""
@@ -47,6 +54,16 @@ class Op:
     outer: bool = True  # called by the line itself and not by another op
     flops: float | None = None
     bytes: float | None = None
+
+    @property
+    def tensor_core_dtype(self) -> str | None:
+        """Eligibility for tensor cores: ``"bfloat16"`` and the like where they take it as it is, ``"tf32"``
+        for float32, which they take only rounded to that; None for no matrix arithmetic, or none they do.
+        """
+        if self.flops is None:
+            return None
+        kinds = (TENSOR_CORE_DTYPES[dtype] for dtype in self.dtypes if dtype in TENSOR_CORE_DTYPES)
+        return next(kinds, None)
 
 
 @dataclass(frozen=True, slots=True)
