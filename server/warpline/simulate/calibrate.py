@@ -25,6 +25,8 @@ SLOWED = 1.8
 CLOSE = 0.97
 #: What little is left is the host's where so much more of it explains it, else the device's.
 NEARLY = 1.15
+#: A host so quick that only the device counts.
+LEAST = 0.05
 _HALVINGS, _EXACT = 24, 1e-4
 
 
@@ -41,13 +43,13 @@ def calibrated(line: Timeline, step_ns: float, feed: Feed | None) -> Clock:
     usual = 1 / SLOWED
     if with_host(usual) < CLOSE * step_ns:
         return replace(clock, host=_solve(with_host, step_ns, usual, 8.0))
-    if with_host(usual) <= step_ns <= with_host(usual * NEARLY):
-        return replace(clock, host=_solve(with_host, step_ns, usual, usual * NEARLY))
-    if with_host(usual) > step_ns:
-        least = 0.05
-        if with_host(least) <= step_ns:
-            return replace(clock, host=_solve(with_host, step_ns, least, usual))
-        usual = least
+    # Where the device explains the step without a host's help, the host is not quicker for it: how
+    # quick it is decides what is left once the device's work shrinks.
+    if with_host(LEAST) < CLOSE * step_ns:
+        if with_host(usual) > step_ns:
+            return replace(clock, host=_solve(with_host, step_ns, LEAST, usual))
+        if step_ns <= with_host(usual * NEARLY):
+            return replace(clock, host=_solve(with_host, step_ns, usual, usual * NEARLY))
 
     def with_device(scale: float) -> float:
         return replay(line, replace(clock, host=usual, device=scale), feed)

@@ -1,0 +1,41 @@
+"""The replay of runs recorded on a GPU (tests/captures), and what of the calibration they can refute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CAPTURES
+from warpline import trace
+from warpline.attribution import attribute, locate
+from warpline.simulate import Places, Simulation, calibrate
+from warpline.simulate.replay import replay
+from warpline.simulate.timeline import timeline
+from warpline.trace import Trace
+
+Recording = tuple[Trace, Places, Simulation]
+NAMES = sorted(path.name.removesuffix(".tar.xz") for path in CAPTURES.glob("*.tar.xz"))
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def recording(request: pytest.FixtureRequest, recorded: Callable[[str], Path]) -> Recording:
+    events = trace.read(recorded(request.param))
+    located = locate(events)
+    lines = tuple(zip(located.table.file, located.table.line, strict=True))
+    places = Places(located.placed.line, located.table.of_location, lines)
+    return events, places, Simulation(events, places, attribute(events, located))
+
+
+def test_the_window_replayed_as_it_was_recorded_takes_as_long(recording: Recording) -> None:
+    """With no scale fitted and nothing taken off: what the order of events alone makes of it."""
+    events, places, _ = recording
+    line = calibrate.unblocked(timeline(events, places))
+    low, high = events.window_ns
+    assert replay(line, calibrate.delays(line)) == pytest.approx((high - low) / events.steps, rel=0.03)
+
+
+def test_the_step_replayed_takes_as_long_as_it_was_timed(recording: Recording) -> None:
+    _, _, simulation = recording
+    assert simulation.replayed_ms == pytest.approx(simulation.step_ns / 1e6, rel=0.03)
