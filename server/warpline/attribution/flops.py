@@ -105,9 +105,11 @@ def _convolution(inputs: Signature, transposed_at: int = 6) -> float:
 
 
 def _convolution_backward(inputs: Signature) -> float:
-    """Both gradients (input and weight), each as much work as the forward."""
+    """The gradients of input and weight, each as much work as the forward; a first layer's input has none."""
     gradient, weight = inputs.shapes[0], inputs.shapes[2]
-    return 2 * 2 * gradient[0] * prod(gradient[2:]) * prod(weight)
+    mask = inputs.values[10].strip("[]").split(",")[:2] if len(inputs.values) > 10 else []
+    wanted = sum(word.strip().lower() in ("true", "1") for word in mask) if len(mask) == 2 else 2
+    return 2 * wanted * gradient[0] * prod(gradient[2:]) * prod(weight)
 
 
 def _attention(inputs: Signature, query: int = 0) -> float:
@@ -120,7 +122,10 @@ def _attention_backward(inputs: Signature) -> float:
     return 2.5 * _attention(inputs, query=1)
 
 
-_PRODUCTS = {"aten::mm": (0, 1), "aten::bmm": (0, 1), "aten::addmm": (1, 2), "aten::baddbmm": (1, 2)}
+_PRODUCTS = {
+    "aten::mm": (0, 1), "aten::bmm": (0, 1), "aten::addmm": (1, 2), "aten::baddbmm": (1, 2),
+    "aten::_addmm_activation": (1, 2), "aten::_scaled_mm": (0, 1), "aten::_int_mm": (0, 1),
+}  # fmt: skip
 _FORMULAS: dict[str, Formula] = {
     **{name: _matmul(*places) for name, places in _PRODUCTS.items()},
     "aten::convolution": _convolution,
