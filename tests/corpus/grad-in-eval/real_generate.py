@@ -1,4 +1,4 @@
-# corpus: run, may launch-bound small-batch cat-in-loop
+# corpus: run, may launch-bound small-batch cat-in-loop gc-pause-in-step
 import torch
 
 torch.manual_seed(0)
