@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.kineto import KinetoRun, at_line, closed
+from warpline.attribution import attribute
 from warpline.model.run import DeviceFacts
 
 RECORDS = 1000
@@ -52,3 +54,16 @@ def test_without_the_measurement_the_slowdown_bounds_it(tmp_path: Path) -> None:
     run = hot_python(tmp_path, 0, measured_ns=None)
     profile = run.profile()
     assert at_line(profile, 20).step_ms == pytest.approx(0.3, rel=0.05), "nothing was slowed"
+
+
+def test_lines_of_a_quick_loop_have_the_counts_of_the_step_before(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000, steps=2)
+    for at in (0, 500):
+        run.line(at + 100, 20)
+        run.line(at + 300, 21)
+    trace = run.trace()
+    estimated = ((1, 300.0), (99, 5.0))  # the second is no location at all
+    profile = attribute(replace(trace, locations=replace(trace.locations, estimated=estimated)))
+    assert at_line(profile, 20).calls == 300
+    assert at_line(profile, 21).calls == 1
+    assert any("1 line in loops of plain Python" in note for note in profile.notes)

@@ -126,8 +126,6 @@ def _calls(scene: Scene) -> Floats:
     records = scene.trace.records
     rows = ~records.again & scene.begun(records.time_ns)
     calls = scene.by_line(scene.table.of_location[records.location[rows]], np.ones(int(rows.sum())))
-    estimated = np.array(scene.trace.locations.estimated, np.float64).reshape(-1, 2)
-    estimated = estimated[(estimated[:, 0] >= 0) & (estimated[:, 0] < len(scene.table.of_location))]
-    lines = scene.table.of_location[estimated[:, 0].astype(np.int64)]
-    calls[lines] = scene.by_line(lines, estimated[:, 1])[lines] * scene.trace.steps
+    estimated, times = scene.estimated()
+    calls[estimated] = scene.by_line(estimated, times)[estimated] * scene.trace.steps
     return calls

@@ -43,6 +43,11 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "kernels that Inductor compiled for the CPU leave no events: their time stands at the def line "
             "of the compiled function, and only the library calls between them at their own lines"
         )
+    if lines := len(np.unique(scene.estimated()[0])):
+        found.append(
+            f"{lines} {'line' if lines == 1 else 'lines'} in loops of plain Python, recorded where the loop "
+            "begins and ends only: its time is exact, how its lines share it is from one step before"
+        )
     if not trace.manifest.timed_ns:
         found.append("no step was timed without the profiler: times are those under it")
     if trace.on_gpu and accounted.device_busy_ms > accounted.step_ms * DIFFERENT:
