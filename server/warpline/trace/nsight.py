@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,14 @@ _SECTORS = "memory_l2_theoretical_sectors_global"
 _IDEAL = "memory_l2_theoretical_sectors_global_ideal"
 _STALL = "smsp__pcsamp_warps_issue_stalled_"
 _NOT_ISSUED = "_not_issued"  # the same samples once more, of schedulers that issued nothing
+
+#: Samples in which a warp was not waiting but issued an instruction.
+_ISSUING = "selected"
+#: ``MsgType`` of remarks that would change nothing, and ``SpeedupType`` of estimates for the whole kernel.
+_NONE, _OK, _WHOLE_KERNEL = 0, 1, 2
+_LINK = re.compile(
+    r"@url:(?P<linked>[^@]*?):\w+://[^@]*@|@(?:section:[^:@]*|sass:[^:@]*|source:[^@]*?:\d+):(?P<text>[^@]*)@"
+)
 
 Place = tuple[str, int]
 
@@ -53,10 +61,11 @@ def inside(action: Any) -> KernelInside:
     sectors, ideal = _by_line(action, _SECTORS), _by_line(action, _IDEAL)
     stalls: dict[Place, dict[str, float]] = {}
     for name in action.metric_names():
-        if name.startswith(_STALL) and not name.endswith(_NOT_ISSUED):
+        reason = name.removeprefix(_STALL)
+        if reason not in (name, _ISSUING) and not name.endswith(_NOT_ISSUED):
             for place, count in _by_line(action, name).items():
                 if count:
-                    stalls.setdefault(place, {})[name.removeprefix(_STALL)] = count
+                    stalls.setdefault(place, {})[reason] = count
     places = sorted({*sectors, *ideal, *stalls})
     duration_ns = _value(action, "gpu__time_duration.sum")
     return KernelInside(
@@ -111,9 +120,25 @@ def _by_line(action: Any, name: str) -> dict[Place, float]:
     return found
 
 
-def _advice(action: Any) -> Iterator[tuple[str, str]]:
-    """What Nsight Compute's own rules said; older versions cannot be asked this way."""
+def _advice(action: Any) -> list[tuple[str, str]]:
+    """What Nsight Compute's own rules would change, by the speedup they expect of it for the whole kernel.
+
+    Remarks that would change nothing are left out; older versions cannot be asked this way.
+    """
+    found: list[tuple[float, str, str]] = []
     for result in getattr(action, "rule_results_as_dicts", list)():
-        message = result.get("rule_message") or {}
-        if message.get("message"):
-            yield str(result.get("name", "")), str(message["message"])
+        said = result.get("rule_message") or {}
+        estimate = result.get("speedup_estimation") or {}
+        if not said.get("message") or said.get("type") in (_NONE, _OK):
+            continue
+        whole = estimate.get("type") == _WHOLE_KERNEL
+        percent = float(estimate.get("speedup") or 0.0) if whole else 0.0
+        gain = f" (estimated speedup: {percent:.0f} %)" if percent else ""
+        found.append((percent, str(result.get("name", "")), _plain(str(said["message"])) + gain))
+    found.sort(key=lambda one: -one[0])
+    return list(dict.fromkeys((name, message) for _, name, message in found))
+
+
+def _plain(message: str) -> str:
+    """Without links: ``@section:ID:text@`` and ``@url:text:address@``, which leave their text."""
+    return _LINK.sub(lambda link: link["text"] or link["linked"], message)
