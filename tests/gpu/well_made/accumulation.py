@@ -41,7 +41,7 @@ def main():
         persistent_workers=True,
     )
     model = build().cuda()
-    model.compile()
+    compiled = torch.compile(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-3, total_steps=1_000_000)
     loss_fn = nn.CrossEntropyLoss()
@@ -49,7 +49,7 @@ def main():
         inputs = inputs.to("cuda", non_blocking=True)
         targets = targets.to("cuda", non_blocking=True)
         with torch.autocast("cuda", dtype=torch.bfloat16):
-            scores = model(inputs)
+            scores = compiled(inputs)
             loss = loss_fn(scores.flatten(0, 1), targets.flatten()) / ACCUMULATE
         loss.backward()
         if (step + 1) % ACCUMULATE == 0:

@@ -2,10 +2,10 @@
 
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, RandomSampler, TensorDataset
+from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler
 
 torch.backends.cuda.matmul.allow_tf32 = True
-INPUTS, WIDTH, DEPTH, BATCH = 512, 4096, 8, 4096
+INPUTS, WIDTH, DEPTH, BATCH = 512, 4096, 12, 4096
 
 
 def layers():
@@ -17,25 +17,23 @@ def layers():
 model = nn.Sequential(*layers(), nn.Linear(WIDTH, 16)).to("cuda", torch.bfloat16)
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, fused=True)
 criterion = nn.CrossEntropyLoss()
-data = TensorDataset(torch.randn(32768, INPUTS).bfloat16(), torch.randint(0, 16, (32768,)))
 
 
-def gather(samples):
-    inputs, targets = zip(*samples, strict=True)
-    return torch.stack(inputs), torch.stack(targets)
+class Rows(Dataset):
+    """Whole batches at a time: the index is a list of rows."""
+
+    inputs, targets = torch.randn(32768, INPUTS).bfloat16(), torch.randint(0, 16, (32768,))
+
+    def __len__(self):
+        return len(self.targets)
+
+    def __getitem__(self, rows):
+        return self.inputs[rows], self.targets[rows]
 
 
-loader = DataLoader(
-    data,
-    BATCH,
-    sampler=RandomSampler(data, replacement=True, num_samples=1000 * BATCH),
-    drop_last=True,
-    num_workers=10,
-    pin_memory=True,
-    persistent_workers=True,
-    prefetch_factor=4,
-    collate_fn=gather,
-)
+rows = Rows()
+batches = BatchSampler(RandomSampler(rows, replacement=True, num_samples=3000 * BATCH), BATCH, drop_last=True)
+loader = DataLoader(rows, None, sampler=batches, num_workers=6, pin_memory=True, persistent_workers=True)
 static_x = torch.zeros(BATCH, INPUTS, device="cuda", dtype=torch.bfloat16)
 static_y = torch.zeros(BATCH, device="cuda", dtype=torch.int64)
 

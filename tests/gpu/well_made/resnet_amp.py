@@ -55,13 +55,13 @@ def main():
     )
     model = net().cuda().to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=5e-5, fused=True)
-    model.compile()
+    compiled = torch.compile(model)
     running = torch.zeros((), device="cuda")
     for step, (images, labels) in enumerate(loader):
         images = images.cuda(non_blocking=True).to(memory_format=torch.channels_last)
         labels = labels.cuda(non_blocking=True)
         with torch.autocast("cuda", torch.bfloat16):
-            loss = F.cross_entropy(model(images.bfloat16().mul_(1 / 255)), labels, label_smoothing=0.1)
+            loss = F.cross_entropy(compiled(images.bfloat16().mul_(1 / 255)), labels, label_smoothing=0.1)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
