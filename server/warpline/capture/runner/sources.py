@@ -1,8 +1,8 @@
 """Where the beat of the steps can be heard.
 
 Each source has two ways to listen: ``install(torch, heard)`` calls ``heard(kind, key)`` for whatever
-it hears; ``install_tick(torch, anchor, steps)`` calls ``steps.on_step()`` for the one key that is the
-beat and does nothing else, since it runs while steps are timed. ``RANK`` orders the sources: the
+it hears; ``install_tick(torch, anchor, steps)`` calls ``steps.tick()`` for the one key that is the
+beat and little else, since it runs while steps are timed. ``RANK`` orders the sources: the
 explicit ones come before those that are guessed from.
 """
 
@@ -13,7 +13,7 @@ from time import perf_counter_ns
 
 from .patches import Patches
 
-RANK = {"forward": 1, "loader": 2, "optimizer": 3, "mark": 4, "profiler": 5}
+RANK = {"forward": 1, "loader": 2, "optimizer": 3, "replay": 4, "mark": 5, "profiler": 6}
 STEP_MARKS = ("step", "train_step", "training_step")
 
 
@@ -56,11 +56,11 @@ class Optimizers(Patched):
         def hook(optimizer, arguments, named):
             self.last = key = id(optimizer)
             if key == anchor:
-                steps.on_step()
+                steps.tick()
             elif key not in known:
                 steps.unknown()
 
-        self._listen(torch, hook, lambda key: steps.on_step() if key == anchor else None)
+        self._listen(torch, hook, lambda key: steps.tick() if key == anchor else None)
 
     def _listen(self, torch, hook, left_out):
         from torch.amp.grad_scaler import GradScaler
@@ -113,7 +113,7 @@ class Loaders(Patched):
         def make(original):
             def __next__(iterator):
                 if id(getattr(iterator, "_dataset", None)) == anchor:
-                    steps.on_step()
+                    steps.tick()
                 return original(iterator)
 
             return __next__
@@ -158,7 +158,7 @@ class Forwards:
 
         def hook(module, arguments):
             if threading.get_ident() == thread:
-                steps.on_step()
+                steps.tick()
 
         module = self.modules[anchor]()
         if module is not None:
@@ -177,7 +177,7 @@ class CompiledForwards(Patched):
         self._listen(lambda module: heard("forward", id(module)))
 
     def install_tick(self, torch, anchor, steps):
-        self._listen(lambda module: steps.on_step() if id(module) == anchor else None)
+        self._listen(lambda module: steps.tick() if id(module) == anchor else None)
 
     def _listen(self, before):
         from torch._dynamo.eval_frame import OptimizedModule
@@ -190,6 +190,28 @@ class CompiledForwards(Patched):
             return __call__
 
         self.patches.replace(OptimizedModule, "__call__", make, inherited=True)
+
+
+class Replays(Patched):
+    """After each replay of a CUDA graph; heard of once a graph holds an optimizer's step."""
+
+    kind = "replay"
+
+    def install(self, torch, heard):
+        self._listen(torch, lambda graph: heard("replay", id(graph)))
+
+    def install_tick(self, torch, anchor, steps):
+        self._listen(torch, lambda graph: steps.tick() if id(graph) == anchor else None)
+
+    def _listen(self, torch, after):
+        def make(original):
+            def replay(graph):
+                original(graph)
+                after(graph)
+
+            return replay
+
+        self.patches.replace(torch.cuda.CUDAGraph, "replay", make)
 
 
 class Marks(Patched):

@@ -3,7 +3,7 @@
 import threading
 from time import monotonic
 
-from .sources import RANK, CompiledForwards, Forwards, Loaders, Marks, Optimizers, ProfilerSteps
+from .sources import RANK, CompiledForwards, Forwards, Loaders, Marks, Optimizers, ProfilerSteps, Replays
 
 PATIENCE_S = 30.0  # how long batches or forwards are not believed while an optimizer's step is to be expected
 FORGOTTEN = 64  # signals after which a key that was not heard again is no longer part of the cycle
@@ -17,19 +17,23 @@ class Steps:
     so the highest that was heard by then is taken. One of higher rank that comes later replaces it.
     ``expected()`` says that backward has run and an optimizer exists: then gradients are being
     accumulated, and neither a batch nor a forward is a step.
+
+    What is called while a CUDA graph is being captured is no step: it runs when the graph is replayed.
     """
 
     def __init__(self, on_restart, observers, expected):
         self.on_step = None
         self.on_restart = on_restart
         self.expected = expected
-        self.sources = [Forwards(), Loaders(observers), Optimizers(observers), Marks(), ProfilerSteps()]
+        self.sources = [Forwards(), Loaders(observers), Optimizers(observers)]
+        self.sources += [Replays(), Marks(), ProfilerSteps()]
         self.installed = []
         self.cycles = {}  # kind -> Cycle
         self.chosen = None
         self.thread = None
         self.holding_since = None
         self.torch = None
+        self.step_in_graph = False  # a graph was captured that holds an optimizer's step
 
     @property
     def anchor(self):
@@ -62,7 +66,8 @@ class Steps:
                 self.installed.append(source)
 
     def tick(self):
-        self.on_step()  # looked up anew: each window has its own
+        if not self._graph_is_captured():
+            self.on_step()  # looked up anew: each window has its own
 
     def unknown(self):
         """An optimizer that was not part of the cycle so far made a step: listen to all once more."""
@@ -79,6 +84,11 @@ class Steps:
             self.thread = threading.get_ident()
         elif self.thread != threading.get_ident():
             return
+        if self._graph_is_captured():
+            self.step_in_graph |= kind == "optimizer"
+            return
+        if kind == "replay" and not self.step_in_graph:
+            return
         cycle = self.cycles.get(kind)
         if cycle is None:
             cycle = self.cycles[kind] = Cycle()
@@ -94,6 +104,10 @@ class Steps:
             self.on_restart()
         if kind == self.chosen and key == cycle.anchor and not self._held(kind):
             self.on_step()
+
+    def _graph_is_captured(self):
+        cuda = self.torch.cuda
+        return cuda.is_initialized() and cuda.is_current_stream_capturing()
 
     def _held(self, kind):
         if RANK[kind] >= RANK["optimizer"] or not self.expected():
