@@ -8,6 +8,8 @@ from warpline.model.kernel import KernelInside, KernelLine
 from warpline.view import text, units
 
 _MOST_STALLS = 2
+#: Of all samples of the kernel; what is rarer is no reason to change a line.
+_LEAST_SHARE = 0.005
 _SECTOR_BYTES = 32
 #: What is known of the whole kernel, in percent, and what it is called.
 SHARES = (("compute", "compute_percent"), ("memory", "memory_percent"), ("occupancy", "occupancy_percent"))
@@ -66,9 +68,9 @@ def bytes_used(line: KernelLine) -> str:
 
 def waiting(line: KernelLine, samples: float, most: int = _MOST_STALLS) -> str:
     """Where warps waited, as shares of all samples of the kernel."""
-    ordered = sorted(line.stalls.items(), key=lambda item: -item[1])[:most]
-    words = (f"{name.replace('_', ' ')} {units.percent(count / samples)}" for name, count in ordered)
-    return ", ".join(words) if samples else ""
+    worth = [(name, count) for name, count in line.stalls.items() if count >= _LEAST_SHARE * samples]
+    ordered = sorted(worth, key=lambda item: -item[1])[:most]
+    return ", ".join(f"{name.replace('_', ' ')} {units.percent(count / samples)}" for name, count in ordered)
 
 
 def words_by_line(inside: KernelInside) -> dict[tuple[str, int], str]:
