@@ -84,8 +84,8 @@ class MatmulRate:
 class RemoveLaunches:
     """The host queues ``places`` as one launch (``torch.compile``, CUDA graph).
 
-    ``fuse``: runs of memory-bound kernels are merged as Inductor would; ``keep``: share of the host
-    time and launches that stays.
+    ``fuse``: runs of memory-bound kernels are merged as Inductor would, and what is left is launched
+    one by one; ``keep``: share of the host time that stays (with ``fuse`` the least that does).
     """
 
     places: Places = ()

@@ -1,4 +1,4 @@
-"""Matrix products at another precision's rate."""
+"""Matrix products at another precision's rate, and what autocast does beside them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from warpline.model.change import MatmulRate
+from warpline.simulate.casts import with_casts
 from warpline.simulate.changes import Changed
 from warpline.simulate.device import Rates, precision_of
 from warpline.simulate.timeline import Timeline
@@ -15,8 +16,14 @@ from warpline.trace.columns import Bools, Floats, Trace
 
 #: No kernel is shorter, whatever it computes.
 FLOOR_NS = 2_000.0
-#: Half the bytes, but not of everything: autocast keeps norms, softmax and losses in fp32.
+#: Half the bytes, but not of everything: autocast keeps residual sums and parameters in fp32.
 HALF_BYTES = 0.6
+#: What autocast computes in fp32 whatever comes in: torch.amp, "CUDA Ops that can autocast to float32".
+_IN_FP32 = (
+    *("aten::native_layer_norm", "aten::native_group_norm", "aten::_softmax", "aten::_log_softmax"),
+    *("aten::nll_loss", "aten::mse_loss", "aten::pow", "aten::exp", "aten::log", "aten::norm"),
+    *("aten::cumsum", "aten::prod", "aten::binary_cross_entropy"),
+)
 _BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 
 
@@ -39,9 +46,17 @@ def at_precision(
     else:
         kernel = _by_rate(trace, line, products, change, rates)
     if change.elementwise:
-        thin = here & (line.kernel_work == ELEMENTWISE)
+        thin = here & (line.kernel_work == ELEMENTWISE) & ~_in_fp32(trace, line)
         kernel = np.where(thin, np.maximum(kernel * HALF_BYTES, FLOOR_NS), kernel)
-    return replace(line, kernel_ns=np.where(here, np.minimum(kernel, line.kernel_ns), kernel))
+    kernel = np.where(here, np.minimum(kernel, line.kernel_ns), kernel)
+    found = replace(line, kernel_ns=kernel)
+    return with_casts(trace, found, products, rates) if change.elementwise and rates is not None else found
+
+
+def _in_fp32(trace: Trace, line: Timeline) -> Bools:
+    of_name = np.array([name.startswith(_IN_FP32) for name in trace.names] or [False])
+    found: Bools = (line.kernel_op >= 0) & of_name[trace.host.name[line.kernel_op]]
+    return found
 
 
 def _by_rate(trace: Trace, line: Timeline, products: Bools, change: MatmulRate, rates: Rates) -> Floats:

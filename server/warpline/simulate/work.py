@@ -26,6 +26,8 @@ _PRODUCTS = (
 _APART = (
     *("aten::copy_", "aten::_to_copy", "aten::item", "aten::_local_scalar_dense", "aten::sort", "aten::topk"),
     *("aten::nonzero", "aten::index", "aten::embedding", "aten::random_", "aten::normal_", "c10d::", "nccl:"),
+    # An optimizer's: as many as there are parameters, in their own precision, whatever the batch.
+    *("aten::_foreach_", "aten::_fused_ada", "aten::_fused_sgd"),
 )
 
 
