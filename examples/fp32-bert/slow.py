@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 if device == "cuda":
-    config, BATCH, LENGTH, LINES = Config(), 32, 128, 20_000
+    config, BATCH, LENGTH, LINES = Config(), 64, 128, 20_000
 else:
     config, BATCH, LENGTH, LINES = Config(2000, 128, 2, 4, 512), 8, 64, 2_000
 TEXT = Path(tempfile.gettempdir()) / f"warpline-example-text-{LINES}.txt"
