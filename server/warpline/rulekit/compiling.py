@@ -1,11 +1,68 @@
-"""Calls of ``torch.compile``, and their options."""
+"""Compiling a model: the line that does it, options of a call that does, and whether it did."""
 
 from __future__ import annotations
 
 import libcst as cst
 
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit.context import Context
 from warpline.rulekit.edits import Edits, Refused
-from warpline.rulekit.source import Source
+from warpline.rulekit.model_lines import about_model, is_torchs, trained
+from warpline.rulekit.source import Source, Statement
+from warpline.rulekit.training import TrainingStep
+
+#: ``Module.compile()`` leaves the code of torch's own modules as it is (seen with torch 2.4 to 2.13, where
+#: ``nn.Sequential(…).compile()`` compiles nothing); this form compiles it, and keeps the model's names.
+_OF_TORCHS = "{model}.forward = torch.compile({model}.forward)"
+_OF_OTHERS = "{model}.compile()"
+NOTHING_COMPILED = "The model's `compile()` compiled nothing: it leaves torch's own modules as they are."
+
+
+def compile_model(step: TrainingStep | None) -> Fix:
+    """Compile what the step trains. Raises Refused where it is not found, or compiled already."""
+    if step is None:
+        raise Refused("the training step's forward pass was not found beside a `backward()`")
+    name, layer = trained(step)
+    code = _OF_TORCHS if name is not None and is_torchs(step, name) else _OF_OTHERS
+    edits = Edits(step.source)
+    if code is _OF_TORCHS and edits.add_import("torch.compile", "import torch") != "torch.compile":
+        raise Refused("torch has another name in this file")
+    present = _compiled_at(step, name) if name is not None and layer is None else None
+    if present is None:
+        about_model(step, edits, code, each=code)
+    elif code is _OF_OTHERS:
+        raise Refused("the script does so already")
+    else:
+        edits.replace_statement(present, code.format(model=name))
+    return edits.fix("Compile the model", "unsafe")
+
+
+def compiled_for_nothing(context: Context, step: TrainingStep | None) -> Statement | None:
+    """The ``model.compile()`` of one of torch's own modules after which everything ran as it was."""
+    name, _ = trained(step) if step is not None else (None, None)
+    if step is None or name is None or _ran_compiled(context) or not is_torchs(step, name):
+        return None
+    return _compiled_at(step, name)
+
+
+def _ran_compiled(context: Context) -> bool:
+    names = (name for cost in context.profile.lines for name in _names(cost))
+    return any(name.startswith(("CompiledFunction", "Torch-Compiled", "triton_")) for name in names)
+
+
+def _names(cost: LineCost) -> list[str]:
+    return [op.name for op in cost.ops] + [kernel.name for kernel in cost.kernels]
+
+
+def _compiled_at(step: TrainingStep, name: str) -> Statement | None:
+    """``model.compile()`` as a statement of its own."""
+    for call in step.source.nodes(cst.Call):
+        if step.source.code(call.func) == f"{name}.compile" and isinstance(
+            step.source.parent(call), cst.Expr
+        ):
+            return step.source.statement(call)
+    return None
 
 
 def set_option(source: Source, edits: Edits, line: int, name: str, code: str) -> None:

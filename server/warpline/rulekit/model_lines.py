@@ -7,7 +7,7 @@ import re
 import libcst as cst
 
 from warpline.rulekit.edits import Edits, Refused
-from warpline.rulekit.source import Statement
+from warpline.rulekit.source import Source, Statement
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.training import TrainingStep, computes
 
@@ -57,7 +57,7 @@ def _layers(step: TrainingStep) -> tuple[str, str] | None:
     return None
 
 
-def _trained(step: TrainingStep) -> tuple[str | None, str | None]:
+def trained(step: TrainingStep) -> tuple[str | None, str | None]:
     """The name of the model, and what the step calls each of its layers where it calls them itself."""
     name, layers = model_name(step), _layers(step)
     if layers is not None and name in (None, layers[0]):
@@ -83,10 +83,39 @@ def model_made(step: TrainingStep, name: str) -> Statement | None:
     return found
 
 
+def is_torchs(step: TrainingStep, name: str) -> bool:
+    """Whether the model, or each of its layers in a ``ModuleList``, is of a class of torch's own."""
+    values = [
+        node.value
+        for node in step.source.nodes(cst.Assign)
+        if any(step.source.code(item.target) == name for item in node.targets)
+    ]
+    made = [_constructor(step.source, value) for value in values]
+    return bool(made) and all(found.startswith("torch.nn.") for found in made)
+
+
+def _constructor(source: Source, value: cst.BaseExpression) -> str:
+    """The class that ``value`` makes: of ``Net(8).cuda()`` it is Net, of a list of modules theirs, of a
+    function in this file what it returns; "" where that is not seen."""
+    calls = [*([value] if isinstance(value, cst.Call) else []), *descend(value, cst.Call)]
+    for call in calls:
+        name = source.name(call.func)
+        if name.endswith(".ModuleList"):
+            return next((source.name(one.func) for one in descend(call, cst.Call) if one is not call), "")
+        if isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Call):
+            continue  # ``.cuda()`` of what is made
+        for function in source.nodes(cst.FunctionDef):
+            if function.name.value == name:
+                made = [node.value for node in source.nodes(cst.Return, within=function) if node.value]
+                return _constructor(source, made[0]) if len(made) == 1 else ""
+        return name
+    return ""
+
+
 def about_model(step: TrainingStep, edits: Edits, code: str, each: str | None = None) -> None:
     """``code`` (with ``{model}``) as a line below where the model is made, else above the loop. ``each``:
     what is done to each of several layers that the step calls itself; else ``code`` to their list."""
-    name, layer = _trained(step)
+    name, layer = trained(step)
     if name is None:
         raise Refused("the model was not found in the forward pass")
     made = model_made(step, name)
@@ -105,7 +134,7 @@ def about_model(step: TrainingStep, edits: Edits, code: str, each: str | None = 
 
 def model_place(step: TrainingStep) -> tuple[str, int]:
     """Where such a line belongs: the statement that makes the model, else the forward pass."""
-    name, _ = _trained(step)
+    name, _ = trained(step)
     made = model_made(step, name) if name is not None else None
     statement = made or (step.forward[0] if step.forward else None)
     return step.source.path, step.source.line(statement if statement is not None else step.backward)

@@ -123,12 +123,16 @@ from warpline.model.change import Change, Fuse, RemoveLaunches, Together
 from warpline.model.profile import Kernel, LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.compiling import NOTHING_COMPILED, compile_model, compiled_for_nothing
 from warpline.rulekit.formulas.activation import activation
 from warpline.rulekit.formulas.attention import attention
 from warpline.rulekit.formulas.loss import loss
 from warpline.rulekit.formulas.norm import norm
 from warpline.rulekit.kernels import is_pointwise, is_product
+from warpline.rulekit.model_lines import model_place
+from warpline.rulekit.source import Statement
 from warpline.rulekit.terms import Flow, Term, formulas, function_at
+from warpline.rulekit.training import TrainingStep, training_steps
 
 #: Passes over the same tensors that a compiler would make one: fewer are seldom worth compiling for.
 _PASSES = 3
@@ -151,12 +155,17 @@ class UnfusedElementwise(Rule):
             # The function's own line has to be named where its work stands.
             hottest = max(together, key=lambda cost: cost.step_ms)
             first = min(costs, key=lambda cost: cost.line)
+            step = next(
+                (one for one in training_steps(context) if source.inside(one.backward, function)), None
+            )
+            nothing = compiled_for_nothing(context, step)
             widest = max(kernel.device_ms for kernel in kernels)
             yield context.draft(
-                (source.path, first.line),
+                (source.path, first.line) if step is None else _model_place(step, nothing),
                 (hottest.file, hottest.line),
-                f"`{function.name.value}` makes {{calls}} passes over its tensors, elementwise or reducing: "
-                "{spent}, {share}. Compiled they become a few.",
+                f"{f'`{function.name.value}`' if step is None else 'The model'} makes {{calls}} passes over "
+                "its tensors, elementwise or reducing: {spent}, {share}. Compiled they become a few."
+                + (f" {NOTHING_COMPILED}" if nothing is not None else ""),
                 {
                     "calls": count("elementwise kernels", round(sum(k.count for k in kernels)), "per step"),
                     "spent": ms("elementwise kernels", spent),
@@ -165,8 +174,15 @@ class UnfusedElementwise(Rule):
                 cost_ms=spent,
                 saving_ms=max(0.0, spent - widest),
                 change=Together(tuple(run.change for run in runs)),
-                fixes=[partial(_fix, source, function)],
+                # A function that runs the backward pass as well is not compiled whole.
+                fixes=[partial(_fix, source, function) if step is None else partial(compile_model, step)],
             )
+
+
+def _model_place(step: TrainingStep, compiled: Statement | None) -> tuple[str, int]:
+    if compiled is not None:
+        return step.source.path, step.source.line(compiled)
+    return model_place(step)
 
 
 def _known(flow: Flow, term: Term) -> object | None:
@@ -253,8 +269,6 @@ def _is_compiled(source: Source, function: cst.FunctionDef) -> bool:
 def _fix(source: Source, function: cst.FunctionDef) -> Fix:
     if function.decorators:
         raise Refused("the function is decorated already")
-    if any(source.is_named(call.func, "backward") for call in source.nodes(cst.Call, within=function)):
-        raise Refused("the function runs the backward pass as well: compile the model that it calls")
     if function.asynchronous is not None or source.enclosing(function, cst.FunctionDef) is not None:
         raise Refused("the function is made anew each time it is reached")
     edits = Edits(source)
