@@ -31,7 +31,10 @@ def test_a_quiet_device_needs_no_note() -> None:
             {"throttle_power_cap": 0.5, "clock_mhz": 1410.0},
             "slowed down by its power limit in 50 % of the timing window: 1410 of 1980 MHz",
         ),
-        ({"throttle_thermal_software": 0.2, "throttle_thermal_hardware": 0.3}, "by heat in 30 %"),
+        (
+            {"throttle_thermal_software": 0.2, "throttle_thermal_hardware": 0.3, "clock_mhz": 1700.0},
+            "by heat in 30 %",
+        ),
         ({"clock_mhz": 1200.0}, "1200 of 1980 MHz on average while it was busy"),
         ({"other_processes": 1}, "another process had the device open"),
         ({"other_processes": 3}, "3 other processes had the device open"),
@@ -46,7 +49,11 @@ def test_what_is_worth_a_note(seen: dict[str, float], words: str) -> None:
 def test_a_short_window_proves_nothing() -> None:
     assert notes(utilisation_percent=30.0, utilisation_samples=3) == []
     assert notes(clock_mhz=1200.0, utilisation_samples=3) == []
-    assert notes(throttle_power_cap=0.05) == []
+    assert notes(throttle_power_cap=0.05, clock_mhz=1500.0, utilisation_samples=3) == []
+
+
+def test_a_limit_that_takes_next_to_nothing_off_the_clock_is_no_note() -> None:
+    assert notes(throttle_power_cap=0.87, clock_mhz=1956.0) == []
 
 
 def test_memory_that_is_not_torchs() -> None:

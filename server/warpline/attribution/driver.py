@@ -9,8 +9,10 @@ from warpline.model.run import Facts
 LEAST_SAMPLES = 10
 #: Points by which NVML's share of busy time and the trace's may differ: it counts in whole periods.
 SAME_POINTS = 20.0
-#: Share of the window from which a slowdown is worth a note.
+#: Share of the window from which a slowdown is worth a note, where it took more than this off the clock
+#: (an H200 at its power limit was seen between 99 % and 75 % of its highest).
 SLOWED_SHARE = 0.1
+SLOWED_CLOCK = 0.95
 #: Mean clock over the highest, below which a busy device was held back by something.
 LOW_CLOCK = 0.85
 #: What a context, its libraries and NCCL's buffers hold beside torch's allocator (0.8 GB seen on an H200).
@@ -36,7 +38,7 @@ def _clocks(nvml: dict[str, float]) -> list[str]:
     reasons = {
         word: share for name, word in _REASONS.items() if (share := nvml.get(name, 0.0)) >= SLOWED_SHARE
     }
-    if reasons:
+    if reasons and clock <= SLOWED_CLOCK * highest:
         longest = max(reasons.values())
         words = " and ".join(reasons)
         return [

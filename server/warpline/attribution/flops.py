@@ -55,11 +55,46 @@ def bytes_of(name: str, inputs: Signature) -> float | None:
     ]
     if not sizes:
         return None
+    if name in _PARTS:
+        try:
+            return float(_PARTS[name](inputs, sizes))
+        except (IndexError, KeyError):
+            return None
     if name in _PRODUCTS and (made := _product_result(name, inputs)) is not None:
         return float(sum(sizes) + made)
     if name.endswith("_") or name in ("aten::sum", "aten::mean", "aten::norm"):
         return float(sum(sizes) + (max(sizes) if name.endswith("_") and name != "aten::copy_" else 0))
     return float(sum(sizes) + (0 if name == "aten::copy_" else max(sizes)))
+
+
+def _looked_up(inputs: Signature, sizes: list[int]) -> float:
+    """Rows of a table: each read and written once, and the indices."""
+    indices = prod(inputs.shapes[1])
+    return sizes[1] + 2 * indices * inputs.shapes[0][-1] * ELEMENT_BYTES[inputs.dtypes[0]]
+
+
+def _picked(inputs: Signature, sizes: list[int]) -> float:
+    """One number for each target, and the targets."""
+    return sizes[1] + prod(inputs.shapes[1]) * ELEMENT_BYTES[inputs.dtypes[0]]
+
+
+def _scattered(inputs: Signature, sizes: list[int]) -> float:
+    """One number for each target; the zeros around them are another op's."""
+    return sizes[2] + prod(inputs.shapes[2]) * ELEMENT_BYTES[inputs.dtypes[1]]
+
+
+def _written(inputs: Signature, sizes: list[int]) -> float:
+    return sizes[0]
+
+
+#: Ops that touch only part of an input: ``(signature, bytes of each tensor input) -> bytes``.
+_PARTS: dict[str, Callable[[Signature, list[int]], float]] = {
+    "aten::embedding": _looked_up,
+    "aten::nll_loss_forward": _picked,
+    "aten::nll_loss_backward": _scattered,
+    "aten::zero_": _written,
+    "aten::fill_": _written,
+}
 
 
 def _product_result(name: str, inputs: Signature) -> float | None:
@@ -112,14 +147,19 @@ def _convolution_backward(inputs: Signature) -> float:
     return 2 * wanted * gradient[0] * prod(gradient[2:]) * prod(weight)
 
 
-def _attention(inputs: Signature, query: int = 0) -> float:
-    q, k, v = inputs.shapes[query : query + 3]
-    return 2 * prod(q[:-1]) * k[-2] * (q[-1] + v[-1])
+def _attention(causal_at: int, query: int = 0, products: float = 2.0) -> Formula:
+    """``products`` of the scores' size: two forward, five backward (the scores are computed again).
 
+    Where each position sees only those before it, only that half of the scores is computed.
+    """
 
-def _attention_backward(inputs: Signature) -> float:
-    """Five products to the forward's two."""
-    return 2.5 * _attention(inputs, query=1)
+    def formula(inputs: Signature) -> float:
+        q, k, v = inputs.shapes[query : query + 3]
+        causal = len(inputs.values) > causal_at and inputs.values[causal_at] in ("True", "true", "1")
+        part = (k[-2] + 1) / (2 * k[-2]) if causal and q[-2] == k[-2] else 1.0
+        return products * part * prod(q[:-1]) * k[-2] * (q[-1] + v[-1])
+
+    return formula
 
 
 _PRODUCTS = {
@@ -130,12 +170,17 @@ _FORMULAS: dict[str, Formula] = {
     **{name: _matmul(*places) for name, places in _PRODUCTS.items()},
     "aten::convolution": _convolution,
     "aten::convolution_backward": _convolution_backward,
-    "aten::_scaled_dot_product_flash_attention": _attention,
-    "aten::_scaled_dot_product_efficient_attention": _attention,
-    "aten::_scaled_dot_product_cudnn_attention": _attention,
-    "aten::_scaled_dot_product_flash_attention_for_cpu": _attention,
-    "aten::_scaled_dot_product_flash_attention_backward": _attention_backward,
-    "aten::_scaled_dot_product_efficient_attention_backward": _attention_backward,
-    "aten::_scaled_dot_product_cudnn_attention_backward": _attention_backward,
-    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
+    **{
+        f"aten::_scaled_dot_product_{kind}_attention{tail}": _attention(causal_at, query, products)
+        for kind, tail, causal_at, query, products in (
+            ("flash", "", 4, 0, 2.0),
+            ("flash", "_backward", 11, 1, 5.0),
+            ("efficient", "", 6, 0, 2.0),
+            ("efficient", "_backward", 11, 1, 5.0),
+            ("cudnn", "", 6, 0, 2.0),
+            ("cudnn", "_backward", 14, 1, 5.0),
+            ("flash", "_for_cpu", 4, 0, 2.0),
+            ("flash", "_for_cpu_backward", 7, 1, 5.0),
+        )
+    },
 }

@@ -31,7 +31,7 @@ RUNTIME_CATEGORIES = frozenset({"cuda_runtime", "cuda_driver", "privateuse1_runt
 DEVICE_CATEGORIES = {"kernel": KERNEL, "gpu_memcpy": COPY, "gpu_memset": SET}
 COLLECTIVE_PREFIXES = ("nccl", "rccl", "ncclDevKernel", "ncclKernel")
 #: Ops whose cost depends on scalar arguments, so these belong to the signature.
-OPS_WITH_VALUES = ("aten::convolution", "aten::_convolution", "aten::convolution_backward", "aten::conv")
+OPS_WITH_VALUES = ("aten::convolution", "aten::_convolution", "aten::conv", "aten::_scaled_dot_product")
 
 
 class Interned:
