@@ -100,12 +100,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from warpline.model.change import Scale
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 from warpline.rulekit.convolutions import convolutions
 from warpline.rulekit.model_lines import about_model, model_place
+from warpline.rulekit.saving import less_device_time
 from warpline.rulekit.training import TrainingStep, training_steps
 
 _HALF = {"c10::Half", "c10::BFloat16"}
@@ -137,9 +137,7 @@ class ChannelsFirstConv(Rule):
             },
             cost_ms=total,
             saving_ms=max(turned, 0.15 * total),
-            change=Scale(
-                tuple((cost.file, cost.line) for cost in spent), device=1 - max(turned / total, 0.15)
-            ),
+            change=less_device_time(spent, max(turned, 0.15 * total)),
             fixes=[partial(_fix, step)],
         )
 

@@ -122,10 +122,10 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.saving import less_device_time
 from warpline.rulekit.terms import descend
 
 _CONVOLUTIONS = ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
@@ -161,7 +161,7 @@ class ConvBiasBeforeNorm(Rule):
                     "calls": count("convolutions before a norm", len(calls), "convolutions"),
                 },
                 cost_ms=total,
-                change=Scale(tuple((cost.file, cost.line) for cost in spent), device=0.95),
+                change=less_device_time(spent, total),
                 fixes=[partial(_fix, source, calls)],
             )
 

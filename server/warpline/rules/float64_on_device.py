@@ -88,10 +88,10 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, ms, percent
+from warpline.rulekit.saving import less_device_time
 
 
 class Float64OnDevice(Rule):
@@ -116,7 +116,7 @@ class Float64OnDevice(Rule):
             cost_ms=total,
             # Half the bytes; what is bound by arithmetic gains more.
             saving_ms=total / 2,
-            change=Scale(tuple((cost.file, cost.line) for cost in spent), device=0.5),
+            change=less_device_time(spent, total / 2),
             fixes=[partial(_fix, source, nodes)],
         )
 

@@ -175,8 +175,9 @@ class Fp32Matmul(Rule):
         yield context.draft(
             place,
             (hottest.file, hottest.line),
-            "{products} matrix products a step run in float32, without the tensor cores: {spent}, {share} "
-            "of the step.",
+            "{products} matrix product"
+            + (" a step runs" if calls == 1 else "s a step run")
+            + " in float32, without the tensor cores: {spent}, {share} of the step.",
             {
                 "products": count("float32 matrix products", calls, "calls"),
                 "spent": ms("float32 matrix products", total),

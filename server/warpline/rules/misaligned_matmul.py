@@ -74,10 +74,10 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Scale
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.saving import less_device_time
 
 _HALF = {"c10::Half", "c10::BFloat16"}
 _PIECE = 8  # numbers of two bytes in one load of a tensor core
@@ -113,7 +113,7 @@ class MisalignedMatmul(Rule):
                 cost_ms=spent,
                 # Narrow loads run at about half the rate of wide ones.
                 saving_ms=spent / 2,
-                change=Scale(((cost.file, cost.line),), device=0.5),
+                change=less_device_time([cost], spent / 2),
                 fixes=[partial(_fix, context, cost, size, padded)],
             )
 

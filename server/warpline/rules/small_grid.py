@@ -85,11 +85,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from warpline.model.change import Scale
 from warpline.model.kernel_name import readable
 from warpline.model.profile import Kernel
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.own_kernels import is_own
+from warpline.rulekit.saving import less_device_time
 
 #: A kernel shorter than this is not what its grid makes slow.
 _LONG_MS = 0.02
@@ -129,7 +129,7 @@ class SmallGrid(Rule):
                     },
                     cost_ms=spent,
                     saving_ms=saving,
-                    change=Scale(((cost.file, cost.line),), device=1 - saving / spent if spent else 1.0),
+                    change=less_device_time([cost], saving),
                 )
 
 

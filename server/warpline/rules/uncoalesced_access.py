@@ -138,10 +138,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from warpline.model.change import Scale
 from warpline.model.kernel import KernelInside
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.addresses import accesses_of
+from warpline.rulekit.saving import less_device_time
 from warpline.rulekit.terms import follow
 from warpline.rulekit.tiles import tiled
 from warpline.rulekit.triton import TritonKernel, triton_kernels
@@ -195,7 +195,7 @@ def _estimated(context: Context, kernel: TritonKernel, spent: float) -> Iterator
             },
             cost_ms=spent,
             saving_ms=spent * (1 - len(accesses) / moved),
-            change=Scale(((kernel.cost.file, kernel.cost.line),), device=len(accesses) / moved),
+            change=less_device_time([kernel.cost], spent * (1 - len(accesses) / moved)),
             fixes=[partial(tiled, kernel, flow, accesses)],
         )
 
@@ -225,7 +225,7 @@ def _measured(context: Context, kernel: TritonKernel, inside: KernelInside, spen
             },
             cost_ms=spent,
             saving_ms=spent * (1 - keep),
-            change=Scale(((kernel.cost.file, kernel.cost.line),), device=keep),
+            change=less_device_time([kernel.cost], spent * (1 - keep)),
             fixes=[partial(tiled, kernel, flow, accesses)],
         )
 
