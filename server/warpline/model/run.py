@@ -137,11 +137,17 @@ class CompileEvent:
 
 @dataclass(frozen=True, slots=True)
 class CompiledKernel:
-    """A kernel that Inductor made and the user lines it was fused from."""
+    """A call in a graph that Inductor compiled, in the order of the calls, and the user lines it was made of.
+
+    Runs from before ``graph`` was recorded have each of Inductor's own kernels once.
+    """
 
     name: str
-    lines: tuple[tuple[str, int, str], ...]  # (file, line, function)
+    #: (file, line, function), the line of the operator itself first; empty where torch does not say.
+    lines: tuple[tuple[str, int, str], ...]
     backward: bool = False
+    graph: int = -1  # which of the run's compiled graphs, in the order of their compilation
+    region: str = ""  # torch's number for the frame it was compiled from, such as "0/1"
 
 
 @dataclass(frozen=True, slots=True)

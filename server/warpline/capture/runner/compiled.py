@@ -8,7 +8,9 @@ from .patches import Patches
 
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
-_LIBRARIES = ("extern_kernels.", "torch.ops.", "aten.")
+#: A call in the code that Inductor wrote: announced with its number, or launched without (torch numbers
+#: neither the two kernels in one of a mixed-order reduction nor what a later pass puts in).
+_CALL = re.compile(r"\[Provenance debug handles\] (\S+):(\d+)|^[ \t]+(\w+)\.run\(.*\bstream=", re.MULTILINE)
 
 
 class Compiled:
@@ -18,7 +20,8 @@ class Compiled:
         self.user_files = user_files
         self.patches = Patches()
         self.events = {}  # (kind, file, line, reason) -> count
-        self.kernels = {}  # (name, lines, backward, number of the call) -> True, in order
+        self.kernels = []  # facts of each call of each graph, in the order of the calls
+        self.graphs = 0
         self.compilations = 0
         self.provenance = None  # True or False once Inductor has been imported
 
@@ -36,10 +39,7 @@ class Compiled:
             {"kind": kind, "file": file, "line": line, "reason": reason, "count": count}
             for (kind, file, line, reason), count in self.events.items()
         ]
-        kernels = [
-            {"name": name, "lines": lines, "backward": backward} for name, lines, backward, _ in self.kernels
-        ]
-        return {"compile_events": events, "compiled_kernels": kernels}
+        return {"compile_events": events, "compiled_kernels": self.kernels}
 
     def _event(self, kind, file, line, reason):
         key = (kind, file, line, reason.strip()[:600])
@@ -108,7 +108,9 @@ class Compiled:
         def make(original):
             def post_compile(self_, example_inputs, constants, graph_kwargs, *more):
                 try:
-                    self._graph(self_.inductor_provenance_stack_traces_str, bool(graph_kwargs["is_backward"]))
+                    stacks = json.loads(self_.inductor_provenance_stack_traces_str or "{}")
+                    source = getattr(self_, "source_code", None) or ""
+                    self._graph(calls_of(source, stacks), bool(graph_kwargs["is_backward"]))
                 except Exception:
                     pass
                 return original(self_, example_inputs, constants, graph_kwargs, *more)
@@ -117,19 +119,26 @@ class Compiled:
 
         self.patches.replace(module.CompiledFxGraph, "post_compile", make)
 
-    def _graph(self, text, backward):
-        for name, stacks in json.loads(text or "{}").items():
+    def _graph(self, calls, backward):
+        from torch._guards import CompileContext
+
+        region = str(CompileContext.current_compile_id() or "")
+        for name, stacks in calls:
             lines = {}
             for stack in stacks:
                 place = self._innermost(_FRAME.findall(stack))
                 if place is not None:
                     lines[place] = True
-            # "NAME:NUMBER"; a library's op is called several times in a graph, and each call counts.
-            name, _, number = name.rpartition(":") if ":" in name else (name, "", "")
-            call = number if name.startswith(_LIBRARIES) else ""
-            # A backward graph's table may repeat the kernels of its forward.
-            if lines and (name, tuple(lines), False, call) not in self.kernels:
-                self.kernels[name, tuple(lines), backward, call] = True
+            self.kernels.append(
+                {
+                    "name": name,
+                    "lines": list(lines),
+                    "backward": backward,
+                    "graph": self.graphs,
+                    "region": region,
+                }
+            )
+        self.graphs += 1
 
     def _innermost(self, stack):
         """``(file, line, function)`` of the innermost user's frame; ``stack`` has it last."""
@@ -142,3 +151,18 @@ class Compiled:
                 resumed = _RESUMED.match(function)
                 return path, int(line), resumed[1] if resumed else function
         return None
+
+
+def calls_of(source, stacks):
+    """(name, stacks of the nodes it was made of) of each call in ``source``, the code of a graph, in order.
+
+    ``stacks``: Inductor's table, by ``NAME:NUMBER``. Without numbers in the code, in the table's order.
+    """
+    calls, announced = [], ""
+    for name, number, launched in _CALL.findall(source):
+        if name:
+            calls.append((name, stacks.get(name + ":" + number, ())))
+        elif launched != announced:
+            calls.append((launched, ()))
+        announced = name
+    return calls or [(key.rpartition(":")[0] or key, of) for key, of in stacks.items()]

@@ -1,0 +1,42 @@
+"""The calls that a compiled graph makes are read from the code that Inductor wrote for it."""
+
+from __future__ import annotations
+
+from warpline.capture.runner.compiled import calls_of
+
+SOURCE = '''
+triton_poi_fused_add_0 = async_compile.triton('triton_poi_fused_add_0', """
+def triton_poi_fused_add_0(in_ptr0, xnumel):
+""", device_str='cuda')
+
+class Runner:
+    def call(self, args):
+        # [Provenance debug handles] triton_poi_fused_add_0:1
+        stream0 = get_raw_stream(0)
+        triton_poi_fused_add_0.run(arg0, buf0, 64, stream=stream0)
+        # [Provenance debug handles] extern_kernels.mm:2
+        extern_kernels.mm(buf0, arg1, out=buf1)
+        triton_per_fused_sum_1.run(buf1, buf2, 64, stream=stream0)
+        # [Provenance debug handles] triton_poi_fused_add_0:3
+        triton_poi_fused_add_0.run(buf1, buf3, 64, stream=stream0)
+        triton_poi_fused_add_0.run(buf3, buf4, 64, stream=stream0)
+'''
+STACKS = {"triton_poi_fused_add_0:1": ["a"], "extern_kernels.mm:2": ["b"], "triton_poi_fused_add_0:3": ["c"]}
+
+
+def test_calls_come_in_order_each_with_its_own_stacks() -> None:
+    assert calls_of(SOURCE, STACKS) == [
+        ("triton_poi_fused_add_0", ["a"]),
+        ("extern_kernels.mm", ["b"]),
+        ("triton_per_fused_sum_1", ()),
+        ("triton_poi_fused_add_0", ["c"]),
+        ("triton_poi_fused_add_0", ()),
+    ]
+
+
+def test_without_numbers_in_the_code_the_table_has_the_order() -> None:
+    assert calls_of("", STACKS) == [
+        ("triton_poi_fused_add_0", ["a"]),
+        ("extern_kernels.mm", ["b"]),
+        ("triton_poi_fused_add_0", ["c"]),
+    ]
