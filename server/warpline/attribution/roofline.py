@@ -50,8 +50,11 @@ def _peak(op: Op, peaks: Peaks, flags: Mapping[str, Any]) -> float:
         return peaks.half
     if "double" in kinds:
         return peaks.fp64
-    if "conv" in op.name:
-        tf32 = flags.get("cudnn_allow_tf32", True)  # torch's default
-    else:
-        tf32 = flags.get("allow_tf32") or flags.get("float32_matmul_precision") in ("high", "medium")
-    return peaks.tf32 if tf32 else peaks.fp32
+    return peaks.tf32 if tf32_allowed(op.name, flags) else peaks.fp32
+
+
+def tf32_allowed(name: str, flags: Mapping[str, Any]) -> bool:
+    """Whether the operator ``name`` may compute in TF32 what is given to it in float32."""
+    if "conv" in name:
+        return bool(flags.get("cudnn_allow_tf32", True))  # torch's default
+    return bool(flags.get("allow_tf32")) or flags.get("float32_matmul_precision") in ("high", "medium")

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from warpline.attribution.roofline import tf32_allowed
 from warpline.model.change import MatmulRate
 from warpline.simulate.casts import with_casts
 from warpline.simulate.changes import Changed
@@ -63,24 +64,19 @@ def _by_rate(trace: Trace, line: Timeline, products: Bools, change: MatmulRate, 
     """Each product keeps the share of the device's rate that it reaches now, and is never faster than
     its bytes can move.
     """
-    allow = bool(trace.facts.flags.get("allow_tf32")) or trace.facts.flags.get(
-        "float32_matmul_precision"
-    ) in (
-        "high",
-        "medium",
-    )
     kernel: Floats = line.kernel_ns.copy()
     host = trace.host
     for at in np.flatnonzero(products).tolist():
         op = int(line.kernel_op[at])
         signature = trace.signatures[int(host.signature[op])]
         dtype = next((one for one in signature.dtypes if "Scalar" not in one and one), "float")
-        now = rates.flops.get(precision_of(dtype, allow))
+        name = trace.names[int(host.name[op])]
+        now = rates.flops.get(precision_of(dtype, tf32_allowed(name, trace.facts.flags)))
         if not now:
             continue
         ratio = rates.flops[change.precision] / now
         floor = FLOOR_NS
-        size = product_size(trace.names[int(host.name[op])], signature)
+        size = product_size(name, signature)
         if size is not None:
             floor = max(floor, size[1] * _BYTES[change.precision] / rates.bytes_per_s * 1e9)
         kernel[at] = max(kernel[at] / ratio, floor)
