@@ -249,6 +249,15 @@ def test_nothing_runs_beyond_the_budget(tmp_path: Path, costly: Costly, budget_s
         assert best.rounds >= 2
 
 
+def test_what_a_round_has_shown_counts_when_the_budget_cuts_it_off(tmp_path: Path, costly: Costly) -> None:
+    fixes = [proposal("loader"), proposal("useless"), proposal("nothing")]
+    outcomes, best = search(tmp_path, costly, budget_s=35.0, began=costly.clock.now).run(fixes)
+    assert best is None
+    titles = {one.candidate.title for one in outcomes if one.measured is not None}
+    assert "loader" in titles
+    assert len(titles) < 3
+
+
 def test_the_proof_has_its_share_of_the_budget(tmp_path: Path, costly: Costly) -> None:
     fixes = [proposal("loader"), *(proposal(f"useless-{number}") for number in range(20))]
     _, best = search(tmp_path, costly, budget_s=150.0, began=costly.clock.now).run(fixes)

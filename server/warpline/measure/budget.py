@@ -12,6 +12,8 @@ from warpline.measure.timed import SIDE_BY_SIDE
 
 #: What a process is taken to cost before one was seen.
 GUESS_S = 5.0
+#: The same of one that compiles its model: tens of seconds for a transformer.
+COMPILES_S = 40.0
 #: Trials leave at least this share of what is left; so does a process that hangs in one.
 TRIALS = 0.5
 
@@ -25,7 +27,7 @@ class Budget:
     rounds: int
     start_s: float = 0.0  # what starting processes side by side costs a round, beside their own time
     plain_s: float = 0.0
-    usual_s: float = 0.0  # the longest of the changed ones that did not fail
+    usual_s: float = 0.0  # the longest of the changed ones that neither failed nor compiled
 
     @property
     def deadline(self) -> float:
@@ -43,7 +45,8 @@ class Budget:
     def learn(self, several: Sequence[Pairs], elapsed_s: float) -> None:
         """Note what a call that took ``elapsed_s`` showed of the costs."""
         self.plain_s = max([self.plain_s, *(pairs.plain_seconds for pairs in several)])
-        self.usual_s = max([self.usual_s, *(pairs.seconds for pairs in several if not pairs.failure)])
+        usual = (one.seconds for one in several if not one.failure and not one.candidate.compiles)
+        self.usual_s = max([self.usual_s, *usual])
         rounds = max(len(pairs.baseline_ms) for pairs in several)
         own = rounds * max(pairs.plain_seconds for pairs in several)
         own += sum((len(pairs.changed) or 1) * pairs.seconds for pairs in several)
@@ -60,7 +63,8 @@ class Budget:
     def allows(self, several: Sequence[Pairs], tried: Sequence[Attempt]) -> bool:
         """Whether a round of them fits, and the proof of the best one after it."""
         if not self.plain_s:
-            return (len(several) + 1) * GUESS_S <= TRIALS * self.left_s
+            guess = GUESS_S + sum(COMPILES_S if pairs.candidate.compiles else GUESS_S for pairs in several)
+            return guess <= TRIALS * self.left_s
         best = max(tried, key=lambda attempt: attempt.speedup, default=None)
         proof = self._round_s([best.pairs] if best is not None else several[:1])
         return self._round_s(several) + self.rounds * proof <= self.left_s
@@ -69,6 +73,10 @@ class Budget:
         return self._round_s([pairs]) <= self.left_s
 
     def _round_s(self, several: Sequence[Pairs]) -> float:
-        own = sum(pairs.seconds or self.usual_s for pairs in several)
+        own = sum(pairs.seconds or self._guess_s(pairs) for pairs in several)
         share = min(1.0, (len(several) + 1) / SIDE_BY_SIDE)  # rounds of few share one start
         return self.start_s * share + self.plain_s + own
+
+    def _guess_s(self, pairs: Pairs) -> float:
+        usual = self.usual_s or GUESS_S
+        return max(COMPILES_S, usual) if pairs.candidate.compiles else usual

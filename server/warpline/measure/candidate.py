@@ -24,6 +24,7 @@ class Candidate:
     base: Mapping[str, str] = field(default_factory=dict)
     safe: bool = False  # values cannot change
     work: float = 1.0
+    compiles: bool = False  # its process compiles the model, which takes half a minute or more
 
     @property
     def key(self) -> str:

@@ -162,36 +162,41 @@ def _round(
 ) -> None:
     plain: Timed | None = None
     seen: list[tuple[Pairs, Timed]] = []
+    failed: list[Pairs] = []
     plain_s = 0.0
-    for turn in turns:
-        if cancelled is not None and cancelled.is_set():
-            raise Problem("interrupted", 130)
-        if turn is not None and turn.failure:
-            continue
-        began = time.monotonic()
-        try:
-            found = timer(request, _overlay(several, turn), _limit(limits, turn), cancelled)
-        except Problem as problem:
-            if turn is not None:
-                turn.seconds = max(turn.seconds, time.monotonic() - began)
-            ended = problem.status == 130 or (cancelled is not None and cancelled.is_set())
-            if turn is None or ended:
-                raise
-            turn.failure = str(problem)
-            continue
-        seconds = time.monotonic() - began
-        if turn is None:
-            plain, plain_s = found, seconds
-        else:
-            seen.append((turn, found))
-            turn.seconds = max(turn.seconds, seconds)
-    assert plain is not None
-    for pairs in several:
-        pairs.baseline_ms.append(plain.step_ms)
-        pairs.plain_seconds = max(pairs.plain_seconds, plain_s)
-    for pairs, changed in seen:
-        pairs.plain.append(plain)
-        pairs.changed.append(changed)
+    try:
+        for turn in turns:
+            if cancelled is not None and cancelled.is_set():
+                raise Problem("interrupted", 130)
+            if turn is not None and turn.failure:
+                continue
+            began = time.monotonic()
+            try:
+                found = timer(request, _overlay(several, turn), _limit(limits, turn), cancelled)
+            except Problem as problem:
+                if turn is not None:
+                    turn.seconds = max(turn.seconds, time.monotonic() - began)
+                ended = problem.status == 130 or (cancelled is not None and cancelled.is_set())
+                if turn is None or ended:
+                    raise
+                turn.failure = str(problem)
+                failed.append(turn)
+                continue
+            seconds = time.monotonic() - began
+            if turn is None:
+                plain, plain_s = found, seconds
+            else:
+                seen.append((turn, found))
+                turn.seconds = max(turn.seconds, seconds)
+    finally:
+        # Of a round that was cut off too: what was timed beside the plain script counts.
+        if plain is not None:
+            for pairs in (*failed, *(pairs for pairs, _ in seen)):
+                pairs.baseline_ms.append(plain.step_ms)
+                pairs.plain_seconds = max(pairs.plain_seconds, plain_s)
+            for pairs, changed in seen:
+                pairs.plain.append(plain)
+                pairs.changed.append(changed)
 
 
 def _started(

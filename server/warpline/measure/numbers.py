@@ -68,6 +68,13 @@ def renumbered(change: Change, tried: Numbers) -> Change:
     return change
 
 
+def compiles(plain: Mapping[str, str], overlay: Mapping[str, str]) -> bool:
+    """Whether ``overlay`` has lines that ``plain`` lacks and that call ``compile``."""
+    return any(
+        "compile(" in line for file, text in overlay.items() for line in _new_lines(plain.get(file, ""), text)
+    )
+
+
 def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(rf"""(\b{name}["']?\s*[:=]\s*)(\d+)\b""")
 

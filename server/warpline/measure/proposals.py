@@ -84,6 +84,7 @@ class Workbench:
             overlay={**self.base, **overlay},
             base=self.base,
             safe=all(one.safe for one in kept),
+            compiles=numbers.compiles({file: self.texts(file) or "" for file in overlay}, overlay),
             work=_work([one.change for one in kept], tried or {}),
         )
 

@@ -13,16 +13,14 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from warpline.measure import contest, numbers, sets, timed
-from warpline.measure.attempt import Attempt, Trial
+from warpline.measure.attempt import Attempt, Chosen, Trial
 from warpline.measure.budget import Budget
-from warpline.measure.candidate import Candidate
 from warpline.measure.contest import Limits, Outcome, Pairs
 from warpline.measure.ending import Ending
 from warpline.measure.ledger import Ledger
@@ -89,17 +87,20 @@ class Search:
     # -- the search -------------------------------------------------------------------------------
 
     def _first(self, proposals: Sequence[Proposal]) -> list[Attempt]:
-        trials: list[Trial] = [((one,), {}) for one in proposals]
-        together = sets.promising(proposals, self.bench.predicted)
-        if len(together) > 1:
-            trials.insert(min(len(together), timed.SIDE_BY_SIDE - 2), (together, {}))
-        found = self._try(trials)
+        found = self._try([(chosen, {}) for chosen in sets.first(proposals, self._said, self._compiles)])
         doubted = [attempt.pairs for attempt in found if self._contradicts(attempt)]
         if doubted and self.budget.allows(doubted, self.attempts):
             self._play(doubted, range(1, 2), TRIED)
             found = [self._again(attempt) for attempt in found]
             self.attempts = [self._again(attempt) for attempt in self.attempts]
         return found
+
+    def _said(self, chosen: Chosen) -> float | None:
+        return self.bench.predicted(chosen)
+
+    def _compiles(self, chosen: Chosen) -> bool:
+        candidate = self.bench.candidate(chosen)
+        return candidate is not None and candidate.compiles
 
     def _grown(self, best: Attempt, proposals: Sequence[Proposal]) -> Attempt:
         seen = {one.chosen[0]: one.speedup for one in self.attempts if len(one.chosen) == 1}
@@ -118,17 +119,25 @@ class Search:
 
     def _with_numbers(self, best: Attempt) -> Attempt:
         for name, number in self.bench.written(best.chosen).items():
-            present = self.bench.predicted(best.chosen, best.numbers)
-            trials: list[Trial] = []
-            for value in numbers.others(name, number, self.cores):
-                tried = {**best.numbers, name: Number(value, number)}
-                expected = self.bench.predicted(best.chosen, tried)
-                if expected is None or present is None or expected >= present * (1 - STEP):
-                    trials.append((best.chosen, tried))
-            for attempt in self._try(trials):
-                if attempt.speedup > best.speedup * (1 + STEP):
-                    best = attempt
+            value, before = number, None
+            while before is not best:
+                before = best
+                trials = self._other_numbers(best, name, number, value)
+                for attempt in self._try(trials):
+                    if attempt.speedup > best.speedup * (1 + STEP):
+                        best = attempt
+                        value = best.numbers[name].value
         return best
+
+    def _other_numbers(self, best: Attempt, name: str, written: int, value: int) -> list[Trial]:
+        present = self.bench.predicted(best.chosen, best.numbers)
+        found: list[Trial] = []
+        for other in numbers.others(name, value, self.cores):
+            tried = {**best.numbers, name: Number(other, written)}
+            expected = self.bench.predicted(best.chosen, tried)
+            if expected is None or present is None or expected >= present * (1 - STEP):
+                found.append((best.chosen, tried))
+        return found
 
     def _best_of(self, attempts: Sequence[Attempt]) -> Attempt | None:
         return max(attempts, key=lambda attempt: attempt.speedup, default=None)
@@ -187,12 +196,13 @@ class Search:
         for attempt in ranked[:3]:
             if attempt.speedup < 1 + STEP / 2 or self.budget.left_s <= 0:
                 break
-            found.append(self._prove(attempt.outcome.candidate))
+            found.append(self._prove(attempt))
             if found[-1].kept:
                 break
         return found
 
-    def _prove(self, candidate: Candidate) -> Outcome:
+    def _prove(self, attempt: Attempt) -> Outcome:
+        candidate = attempt.outcome.candidate
         pairs = self.ledger.pairs(candidate, PROVED)
 
         def more() -> bool:
@@ -206,8 +216,7 @@ class Search:
             self._play([pairs], range(len(pairs.changed), pairs.needed(PROOF)), PROVED, more)
         proof = contest.outcome(pairs, PROOF) if pairs.baseline_ms else None
         if proof is None or (len(pairs.changed) < LEAST_ROUNDS and not pairs.failure):
-            reason = "the budget ended before its proof"
-            return Outcome(candidate, math.nan, None, None, False, reason, len(pairs.changed))
+            return replace(attempt.outcome, kept=False, reason="the budget ended before its proof")
         return proof
 
     def _play(
@@ -237,7 +246,9 @@ class Search:
                 after=after,
             )
         except Problem as problem:
-            # What the end of the budget cut off counts for nothing; a cancel is the caller's.
+            # The end of the budget is no failure; a cancel is the caller's.
+            for pairs in several:
+                self.ledger.keep(pairs, role)
             if problem.status != 130 or (self.cancelled is not None and self.cancelled.is_set()):
                 raise
         else:

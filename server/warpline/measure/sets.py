@@ -15,14 +15,26 @@ NOTHING = 1.01
 Predict = Callable[[Chosen], "float | None"]
 
 
-def promising(proposals: Sequence[Proposal], predicted: Predict) -> Chosen:
-    """The fixes that are predicted to gain, one of each finding, in their order."""
-    found: dict[str, Proposal] = {}
-    for one in proposals:
-        expected = predicted((one,))
-        if expected is not None and expected > WORTHLESS:
-            found.setdefault(one.finding.id, one)
-    return tuple(found.values())
+def first(
+    proposals: Sequence[Proposal], predicted: Predict, compiles: Callable[[Chosen], bool]
+) -> list[Chosen]:
+    """What to begin with, the likeliest first: each fix alone, and all that are predicted to gain
+    together. Sets that compile come after all others: each costs as much as several of those.
+    """
+    said = {one: predicted((one,)) for one in proposals}
+    slow = {one for one in proposals if compiles((one,))}
+    likely = sorted(proposals, key=lambda one: (one in slow, -(said[one] or 1.0)))
+    found: list[Chosen] = [(one,) for one in likely]
+    gaining = [one for one in proposals if (said[one] or 0.0) > WORTHLESS]
+    for some in (gaining, [one for one in gaining if one not in slow]):
+        of_each: dict[str, Proposal] = {}
+        for one in some:
+            of_each.setdefault(one.finding.id, one)
+        if len(of_each) > 1:
+            together = tuple(of_each.values())
+            # Behind the best single fix of its kind.
+            found.insert(len(likely) - len(slow) + 1 if slow & set(together) else 1, together)
+    return list(dict.fromkeys(found))
 
 
 def neighbours(chosen: Chosen, alone: Mapping[Proposal, float]) -> list[Chosen]:
