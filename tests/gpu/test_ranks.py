@@ -29,7 +29,7 @@ def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     if torch.cuda.device_count() < 2:
         pytest.skip("one GPU here; this needs two")
     folder = tmp_path_factory.mktemp("ranks")
-    launcher = "torchrun --nproc-per-node 2"
+    launcher = f"{sys.executable} -m torch.distributed.run --nproc-per-node 2"  # torchrun, also off the PATH
     done = warpline(
         "profile", "--launcher", launcher, "--json", "-", SCRIPT, cwd=folder, NCCL_NVLS_ENABLE="0"
     )
