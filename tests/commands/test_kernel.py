@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from warpline.commands.kernel import _read
 from warpline.diagnosis import kernel_at
 from warpline.diagnosis.files import text_of
 from warpline.model.problem import Problem
+from warpline.model.profile import Kernel
 from warpline.model.run import Request
 from warpline.trace.nsight import read
 from warpline.view.kernel import kernel_table
@@ -295,3 +297,19 @@ def alive(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_no_more_launches_are_passed_over_than_there_are(
+    looked_into: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel that the run launched twice for certain: the second is looked at, not a sixth."""
+    noted = f'echo "$@" > {tmp_path}/words\n' + COLLECTS
+    (tmp_path / "ncu").write_text(f"#!/bin/sh\n{noted}\n")
+    profile = pipeline.profile_of(looked_into)
+    manifest = replace(profile.manifest, captured=((0, 1), (1, 2)), timed_ns=())
+    cost = replace(profile.lines[0], kernels=(Kernel("transpose_rows", "forward", 1.0, 0.5),))
+    seen = replace(profile, manifest=manifest, lines=(cost,))
+    monkeypatch.setattr(pipeline, "profile_of", lambda run: seen)
+    assert main(["kernel", "--json", str(tmp_path / "out.json"), f"{TRANSPOSE}:{STORE}"]) == 0
+    words = (tmp_path / "words").read_text().split()
+    assert words[words.index("--launch-skip") + 1] == "1"

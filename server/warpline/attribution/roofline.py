@@ -18,6 +18,11 @@ LAUNCH_BOUND_PERCENT = 10.0
 LAUNCH_BOUND_KERNEL_MS = 0.010
 
 
+#: Tensor cores that take these at all do two for one of half precision (data sheets of Ada and later;
+#: int8 from Ampere on).
+_ONE_BYTE = {"c10::Float8_e4m3fn", "c10::Float8_e5m2", "signed char"}
+
+
 def roofline(
     ops: Iterable[Op], device_ms: float, launches: float, peaks: Peaks, flags: Mapping[str, Any]
 ) -> Roofline | None:
@@ -46,6 +51,8 @@ def roofline(
 
 def _peak(op: Op, peaks: Peaks, flags: Mapping[str, Any]) -> float:
     kinds = {dtype for dtype in op.dtypes if dtype not in ("Scalar", "ScalarList", "")}
+    if kinds & _ONE_BYTE:
+        return 2 * peaks.half
     if kinds & {"c10::Half", "c10::BFloat16"}:
         return peaks.half
     if "double" in kinds:

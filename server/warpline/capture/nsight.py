@@ -18,7 +18,7 @@ from warpline.model.problem import Problem
 from warpline.model.run import Request
 
 #: Launches let pass before the one that is looked at: compilation and autotuning come first.
-_SKIP = 5
+MOST_SKIPPED = 5
 _POLL_S = 0.2
 
 
@@ -27,7 +27,7 @@ def collect(
     kernel: str,
     destination: Path,
     ncu: Path,
-    skip: int = _SKIP,
+    skip: int = MOST_SKIPPED,
     cancelled: threading.Event | None = None,
 ) -> Path:
     """Profile one launch of ``kernel`` into ``destination`` (``….ncu-rep``); the script is then ended.
