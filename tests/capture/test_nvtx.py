@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections import Counter
@@ -148,6 +149,10 @@ def test_torch_s_own_ranges_and_ours_reach_a_tool(tmp_path: Path, listener: Path
     pushed = nested(events)
     assert pushed["", "forward pass"] >= 3
     assert pushed["", "backward pass"] >= 3
+    trace = json.loads((captured.run / "trace.json").read_text())
+    marks = Counter(event["name"] for event in trace["traceEvents"] if event.get("cat") == "user_annotation")
+    assert marks["nvtx:NVTX:forward pass"] >= 3
+    assert marks["nvtx:NVTX:backward pass"] >= 3
 
 
 def test_without_the_option_only_the_users_ranges_are_written(tmp_path: Path, listener: Path) -> None:
