@@ -14,6 +14,7 @@ from torch import nn
 net = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
 optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
 """
+MODEL = START[: START.index("optimizer")]
 LOADER = """\
 data = torch.utils.data.TensorDataset(torch.randn(40000, 16))
 loader = torch.utils.data.DataLoader(data, batch_size=16)
@@ -48,7 +49,7 @@ for at, (x,) in enumerate(loader):
         (8, 12),
     ),
     "inference from a loader": (
-        START
+        MODEL
         + LOADER
         + """\
 with torch.no_grad():
@@ -57,17 +58,45 @@ with torch.no_grad():
         net(x)
 """,
         "loader",
-        (9, 1),
+        (8, 1),
     ),
     "inference without one": (
-        START
+        MODEL
         + """\
 with torch.no_grad():
     while True:
         net(torch.randn(4, 16)).sum()
 """,
         "forward",
-        (7, 1),
+        (6, 1),
+    ),
+    "a policy that acts 700 times before each update": (
+        START
+        + """\
+while True:
+    with torch.no_grad():
+        for _ in range(700):
+            net(torch.randn(4, 16))
+    net(torch.randn(4, 16)).sum().backward()
+    optimizer.step()
+""",
+        "optimizer",
+        (8, 700),
+    ),
+    "a model that acts for long before it is trained": (
+        START
+        + """\
+import time
+begin = time.monotonic()
+with torch.no_grad():
+    while time.monotonic() < begin + 3:
+        net(torch.randn(4, 16))
+while True:
+    net(torch.randn(4, 16)).sum().backward()
+    optimizer.step()
+""",
+        "optimizer",
+        (11, 1),
     ),
     "a range named step": (
         START
@@ -93,6 +122,14 @@ def test_beat(name: str, tmp_path: Path) -> None:
     found = captured.lines()["train.py", line]
     assert found >= 2 * times
     assert found % (2 * times) == 0 or name.startswith("inference"), "reached equally often in each step"
+
+
+def test_an_optimizer_that_is_never_used_is_not_waited_for_twice(tmp_path: Path) -> None:
+    text = START + "with torch.no_grad():\n    for _ in range(40):\n        net(torch.randn(4, 16))\n"
+    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    assert captured.manifest.step_source == "forward"
+    assert len(captured.manifest.captured) == 3
+    assert captured.manifest.notes[0].startswith("the script makes only 40 steps")
 
 
 def test_few_steps_are_measured_in_a_second_run(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ class Script:
             )
         )
 
-    def restart(self) -> bool:
+    def restart(self, better: bool = False) -> bool:
         self.counted = 0
         return True
 

@@ -28,6 +28,7 @@ class Windows:
     timed: int | None = None
     captured: int = 5
     survey: bool = True  # one step in between is looked at closely
+    patient: bool = True  # batches and forwards are no steps while an optimizer may yet make one
     whole_ns: tuple[int, ...] = ()  # of a script without steps: its duration when it ran unprofiled
 
 

@@ -99,18 +99,22 @@ def remove_abandoned(folder: Path) -> None:
 
 def second_try(request: Request, outcome: Outcome) -> tuple[Purpose, Windows, tuple[str, ...]]:
     """What to do with a script that ended well with too few steps for its windows."""
-    steps = outcome.steps
-    if outcome.boundaries < LEAST_BOUNDARIES:
+    steps, boundaries = outcome.steps, outcome.boundaries
+    patient = boundaries >= LEAST_BOUNDARIES or outcome.held < LEAST_BOUNDARIES
+    if not patient:  # it has an optimizer, and never trains with it
+        steps, boundaries = outcome.held + 1, outcome.held
+    if boundaries < LEAST_BOUNDARIES:
         made = "no steps" if steps == 0 else "only 1 step" if steps == 1 else f"only {steps} steps"
         note = f"the script makes {made}: it was run a second time and measured as a whole"
         notes = (note, outcome.elsewhere) if outcome.elsewhere else (note,)
         return Purpose.WHOLE, Windows(whole_ns=(outcome.whole_ns,)), notes
-    between = outcome.boundaries - 1
+    between = boundaries - 1
     captured = max(1, min(request.steps, between // 3))
     warmup = 1 if between > 3 else 0
     timed = between - captured - warmup - 1
     note = f"the script makes only {steps} steps: it was run a second time, with shorter windows"
-    return Purpose.PROFILE, Windows(warmup, max(1, timed), captured, survey=False), (note,)
+    windows = Windows(warmup, max(1, timed), captured, survey=False, patient=patient)
+    return Purpose.PROFILE, windows, (note,)
 
 
 def check(request: Request) -> Request:

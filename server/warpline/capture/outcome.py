@@ -37,6 +37,11 @@ class Outcome:
         return int(self.ended.get("boundaries", 0))
 
     @property
+    def held(self) -> int:
+        """Batches or forwards that were not taken for steps, since an optimizer might have made some."""
+        return int(self.ended.get("held", 0))
+
+    @property
     def whole_ns(self) -> int:
         return int(self.ended.get("whole_ns", 0))
 

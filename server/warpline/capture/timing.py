@@ -78,7 +78,8 @@ def time_steps(
             purpose, shorter, _ = second_try(request, outcome)
             if purpose is Purpose.WHOLE:
                 return Timing((outcome.whole_ns,), step_source="whole")
-            windows = Windows(shorter.warmup, (shorter.timed or 1) + 1 + shorter.captured)
+            timed = (shorter.timed or 1) + 1 + shorter.captured
+            windows = Windows(shorter.warmup, timed, patient=shorter.patient)
         raise Problem(f"{Path(request.target).name} made fewer steps when it was run again", 1)
 
 

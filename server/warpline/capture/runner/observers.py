@@ -8,6 +8,7 @@ from .memory import Memory
 from .names import QualifiedNames
 from .nvml import Nvml
 from .sites import Sites
+from .steps import PATIENCE_BEFORE_BACKWARD_S, PATIENCE_S
 from .userfiles import UserFiles
 from .usermarks import UserMarks
 
@@ -44,8 +45,10 @@ class Observers:
         self.sites.use(optimizer, frame)
 
     def step_expected(self):
-        """Backward has run and an optimizer exists, which has not made a step yet."""
-        return self.losses.backwards > 0 and not self.optimizer_steps and self.sites.has("optimizer")
+        """For how many seconds one is worth waiting for: an optimizer exists that has made none yet."""
+        if self.optimizer_steps or not self.sites.has("optimizer"):
+            return 0.0
+        return PATIENCE_S if self.losses.backwards > 0 else PATIENCE_BEFORE_BACKWARD_S
 
     def compiled_since_last(self):
         """Something was compiled since this was last asked."""

@@ -18,7 +18,8 @@ from .onlyline import GENERATOR
 
 OFTEN = 200  # times a step
 QUICK_NS = 3_000  # a line and its record, on average; a slower line gains little
-WORTH = 0.1  # of the step: what the line records of the rehearsal must have cost
+MOST_NS = 10 * QUICK_NS  # counts of each time: beyond it is another process's turn, or no quick line
+WORTH = 0.1  # of the step: what the records of such lines must have cost
 USUAL_RECORD_NS = 250
 LEAST_SHARE = 0.1  # of what was seen at a line stays, whatever its records cost
 SHORT_NS = 10_000  # a loop that took no longer is not shared out
@@ -38,9 +39,11 @@ class Loop:
 
 
 def worth_a_look(locations, step_ns):
-    """Whether the line records of the rehearsal cost enough to find the quick loops among them."""
-    records = max((len(each.pairs) // 2 for each in locations.all_records), default=0)
-    return records * USUAL_RECORD_NS > WORTH * step_ns
+    """Whether records of often-run lines cost enough in the rehearsal to find the quick loops among them."""
+    counts = Counter()
+    for records in locations.all_records:
+        counts.update(records.pairs[1::2])
+    return USUAL_RECORD_NS * sum(times for times in counts.values() if times >= OFTEN) > WORTH * step_ns
 
 
 def find(locations, began_ns, record_ns, whole_functions, never):
@@ -74,7 +77,7 @@ class Seen:
             places = [place & ~AGAIN for place in records.pairs[1::2]]
             self.counts.update(places)
             for begin, end, place in zip(times, times[1:], places):
-                self.spent[place] += end - begin
+                self.spent[place] += min(end - begin, MOST_NS)
             self.busy.update(places[max(0, bisect_right(times, moment) - 1)] for moment in began_ns if places)
 
     def is_quick(self, place):

@@ -59,7 +59,8 @@ class Session:
             self.go(Whole)
             return
         self.own_profiler.install()
-        self.steps = Steps(self._restart, self.observers, self.observers.step_expected)
+        expected = self.observers.step_expected if self.windows["patient"] else lambda: 0.0
+        self.steps = Steps(self._restart, self.observers, expected)
         self.observers.sites.compiling = self.steps.compiling
         self.steps.install(torch)
         self.go(Waiting)
@@ -164,6 +165,7 @@ class Session:
             "ended",
             steps=self.boundaries + self.missed,
             boundaries=self.boundaries,
+            held=self.steps.held if self.steps is not None else 0,
             clean=clean,
             status=status if isinstance(status, int) else None,
             error=None if clean or isinstance(error, SystemExit) else type(error).__name__,
@@ -202,9 +204,11 @@ class Session:
         self.torch.manual_seed(seed)
         imports.when_imported("numpy", lambda numpy: numpy.random.seed(seed))
 
-    def _restart(self):
-        """A better beat was found: what was seen so far were not the steps. False: it is too late."""
-        if not isinstance(self.stage, (Warmup, Timing)) and type(self.stage) is not Waiting:
+    def _restart(self, better=False):
+        """Another beat was found: what was seen so far were not the steps. False: it is too late, unless
+        that one is of a ``better`` kind."""
+        early = isinstance(self.stage, (Warmup, Timing)) or type(self.stage) is Waiting
+        if not early and not (better and isinstance(self.stage, (Survey, Capture))):
             return False
         self.stage.abandon()
         self.boundaries = 0

@@ -5,7 +5,10 @@ from time import monotonic
 
 from .sources import RANK, CompiledForwards, Forwards, Loaders, Marks, Optimizers, ProfilerSteps, Replays
 
-PATIENCE_S = 30.0  # how long batches or forwards are not believed while an optimizer's step is to be expected
+#: How long batches and forwards are not believed while an optimizer exists that has not made a step: when
+#: backward has run (gradients are being accumulated), and before (a model acts, or is validated, first).
+PATIENCE_S = 30.0
+PATIENCE_BEFORE_BACKWARD_S = 10.0
 FORGOTTEN = 64  # signals after which a key that was not heard again is no longer part of the cycle
 
 
@@ -32,6 +35,7 @@ class Steps:
         self.chosen = None
         self.thread = None
         self.holding_since = None
+        self.held = 0
         self.torch = None
         self.step_in_graph = False  # a graph was captured that holds an optimizer's step
 
@@ -58,8 +62,11 @@ class Steps:
             self.installed.append(compiled)
 
     def quiet(self):
-        """The beat is settled: all sources go but the chosen one, which from now on only ticks."""
+        """The beat is settled: all sources go but the chosen one, which from now on only ticks, and the
+        optimizers where it is a lesser one: a model that acted so far may yet be trained."""
         for source in list(self.installed):
+            if isinstance(source, Optimizers) and RANK[self.chosen] < RANK["optimizer"]:
+                continue
             self._remove(source)
             if source.kind == self.chosen:
                 source.install_tick(self.torch, self.anchor, self)
@@ -110,15 +117,20 @@ class Steps:
         return cuda.is_initialized() and cuda.is_current_stream_capturing()
 
     def _held(self, kind):
-        if RANK[kind] >= RANK["optimizer"] or not self.expected():
+        patience = self.expected() if RANK[kind] < RANK["optimizer"] else 0
+        if not patience:
             return False
         self.holding_since = self.holding_since or monotonic()
-        return monotonic() - self.holding_since < PATIENCE_S
+        held = monotonic() - self.holding_since < patience
+        self.held += held
+        return held
 
     def _choose(self, kind):
         if self.chosen is not None:
-            self.on_restart()
+            self.on_restart(better=True)
         self.chosen = kind
+        if RANK[kind] >= RANK["optimizer"]:
+            self.held = 0
         for source in [source for source in self.installed if RANK[source.kind] < RANK[kind]]:
             self._remove(source)
 
