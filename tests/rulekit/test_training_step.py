@@ -5,7 +5,7 @@ import pytest
 from warpline.rulekit import Context
 from warpline.rulekit.edits import Edits, Refused, apply
 from warpline.rulekit.example import read_project
-from warpline.rulekit.model_lines import about_model
+from warpline.rulekit.model_lines import about_model, is_torchs
 from warpline.rulekit.training import TrainingStep, training_steps
 
 MARKED = """
@@ -40,6 +40,34 @@ for x in batches:
     loss = second(first(x)).mean()
     loss.backward()
 """
+
+
+#: How a model is made, and whether ``Module.compile()`` would do anything for it.
+MAKINGS = {
+    "net = nn.Sequential(nn.Linear(8, 8), nn.ReLU())": True,
+    "net = nn.Sequential(nn.Linear(8, 8)).cuda().to(memory_format=torch.channels_last)": True,
+    "net = make()": True,
+    "net = Net(8).cuda()": False,
+    "net = timm.create_model('resnet50')": False,
+    "net = nn.ModuleList([nn.Linear(8, 8)])": True,
+    "net = nn.ModuleList(Layer() for _ in range(6)).cuda()": False,
+}
+
+
+@pytest.mark.parametrize(("making", "torchs"), MAKINGS.items())
+def test_modules_of_torchs_own_are_told_by_how_they_are_made(making: str, torchs: bool) -> None:
+    code = f"""
+import torch
+from torch import nn
+
+def make():
+    return nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+
+{making}
+for x in batches:
+    net(x).mean().backward()
+"""
+    assert is_torchs(step_of(code), "net") is torchs
 
 
 def step_of(code: str) -> TrainingStep:
