@@ -16,6 +16,8 @@ GUESS_S = 5.0
 COMPILES_S = 40.0
 #: Trials leave at least this share of what is left; so does a process that hangs in one.
 TRIALS = 0.5
+#: The first round takes at most this share: what a process costs is a guess before it.
+FIRST = 1 / 3
 
 
 @dataclass(slots=True)
@@ -64,7 +66,7 @@ class Budget:
         """Whether a round of them fits, and the proof of the best one after it."""
         if not self.plain_s:
             guess = GUESS_S + sum(COMPILES_S if pairs.candidate.compiles else GUESS_S for pairs in several)
-            return guess <= TRIALS * self.left_s
+            return guess <= FIRST * self.left_s
         best = max(tried, key=lambda attempt: attempt.speedup, default=None)
         proof = self._round_s([best.pairs] if best is not None else several[:1])
         return self._round_s(several) + self.rounds * proof <= self.left_s

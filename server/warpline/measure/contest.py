@@ -221,7 +221,6 @@ def outcome(pairs: Pairs, limits: Limits) -> Outcome:
         [run.losses for run in pairs.plain],
         [run.losses for run in pairs.changed],
         candidate.safe,
-        candidate.work,
     )
     measured = Measured(found.speedup, found.low, found.high, moved.value, _memory(pairs))
     reason = _verdict(found, moved)
