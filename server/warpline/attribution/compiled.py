@@ -1,10 +1,10 @@
-"""Library calls that a compiled graph makes, led back to the lines they were compiled from.
+"""What compiled code calls, led back to the lines that it was compiled from.
 
-Inductor's own kernels carry their names into the trace (see :mod:`warpline.attribution.shares`); the
-matrix products and convolutions that it leaves to libraries appear as plain ops inside the compiled
-region. Within a graph they run in the order in which Inductor listed them, so the n-th ``aten::mm``
-of a region is the n-th ``extern_kernels.mm`` of its graph. Where the numbers do not agree, nothing is
-guessed: the ops stay at the line that runs the compiled code.
+torch marks the runs of compiled graphs in the trace; what such a run calls directly (a kernel of
+Inductor's, a library's operator) has the lines that Inductor was given for it (see
+:mod:`warpline.attribution.graphs`). The time that the host needs from one call to the end of the next is
+the next one's; what it needs before the first and after the last is the line's that runs the compiled
+code.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpline.attribution.graphs import Graphs, Lines, graphs
 from warpline.attribution.table import LineTable
 from warpline.trace import nest
-from warpline.trace.columns import OP, Ints, Trace
+from warpline.trace.columns import OP, Bools, Ints, Trace
 
-REGIONS = ("Torch-Compiled Region", "CompiledFunction", "## Call CompiledFxGraph")
-#: What Inductor's lists put around an op's name.
-_BEFORE, _AFTER = ("extern_kernels.", "torch.ops.aten.", "aten::"), (".default", ".out")
+FRAME = "Torch-Compiled Region: "
+BACKWARD = "CompiledFunctionBackward"
+REGIONS = (FRAME, "CompiledFunction", "## Call CompiledFxGraph")
+
+Group = tuple[str, Lines, bool]  # what was called, line numbers, whether by a backward graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,81 +33,102 @@ class Nodes:
     origin: Ints
 
 
-def library_calls(trace: Trace, table: LineTable, nodes: Nodes) -> tuple[Ints, Ints]:
-    """(ops, line numbers) of the calls that could be led back, outermost ops only."""
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The calls of compiled graphs, sorted by the region that makes them, then by start."""
+
+    row: Ints  # host event
+    region: Ints  # host event
+    start_ns: Ints
+    group: Ints  # index into groups, -1: unknown
+    groups: tuple[Group, ...]
+    of_event: Ints  # for each host event the group of the call that it is, or lies in
+
+    def next_group(self, region: Ints, time_ns: Ints) -> Ints:
+        """For moments in which regions themselves run, the group of the call that they prepare: -1 before a
+        region's first call, and after its last."""
+        found = np.full(len(region), -1, np.int64)
+        if not len(self.row):
+            return found
+        since = int(self.start_ns.min())
+        width = int(self.start_ns.max()) - since + 2
+        key = self.region * width + self.start_ns - since
+        at = np.searchsorted(key, region * width + np.clip(time_ns - since, 0, width - 1))
+        inner = (at > 0) & (at < len(key))
+        inner[inner] = (self.region[at[inner]] == region[inner]) & (
+            self.region[at[inner] - 1] == region[inner]
+        )
+        found[inner] = self.group[at[inner]]
+        return found
+
+
+def compiled_calls(trace: Trace, table: LineTable, nodes: Nodes) -> Calls:
     host = trace.host
+    known = graphs(trace.facts.compiled_kernels, table)
+    starts = named(trace, REGIONS)
     nothing = np.zeros(0, np.int64)
-    wanted = _wanted(trace, table)
-    if not wanted or not len(host):
-        return nothing, nothing
-    starts = np.array([name.startswith(REGIONS) for name in trace.names])[host.name] & (host.kind == OP)
-    region = _outermost(host.parent, host.depth, starts)
-    names = {name: at for at, name in enumerate(trace.names)}
-    ops, lines = [nothing], [nothing]
-    for (name, backward), places in wanted.items():
-        rows = np.flatnonzero((host.name == names.get(name, -1)) & (host.kind == OP) & (region >= 0))
-        rows = rows[(nodes.node[rows] >= 0) == backward]
-        rows = rows[~np.isin(host.parent[rows], rows)]
-        found = _in_order(trace, rows, region[rows], nodes, len(places))
-        ops.append(rows[found >= 0])
-        lines.append(np.array(places, np.int64)[found[found >= 0]])
-    return np.concatenate(ops), np.concatenate(lines)
+    if not starts.any() or not (known.all or known.fused):
+        return Calls(nothing, nothing, nothing, nothing, (), np.full(len(host), -1, np.int64))
+    rows, names = _made(trace, starts, known)
+    region = host.parent[rows]
+    frame, backward = _frames(trace, nodes, region)
+    group, groups = np.full(len(rows), -1, np.int64), dict[Group, int]()
+    cuts = np.flatnonzero(np.diff(region)) + 1
+    for members in np.split(np.arange(len(rows)), cuts) if len(rows) else ():
+        called = [trace.names[name] for name in names[members].tolist()]
+        first = members[0]
+        made_of = known.lines(called, frame[first], bool(backward[first]))
+        for at, name, lines in zip(members.tolist(), called, made_of, strict=True):
+            if lines:
+                group[at] = groups.setdefault((name, lines, bool(backward[first])), len(groups))
+    return Calls(rows, region, host.start_ns[rows], group, tuple(groups), _spread(trace, rows, group))
 
 
-def _wanted(trace: Trace, table: LineTable) -> dict[tuple[str, bool], list[int]]:
-    """Line numbers of the library calls of all graphs, in order, by op and direction."""
-    numbers = {place: at for at, place in enumerate(zip(table.file, table.line, strict=True))}
-    found: dict[tuple[str, bool], list[int]] = {}
-    for kernel in trace.facts.compiled_kernels:
-        if not kernel.name.startswith(_BEFORE):
-            continue
-        name = kernel.name
-        for prefix in _BEFORE:
-            name = name.removeprefix(prefix)
-        for suffix in _AFTER:
-            name = name.removesuffix(suffix)
-        lines = [numbers.get((file, line), 0) for file, line, _ in kernel.lines]
-        found.setdefault((f"aten::{name}", kernel.backward), []).append(max(lines, default=0))
+def named(trace: Trace, wanted: str | tuple[str, ...]) -> Bools:
+    """Which host events are operators whose names begin with ``wanted``."""
+    names = np.array([name.startswith(wanted) for name in trace.names] or [False])
+    found: Bools = names[trace.host.name] & (trace.host.kind == OP)
     return found
 
 
-def _outermost(parent: Ints, depth: Ints, chosen: np.ndarray) -> Ints:
-    """For each span the outermost chosen one around it (or itself), -1: none."""
-    inner = nest.nearest(parent, depth, chosen)
-    while True:
-        above = np.where(inner >= 0, parent[inner], -1)
-        further = np.where(above >= 0, inner[above], -1)
-        if not (further >= 0).any():
-            return inner
-        inner = np.where(further >= 0, further, inner)
+def _made(trace: Trace, starts: Bools, known: Graphs) -> tuple[Ints, Ints]:
+    """The calls that regions make directly, and their names: of a launch, its kernel's."""
+    host, kernels = trace.host, trace.kernels
+    launches = np.flatnonzero((kernels.launch >= 0) & ~kernels.in_graph)[::-1]
+    name, works = host.name.copy(), np.zeros(len(host), bool)
+    own = kernels.launch[launches]
+    name[own[host.kind[own] != OP]] = kernels.name[launches[host.kind[own] != OP]]
+    while len(own):
+        works[own] = True
+        own = np.unique(host.parent[own])
+        own = own[own >= 0]
+    listed = {called for graph in known.all for called in graph.count}
+    expected = np.array([called in listed for called in trace.names])
+    direct = (host.parent >= 0) & starts[host.parent] & ~starts
+    rows = np.flatnonzero(direct & (works | expected[name]))
+    rows = rows[np.argsort(host.parent[rows], kind="stable")]
+    return rows, name[rows]
 
 
-def _in_order(trace: Trace, rows: Ints, region: Ints, nodes: Nodes, listed: int) -> Ints:
-    """Place of each op in the list of its name; -1 where the list and the runs do not agree."""
-    found = np.full(len(rows), -1, np.int64)
-    if not len(rows):
-        return found
+def _frames(trace: Trace, nodes: Nodes, region: Ints) -> tuple[list[str], Bools]:
+    """torch's number of the frame that each region was compiled from, and whether it is its backward."""
     host = trace.host
-    runs, first, of_run = np.unique(region, return_index=True, return_inverse=True)
-    rank = np.arange(len(rows)) - first[of_run]
-    length = np.bincount(of_run)
-    graph = _graphs(trace, runs, nodes)
-    offset = 0
-    for each in dict.fromkeys(graph[np.argsort(host.start_ns[runs], kind="stable")].tolist()):
-        its_runs = graph == each
-        size = int(length[its_runs].max())
-        whole = its_runs[of_run] & (length[of_run] == size)
-        found[whole] = offset + rank[whole]
-        offset += size
-    return found if offset == listed else np.full(len(rows), -1, np.int64)
+    compiled = nest.nearest(host.parent, host.depth, named(trace, REGIONS[:2]))
+    holder = np.where(compiled[region] >= 0, compiled[region], region)
+    backward = named(trace, BACKWARD)[holder]
+    node = nodes.node[holder]
+    made = np.where(backward & (node >= 0), nodes.origin[np.maximum(node, 0)], holder)
+    around = nest.nearest(host.parent, host.depth, named(trace, FRAME))[np.maximum(made, 0)]
+    of = np.where(around >= 0, host.name[np.maximum(around, 0)], -1)
+    return [trace.names[at].removeprefix(FRAME) if at >= 0 else "" for at in of.tolist()], backward
 
 
-def _graphs(trace: Trace, runs: Ints, nodes: Nodes) -> Ints:
-    """The graph that each region ran: a region is named for it; a backward one is its forward's."""
-    host = trace.host
-    node = nodes.node[runs]
-    made = np.where(node >= 0, nodes.origin[np.maximum(node, 0)], -1)
-    named = np.array([name.startswith(REGIONS[0]) for name in trace.names])[host.name]
-    around = nest.nearest(host.parent, host.depth, named)
-    forward = np.where(made >= 0, around[np.maximum(made, 0)], runs)
-    return np.where(forward >= 0, host.name[np.maximum(forward, 0)], -1)
+def _spread(trace: Trace, rows: Ints, group: Ints) -> Ints:
+    """For each host event the group of the call around it, or which it is; -1: none."""
+    chosen = np.zeros(len(trace.host), bool)
+    of = np.full(len(trace.host), -1, np.int64)
+    chosen[rows] = True
+    of[rows] = group
+    nearest = nest.nearest(trace.host.parent, trace.host.depth, chosen)
+    found: Ints = np.where(nearest >= 0, of[np.maximum(nearest, 0)], -1)
+    return found

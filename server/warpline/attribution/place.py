@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpline.attribution.compiled import Nodes, library_calls
+from warpline.attribution.compiled import Calls, Nodes, compiled_calls
 from warpline.attribution.table import LineTable
 from warpline.model.report import Phase
 from warpline.trace import nest
@@ -36,6 +36,7 @@ class Placed:
     phase: Ints  # FORWARD, BACKWARD, RECOMPUTE
     node: Ints  # innermost evaluate_function around (or at) the event, -1: none
     record: Ints  # the line record that held when the event began, -1: none
+    calls: Calls  # of compiled graphs
 
 
 def named(trace: Trace, wanted: str) -> Bools:
@@ -73,18 +74,10 @@ def place(trace: Trace, table: LineTable) -> Placed:
     inside[under] = python_inside(trace, record[under], record[node[under]])
     origin = _origins(trace, node, inside)
     line = _waited_for(trace, table, node, _follow(own, origin))
-    calls, places = library_calls(trace, table, Nodes(node, origin))
-    line = _below(trace, line, calls, places)
-    return Placed(line, _phases(trace, node), node, record)
-
-
-def _below(trace: Trace, line: Ints, calls: Ints, places: Ints) -> Ints:
-    """The lines with ``places`` at ``calls`` and at all that they call."""
-    chosen = np.zeros(len(line), bool)
-    chosen[calls] = True
-    line[calls] = places
-    nearest = nest.nearest(trace.host.parent, trace.host.depth, chosen)
-    return np.where(nearest >= 0, line[nearest], line) if len(calls) else line
+    calls = compiled_calls(trace, table, Nodes(node, origin))
+    known = calls.of_event >= 0
+    line[known] = np.array([lines[0] for _, lines, _ in calls.groups] or [0])[calls.of_event[known]]
+    return Placed(line, _phases(trace, node), node, record, calls)
 
 
 def _waited_for(trace: Trace, table: LineTable, node: Ints, line: Ints) -> Ints:

@@ -1,8 +1,9 @@
 """Which lines each kernel belongs to.
 
-A kernel belongs to the line of its launch. One that a compiler fused from several lines belongs to
-all of them in equal parts (the trace cannot say more), and they are shown as a group. What a CUDA
-graph replays has no launch of its own and stays unattributed, but the device was not idle.
+A kernel belongs to the line of its launch. One that a compiler fused from several lines (known by its
+place among the calls of its graph, else by its name) belongs to all of them in equal parts (the trace
+cannot say more), and they are shown as a group. What a CUDA graph replays has no launch of its own and
+stays unattributed, but the device was not idle.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpline.attribution.compiled import Group as Called
+from warpline.attribution.graphs import graphs
 from warpline.attribution.place import BACKWARD, FORWARD, Placed
 from warpline.attribution.table import LineTable
 from warpline.model.profile import Group
@@ -26,7 +29,7 @@ class Shares:
     phase: Ints
     weight: Floats
     group: Ints  # index into groups, -1: none
-    groups: tuple[tuple[str, tuple[int, ...], bool], ...]  # kernel name, line numbers, backward
+    groups: tuple[Called, ...]
 
 
 def shares(trace: Trace, table: LineTable, placed: Placed) -> Shares:
@@ -40,8 +43,7 @@ def shares(trace: Trace, table: LineTable, placed: Placed) -> Shares:
     phase = (
         np.where(launched, placed.phase[kernels.launch], FORWARD) if len(placed.phase) else kernels.launch * 0
     )
-    fused, groups = fused_names(trace, table)
-    of_kernel = fused[kernels.name] if len(kernels) else np.zeros(0, np.int64)
+    of_kernel, groups = _groups(trace, table, placed)
     plain = np.flatnonzero(of_kernel < 0)
     rows = [(plain, line[plain], phase[plain], np.ones(len(plain)), np.full(len(plain), -1))]
     for at, (_, members, backward) in enumerate(groups):
@@ -61,18 +63,22 @@ def shares(trace: Trace, table: LineTable, placed: Placed) -> Shares:
     return Shares(kernel, lines, phases, weight, group, groups)
 
 
-def fused_names(trace: Trace, table: LineTable) -> tuple[Ints, tuple[tuple[str, tuple[int, ...], bool], ...]]:
-    """For each of ``Trace.names`` its group (-1: none), and the groups."""
-    known = {(file, line): at for at, (file, line) in enumerate(zip(table.file, table.line, strict=True))}
-    group = np.full(max(1, len(trace.names)), -1, np.int64)
-    names = {name: at for at, name in enumerate(trace.names)}
-    groups: list[tuple[str, tuple[int, ...], bool]] = []
-    for compiled in trace.facts.compiled_kernels:
-        lines = dict.fromkeys(known[file, line] for file, line, _ in compiled.lines if (file, line) in known)
-        if compiled.name in names and lines and group[names[compiled.name]] < 0:
-            group[names[compiled.name]] = len(groups)
-            groups.append((compiled.name, tuple(lines), compiled.backward))
-    return group, tuple(groups)
+def _groups(trace: Trace, table: LineTable, placed: Placed) -> tuple[Ints, tuple[Called, ...]]:
+    """For each kernel its group (-1: none), and the groups."""
+    kernels, calls = trace.kernels, placed.calls
+    of_kernel = np.full(len(kernels), -1, np.int64)
+    launched = (kernels.launch >= 0) & ~kernels.in_graph
+    of_kernel[launched] = calls.of_event[kernels.launch[launched]]
+    fused = graphs(trace.facts.compiled_kernels, table)
+    numbers = {group: at for at, group in enumerate(calls.groups)}
+    # What torch left no mark of a region around is known by its name alone.
+    for at in np.flatnonzero(of_kernel < 0).tolist() if fused.fused else ():
+        name = trace.names[kernels.name[at]]
+        for backward in (False, True):
+            if lines := fused.fused.get((name, backward)):
+                of_kernel[at] = numbers.setdefault((name, lines, backward), len(numbers))
+                break
+    return of_kernel, tuple(numbers)
 
 
 def group_table(table: LineTable, of: Shares, kernel_ms: Floats) -> tuple[Group, ...]:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from warpline.attribution.compiled import Group
 from warpline.attribution.place import Placed, python_inside
 from warpline.attribution.table import LineTable
 from warpline.trace import nest
@@ -71,7 +72,29 @@ def _timeline(
         itself = (op >= 0) & ~python_inside(trace, record, placed.record[op])
         line = np.where(itself, placed.line[op], line)
         working = itself & (host.kind[op] == OP)
+        calls = placed.calls
+        preparing = calls.next_group(op, start)
+        group = np.where(itself, np.where(preparing >= 0, preparing, calls.of_event[op]), -1)
+        return _among_lines(Pieces(start, end, op, line, working), group, calls.groups)
     return Pieces(start, end, op, line, working)
+
+
+def _among_lines(pieces: Pieces, group: Ints, groups: tuple[Group, ...]) -> Pieces:
+    """``pieces`` with those of compiled calls cut into equal parts, one for each line of their group (-1:
+    not of one)."""
+    if not (group >= 0).any():
+        return pieces
+    first = np.concatenate([[0], np.cumsum([len(lines) for _, lines, _ in groups])])
+    every = np.concatenate([np.array(lines, np.int64) for _, lines, _ in groups])
+    count = np.where(group >= 0, np.diff(first)[group], 1)
+    of = np.repeat(np.arange(len(pieces)), count)
+    part = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
+    parts, length = pieces.take(of), pieces.length_ns[of]
+    line = np.where(group[of] >= 0, every[np.where(group[of] >= 0, first[group[of]] + part, 0)], parts.line)
+    start = parts.start_ns + length * part // count[of]
+    end = parts.start_ns + length * (part + 1) // count[of]
+    kept = end > start
+    return Pieces(start, end, parts.op, line, parts.working).take(kept)
 
 
 def overlay(pieces: Pieces, start: Ints, end: Ints) -> tuple[Pieces, Ints]:

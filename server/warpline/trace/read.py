@@ -15,6 +15,7 @@ from warpline.model.run import Facts, Locations, Manifest
 from warpline.trace import build
 from warpline.trace.columns import Ints, Records, Trace
 from warpline.trace.decode import Chrome, Event, collector_paused, decode
+from warpline.trace.dynamo import at_callers
 from warpline.trace.peers import peers
 
 LOCATION_BITS = 32
@@ -88,6 +89,9 @@ def assemble(
     marked = groups.get("user_annotation", [])
     of_steps = [event.tid for event in marked if event.name.startswith(STEPPED)]
     captured = parts.manifest.captured
+    lines = records(parts.lines, of_record, len(known))
+    if len(kernels):  # on a CPU the compiled kernels themselves run there
+        lines = at_callers(lines, parts.locations, parts.sources)
     return Trace(
         manifest=parts.manifest,
         facts=parts.facts,
@@ -103,7 +107,7 @@ def assemble(
         kernels=kernels,
         marks=marks,
         memory=memory,
-        records=records(parts.lines, of_record, len(known)),
+        records=lines,
         window_ns=_window(captured, host.start_ns, host.end_ns),
         device_properties=chrome.devices,
         notes=tuple(notes),
