@@ -1,138 +1,29 @@
 """``warpline kernel``: which kernel is meant, and what is read from Nsight Compute.
 
-There is no GPU where these tests run. ``ncu`` is played by a shell script and its Python
-module by a small one with the same names; the real pair is for ``tests/gpu``.
+``ncu`` and its Python module are played (tests/fake_ncu.py).
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, ExampleRun
+from tests.conftest import ExampleRun
+from tests.fake_ncu import COLLECTS, STORE, TRANSPOSE, fake_ncu
 from warpline import pipeline, runs
 from warpline.__main__ import main
-from warpline.capture import nsight, nsight_module, probe
+from warpline.capture import nsight_module, probe
 from warpline.commands.kernel import _read
 from warpline.diagnosis import kernel_at
 from warpline.diagnosis.files import text_of
 from warpline.model.problem import Problem
 from warpline.model.profile import Kernel
-from warpline.model.run import Request
 from warpline.trace.nsight import read
 from warpline.view.kernel import kernel_table
-
-TRANSPOSE = ROOT / "examples/transpose-kernel/slow.py"
-STORE = next(n for n, text in enumerate(TRANSPOSE.read_text().splitlines(), 1) if "tl.store" in text)
-
-MODULE = f'''
-"""Stands in for NVIDIA's ncu_report: one launch, a load line that is fine and a store line that is not."""
-
-LINES = {{100: {STORE - 1}, 104: {STORE}, 108: {STORE}}}
-VALUES = {{
-    "memory_l2_theoretical_sectors_global": {{100: 8.0, 104: 32.0, 108: 32.0}},
-    "memory_l2_theoretical_sectors_global_ideal": {{100: 8.0, 104: 4.0, 108: 4.0}},
-    "smsp__pcsamp_warps_issue_stalled_long_scoreboard": {{100: 25.0, 104: 75.0}},
-    "smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued": {{100: 20.0}},
-    "gpu__time_duration.sum": 250000.0,
-    "sm__throughput.avg.pct_of_peak_sustained_elapsed": 6.0,
-    "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed": 93.0,
-}}
-
-
-class Source:
-    def __init__(self, line):
-        self.number = line
-
-    def file_name(self):
-        return {str(TRANSPOSE)!r}
-
-    def line(self):
-        return self.number
-
-
-class Metric:
-    def __init__(self, value):
-        self.by_address = value if isinstance(value, dict) else {{}}
-        self.value = value
-
-    def has_correlation_ids(self):
-        return bool(self.by_address)
-
-    def correlation_ids(self):
-        return Metric(dict(enumerate(self.by_address)))
-
-    def num_instances(self):
-        return len(self.by_address)
-
-    def as_uint64(self, index):
-        return int(self.as_double(index))
-
-    def as_double(self, index=None):
-        return self.value if index is None else list(self.by_address.values())[index]
-
-
-class Action:
-    def name(self):
-        return "transpose_rows"
-
-    def metric_names(self):
-        return list(VALUES)
-
-    def metric_by_name(self, name):
-        return Metric(VALUES[name]) if name in VALUES else None
-
-    def source_info(self, address):
-        return Source(LINES[address])
-
-    def rule_results_as_dicts(self):
-        return [{{"name": "Uncoalesced", "rule_message": {{"message": "store wider"}}}}, {{"name": "Quiet"}}]
-
-
-class Range:
-    def num_actions(self):
-        return 1
-
-    def action_by_idx(self, index):
-        return Action()
-
-
-class Context:
-    def num_ranges(self):
-        return 1
-
-    def range_by_idx(self, index):
-        return Range()
-
-
-def load_report(path):
-    if not open(path).read().startswith("report"):
-        raise RuntimeError("not a report")
-    return Context()
-'''
-
-
-#: Writes the report to where --export says.
-COLLECTS = """
-while [ $# -gt 0 ]; do
-  [ "$1" = --export ] && echo report > "$2"
-  shift
-done
-"""
-
-
-def fake_ncu(folder: Path, script: str) -> Path:
-    ncu = folder / "ncu"
-    ncu.write_text(f"#!/bin/sh\n{script}\n")
-    ncu.chmod(0o755)
-    (folder / "extras/python").mkdir(parents=True)
-    (folder / "extras/python/ncu_report.py").write_text(MODULE)
-    return ncu
 
 
 def test_a_line_in_a_triton_kernel_means_that_kernel(example_run: ExampleRun) -> None:
@@ -240,63 +131,6 @@ def test_an_unreadable_report_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "r.ncu-rep").write_text("junk")
     with pytest.raises(Problem, match="cannot be read: not a report"):
         read(tmp_path / "r.ncu-rep", nsight_module.find(ncu))
-
-
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [
-        ("echo '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission'", "doctor"),
-        ("echo '==WARNING== No kernels were profiled.'", "k was not launched"),
-        ("echo '==ERROR== Failed to connect.'", "Failed to connect"),
-    ],
-)
-def test_what_ncu_complains_about_is_one_line(tmp_path: Path, script: str, said: str) -> None:
-    ncu = fake_ncu(tmp_path, script)
-    with pytest.raises(Problem, match=said):
-        nsight.collect(Request(target="train.py"), "k", tmp_path / "r.ncu-rep", ncu)
-
-
-def test_the_script_runs_as_it_was_asked_for(tmp_path: Path) -> None:
-    ncu = fake_ncu(tmp_path, f'printf "%s\\n" "$@" > {tmp_path}/words; echo report > {tmp_path}/r.ncu-rep')
-    request = Request(target="train.py", argv=("--epochs", "1"), python="/bin/sh", cwd=str(tmp_path))
-    assert nsight.collect(request, "k", tmp_path / "r.ncu-rep", ncu).is_file()
-    words = (tmp_path / "words").read_text().splitlines()
-    assert words[-4:] == ["/bin/sh", "train.py", "--epochs", "1"]
-    assert words[words.index("--kernel-name") + 1] == "regex:^k$"
-
-
-def test_a_launcher_takes_the_interpreters_place(tmp_path: Path) -> None:
-    ncu = fake_ncu(tmp_path, f'printf "%s\\n" "$@" > {tmp_path}/words; echo report > {tmp_path}/r.ncu-rep')
-    asked = Request(target="train.py", python="/bin/sh", launcher=("torchrun", "--nproc-per-node", "2"))
-    nsight.collect(asked, "k", tmp_path / "r.ncu-rep", ncu)
-    words = (tmp_path / "words").read_text().splitlines()
-    assert words[-4:] == ["torchrun", "--nproc-per-node", "2", "train.py"]
-
-
-def test_what_the_script_leaves_behind_is_not_waited_for(tmp_path: Path) -> None:
-    """As the workers of a loader, when ncu has ended their parent: they still hold its output."""
-    ncu = fake_ncu(tmp_path, f"sleep 600 & echo $! > {tmp_path}/worker; echo report > {tmp_path}/r.ncu-rep")
-    nsight.collect(Request(target="train.py", python="/bin/sh"), "k", tmp_path / "r.ncu-rep", ncu)
-    assert not alive(int((tmp_path / "worker").read_text()))
-
-
-def test_cancelling_ends_ncu_and_the_script(tmp_path: Path) -> None:
-    ncu = fake_ncu(tmp_path, f"sleep 600 & echo $! > {tmp_path}/script; wait")
-    cancelled = threading.Event()
-    cancelled.set()
-    request = Request(target="train.py", python="/bin/sh")
-    with pytest.raises(Problem, match="cancelled") as problem:
-        nsight.collect(request, "k", tmp_path / "r.ncu-rep", ncu, cancelled=cancelled)
-    assert problem.value.status == 130
-    if (tmp_path / "script").exists():  # it came as far as that
-        assert not alive(int((tmp_path / "script").read_text()))
-
-
-def alive(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_no_more_launches_are_passed_over_than_there_are(

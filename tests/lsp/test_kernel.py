@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.test_kernel import fake_ncu
+from tests.fake_ncu import fake_ncu
 from tests.lsp.client import Client, Error
 from tests.lsp.folder import finding, write_run
 from warpline import runs
