@@ -109,18 +109,18 @@ def _places(draft: Draft) -> set[tuple[str, int]]:
 
 
 def _finding(context: Context, rule: Rule, draft: Draft, name: str, predict: Predict | None) -> Finding:
-    predicted = None
-    if predict is not None and draft.change is not None:
-        try:
-            predicted = predict(context.profile, draft.change)
-        except Exception as error:  # noqa: BLE001  # a prediction is no reason to lose a finding
-            context.note(f"no simulation for {rule.name} ({type(error).__name__}: {error}): a bound is shown")
+    fixes = draft.fixes
+    predicted = _simulated(context, rule, draft.change, predict)
+    if draft.alternative is not None and predicted is not None and _hides(context, predicted):
+        other = _simulated(context, rule, draft.alternative, predict)
+        if other is not None and other.step_ms < predicted.step_ms:
+            predicted, fixes = other, fixes[::-1]
     if predicted is None:
         step_ms = max(context.step_ms - draft.saving_ms, 0.0)
         speedup = context.step_ms / step_ms if step_ms > 0 else 1.0
         predicted = Predicted(step_ms, speedup, "bound") if draft.saving_ms > 0 and step_ms > 0 else None
     saved = context.share(context.step_ms - predicted.step_ms) if predicted is not None else 0.0
-    hidden = predicted is not None and predicted.basis == "simulated" and saved < HIDDEN
+    hidden = predicted is not None and predicted.basis == "simulated" and _hides(context, predicted)
     return Finding(
         id=name,
         rule=rule.name,
@@ -131,8 +131,25 @@ def _finding(context: Context, rule: Rule, draft: Draft, name: str, predict: Pre
         message=draft.message,
         evidence=draft.evidence,
         predicted=predicted,
-        fixes=draft.fixes,
+        fixes=fixes,
     )
+
+
+def _simulated(
+    context: Context, rule: Rule, change: Change | None, predict: Predict | None
+) -> Predicted | None:
+    if predict is None or change is None:
+        return None
+    try:
+        return predict(context.profile, change)
+    except Exception as error:  # noqa: BLE001  # a prediction is no reason to lose a finding
+        context.note(f"no simulation for {rule.name} ({type(error).__name__}: {error}): a bound is shown")
+        return None
+
+
+def _hides(context: Context, after: Predicted) -> bool:
+    """Whether something slower hides what a change saves."""
+    return context.share(context.step_ms - after.step_ms) < HIDDEN
 
 
 def _harms(context: Context, finding: Finding) -> bool:

@@ -103,6 +103,7 @@ class Context:
         change: Change | None = None,
         fixes: Sequence[Callable[[], Fix]] = (),
         severity: Severity | None = None,
+        alternative: Change | None = None,
     ) -> Draft:
         """A finding: ``site`` is the line to edit, ``cause`` the line where the time is seen.
 
@@ -110,7 +111,8 @@ class Context:
         time per step that it is about: below the threshold the finding is dropped (None: it is about
         memory, and the rule has a threshold of its own). ``saving_ms`` (at most ``cost_ms``, its
         default) is the bound of what the change saves. ``fixes`` are functions that give a Fix or
-        raise Refused; when all refuse, the first reason ends the message.
+        raise Refused; when all refuse, the first reason ends the message. ``alternative``: what the last
+        of them changes, told instead where the first one's change gains nothing.
         """
         made, reasons = [], []
         for make in fixes:
@@ -133,4 +135,5 @@ class Context:
             change,
             tuple(made),
             severity,
+            alternative if len(made) > 1 else None,
         )

@@ -20,3 +20,4 @@ class Draft:
     change: Change | None = None
     fixes: tuple[Fix, ...] = ()
     severity: Severity | None = None  # None: the rule's own
+    alternative: Change | None = None  # what the last fix changes, where that is something else
