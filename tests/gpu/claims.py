@@ -112,9 +112,12 @@ def test_recomputation_is_a_phase(run_of: RunOf) -> None:
 
 def test_what_hides_behind_a_longer_kernel_costs_nothing(run_of: RunOf) -> None:
     ((_, number, _),) = (mark for mark in _marks(r"# only: (aten::special_i0)\b") if mark[0] == "two_streams")
-    hidden = _line(run_of("two_streams"), number)
-    assert hidden.device_ms > 0
-    assert hidden.step_ms <= 0.1 * hidden.device_ms + hidden.idle_ms
+    run = run_of("two_streams")
+    hidden, steps = _line(run, number), pipeline.report_of(run).steps.captured
+    # The capture begins with a device that has nothing to do: in the first step it may run alone.
+    alone_ms = hidden.device_ms / steps
+    assert steps > 1
+    assert 0 <= hidden.step_ms - hidden.idle_ms <= 1.1 * alone_ms
 
 
 @pytest.mark.parametrize(("name", "line", "planted"), _marks(r"# planted: (\d+)"))
