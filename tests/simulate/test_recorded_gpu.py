@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
 from tests.conftest import CAPTURES
 from warpline import trace
 from warpline.attribution import attribute, locate
+from warpline.model.change import Change, LoaderWorkers, MatmulRate, OverlapCopies, Together
 from warpline.simulate import Places, Simulation, calibrate
 from warpline.simulate.replay import replay
 from warpline.simulate.timeline import timeline
@@ -39,3 +41,23 @@ def test_the_window_replayed_as_it_was_recorded_takes_as_long(recording: Recordi
 def test_the_step_replayed_takes_as_long_as_it_was_timed(recording: Recording) -> None:
     _, _, simulation = recording
     assert simulation.replayed_ms == pytest.approx(simulation.step_ns / 1e6, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("fp32-bert", MatmulRate("bf16", elementwise=True)),
+        ("loader-without-workers", Together((LoaderWorkers(8), OverlapCopies()))),
+    ],
+)
+def test_what_the_fixed_script_took_was_predicted_from_the_slow_one(
+    name: str, change: Change, recorded: Callable[[str], Path]
+) -> None:
+    slow, fixed = trace.read(recorded(name)), trace.read(recorded(f"{name}-fixed"))
+    located = locate(slow)
+    lines = tuple(zip(located.table.file, located.table.line, strict=True))
+    places = Places(located.placed.line, located.table.of_location, lines)
+    predicted = Simulation(slow, places, attribute(slow, located)).predict(change)
+    assert predicted is not None
+    # Not the 30 % that no prediction may be off: nothing is random here.
+    assert predicted.step_ms == pytest.approx(fmean(fixed.manifest.timed_ns) / 1e6, rel=0.15)
