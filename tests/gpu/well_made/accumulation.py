@@ -57,7 +57,7 @@ def main():
             optimizer.zero_grad(set_to_none=True)
             scheduler.step()
         if step % 1000 == 999:
-            print(step + 1, float(loss) * ACCUMULATE)
+            print(step + 1, loss.item() * ACCUMULATE)
 
 
 if __name__ == "__main__":
