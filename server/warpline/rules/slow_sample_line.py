@@ -108,7 +108,8 @@ class SlowSampleLine(Rule):
                 place,
                 iterated_at(context, site),
                 "This line takes {spent} of each step, {part} of the time in which batches are made (it runs "
-                "{calls} times a step).",
+                + ("once" if round(hottest.calls) == 1 else "{calls} times")
+                + " a step).",
                 {
                     "spent": ms("time at the line", exposed),
                     "part": percent("time at the line", part, "batch time"),
