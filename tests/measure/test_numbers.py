@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpline.measure import numbers
 from warpline.measure.numbers import Number
-from warpline.model.change import LargerBatch, LoaderWorkers, RemoveSyncs
+from warpline.model.change import LargerBatch, LoaderWorkers, RemoveSyncs, Scale, Together
 
 PLAIN = "a = DataLoader(d, num_workers=0)\nb = DataLoader(e, num_workers=2)\n"
 FIXED = "a = DataLoader(d, num_workers=6, pin_memory=True)\nb = DataLoader(e, num_workers=2)\n"
@@ -20,6 +20,19 @@ def test_a_config_dict_is_as_good_as_a_call() -> None:
         LargerBatch(2.0), {"/a.py": 'c = {"batch_size": 8}\n'}, {"/a.py": 'c = {"batch_size": 16}\n'}
     )
     assert list(found) == [("batch_size", 16)]
+
+
+def test_a_multiple_of_a_batch_size_is_a_number_too() -> None:
+    plain, fixed = {"/a.py": "a = DataLoader(d, BATCH)\n"}, {"/a.py": "a = DataLoader(d, 2 * BATCH)\n"}
+    assert list(numbers.written(LargerBatch(2.0), plain, fixed)) == [("batch_size", 2)]
+    other = numbers.substituted(plain["/a.py"], fixed["/a.py"], "batch_size", 8)
+    assert other == "a = DataLoader(d, 8 * BATCH)\n"
+
+
+def test_what_compiles_is_known() -> None:
+    assert numbers.compiles({}, {"/a.py": "model.compile()\n"})
+    assert numbers.compiles({}, {"/a.py": "@torch.compile\ndef f(): pass\n"})
+    assert not numbers.compiles({"/a.py": "re.compile('a')\n"}, {"/a.py": "re.compile('a')\nx = 1\n"})
 
 
 def test_a_change_without_a_number_has_none() -> None:
@@ -41,3 +54,11 @@ def test_a_change_follows_its_number() -> None:
     assert numbers.renumbered(LoaderWorkers(4), {"num_workers": Number(8, 4)}) == LoaderWorkers(8)
     assert numbers.renumbered(LargerBatch(2.0), {"batch_size": Number(64, 32)}) == LargerBatch(4.0)
     assert numbers.renumbered(RemoveSyncs(), {"num_workers": Number(8, 4)}) == RemoveSyncs()
+
+
+def test_a_number_in_changes_that_were_put_together_is_found_too() -> None:
+    change = Together((Scale((("/a.py", 1),), device=0.5), LargerBatch(2.0)))
+    plain, fixed = {"/a.py": "f(batch_size=8)\n"}, {"/a.py": "f(batch_size=16)\n"}
+    assert list(numbers.written(change, plain, fixed)) == [("batch_size", 16)]
+    *_, larger = numbers.parts(numbers.renumbered(change, {"batch_size": Number(64, 16)}))
+    assert larger == LargerBatch(8.0)

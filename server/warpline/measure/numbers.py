@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
-from warpline.model.change import Change, LargerBatch, LoaderWorkers
+from warpline.model.change import Change, LargerBatch, LoaderWorkers, Together
 
 #: The name that the number has in a call or in a config dict.
 _NAMES: dict[type, str] = {LoaderWorkers: "num_workers", LargerBatch: "batch_size"}
@@ -28,14 +29,19 @@ def written(
     change: Change | None, plain: Mapping[str, str], overlay: Mapping[str, str]
 ) -> Iterator[tuple[str, int]]:
     """``(name, number)`` that the fix behind ``change`` wrote into ``overlay``."""
-    name = _NAMES.get(type(change))
-    if name is None:
-        return
-    for file, text in overlay.items():
-        for line in _new_lines(plain.get(file, ""), text):
-            for match in _pattern(name).finditer(line):
-                yield name, int(match[2])
-                return
+    for name in dict.fromkeys(_NAMES[type(part)] for part in parts(change) if type(part) in _NAMES):
+        lines = (line for file, text in overlay.items() for line in _new_lines(plain.get(file, ""), text))
+        found = (int(match[2]) for line in lines for match in _pattern(name).finditer(line))
+        yield from ((name, number) for number in islice(found, 1))
+
+
+def parts(change: Change | None) -> Iterator[Change]:
+    """``change``, or the changes that it puts together."""
+    if isinstance(change, Together):
+        for part in change.changes:
+            yield from parts(part)
+    elif change is not None:
+        yield change
 
 
 def others(name: str, number: int, cores: int) -> list[int]:
@@ -58,6 +64,8 @@ def substituted(plain: str, text: str, name: str, value: int) -> str:
 
 def renumbered(change: Change, tried: Numbers) -> Change:
     """``change`` as it is with the numbers ``tried``."""
+    if isinstance(change, Together):
+        return replace(change, changes=tuple(renumbered(part, tried) for part in change.changes))
     number = tried.get(_NAMES.get(type(change), ""))
     if number is None:
         return change
@@ -69,14 +77,16 @@ def renumbered(change: Change, tried: Numbers) -> Change:
 
 
 def compiles(plain: Mapping[str, str], overlay: Mapping[str, str]) -> bool:
-    """Whether ``overlay`` has lines that ``plain`` lacks and that call ``compile``."""
-    return any(
-        "compile(" in line for file, text in overlay.items() for line in _new_lines(plain.get(file, ""), text)
-    )
+    """Whether ``overlay`` has lines that ``plain`` lacks and that compile something."""
+    lines = (line for file, text in overlay.items() for line in _new_lines(plain.get(file, ""), text))
+    return any(re.search(r"\.compile\b", line) for line in lines)
 
 
 def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(rf"""(\b{name}["']?\s*[:=]\s*)(\d+)\b""")
+    given = rf"""(\b{name}["']?\s*[:=]\s*"""
+    if name == _NAMES[LargerBatch]:
+        given += r"|(?=\d+ \* \w*batch)"  # 2 * BATCH
+    return re.compile(given + r")(\d+)\b", re.IGNORECASE)
 
 
 def _new_lines(plain: str, text: str) -> list[str]:

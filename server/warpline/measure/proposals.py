@@ -128,8 +128,8 @@ class Workbench:
 def _work(changes: Sequence[Change | None], tried: Numbers) -> float:
     """Samples a step of the changed script, in steps of the plain one."""
     work = 1.0
-    for change in changes:
-        found = numbers.renumbered(change, tried) if change is not None else None
+    for part in (part for change in changes for part in numbers.parts(change)):
+        found = numbers.renumbered(part, tried)
         if isinstance(found, LargerBatch):
             work *= found.factor
     return work
