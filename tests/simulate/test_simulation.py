@@ -125,6 +125,19 @@ def half(m: Machine) -> None:
         m.op(11, "aten::mul", 8, 100)
 
 
+def between_products(m: Machine) -> None:
+    for _ in range(60):
+        m.op(9, "aten::mm", 25, 4, MM)
+        for name in ("aten::add", "aten::mul", "aten::tanh"):
+            m.op(11, name, 20, 4)
+
+
+def fused_between_products(m: Machine) -> None:
+    for _ in range(60):
+        m.op(9, "aten::mm", 25, 4, MM)
+        m.op(11, "aten::fused", 20, 4)
+
+
 def one_launch(m: Machine) -> None:
     m.work(10, 300 * 25 * 0.05)
     m.op(10, "aten::add", 1, 4)
@@ -152,6 +165,8 @@ AT = {line: ((FILE, line),) for line in range(1, 20)}
         (device_bound, MatmulRate("tf32", AT[10], factor=2.0), half),
         (device_bound, Scale(AT[10], device=0.5), half),
         (launch_bound, RemoveLaunches(AT[10]), one_launch),
+        (between_products, Fuse(AT[11]), fused_between_products),
+        (between_products, Fuse(AT[11], bytes=60 * 4e-6 * 3.84e12), fused_between_products),
     ],
 )
 def test_a_change_is_predicted(program: Program, change: Change, after: Program, slowed: float) -> None:

@@ -106,7 +106,7 @@ class Changed:
         each = None
         if change.bytes is not None and self._rates is not None and stays.any():
             each = change.bytes / self._rates.bytes_per_s * 1e9 / (int(stays.sum()) / line.steps)
-        return self._merged(line, change.places, stays | products, each, change.kernels)
+        return self._merged(line, change.places, stays, each, change.kernels, products)
 
     def _thinned(self, line: Timeline, change: Fuse, keep: float) -> Timeline:
         """Each place keeps what is not fused, and ``keep`` of what is."""
@@ -130,7 +130,8 @@ class Changed:
             if change.bytes is not None and self._rates is not None:
                 moved = change.bytes / self._rates.bytes_per_s * 1e9
             each = max(FLOOR_NS, moved / (int(stays.sum()) / line.steps))
-        return self._merged(line, change.places, stays, each, OPTIMIZER_LAUNCHES)
+        nothing = np.zeros(len(here), bool)
+        return self._merged(line, change.places, stays, each, OPTIMIZER_LAUNCHES, nothing)
 
     def _stays(self, line: Timeline, here: Bools, count: int, per_run: bool = False) -> Bools:
         """The ``count`` widest kernels of each step and phase, of those that are ``here``.
@@ -146,18 +147,21 @@ class Changed:
         return stays
 
     def _merged(
-        self, line: Timeline, where: Where, stays: Bools, each_ns: float | None, count: int
+        self, line: Timeline, where: Where, stays: Bools, each_ns: float | None, count: int, apart: Bools
     ) -> Timeline:
-        """Kernels at ``where`` gone but those that stay; the host's work there shrinks likewise."""
+        """Kernels at ``where`` gone but those that stay, ``each_ns`` long from now on, and those that are
+        ``apart``, as they are; the host's work there shrinks likewise.
+        """
         here = self.at(line.kernel_place, where)
         host_here = self.at(line.place, where) & (line.kind != LOADER)
         if len(line.kernel_ns):
-            share = stays.sum() / max(1, here.sum())
+            gone = here & ~stays & ~apart
+            share = 1 - gone.sum() / max(1, here.sum())
             kernel = np.where(stays, each_ns, line.kernel_ns) if each_ns is not None else line.kernel_ns
             shrunk = replace(
                 line, host_ns=np.where(host_here, line.host_ns * share, line.host_ns), kernel_ns=kernel
             )
-            return without(shrunk, here & ~stays)
+            return without(shrunk, gone)
         # The device is the CPU: an operator's own time is its kernel's. One operator a step and phase
         # stays, the widest, as it reads and writes what a fused one must.
         ops = host_here & (line.op >= 0) & (line.work != PRODUCT)
