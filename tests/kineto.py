@@ -53,6 +53,8 @@ class KinetoRun:
     locations: list[tuple[int, int, int]] = field(default_factory=lambda: [(-1, 0, -1)])
     #: (kernel, lines, of a backward graph), in the order of Inductor's lists
     compiled: list[tuple[str, tuple[int, ...], bool]] = field(default_factory=list)
+    #: (frame, of a backward graph, calls and their lines in order) of each compiled graph
+    graphs: list[tuple[str, bool, list[tuple[str, tuple[int, ...]]]]] = field(default_factory=list)
     correlation: int = 0
     text: str = "\n" * 200
 
@@ -138,6 +140,14 @@ class KinetoRun:
         self.facts["compiled_kernels"] = [
             asdict(CompiledKernel(name, tuple((str(script), line, "forward") for line in lines), backward))
             for name, lines, backward in self.compiled
+        ] + [
+            asdict(
+                CompiledKernel(
+                    name, tuple((str(script), line, "forward") for line in lines), backward, graph, region
+                )
+            )
+            for graph, (region, backward, calls) in enumerate(self.graphs)
+            for name, lines in calls
         ]
         trace = {
             "schemaVersion": 1,

@@ -9,6 +9,7 @@ code.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +44,7 @@ class Calls:
     group: Ints  # index into groups, -1: unknown
     groups: tuple[Group, ...]
     of_event: Ints  # for each host event the group of the call that it is, or lies in
+    of_replayed: Ints  # for each kernel that a CUDA graph replayed for such a region its group
 
     def next_group(self, region: Ints, time_ns: Ints) -> Ints:
         """For moments in which regions themselves run, the group of the call that they prepare: -1 before a
@@ -66,22 +68,45 @@ def compiled_calls(trace: Trace, table: LineTable, nodes: Nodes) -> Calls:
     host = trace.host
     known = graphs(trace.facts.compiled_kernels, table)
     starts = named(trace, REGIONS)
-    nothing = np.zeros(0, np.int64)
+    of_replayed = np.full(len(trace.kernels), -1, np.int64)
     if not starts.any() or not (known.all or known.fused):
-        return Calls(nothing, nothing, nothing, nothing, (), np.full(len(host), -1, np.int64))
+        nothing = np.zeros(0, np.int64)
+        return Calls(nothing, nothing, nothing, nothing, (), np.full(len(host), -1, np.int64), of_replayed)
+    groups: dict[Group, int] = {}
     rows, names = _made(trace, starts, known)
     region = host.parent[rows]
+    group = _groups(trace, nodes, (region, names), known.lines, groups)
+    replayed = np.flatnonzero(trace.kernels.in_graph & (trace.kernels.launch >= 0))
+    around = nest.nearest(host.parent, host.depth, starts)[trace.kernels.launch[replayed]]
+    replayed, around = replayed[around >= 0], around[around >= 0]
+    by = np.argsort(around, kind="stable")
+    of_replayed[replayed[by]] = _groups(
+        trace, nodes, (around[by], trace.kernels.name[replayed[by]]), known.replayed, groups
+    )
+    spread = _spread(trace, rows, group)
+    return Calls(rows, region, host.start_ns[rows], group, tuple(groups), spread, of_replayed)
+
+
+def _groups(
+    trace: Trace,
+    nodes: Nodes,
+    called: tuple[Ints, Ints],
+    lines_of: Callable[[Sequence[str], str, bool], list[Lines]],
+    groups: dict[Group, int],
+) -> Ints:
+    """The group, -1 for none, of each thing ``called``: by region, the same one's beside each other, and
+    name. New groups are added to ``groups``."""
+    region, names = called
+    group = np.full(len(region), -1, np.int64)
     frame, backward = _frames(trace, nodes, region)
-    group, groups = np.full(len(rows), -1, np.int64), dict[Group, int]()
     cuts = np.flatnonzero(np.diff(region)) + 1
-    for members in np.split(np.arange(len(rows)), cuts) if len(rows) else ():
-        called = [trace.names[name] for name in names[members].tolist()]
-        first = members[0]
-        made_of = known.lines(called, frame[first], bool(backward[first]))
-        for at, name, lines in zip(members.tolist(), called, made_of, strict=True):
+    for members in np.split(np.arange(len(region)), cuts) if len(region) else ():
+        texts = [trace.names[name] for name in names[members].tolist()]
+        of = frame[members[0]], bool(backward[members[0]])
+        for at, name, lines in zip(members.tolist(), texts, lines_of(texts, *of), strict=True):
             if lines:
-                group[at] = groups.setdefault((name, lines, bool(backward[first])), len(groups))
-    return Calls(rows, region, host.start_ns[rows], group, tuple(groups), _spread(trace, rows, group))
+                group[at] = groups.setdefault((name, lines, of[1]), len(groups))
+    return group
 
 
 def named(trace: Trace, wanted: str | tuple[str, ...]) -> Bools:

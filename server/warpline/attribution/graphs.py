@@ -7,9 +7,11 @@ kernels are then known by name, and anything else has the lines of the calls nex
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from warpline.attribution.table import LineTable
 from warpline.model.run import CompiledKernel
@@ -19,6 +21,10 @@ Lines = tuple[int, ...]  # numbers in the LineTable
 #: Ways of Inductor's to call an operator of another name.
 _OTHER_NAMES = {"aten::bias_addmm": "aten::addmm"}
 _LIBRARIES = ("extern_kernels.", "torch.ops.", "aten.", "aten::")
+_OWN = ("triton_", "cpp_")
+_NUMBER = re.compile(r"_\d+$")
+#: Device work that belongs to a kernel of a library beside it.
+_AIDS = re.compile(r"^Mem(set|cpy)|splitk", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +46,54 @@ class Graphs:
 
     def lines(self, names: Sequence[str], region: str, backward: bool) -> list[Lines]:
         """Lines of the calls seen in one run of a graph, in order; empty where nothing is known of one."""
-        seen = Counter(names)
-        found = max(
-            (graph for graph in self.all if graph.backward == backward),
-            key=lambda graph: (graph.agreeing(seen) > 0, graph.region == region, graph.agreeing(seen)),
-            default=None,
+        found = self._ran(names, region, backward)
+        known = [found.calls[call][1] if found and call >= 0 else () for call in _places(found, names)]
+        return beside(
+            [lines or self.by_name(name, backward) for name, lines in zip(names, known, strict=True)]
         )
-        waiting: dict[str, list[Lines]] = {}
-        for name, lines in found.calls if found else ():
-            if found and found.count[name] == seen[name]:
-                waiting.setdefault(name, []).append(lines)
-        taken = {name: iter(lines) for name, lines in waiting.items()}
-        known = [next(taken[name]) if name in taken else () for name in names]
-        known = [lines or self.by_name(name, backward) for name, lines in zip(names, known, strict=True)]
-        return _beside(known)
+
+    def replayed(self, names: Sequence[str], region: str, backward: bool) -> list[Lines]:
+        """Lines of the kernels that a CUDA graph replayed for one run of a graph, in order.
+
+        Inductor's own are found as above; what libraries launched between two of them belongs to the calls
+        of libraries between these: to each its kernel if there are as many, else to all of them.
+        """
+        found = self._ran(names, region, backward)
+        places = _places(found, names)
+        known = [self.by_name(name, backward) for name in names]
+        if found is None or max(places, default=-1) < 0:
+            return known
+        ends = [(-1, -1), *((at, call) for at, call in enumerate(places) if call >= 0)]
+        for (begin, first), (end, last) in pairwise([*ends, (len(names), len(found.calls))]):
+            if begin >= 0:
+                known[begin] = found.calls[first][1] or known[begin]
+            between = [lines for name, lines in found.calls[first + 1 : max(last, first + 1)] if lines]
+            works = [at for at in range(begin + 1, end) if not _AIDS.search(names[at])]
+            every = tuple(dict.fromkeys(line for lines in between for line in lines))
+            for number, at in enumerate(works):
+                known[at] = between[number] if len(works) == len(between) else every
+        return beside(known)
 
     def by_name(self, name: str, backward: bool) -> Lines:
         return self.fused.get((name, backward)) or self.fused.get((name, not backward), ())
+
+    def _ran(self, names: Sequence[str], region: str, backward: bool) -> Graph | None:
+        seen = Counter(names)
+        return max(
+            (graph for graph in self.all if graph.backward == backward and graph.agreeing(seen)),
+            key=lambda graph: (graph.region == region, graph.agreeing(seen)),
+            default=None,
+        )
+
+
+def _places(graph: Graph | None, names: Sequence[str]) -> list[int]:
+    """For each call seen its place among the graph's, -1 where the numbers of its name do not agree."""
+    seen = Counter(names)
+    waiting: dict[str, list[int]] = {}
+    for place, (name, _) in enumerate(graph.calls) if graph else ():
+        waiting.setdefault(name, []).append(place)
+    agreed = {name: iter(places) for name, places in waiting.items() if len(places) == seen[name]}
+    return [next(agreed[name]) if name in agreed else -1 for name in names]
 
 
 def graphs(kernels: Iterable[CompiledKernel], table: LineTable) -> Graphs:
@@ -73,8 +110,7 @@ def graphs(kernels: Iterable[CompiledKernel], table: LineTable) -> Graphs:
         if library or kernel.graph >= 0:
             key = (kernel.graph, kernel.region, kernel.backward)
             # An operator is its own line's; what it reads may come from others.
-            call = (operator(kernel.name), lines[:1]) if library else (kernel.name, lines)
-            calls.setdefault(key, []).append(call)
+            calls.setdefault(key, []).append((seen_as(kernel.name), lines[:1] if library else lines))
     every = tuple(
         Graph(region, backward, tuple(of), Counter(name for name, _ in of))
         for (_, region, backward), of in calls.items()
@@ -82,16 +118,17 @@ def graphs(kernels: Iterable[CompiledKernel], table: LineTable) -> Graphs:
     return Graphs(every, {key: tuple(lines) for key, lines in fused.items()})
 
 
-def operator(name: str) -> str:
-    """``aten::mm`` of ``extern_kernels.mm``, ``torch.ops.aten.mm.default`` or ``aten.mm``."""
+def seen_as(name: str) -> str:
+    """How the trace calls what Inductor's code calls ``name``: ``aten::mm`` for ``extern_kernels.mm`` or
+    ``torch.ops.aten.mm.default``, and the user's own kernels without the number they get."""
+    if not name.startswith(_LIBRARIES):
+        return name if name.startswith(_OWN) else _NUMBER.sub("", name)
     space, _, rest = name.removeprefix("torch.ops.").replace("::", ".").partition(".")
-    if space == "extern_kernels":
-        space = "aten"
-    plain = f"{space}::{rest.partition('.')[0]}"
+    plain = f"{'aten' if space == 'extern_kernels' else space}::{rest.partition('.')[0]}"
     return _OTHER_NAMES.get(plain, plain)
 
 
-def _beside(known: list[Lines]) -> list[Lines]:
+def beside(known: list[Lines]) -> list[Lines]:
     """``known``, with the lines of both neighbours that have some where there are none."""
     before, after = _nearest(known), _nearest(known[::-1])[::-1]
     return [lines or tuple(dict.fromkeys(before[at] + after[at])) for at, lines in enumerate(known)]

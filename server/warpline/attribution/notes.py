@@ -26,7 +26,8 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
     """The run's own notes, the trace's, and those of the account."""
     trace = scene.trace
     found = [*trace.manifest.notes, *trace.notes]
-    graph_ms = float(accounted.kernel_ms[trace.kernels.in_graph].sum())
+    lost = trace.kernels.in_graph[scene.shares.kernel] & (scene.shares.line == 0)
+    graph_ms = float((accounted.kernel_ms[scene.shares.kernel] * scene.shares.weight)[lost].sum())
     if graph_ms > 0:
         found.append(
             f"{units.ms(graph_ms)} a step ran in replayed CUDA graphs: torch does not say which lines were "

@@ -3,7 +3,7 @@
 A kernel belongs to the line of its launch. One that a compiler fused from several lines (known by its
 place among the calls of its graph, else by its name) belongs to all of them in equal parts (the trace
 cannot say more), and they are shown as a group. What a CUDA graph replays has no launch of its own and
-stays unattributed, but the device was not idle.
+stays unattributed unless compiled code recorded it, but the device was not idle.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def shares(trace: Trace, table: LineTable, placed: Placed) -> Shares:
 def _groups(trace: Trace, table: LineTable, placed: Placed) -> tuple[Ints, tuple[Called, ...]]:
     """For each kernel its group (-1: none), and the groups."""
     kernels, calls = trace.kernels, placed.calls
-    of_kernel = np.full(len(kernels), -1, np.int64)
+    of_kernel = calls.of_replayed.copy()
     launched = (kernels.launch >= 0) & ~kernels.in_graph
     of_kernel[launched] = calls.of_event[kernels.launch[launched]]
     fused = graphs(trace.facts.compiled_kernels, table)
