@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.capture.launching import left_behind, request, write
+from tests.capture.launching import Captured, left_behind, request, write
 from warpline import runs
 from warpline.capture import launch
 from warpline.capture.outcome import Outcome
@@ -85,6 +85,19 @@ def test_it_is_killed(tmp_path: Path) -> None:
     text = "import os, signal, torch\nos.kill(os.getpid(), signal.SIGKILL)\n"
     problem = problem_of(request(write(tmp_path, text)), tmp_path)
     assert (str(problem), problem.status) == ("train.py was killed by SIGKILL before its first step", 1)
+
+
+def test_it_dies_at_its_tenth_step(tmp_path: Path) -> None:
+    """A report can be made of the steps before: when it is run again, with windows that end in time."""
+    text = START + f"for at in range(20):\n    if at == 9: raise KeyError('planted')\n    {STEP}"
+    captured = Captured(request(write(tmp_path, text), steps=2), tmp_path)
+    assert len(captured.manifest.captured) == 2
+    assert captured.manifest.notes[0] == (
+        "the script failed with KeyError after 9 steps: it was run a second time, with shorter windows"
+    )
+    assert captured.output.count("KeyError: 'planted'") == 1, (
+        "of the first run; the second was stopped before"
+    )
 
 
 def test_it_ends_abruptly_after_some_steps(tmp_path: Path) -> None:

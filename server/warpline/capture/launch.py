@@ -42,8 +42,8 @@ def capture(
     before it could be measured, 2 for wrong input, 130 when ``cancelled`` was set. Then nothing is
     left of the folder or of the processes. A KeyboardInterrupt passes through, after the same.
 
-    A script that ends well before the windows are through is run a second time: with windows that
-    fit its number of steps, or as a whole when it makes fewer than five.
+    A script that ends before the windows are through is run a second time: with windows that fit the
+    steps it made, or, if it ended well, as a whole when those are fewer than five.
     """
     request = check(request)
     partial = destination.with_name(f".{destination.name}.{os.getpid()}.partial")
@@ -65,7 +65,7 @@ def capture(
     notes: tuple[str, ...] = ()
     purpose, windows = Purpose.PROFILE, Windows(request.warmup, captured=max(1, request.steps))
     try:
-        for _ in range(2):
+        for last in (False, True):
             control = write_control(request, partial, purpose, windows=windows, notes=notes)
             with Target(request, control, stdin=stdin, output=output) as target:
                 outcome = target.follow(say, cancel, ready)
@@ -74,6 +74,8 @@ def capture(
                 if on_ready is not None and request.whole_run:
                     on_ready(destination)
                 return destination
+            if not outcome.clean and (last or outcome.boundaries < LEAST_BOUNDARIES):
+                raise target.failure(outcome)
             purpose, windows, notes = second_try(request, outcome)
             say(Progress("starting", 0, None, notes[0]))
         raise Problem(
@@ -98,7 +100,7 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def second_try(request: Request, outcome: Outcome) -> tuple[Purpose, Windows, tuple[str, ...]]:
-    """What to do with a script that ended well with too few steps for its windows."""
+    """What to do with a script that ended with too few steps for its windows."""
     steps, boundaries = outcome.steps, outcome.boundaries
     patient = boundaries >= LEAST_BOUNDARIES or outcome.held < LEAST_BOUNDARIES
     if not patient:  # it has an optimizer, and never trains with it
@@ -112,7 +114,8 @@ def second_try(request: Request, outcome: Outcome) -> tuple[Purpose, Windows, tu
     captured = max(1, min(request.steps, between // 3))
     warmup = 1 if between > 3 else 0
     timed = between - captured - warmup - 1
-    note = f"the script makes only {steps} steps: it was run a second time, with shorter windows"
+    how = f"makes only {steps} steps" if outcome.clean else f"{outcome.how} after {steps} steps"
+    note = f"the script {how}: it was run a second time, with shorter windows"
     windows = Windows(warmup, max(1, timed), captured, survey=False, patient=patient)
     return Purpose.PROFILE, windows, (note,)
 

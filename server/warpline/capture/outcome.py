@@ -57,17 +57,24 @@ class Outcome:
             "itself, or with --launcher 'torchrun …'"
         )
 
+    @property
+    def how(self) -> str:
+        """How a script ended that did not end well."""
+        error, status = self.ended.get("error"), self.ended.get("status")
+        return (
+            f"failed with {error}" if error else f"exited with status {status if status is not None else 1}"
+        )
+
     def amend(self, manifest: Path, name: str) -> None:
         """Say in a manifest that the script, measured already, failed later; nothing if it did not."""
         if not self.ended or self.ended.get("clean"):
             return
-        error, status = self.ended.get("error"), self.ended.get("status")
-        how = f"failed with {error}" if error else f"exited with status {status if status is not None else 1}"
+        status = self.ended.get("status")
         told = msgspec.json.decode(manifest.read_bytes(), type=Manifest)
         told = replace(
             told,
             exit_status=status if status is not None else 1,
-            notes=(*told.notes, f"{name} {how} after it was measured"),
+            notes=(*told.notes, f"{name} {self.how} after it was measured"),
         )
         scratch = manifest.with_name(".manifest")
         scratch.write_bytes(msgspec.json.encode(told))

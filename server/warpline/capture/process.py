@@ -114,7 +114,8 @@ class Target:
     ) -> Outcome:
         """Pass progress on until the target has ended; ``on_ready`` once all ranks have written.
 
-        Raises Problem unless the script was measured, or ended well before it could be.
+        Raises Problem when measuring failed, was cancelled or took too long; that the script itself ended,
+        well or not, before it was measured is for the caller to see.
         """
         ready: set[int] = set()
         outcome = Outcome()
@@ -154,9 +155,11 @@ class Target:
                     on_ready()
         if problem is not None:
             raise problem
-        if not outcome.ready and not outcome.clean:
-            raise Problem(outcome.failure(self.name, self.process.returncode if self.process else None), 1)
         return outcome
+
+    def failure(self, outcome: Outcome) -> Problem:
+        """Why nothing was measured."""
+        return Problem(outcome.failure(self.name, self.process.returncode if self.process else None), 1)
 
     def _timed_out(self, stage: str) -> str:
         seconds = f"{self.request.timeout_s:g} s"

@@ -75,6 +75,8 @@ def time_steps(
                 outcome = target.follow(say, cancelled or threading.Event(), lambda: None)
             if outcome.ready:
                 return _read(folder)
+            if not outcome.clean:
+                raise target.failure(outcome)
             purpose, shorter, _ = second_try(request, outcome)
             if purpose is Purpose.WHOLE:
                 return Timing((outcome.whole_ns,), step_source="whole")

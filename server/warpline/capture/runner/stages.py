@@ -102,13 +102,13 @@ class Timing(Waiting):
 
     def _more(self):
         """Steps to add, when the window turned out too short; 0 ends it."""
+        session = self.session
+        session.synchronize()
+        self.stamps[-1] = time_ns()
         if not self.fixed:
             more = windows.more_timed_steps(len(self.stamps) - 1, self.stamps[-1] - self.stamps[0])
             if more:
                 return more
-        session = self.session
-        session.synchronize()
-        self.stamps[-1] = time_ns()
         session.timed = self._durations()
         session.boundaries += len(session.timed)
         if session.control.purpose == "time":
