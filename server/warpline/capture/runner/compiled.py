@@ -165,4 +165,6 @@ def calls_of(source, stacks):
         elif launched != announced:
             calls.append((launched, ()))
         announced = name
-    return calls or [(key.rpartition(":")[0] or key, of) for key, of in stacks.items()]
+    if any(of for _, of in calls):
+        return calls
+    return [(key.rpartition(":")[0] or key, of) for key, of in stacks.items()]
