@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import libcst as cst
 
@@ -55,14 +56,18 @@ def definition(context: Context, name: str) -> tuple[Source, cst.FunctionDef] | 
         text = context.text(file)
         if text is None or "triton" not in text:
             continue
-        names = re.findall(r"^\s*def\s+(\w+)\s*\(", text, re.MULTILINE)
         # Older versions end the kernel's name with a signature: `add_kernel_0d1d2d`.
-        wanted = [found for found in names if name == found or name.startswith(f"{found}_0d")]
+        wanted = [found for found in _functions(text) if name == found or name.startswith(f"{found}_0d")]
         source = context.source(file) if wanted else None
         for function in source.nodes(cst.FunctionDef) if source is not None else ():
             if source is not None and function.name.value in wanted and _is_jit(source, function):
                 return source, function
     return None
+
+
+@lru_cache(maxsize=64)
+def _functions(text: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"^\s*def\s+(\w+)\s*\(", text, re.MULTILINE))
 
 
 def _is_jit(source: Source, function: cst.FunctionDef) -> bool:
