@@ -1,12 +1,15 @@
 """Lines are proved and not trusted: every op of every claimed line, on every interpreter.
 
 The scripts lie in a folder with a space and non-ASCII letters in its name; two of their files have
-the same name. Interpreters: ``WARPLINE_TEST_PYTHONS`` (separated by colons), else this one.
+the same name. Interpreters: ``WARPLINE_TEST_PYTHONS`` (separated by colons), else this one. Each runs them
+twice: as they are, and with line events left out wherever no operator was seen to begin, which else only
+happens to loops of plain Python that run hundreds of times a step.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from dataclasses import dataclass
@@ -15,10 +18,11 @@ from pathlib import Path
 import pytest
 
 from tests.lines.proof import Claim, Verdict, claims, verdict
-from warpline import attribution, trace
+from warpline import attribution, runs, trace
+from warpline.capture import process
 from warpline.capture.launch import capture
 from warpline.model.profile import Profile
-from warpline.model.run import Request
+from warpline.model.run import Locations, Request
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PYTHONS = os.environ.get("WARPLINE_TEST_PYTHONS", sys.executable).split(os.pathsep)
@@ -32,21 +36,44 @@ class Proof:
     verdict: Verdict
 
 
-@pytest.fixture(scope="session", params=PYTHONS)
+def sparing(folder: Path) -> Path:
+    """The runner, which takes each line on which no operator began for one that is worth leaving out."""
+    runner = folder / "runner"
+    shutil.copytree(process.BOOT.parent, runner, ignore=shutil.ignore_patterns("__pycache__"))
+    rules = runner / "quicklines.py"
+    text = rules.read_text(encoding="utf-8")
+    for name, value in (("OFTEN", "1"), ("QUICK_NS", "10**9"), ("WORTH", "-1")):
+        text, times = re.subn(rf"^{name} = \S+", f"{name} = {value}", text, flags=re.MULTILINE)
+        assert times == 1
+    rules.write_text(text, encoding="utf-8")
+    return runner / "boot.py"
+
+
+@pytest.fixture(
+    scope="session",
+    params=[(python, spare) for python in PYTHONS for spare in (False, True)],
+    ids=lambda param: f"{param[0]}{', sparing' * param[1]}",
+)
 def proof(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Proof:
+    python, spare = request.param
     folder = tmp_path_factory.mktemp("proof") / "zwei Wörter"
     shutil.copytree(SCRIPTS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    run = capture(
-        Request(
-            target=str(folder / "train.py"),
-            python=request.param,
-            cwd=str(folder.parent),
-            steps=2,
-            warmup=1,
-            environment={"OMP_NUM_THREADS": "1"},
-        ),
-        folder.parent / "run",
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        if spare:
+            patch.setattr(process, "BOOT", sparing(folder.parent))
+        run = capture(
+            Request(
+                target=str(folder / "train.py"),
+                python=python,
+                cwd=str(folder.parent),
+                steps=2,
+                warmup=1,
+                environment={"OMP_NUM_THREADS": "1"},
+            ),
+            folder.parent / "run",
+        )
+    left_out = runs.read(run, "locations.json", Locations).estimated
+    assert bool(left_out) is spare
     return Proof(folder, attribution.attribute(trace.read(run)), verdict(run, folder))
 
 
