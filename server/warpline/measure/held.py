@@ -49,9 +49,13 @@ class Held:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._given_up.set()
+        self.give_up()
         self._thread.shutdown()
         self._turn.__exit__(kind, error, trace)
+
+    def give_up(self) -> None:
+        """End its process, without waiting for that."""
+        self._given_up.set()
 
     def ready(self) -> None:
         """Wait until the process waits for its turn, or has failed before."""

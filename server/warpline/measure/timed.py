@@ -74,24 +74,28 @@ class Processes:
             return
         with ExitStack() as stack:
             stack.enter_context(signals.end_like_interrupt())
+            started: list[Held] = []
 
             def start(several: Sequence[tuple[Overlay, float]]) -> None:
                 self._to_start = _nothing
                 for overlay, limit_s in several:
                     limited = replace(request, timeout_s=limit_s)
-                    self._held.append(stack.enter_context(Held(limited, overlay, self._steps, cancelled)))
-                for held in self._held:
+                    started.append(stack.enter_context(Held(limited, overlay, self._steps, cancelled)))
+                self._held.extend(started)
+                for held in started:
                     held.ready()
 
-            if self._timed:
-                start(wanted)
-            else:
-                self._to_start = lambda: start(wanted[1:])
             try:
+                if self._timed:
+                    start(wanted)
+                else:
+                    self._to_start = lambda: start(wanted[1:])
                 yield
             finally:
                 self._held.clear()
                 self._to_start = _nothing
+                for held in started:  # all at once: each may take seconds to end
+                    held.give_up()
 
     def __call__(
         self, request: Request, overlay: Overlay, limit_s: float, cancelled: threading.Event | None = None
