@@ -6,6 +6,36 @@ from pathlib import Path
 
 from tests.capture.launching import Captured, request, write
 
+WATCHED = """\
+import torch
+import torch._dynamo.convert_frame as convert
+from torch import nn
+convert_frame_compile = convert._compile
+def compile(code, *arguments, **named):
+    print("compiled", code.co_name, flush=True)
+    return convert_frame_compile(code, *arguments, **named)
+convert._compile = compile
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(16, 16)
+    def forward(self, x):
+        return torch.tanh(self.a(x))
+net = torch.compile(Net(), backend="eager")
+with torch.no_grad():
+    while True:
+        net(torch.randn(4, 16))
+"""
+
+
+def test_what_watches_compiled_code_is_not_compiled(tmp_path: Path) -> None:
+    """Before Python 3.12 a trace function runs amid compiled code, and Dynamo takes it for the script's."""
+    captured = Captured(request(write(tmp_path, WATCHED)), tmp_path)
+    compiled = [line for line in captured.output.splitlines() if line.startswith("compiled ")]
+    assert compiled[0] == "compiled forward"
+    assert len(compiled) == len(set(compiled))  # it may be met once, and is left alone from then on
+
+
 TEXT = """\
 import torch
 from torch import nn

@@ -2,9 +2,11 @@
 
 import json
 import re
+import sys
 
 from .imports import when_imported
 from .patches import Patches
+from .tracebacks import is_ours
 
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
@@ -76,6 +78,8 @@ class Compiled:
             self.patches.replace(exc.Unsupported, "add_to_stats", make_stats)
 
     def _watch_recompilations(self, module):
+        nothing = getattr(sys.modules.get("torch._dynamo.types"), "ConvertFrameReturn", lambda: None)
+
         def make(original):
             def reasons_of(entries, frame, *arguments, **named):
                 reasons = original(entries, frame, *arguments, **named)
@@ -88,9 +92,13 @@ class Compiled:
             return reasons_of
 
         def count(original):
-            def _compile(*arguments, **named):
+            def _compile(code, *arguments, **named):
+                if is_ours(code.co_filename):
+                    # Our trace function, called amid compiled code: Dynamo takes it for the script's.
+                    module.skip_code(code)
+                    return nothing()
                 self.compilations += 1
-                return original(*arguments, **named)
+                return original(code, *arguments, **named)
 
             return _compile
 
