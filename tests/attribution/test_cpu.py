@@ -9,7 +9,7 @@ import pytest
 
 from tests.kineto import AUTOGRAD, KinetoRun, approx, at_line, closed
 from warpline.attribution import attribute
-from warpline.model.run import DeviceFacts
+from warpline.model.run import DeviceFacts, Site
 
 CPU = DeviceFacts("cpu", "a CPU", 1)
 
@@ -188,4 +188,7 @@ def test_long_timed_steps_of_which_none_was_captured_are_noted(tmp_path: Path) -
     for last, noted in ((1_000_000, False), (10_000_000, True)):
         manifest = replace(trace.manifest, timed_ns=(1_000_000,) * 9 + (last,))
         notes = attribute(replace(trace, manifest=manifest)).notes
-        assert any("47 % of the time" in note for note in notes) == noted
+        assert any("47 % of the time" in note and "(an evaluation, say)" in note for note in notes) == noted
+    loader = Site("loader", "train.py", 3, "", {"num_workers": 4})
+    notes = attribute(replace(trace, manifest=manifest, facts=replace(trace.facts, sites=(loader,)))).notes
+    assert any("47 % of the time" in note and "a loader's workers" in note for note in notes)

@@ -70,8 +70,8 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
     elif (unseen := _unseen(trace.manifest.timed_ns)) > UNSEEN:
         found.append(
             "some of the timed steps took more than twice as long as most, and none like them was captured: "
-            f"{units.percent(unseen)} of the time, for what only they did (an evaluation, say) or because "
-            "the machine was busy, is spread over the captured lines; more steps (--steps) even that out"
+            f"{units.percent(unseen)} of the time, for what only they did ({_rare_work(scene)}, say) or "
+            "because the machine was busy, is spread over the captured lines; more steps (--steps) even that out"
         )
     if isinstance(at := trace.facts.flags.get("loss_not_finite_at"), int):
         found.append(f"the loss was no finite number at backward pass {at + 1} of the script")
@@ -102,6 +102,13 @@ def _unseen(timed_ns: tuple[int, ...]) -> float:
     middle = float(np.median(timed)) if len(timed) else 0.0
     long = timed[timed > 2 * middle]
     return float((long - middle).sum() / timed.sum()) if len(long) else 0.0
+
+
+def _rare_work(scene: Scene) -> str:
+    """What makes some steps long, most likely: workers that make a batch each hand them over together."""
+    loaders = [site.facts for site in scene.trace.facts.sites if site.kind == "loader"]
+    workers = any(loader.get("num_workers") for loader in loaders)
+    return "waiting for the next batches of a loader's workers" if workers else "an evaluation"
 
 
 def _silent_threads(scene: Scene) -> int:
