@@ -71,7 +71,8 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
         found.append(
             "some of the timed steps took more than twice as long as most, and none like them was captured: "
             f"{units.percent(unseen)} of the time, for what only they did ({_rare_work(scene)}, say) or "
-            "because the machine was busy, is spread over the captured lines; more steps (--steps) even that out"
+            "because the machine was busy, is spread over the captured lines; more steps (--steps) even that "
+            "out"
         )
     if isinstance(at := trace.facts.flags.get("loss_not_finite_at"), int):
         found.append(f"the loss was no finite number at backward pass {at + 1} of the script")
