@@ -3,7 +3,7 @@
 import os
 import sys
 
-from . import imports, overlay, script, tracebacks
+from . import imports, loaderworkers, overlay, script, tracebacks
 from .control import Control
 from .pipe import Pipe
 from .session import Session, Stopped
@@ -29,10 +29,12 @@ def run(path, injected):
     try:
         script.run(control)
     except Stopped:
+        loaderworkers.end()
         session.ended(None)
         sys.exit(0)
     except KeyboardInterrupt as error:
         if session.stopping:  # another thread asked the main thread to stop
+            loaderworkers.end()
             session.ended(None)
             sys.exit(0)
         session.ended(error)

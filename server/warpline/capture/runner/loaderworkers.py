@@ -1,0 +1,21 @@
+"""The loader workers of a script that is stopped between two batches.
+
+torch ends them when the iterator is dropped. A loop at the script's top level keeps its iterator until
+the interpreter goes, and there torch waits up to five seconds for each worker in turn.
+"""
+
+import contextlib
+import gc
+import sys
+
+
+def end():
+    """What dropping the iterators would do, for all that are left. Called once the script is unwound."""
+    loader = sys.modules.get("torch.utils.data.dataloader")
+    processes = sys.modules.get("multiprocessing")
+    if loader is None or processes is None or not processes.active_children():
+        return
+    for thing in gc.get_objects():
+        if type(thing) is loader._MultiProcessingDataLoaderIter:
+            with contextlib.suppress(Exception):  # torch's own way to end: what fails there was failing before
+                thing._shutdown_workers()
