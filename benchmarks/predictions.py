@@ -51,13 +51,17 @@ MADE_LATER = ("report.json", "profile.json", "measured.json")
 
 @dataclass
 class Row:
-    """One fix of one script. ``predicted``, ``speedup``: of the plain step; None while not timed."""
+    """One fix of one script. ``predicted``, ``speedup``: of the plain step; None while not timed.
+
+    ``profiled_ms`` is the plain step that the prediction starts from, ``step_ms`` the one timed later.
+    """
 
     script: str
     rule: str
     finding: str
     fix: str
     predicted: float
+    profiled_ms: float | None = None
     step_ms: float | None = None
     speedup: float | None = None
     low: float | None = None
@@ -146,7 +150,7 @@ def predicted(name: str, report: Report) -> Iterator[tuple[Row, Finding]]:
     for finding in report.findings:
         said = finding.predicted
         if said is not None and said.basis == "simulated":
-            yield Row(name, finding.rule, finding.id, "", said.speedup), finding
+            yield Row(name, finding.rule, finding.id, "", said.speedup, report.steps.step_ms), finding
 
 
 def play(workload: Workload, number: int, options: argparse.Namespace) -> None:
@@ -181,19 +185,20 @@ def again(file: Path, kept: Path | None) -> list[Row]:
             packed = kept / f"{name.replace('/', '-').removesuffix('.py')}.tar.gz"
             with tarfile.open(packed) as archive:
                 archive.extractall(folder, filter="data")
-            now = {row.finding: row.predicted for row, _ in predicted(name, pipeline.report_of(Path(folder)))}
-        for row in rows:
-            if row.script == name:
-                row.predicted = now.get(row.finding, math.nan)
+            now = {row.finding: row for row, _ in predicted(name, pipeline.report_of(Path(folder)))}
+        for row in (row for row in rows if row.script == name):
+            made = now.get(row.finding)
+            row.predicted, row.profiled_ms = (made.predicted, made.profiled_ms) if made else (math.nan, None)
     return [row for row in rows if not math.isnan(row.predicted)]
 
 
 def show(rows: list[Row]) -> None:
-    print("| script | fix | step ms | predicted | measured | 95 % interval | error |")
-    print("|---|---|---|---|---|---|---|")
+    print("| script | fix | profiled ms | timed ms | predicted | measured | 95 % interval | error |")
+    print("|---|---|---|---|---|---|---|---|")
     for row in rows:
         cells = [row.script.removesuffix(".py").removesuffix("/slow"), row.rule]
-        cells += [f"{row.step_ms:.2f}" if row.step_ms else "", f"{row.predicted:.2f}"]
+        cells += [f"{ms:.2f}" if ms else "" for ms in (row.profiled_ms, row.step_ms)]
+        cells.append(f"{row.predicted:.2f}")
         if row.speedup is None or row.error is None:
             cells += [row.reason, "", ""]
         else:
