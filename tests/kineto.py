@@ -53,8 +53,8 @@ class KinetoRun:
     locations: list[tuple[int, int, int]] = field(default_factory=lambda: [(-1, 0, -1)])
     #: (kernel, lines, of a backward graph), in the order of Inductor's lists
     compiled: list[tuple[str, tuple[int, ...], bool]] = field(default_factory=list)
-    #: (frame, of a backward graph, calls and their lines in order) of each compiled graph
-    graphs: list[tuple[str, bool, list[tuple[str, tuple[int, ...]]]]] = field(default_factory=list)
+    #: (frame, of a backward graph, calls in order, each with its lines, None: unknown) of each compiled graph
+    graphs: list[tuple[str, bool, list[tuple[str, tuple[int, ...] | None]]]] = field(default_factory=list)
     correlation: int = 0
     text: str = "\n" * 200
 
@@ -143,7 +143,12 @@ class KinetoRun:
         ] + [
             asdict(
                 CompiledKernel(
-                    name, tuple((str(script), line, "forward") for line in lines), backward, graph, region
+                    name,
+                    tuple((str(script), line, "forward") for line in lines or ()),
+                    backward,
+                    graph,
+                    region,
+                    lines is not None,
                 )
             )
             for graph, (region, backward, calls) in enumerate(self.graphs)

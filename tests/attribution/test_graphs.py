@@ -10,10 +10,14 @@ from pathlib import Path
 from tests.kineto import AUTOGRAD, KinetoRun, approx, at_line, closed
 
 ADD, NORM = "triton_poi_fused_add_0", "triton_per_fused_norm_1"
-FORWARD = [(ADD, (11,)), ("extern_kernels.mm", (12,)), (ADD, (13, 14))]
-BACKWARD = [
+FORWARD: list[tuple[str, tuple[int, ...] | None]] = [
+    (ADD, (11,)),
     ("extern_kernels.mm", (12,)),
-    (NORM, ()),  # torch did not say what this one was made of
+    (ADD, (13, 14)),
+]
+BACKWARD: list[tuple[str, tuple[int, ...] | None]] = [
+    ("extern_kernels.mm", (12,)),
+    (NORM, None),  # torch did not say what this one was made of
     ("torch.ops.aten._scaled_dot_product_flash_attention_backward.default", (13, 12)),
 ]
 DEF, CALL = 4, 20
@@ -90,8 +94,9 @@ def test_the_time_to_launch_a_call_is_its_lines_and_the_rest_is_the_callers(tmp_
 
 
 def test_a_graph_replayed_for_compiled_code_is_led_back_too(tmp_path: Path) -> None:
-    calls = [(ADD, (11,)), ("extern_kernels.mm", (12,)), ("extern_kernels.mm", (13,)), (NORM, (14,))]
-    run = KinetoRun(tmp_path, 1000, graphs=[("0/0", False, calls)])
+    run = KinetoRun(tmp_path, 1000)
+    products = [("extern_kernels.mm", (12,)), ("extern_kernels.mm", (13,))]
+    run.graphs.append(("0/0", False, [(ADD, (11,)), *products, (NORM, (14,))]))
     run.line(0, CALL)
     run.op("Torch-Compiled Region: 0/0", 10, 100)
     launch = run.call("cudaGraphLaunch", 50, 10)
@@ -105,3 +110,16 @@ def test_a_graph_replayed_for_compiled_code_is_led_back_too(tmp_path: Path) -> N
     assert profile.unattributed.device_ms == 0
     assert not any("replayed CUDA graphs" in note for note in profile.notes)
     assert closed(profile) == approx(1.0)
+
+
+def test_what_was_made_of_no_line_of_the_users_is_the_line_that_runs_the_graph(tmp_path: Path) -> None:
+    """The model is made of torch's own modules, but for one line."""
+    run = KinetoRun(tmp_path, 1000)
+    run.graphs.append(("0/0", False, [(ADD, (11,)), ("extern_kernels.mm", ()), (NORM, None)]))
+    run.line(0, CALL)
+    region(run, 10, "0/0")
+    for begin, at, length, name in ((300, 30, 10, ADD), (320, 52, 20, "gemm"), (350, 70, 30, NORM)):
+        run.kernel(begin, length, launched=at, name=name)
+    profile = run.profile()
+    assert at_line(profile, 11).device_ms == approx(0.010)
+    assert at_line(profile, CALL).device_ms == approx(0.020 + 0.030)  # nothing is known of NORM either

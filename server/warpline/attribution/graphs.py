@@ -2,7 +2,8 @@
 
 A graph makes its calls in the order of its code: the n-th ``aten::mm`` of a run of it is the n-th one in
 the list. Where the numbers of a name do not agree, nothing is guessed from the order: Inductor's own
-kernels are then known by name, and anything else has the lines of the calls next to it.
+kernels are then known by name, and anything else has the lines of the calls next to it. A call that was
+made of no line of the user's, as in a model of torch's own modules, is the line's that runs the graph.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _AIDS = re.compile(r"^Mem(set|cpy)|splitk", re.IGNORECASE)
 class Graph:
     region: str
     backward: bool
-    calls: tuple[tuple[str, Lines], ...]  # name as it stands in the trace, in order
+    #: Name as it stands in the trace, and lines, None where torch does not say; in order.
+    calls: tuple[tuple[str, Lines | None], ...]
     count: Counter[str]
 
     def agreeing(self, seen: Counter[str]) -> int:
@@ -45,11 +47,15 @@ class Graphs:
     fused: dict[tuple[str, bool], Lines]  # (Inductor's own kernel, backward) -> all lines it was made of
 
     def lines(self, names: Sequence[str], region: str, backward: bool) -> list[Lines]:
-        """Lines of the calls seen in one run of a graph, in order; empty where nothing is known of one."""
+        """Lines of the calls seen in one run of a graph, in order; empty where they are none of the
+        user's, or nothing is known."""
         found = self._ran(names, region, backward)
-        known = [found.calls[call][1] if found and call >= 0 else () for call in _places(found, names)]
-        return beside(
-            [lines or self.by_name(name, backward) for name, lines in zip(names, known, strict=True)]
+        known = [found.calls[call][1] if found and call >= 0 else None for call in _places(found, names)]
+        return _beside(
+            [
+                self.by_name(name, backward) if lines is None else lines
+                for name, lines in zip(names, known, strict=True)
+            ]
         )
 
     def replayed(self, names: Sequence[str], region: str, backward: bool) -> list[Lines]:
@@ -62,20 +68,22 @@ class Graphs:
         places = _places(found, names)
         known = [self.by_name(name, backward) for name in names]
         if found is None or max(places, default=-1) < 0:
-            return known
+            return [lines or () for lines in known]
         ends = [(-1, -1), *((at, call) for at, call in enumerate(places) if call >= 0)]
         for (begin, first), (end, last) in pairwise([*ends, (len(names), len(found.calls))]):
-            if begin >= 0:
-                known[begin] = found.calls[first][1] or known[begin]
-            between = [lines for name, lines in found.calls[first + 1 : max(last, first + 1)] if lines]
+            if begin >= 0 and (own := found.calls[first][1]) is not None:
+                known[begin] = own
+            between = [
+                lines for _, lines in found.calls[first + 1 : max(last, first + 1)] if lines is not None
+            ]
             works = [at for at in range(begin + 1, end) if not _AIDS.search(names[at])]
             every = tuple(dict.fromkeys(line for lines in between for line in lines))
-            for number, at in enumerate(works):
+            for number, at in enumerate(works if between else ()):
                 known[at] = between[number] if len(works) == len(between) else every
-        return beside(known)
+        return _beside(known)
 
-    def by_name(self, name: str, backward: bool) -> Lines:
-        return self.fused.get((name, backward)) or self.fused.get((name, not backward), ())
+    def by_name(self, name: str, backward: bool) -> Lines | None:
+        return self.fused.get((name, backward)) or self.fused.get((name, not backward))
 
     def _ran(self, names: Sequence[str], region: str, backward: bool) -> Graph | None:
         seen = Counter(names)
@@ -98,7 +106,7 @@ def _places(graph: Graph | None, names: Sequence[str]) -> list[int]:
 
 def graphs(kernels: Iterable[CompiledKernel], table: LineTable) -> Graphs:
     numbers = {place: at for at, place in enumerate(zip(table.file, table.line, strict=True))}
-    calls: dict[tuple[int, str, bool], list[tuple[str, Lines]]] = {}
+    calls: dict[tuple[int, str, bool], list[tuple[str, Lines | None]]] = {}
     fused: dict[tuple[str, bool], dict[int, None]] = {}
     for kernel in kernels:
         library = kernel.name.startswith(_LIBRARIES)
@@ -110,7 +118,8 @@ def graphs(kernels: Iterable[CompiledKernel], table: LineTable) -> Graphs:
         if library or kernel.graph >= 0:
             key = (kernel.graph, kernel.region, kernel.backward)
             # An operator is its own line's; what it reads may come from others.
-            calls.setdefault(key, []).append((seen_as(kernel.name), lines[:1] if library else lines))
+            own = lines[:1] if library else lines
+            calls.setdefault(key, []).append((seen_as(kernel.name), own if kernel.traced else None))
     every = tuple(
         Graph(region, backward, tuple(of), Counter(name for name, _ in of))
         for (_, region, backward), of in calls.items()
@@ -128,17 +137,20 @@ def seen_as(name: str) -> str:
     return _OTHER_NAMES.get(plain, plain)
 
 
-def beside(known: list[Lines]) -> list[Lines]:
-    """``known``, with the lines of both neighbours that have some where there are none."""
+def _beside(known: list[Lines | None]) -> list[Lines]:
+    """``known``, with the lines of both neighbours that are known where nothing is."""
     before, after = _nearest(known), _nearest(known[::-1])[::-1]
-    return [lines or tuple(dict.fromkeys(before[at] + after[at])) for at, lines in enumerate(known)]
+    return [
+        tuple(dict.fromkeys(before[at] + after[at])) if lines is None else lines
+        for at, lines in enumerate(known)
+    ]
 
 
-def _nearest(known: list[Lines]) -> list[Lines]:
+def _nearest(known: list[Lines | None]) -> list[Lines]:
     """For each place the lines last known there or before it."""
     nearest: Lines = ()
     found = []
     for lines in known:
-        nearest = lines or nearest
+        nearest = nearest if lines is None else lines
         found.append(nearest)
     return found

@@ -143,11 +143,13 @@ class CompiledKernel:
     """
 
     name: str
-    #: (file, line, function), the line of the operator itself first; empty where torch does not say.
+    #: (file, line, function), the line of the operator itself first; empty where no line of the user's is
+    #: in the stacks, as in a model made of torch's own modules.
     lines: tuple[tuple[str, int, str], ...]
     backward: bool = False
     graph: int = -1  # which of the run's compiled graphs, in the order of their compilation
     region: str = ""  # torch's number for the frame it was compiled from, such as "0/1"
+    traced: bool = True  # torch says what it was made of
 
 
 @dataclass(frozen=True, slots=True)

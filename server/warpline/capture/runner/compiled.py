@@ -133,7 +133,7 @@ class Compiled:
         region = str(CompileContext.current_compile_id() or "")
         for name, stacks in calls:
             lines = {}
-            for stack in stacks:
+            for stack in stacks or ():
                 place = self._innermost(_FRAME.findall(stack))
                 if place is not None:
                     lines[place] = True
@@ -144,6 +144,7 @@ class Compiled:
                     "backward": backward,
                     "graph": self.graphs,
                     "region": region,
+                    "traced": bool(stacks),
                 }
             )
         self.graphs += 1
@@ -162,7 +163,8 @@ class Compiled:
 
 
 def calls_of(source, stacks):
-    """(name, stacks of the nodes it was made of) of each call in ``source``, the code of a graph, in order.
+    """(name, stacks of the nodes it was made of) of each call in ``source``, the code of a graph, in order;
+    none where torch does not say.
 
     ``stacks``: Inductor's table, by ``NAME:NUMBER``. Without numbers in the code, in the table's order.
     """
