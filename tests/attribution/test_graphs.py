@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.kineto import AUTOGRAD, KinetoRun, approx, at_line, closed
+from warpline.model.run import DeviceFacts
 
 ADD, NORM = "triton_poi_fused_add_0", "triton_per_fused_norm_1"
 FORWARD: list[tuple[str, tuple[int, ...] | None]] = [
@@ -123,3 +124,17 @@ def test_what_was_made_of_no_line_of_the_users_is_the_line_that_runs_the_graph(t
     profile = run.profile()
     assert at_line(profile, 11).device_ms == approx(0.010)
     assert at_line(profile, CALL).device_ms == approx(0.020 + 0.030)  # nothing is known of NORM either
+
+
+def test_on_a_cpu_the_time_between_the_calls_is_the_compiled_functions(tmp_path: Path) -> None:
+    """Kernels that Inductor compiled for the CPU leave no events: nobody can tell whose it is."""
+    run = KinetoRun(tmp_path, 110, device=DeviceFacts("cpu", "EPYC", 0), text=TEXT)
+    run.graphs.append(("0/0", False, [("extern_kernels.mm", (12,)), ("extern_kernels.mm", (13,))]))
+    run.line(0, DEF, "Net.forward")
+    region(run, 0, "0/0")
+    run.op("aten::mm", 70, 10)
+    profile = run.profile()
+    products = [at_line(profile, line).step_ms for line in (12, 13)]
+    assert products[0] == approx(products[1])
+    assert at_line(profile, DEF).step_ms > products[0] + products[1]
+    assert closed(profile) == approx(0.110)

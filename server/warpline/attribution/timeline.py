@@ -73,8 +73,11 @@ def _timeline(
         line = np.where(itself, placed.line[op], line)
         working = itself & (host.kind[op] == OP)
         calls = placed.calls
-        preparing = calls.next_group(op, start)
-        group = np.where(itself, np.where(preparing >= 0, preparing, calls.of_event[op]), -1)
+        group = calls.of_event[op]
+        if trace.on_gpu:  # else the regions themselves compute
+            preparing = calls.next_group(op, start)
+            group = np.where(preparing >= 0, preparing, group)
+        group = np.where(itself, group, -1)
         return _among_lines(Pieces(start, end, op, line, working), group, calls.groups)
     return Pieces(start, end, op, line, working)
 
