@@ -141,3 +141,12 @@ def test_a_loop_s_time_is_shared_out_among_its_lines() -> None:
 def test_an_operator_that_begins_in_a_loop_is_noticed(moment: int, wrong: bool) -> None:
     locations = recorded((0, 7), (1000, AGAIN | 1), (101_000, 8), (102_000, 2))
     assert quicklines.surprised_by([LOOP], locations, [moment]) == ({"code"} if wrong else set())
+
+
+def test_so_it_is_on_a_line_of_a_function_that_was_left_out_unseen() -> None:
+    code = test_so_it_is_on_a_line_of_a_function_that_was_left_out_unseen.__code__
+    locations = recorded((0, 7), (1000, AGAIN | 3), (101_000, 8))
+    locations.of_code = {id(code): {50: 1, 51: 3}}
+    function = quicklines.Loop(code, None, {1: 1.0}, {1: 100})
+    assert quicklines.surprised_by([function], locations, [2000]) == {code}
+    assert quicklines.surprised_by([function], locations, [500]) == set()

@@ -22,6 +22,7 @@ MOST_NS = 10 * QUICK_NS  # counts of each time: beyond it is another process's t
 WORTH = 0.1  # of the step: what the records of such lines must have cost
 USUAL_RECORD_NS = 250
 LEAST_SHARE = 0.1  # of what was seen at a line stays, whatever its records cost
+MOST_RECORDS = 2_000_000  # that are looked at: of a longer step the beginning tells enough
 SHORT_NS = 10_000  # a loop that took no longer is not shared out
 
 
@@ -73,8 +74,8 @@ class Seen:
     def __init__(self, locations, began_ns):
         self.counts, self.spent, self.busy = Counter(), Counter(), set()
         for records in locations.all_records:
-            times = records.pairs[0::2]
-            places = [place & ~AGAIN for place in records.pairs[1::2]]
+            times = records.pairs[0 : 2 * MOST_RECORDS : 2]
+            places = [place & ~AGAIN for place in records.pairs[1 : 2 * MOST_RECORDS : 2]]
             self.counts.update(places)
             for begin, end, place in zip(times, times[1:], places):
                 self.spent[place] += min(end - begin, MOST_NS)
@@ -107,6 +108,9 @@ class Seen:
 def surprised_by(found, locations, began_ns):
     """The code objects in whose loops an operator has begun all the same."""
     at, codes = {place: loop for loop in found for place in loop.shares}, set()
+    for loop in found:
+        if loop.offsets is None:  # lines that the rehearsal did not come to are left out as well
+            at.update(dict.fromkeys(locations.of_code[id(loop.code)].values(), loop))
     for records in locations.all_records:
         times, places = records.pairs[0::2], records.pairs[1::2]
         for moment in began_ns:
@@ -120,18 +124,18 @@ def share_out(found, locations):
     """Each loop's time to its lines, as records of which only the first is a line that was begun."""
     at = {place: loop for loop in found for place in loop.shares}
     for records in locations.all_records:
-        pairs, out = records.pairs, records.pairs[:0]
+        pairs, out, done = records.pairs, records.pairs[:0], 0
         times, places = pairs[0::2], pairs[1::2]
-        for here, place in enumerate(places):
-            out.append(times[here])
-            out.append(place)
-            loop = at.get(place & ~AGAIN)
-            if loop is None or here + 1 == len(times) or times[here + 1] - times[here] < SHORT_NS:
+        here_too = {place | again for place in at for again in (0, AGAIN)}
+        for here in [here for here, place in enumerate(places[:-1]) if place in here_too]:
+            length, place = times[here + 1] - times[here], places[here] & ~AGAIN
+            if length < SHORT_NS:
                 continue
-            length, done = times[here + 1] - times[here], loop.shares[place & ~AGAIN]
-            for other, share in loop.shares.items():
-                if other != place & ~AGAIN:
-                    out.append(times[here] + int(length * done))
-                    out.append(AGAIN | other)
-                    done += share
+            out.extend(pairs[2 * done : 2 * here + 2])
+            done, shares = here + 1, at[place].shares
+            share = shares[place]
+            for other in [other for other in shares if other != place]:
+                out.extend((times[here] + int(length * share), AGAIN | other))
+                share += shares[other]
+        out.extend(pairs[2 * done :])
         records.pairs = out
