@@ -110,6 +110,24 @@ def test_recomputation_is_a_phase(run_of: RunOf) -> None:
     assert line.backward_ms > 0
 
 
+def test_recomputation_of_compiled_code_is_one_too_at_the_same_lines(run_of: RunOf) -> None:
+    run = run_of("checkpointing")
+    source = runs.sources(run)[runs.manifest(run).script].splitlines()
+    (number,) = (at for at, line in enumerate(source, 1) if "scaled_dot_product_attention" in line)
+    line = _line(run, number)
+    assert line.recompute_ms == pytest.approx(line.forward_ms, rel=0.2)
+    assert line.backward_ms > line.forward_ms
+
+
+@pytest.mark.parametrize("name", scripts())
+def test_no_time_stands_where_a_function_begins(name: str, run_of: RunOf) -> None:
+    run = run_of(name)
+    sources = {file: text.splitlines() for file, text in runs.sources(run).items()}
+    for line in pipeline.report_of(run).lines:
+        if line.file in sources and line.step_ms > 0:
+            assert not sources[line.file][line.line - 1].lstrip().startswith(("def ", "@")), line.line
+
+
 def test_what_hides_behind_a_longer_kernel_costs_nothing(run_of: RunOf) -> None:
     ((_, number, _),) = (mark for mark in _marks(r"# only: (aten::special_i0)\b") if mark[0] == "two_streams")
     run = run_of("two_streams")

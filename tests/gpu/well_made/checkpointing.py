@@ -37,7 +37,7 @@ class Decoder(nn.Module):
     def forward(self, x):
         b, n, d = x.shape
         q, k, v = self.qkv(self.norms[0](x)).view(b, n, 3, HEADS, d // HEADS).permute(2, 0, 3, 1, 4)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)  # kernel: flash
         x = x + self.out(y.transpose(1, 2).reshape(b, n, d))
         return x + self.mlp(self.norms[1](x))
 

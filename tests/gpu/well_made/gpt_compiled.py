@@ -33,7 +33,7 @@ class Block(nn.Module):
     def forward(self, x):
         b, n, _ = x.shape
         q, k, v = self.qkv(self.norm1(x)).view(b, n, 3, HEADS, -1).permute(2, 0, 3, 1, 4)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)  # kernel: flash
         x = x + self.out(y.transpose(1, 2).reshape(b, n, WIDTH))
         return x + self.down(F.gelu(self.up(self.norm2(x))))
 
