@@ -2,11 +2,10 @@
 
 import json
 import re
-import sys
 
+from . import tracing
 from .imports import when_imported
 from .patches import Patches
-from .tracebacks import is_ours
 
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
@@ -78,7 +77,11 @@ class Compiled:
             self.patches.replace(exc.Unsupported, "add_to_stats", make_stats)
 
     def _watch_recompilations(self, module):
-        nothing = getattr(sys.modules.get("torch._dynamo.types"), "ConvertFrameReturn", lambda: None)
+        # Before Python 3.12 our trace functions run amid compiled code: Dynamo takes them for the script's.
+        skip = getattr(module, "skip_code", None)
+        for function in [*vars(tracing.Tracing).values(), tracing.both] if skip is not None else ():
+            for code in _within(getattr(function, "__code__", None)):
+                skip(code)
 
         def make(original):
             def reasons_of(entries, frame, *arguments, **named):
@@ -92,13 +95,9 @@ class Compiled:
             return reasons_of
 
         def count(original):
-            def _compile(code, *arguments, **named):
-                if is_ours(code.co_filename):
-                    # Our trace function, called amid compiled code: Dynamo takes it for the script's.
-                    module.skip_code(code)
-                    return nothing()
+            def _compile(*arguments, **named):
                 self.compilations += 1
-                return original(code, *arguments, **named)
+                return original(*arguments, **named)
 
             return _compile
 
@@ -160,6 +159,14 @@ class Compiled:
                 resumed = _RESUMED.match(function)
                 return path, int(line), resumed[1] if resumed else function
         return None
+
+
+def _within(code):
+    """``code`` and that of the functions made in it."""
+    if code is not None:
+        yield code
+        for constant in code.co_consts:
+            yield from _within(constant if isinstance(constant, type(code)) else None)
 
 
 def calls_of(source, stacks):
