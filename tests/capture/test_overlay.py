@@ -95,3 +95,16 @@ def test_a_loss_that_is_no_number_is_told(tmp_path: Path) -> None:
     timing = launch.time_steps(request(write(tmp_path, text), warmup=1), steps=2)
     assert timing.losses == ()
     assert timing.loss_not_finite_at == 0
+
+
+def test_a_loss_that_the_script_writes_over_is_kept(tmp_path: Path) -> None:
+    """As compiled code does that replays CUDA graphs, which there are none of here."""
+    text = LOOP.replace(
+        "    net(torch.randn(4, 16)).sum().backward()",
+        "    loss = net(torch.randn(4, 16)).sum()\n    loss.backward()\n    loss.data.fill_(7.0)",
+    )
+    assert text != LOOP
+    asked = request(write(tmp_path, LOOP), warmup=1)
+    plain = launch.time_steps(asked, steps=3)
+    script = write(tmp_path, text, "overwriting.py")
+    assert launch.time_steps(request(script, warmup=1), steps=3).losses[:3] == plain.losses[:3]

@@ -38,6 +38,11 @@ def compile_model(step: TrainingStep | None) -> Fix:
     return edits.fix("Compile the model", "unsafe")
 
 
+def is_compiled(context: Context) -> bool:
+    """Whether the script compiles, or its steps ran compiled code."""
+    return bool(context.profile.facts.compiled_kernels or context.sites("compile"))
+
+
 def compiled_for_nothing(context: Context, step: TrainingStep | None) -> Statement | None:
     """The ``model.compile()`` of one of torch's own modules after which everything ran as it was."""
     name, _ = trained(step) if step is not None else (None, None)

@@ -201,7 +201,13 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.model.run import Site
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
-from warpline.rulekit.compiling import NOTHING_COMPILED, compile_model, compiled_for_nothing, set_option
+from warpline.rulekit.compiling import (
+    NOTHING_COMPILED,
+    compile_model,
+    compiled_for_nothing,
+    is_compiled,
+    set_option,
+)
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.model_lines import model_place
 from warpline.rulekit.training import training_steps
@@ -275,10 +281,6 @@ class LaunchBound(Rule):
 
 def _is_looping(cost: LineCost) -> bool:
     return any(op.name == "aten::select" and op.count >= 8 for op in cost.ops)
-
-
-def is_compiled(context: Context) -> bool:
-    return bool(context.profile.facts.compiled_kernels or context.sites("compile"))
 
 
 def _has_graphs(site: Site) -> bool:

@@ -123,7 +123,7 @@ from warpline.model.change import Change, Fuse, RemoveLaunches, Together
 from warpline.model.profile import Kernel, LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
-from warpline.rulekit.compiling import NOTHING_COMPILED, compile_model, compiled_for_nothing
+from warpline.rulekit.compiling import NOTHING_COMPILED, compile_model, compiled_for_nothing, is_compiled
 from warpline.rulekit.formulas.activation import activation
 from warpline.rulekit.formulas.attention import attention
 from warpline.rulekit.formulas.loss import loss
@@ -159,6 +159,8 @@ class UnfusedElementwise(Rule):
                 (one for one in training_steps(context) if source.inside(one.backward, function)), None
             )
             nothing = compiled_for_nothing(context, step)
+            if step is not None and nothing is None and is_compiled(context):
+                continue  # the model is compiled: what the loop itself adds (a loss, sums) stays as it is
             widest = max(kernel.device_ms for kernel in kernels)
             yield context.draft(
                 (source.path, first.line) if step is None else _model_place(step, nothing),

@@ -17,5 +17,7 @@ def end():
         return
     for thing in gc.get_objects():
         if type(thing) is loader._MultiProcessingDataLoaderIter:
-            with contextlib.suppress(Exception):  # torch's own way to end: what fails there was failing before
+            with contextlib.suppress(
+                Exception
+            ):  # torch's own way to end: what fails there was failing before
                 thing._shutdown_workers()

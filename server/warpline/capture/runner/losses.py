@@ -5,6 +5,9 @@ import math
 from .patches import Patches
 
 MOST = 200
+#: Copied when they are made. Compiled code that replays CUDA graphs writes each step's loss over the last
+#: one's, and torch then refuses to read the old; a copy is a small kernel, in the warm-up only.
+COPIED = 20
 
 
 class Losses:
@@ -18,12 +21,15 @@ class Losses:
 
     def install(self, torch):
         keep = self.kept.append
+        initialized, capturing = torch.cuda.is_initialized, torch.cuda.is_current_stream_capturing
 
         def make(original):
             def backward(tensors, *arguments, **named):
                 self.backwards += 1
-                if isinstance(tensors, torch.Tensor) and tensors.numel() == 1 and len(self.kept) < MOST:
-                    keep(tensors.detach())
+                one = isinstance(tensors, torch.Tensor) and tensors.numel() == 1
+                # In a graph's capture nothing is computed yet, and a copy would become part of the graph.
+                if one and len(self.kept) < MOST and not (initialized() and capturing()):
+                    keep(tensors.detach().clone() if len(self.kept) < COPIED else tensors.detach())
                 return original(tensors, *arguments, **named)
 
             return backward
@@ -34,7 +40,12 @@ class Losses:
         self.patches.restore()
 
     def values(self):
-        """The losses up to the first that is not finite, which JSON could not hold."""
-        values = [float(tensor) for tensor in self.kept]
+        """The losses up to the first that is not finite, which JSON could not hold, or was overwritten."""
+        values = []
+        for tensor in self.kept:
+            try:
+                values.append(float(tensor))
+            except RuntimeError:
+                break
         self.not_finite_at = next((at for at, value in enumerate(values) if not math.isfinite(value)), None)
         return values[: self.not_finite_at]
