@@ -51,9 +51,31 @@ class OwnProfiler:
             self.begin(self.active)
 
     def remove(self):
-        """Our windows are over: whatever was paused goes on."""
-        self.patches.restore()
-        self.resume()
+        """Our windows are over: whatever was paused goes on, with the next step or when it is to end.
+
+        Not at once: a range that was opened while we recorded (``optimizer.step()`` is in one, and a step
+        ends within it) writes its end into the recording that it began in, which torch has freed by then.
+        """
+        if not self.paused:
+            self.patches.restore()
+            return
+        from torch.optim.optimizer import register_optimizer_step_pre_hook
+        from torch.profiler import profile
+
+        register_optimizer_step_pre_hook(lambda *_: self._go_on())
+        self.patches.replace(profile, "step", self._make_step)
+
+    def _go_on(self):
+        if self.paused:
+            self.patches.restore()
+            self.resume()
+
+    def _make_step(self, original):
+        def step(theirs):
+            original(theirs)
+            self._go_on()
+
+        return step
 
     def _make_prepare(self, original):
         def _prepare_trace(theirs):
