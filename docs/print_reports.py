@@ -5,7 +5,8 @@
 ``<!-- report: SCRIPT -->`` with a code block below it gets what `warpline profile SCRIPT` prints on this
 machine; for a case of which a run on a GPU is kept (tests/captures), what `warpline show` prints of that
 run. ``<!-- gain: CASE -->`` with a table below it gets what `make gpu-test` measured when the runs were
-recorded, or without that the two runs' own step times. Nothing else of a file changes. Run it where
+recorded, or without that the two runs' own step times; ``<!-- fixes: CASE -->`` what
+benchmarks/predictions.py measured of the case's quick fixes. Nothing else of a file changes. Run it where
 nothing else runs.
 """
 
@@ -25,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CAPTURES = ROOT / "tests/captures"
 BLOCK = re.compile(r"<!-- report: (\S+) -->\n```\n.*?```\n", re.DOTALL)
 GAIN = re.compile(r"<!-- gain: (\S+) -->\n(?:\|.*\n)*")
+FIXES = re.compile(r"<!-- fixes: (\S+) -->\n(?:\|.*\n)*")
 #: Shown as a newcomer sees it, without a GPU.
 ON_THIS_MACHINE = "examples/quickstart/slow.py"
 #: Samples in a step of ``fixed.py``, in steps of ``slow.py``.
@@ -89,6 +91,20 @@ def gain(case: str) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
+def fixes(case: str) -> str:
+    """Each quick fix that was applied and timed on the H200, one round of the plain script and the fixed one.
+
+    Larger batches are left out: that run compared them by step and not by sample, which is mended since.
+    """
+    rows = [("fix", "predicted", "measured", "loss drift"), ("---",) * 4]
+    for row in json.loads((CAPTURES / "predictions.json").read_text()):
+        if row["script"] == f"examples/{case}/slow.py" and row["speedup"] and row["rule"] != "small-batch":
+            drift = "no loss was seen" if row["loss_drift"] is None else f"{row['loss_drift']:.1g}"
+            cells = (f"{row['predicted']:.2f}", f"{row['speedup']:.2f}", drift)
+            rows.append((f"{row['fix']} (`{row['rule']}`)", *cells))
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
 def main() -> None:
     reports: dict[str, str] = {}
     for page in pages():
@@ -99,6 +115,7 @@ def main() -> None:
                 reports[script] = printed(script)
         renewed = BLOCK.sub(lambda m: f"<!-- report: {m[1]} -->\n```\n{reports[m[1]]}```\n", text)
         renewed = GAIN.sub(lambda m: f"<!-- gain: {m[1]} -->\n{gain(m[1])}", renewed)
+        renewed = FIXES.sub(lambda m: f"<!-- fixes: {m[1]} -->\n{fixes(m[1])}", renewed)
         page.write_text(renewed, encoding="utf-8")
 
 
