@@ -31,7 +31,9 @@ def test_every_command_is_registered_and_the_other_way_round() -> None:
 def test_every_setting_of_the_server_can_be_set() -> None:
     rows = re.findall(r"^\| (`warpline\.[\w.]+`(?:, `warpline\.[\w.]+`)*) \|", PROTOCOL, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`(warpline\.[\w.]+)`", row)}
-    commands = {f"warpline.{name}" for name in ("profile", "cancel", "explain", "overview", "measure")}
+    commands = {
+        f"warpline.{name}" for name in ("profile", "cancel", "explain", "overview", "measure", "kernel")
+    }
     client = {"warpline.server.python", "warpline.heat.enabled", "warpline.trace.server"}
     assert named - commands == set(SETTINGS) - client
 
