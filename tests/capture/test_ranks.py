@@ -14,8 +14,7 @@ TEXT = """\
 import sys, torch
 import torch.distributed as dist
 dist.init_process_group("gloo")
-sys.stdout.write(f"rank {dist.get_rank()} {sys.argv[1:]}\\n")  # in one piece: both write to one file
-sys.stdout.flush()
+print(f"rank {dist.get_rank()} {sys.argv[1:]}\\n", end="", flush=True)  # one piece: both write to one file
 net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(16, 4))
 optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
 while True:
