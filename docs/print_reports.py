@@ -38,14 +38,17 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "examples").glob("*/README.md"))]
 
 
+def unpack(name: str, folder: str) -> None:
+    with tarfile.open(CAPTURES / f"{name}.tar.xz") as packed:
+        packed.extractall(folder, filter="data")
+
+
 def printed(script: str) -> str:
     """What the command prints for ``script``, without the path of the run folder."""
-    recording = CAPTURES / f"{Path(script).parent.name}.tar.xz"
     with tempfile.TemporaryDirectory() as folder:
         words = ["profile", "--run-dir", folder, script]
         if script != ON_THIS_MACHINE:
-            with tarfile.open(recording) as packed:
-                packed.extractall(folder, filter="data")
+            unpack(Path(script).parent.name, folder)
             words = ["show", folder]
         done = subprocess.run(
             [sys.executable, "-m", "warpline", *words],
@@ -61,8 +64,7 @@ def printed(script: str) -> str:
 def shown(name: str) -> dict[str, Any]:
     """The JSON report of a run that is kept."""
     with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(CAPTURES / f"{name}.tar.xz") as packed:
-            packed.extractall(folder, filter="data")
+        unpack(name, folder)
         words = [sys.executable, "-m", "warpline", "show", folder, "--json", "-"]
         done = subprocess.run(words, stdout=subprocess.PIPE, check=True)
     report: dict[str, Any] = json.loads(done.stdout)

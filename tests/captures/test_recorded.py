@@ -9,7 +9,7 @@ import pytest
 
 from tests.captures.record import scripts
 from tests.conftest import CAPTURES
-from tests.gpu.claims import *  # noqa: F403
+from tests.gpu.claims import *  # noqa: F403  # the claims are the tests here
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import msgspec
 from lsprotocol import types
 
 from warpline.lsp import convert, refresh
-from warpline.lsp.request import Refused
+from warpline.lsp.request import Refused, parameters
 from warpline.lsp.server import Server
 from warpline.lsp.under_way import commanded, requested, turn, under_way
 
@@ -36,10 +36,7 @@ async def look(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
     """Run the script of the results once more, up to one launch of that kernel; what is found is kept with
     the run. Raises Refused, Failed. ``bar``: show progress also where the client named no token for it.
     """
-    try:
-        params = msgspec.convert(argument, KernelParams)
-    except msgspec.ValidationError as error:
-        raise Refused(f"wrong parameters: {error}", "parameters") from None
+    params = parameters(argument, KernelParams)
     path = convert.path(params.uri)
     session = ls.folders.session(path) if path else None
     results = session.results if session is not None else None

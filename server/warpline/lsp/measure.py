@@ -8,7 +8,7 @@ import msgspec
 from lsprotocol import types
 
 from warpline.lsp import convert, edits, refresh
-from warpline.lsp.request import Refused
+from warpline.lsp.request import Refused, parameters
 from warpline.lsp.server import Server
 from warpline.lsp.under_way import commanded, requested, turn, under_way
 from warpline.view import units
@@ -40,10 +40,7 @@ async def measure(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
 
     ``bar``: show progress also where the client named no token for it.
     """
-    try:
-        params = msgspec.convert(argument, MeasureParams)
-    except msgspec.ValidationError as error:
-        raise Refused(f"wrong parameters: {error}", "parameters") from None
+    params = parameters(argument, MeasureParams)
     path = convert.path(params.uri)
     session = ls.folders.session(path) if path else None
     results = session.results if session is not None else None

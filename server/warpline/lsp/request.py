@@ -7,7 +7,7 @@ import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
@@ -20,6 +20,8 @@ from warpline.lsp.folders import Folders
 from warpline.lsp.settings import Settings
 from warpline.model.problem import Problem
 from warpline.model.run import Request
+
+T = TypeVar("T")
 
 
 class ProfileParams(msgspec.Struct, rename="camel"):
@@ -61,8 +63,13 @@ def parse(value: object) -> ProfileParams:
     """Of a request's parameters, or of the argument of a command (which may be a URI). Raises Refused."""
     if isinstance(value, str):
         return ProfileParams(uri=value)
+    return parameters(value or {}, ProfileParams)
+
+
+def parameters(value: object, kind: type[T]) -> T:
+    """What a client sent, as PROTOCOL.md has it. Raises Refused."""
     try:
-        return msgspec.convert(value or {}, ProfileParams)
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise Refused(f"wrong parameters: {error}", "parameters") from None
 
