@@ -112,9 +112,9 @@ class Recorder:
         self.quiet.stop()
 
     def discard(self):
-        """End this capture; nothing of it is kept."""
+        """End this capture; nothing of it is kept in memory."""
         self.stop()
-        self.recording.result = None
+        self.recording.discard()
         self.locations.clear_records()
 
     def forget(self):

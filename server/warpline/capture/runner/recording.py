@@ -46,11 +46,16 @@ class Recording:
         self.result = _disable_profiler()
 
     def save(self, path):
-        """Write the Chrome trace. Raises OSError where it could not be written whole: torch does not."""
+        """Write the Chrome trace. Raises OSError where it could not be written whole: torch does not.
+
+        The events stay in memory until ``discard``: to free them takes as long as to write them.
+        """
         self.result.save(path)
-        self.result = None
         if not _is_whole(path):
             raise OSError(errno.ENOSPC, "the trace is incomplete, the disk may be full")
+
+    def discard(self):
+        self.result = None
 
     def began_ns(self):
         """When each operator and each launch began, in no order; None where torch does not say."""

@@ -249,6 +249,8 @@ class Session:
         if purpose != "time":
             folder.wait_for_ranks(self.control)
         self.pipe.send("ready", world=self.control.local_world)
+        if self.recorder is not None:
+            self.recorder.discard()  # now that the server reads, which takes longer
         if whole or (purpose == "profile" and self.control.request["whole_run"]):
             return
         self._stop()
