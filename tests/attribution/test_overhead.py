@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.kineto import KinetoRun, at_line, closed
+from tests.kineto import AUTOGRAD, KinetoRun, at_line, closed
 from warpline.attribution import attribute
+from warpline.attribution.overhead import overhead
 from warpline.model.run import DeviceFacts
 
 RECORDS = 1000
@@ -54,6 +55,18 @@ def test_without_the_measurement_the_slowdown_bounds_it(tmp_path: Path) -> None:
     run = hot_python(tmp_path, 0, measured_ns=None)
     profile = run.profile()
     assert at_line(profile, 20).step_ms == pytest.approx(0.3, rel=0.05), "nothing was slowed"
+
+
+def test_operators_of_the_backward_pass_share_what_the_profiler_cost(tmp_path: Path) -> None:
+    """The main thread waits for autograd's: what its operators' records cost, the step is longer for."""
+    run = KinetoRun(tmp_path, 1000, timed_us=800)
+    run.line(0, 10)
+    for at in range(40):
+        run.op("aten::mul", at * 12, 10)
+    for at in range(40):
+        run.op("MulBackward0", 500 + at * 12, 10, tid=AUTOGRAD, **{"Fwd thread id": 1, "Sequence number": at})
+    trace = run.trace()
+    assert overhead(trace, 800_000, trace.window_ns).per_op_ns == pytest.approx(200_000 / 80, rel=0.01)
 
 
 def test_lines_of_a_quick_loop_have_the_counts_of_the_step_before(tmp_path: Path) -> None:

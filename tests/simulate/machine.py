@@ -43,13 +43,15 @@ class Machine:
         self.records.append((self.now, line))
         self.now += int(us * US)
 
-    def op(self, line: int, name: str, us: float, kernel_us: float = 0.0, shapes: object = ()) -> None:
-        """An operator: ``us`` of host time and, on a GPU, one kernel."""
+    def op(
+        self, line: int, name: str, us: float, kernel_us: float = 0.0, shapes: object = (), kernel: str = ""
+    ) -> None:
+        """An operator: ``us`` of host time and, on a GPU, one kernel, named after it or ``kernel``."""
         self.records.append((self.now, line))
         begun = self.now
         self.now += int(us * US)
         if self.on_gpu and kernel_us:
-            self._launch("cudaLaunchKernel", "kernel", name.replace("aten::", "k_"), kernel_us)
+            self._launch("cudaLaunchKernel", "kernel", kernel or name.replace("aten::", "k_"), kernel_us)
         arguments = {"Input Dims": shapes, "Input type": ["float"] * len(shapes)}  # type: ignore[arg-type]
         self._event("cpu_op", name, begun, self.now - begun, MAIN, arguments)
 
@@ -115,6 +117,7 @@ def trace(
     workers: int = 0,
     peaks: dict[str, float] | None = None,
     cores: int = 16,
+    op_record_us: float | None = None,
 ) -> Trace:
     """What the server would read. Before its window lies one step that fills the queue."""
     lines = sorted({line for _, line in machine.records})
@@ -126,7 +129,8 @@ def trace(
         captured, "monitoring", ("/",),
     )  # fmt: skip
     sites = (Site("loader", FILE, 1, "<module>", {"num_workers": workers}),)
-    facts = Facts(sites=sites, flags={"cpu_count": cores}, peaks=peaks or {})
+    record_ns = None if op_record_us is None else op_record_us * US
+    facts = Facts(sites=sites, flags={"cpu_count": cores}, peaks=peaks or {}, op_record_ns=record_ns)
     locations = Locations((FILE,), ("<module>",), ((-1, 0, -1), *((0, line, 0) for line in lines)), (MAIN,))
     chrome = {"traceEvents": machine.events, "baseTimeNanoseconds": BASE}
     records = np.array([(BASE + at, number[line]) for at, line in machine.records], "<i8")
@@ -160,8 +164,8 @@ def simulation(
         def work(self, line: int, us: float) -> None:
             Machine.work(self, line, us * slowed + added / 5)
 
-        def op(self, line: int, name: str, us: float, kernel_us: float = 0.0, shapes: object = ()) -> None:
-            Machine.op(self, line, name, us * slowed + added * 1.2, kernel_us, shapes)
+        def op(self, line: int, name: str, us: float, *rest: Any, **more: Any) -> None:
+            Machine.op(self, line, name, us * slowed + added * 1.2, *rest, **more)
 
         def load(self, line: int, us: float) -> None:
             Machine.load(self, line, us * slowed)

@@ -93,6 +93,45 @@ def test_what_each_record_cost_is_taken_off_where_it_fell() -> None:
     assert without_long.step_ms == pytest.approx(truth - 4, rel=0.1)
 
 
+def waiting_for_the_device(m: Machine) -> None:
+    for _ in range(200):
+        m.op(10, "aten::mm", 40, 150, MM)
+
+
+def no_more(m: Machine) -> None:
+    for _ in range(200):
+        m.op(10, "aten::mm", 40, 15, MM)
+
+
+@pytest.mark.parametrize("added", [4.0, 12.0, 30.0])
+def test_what_a_device_bound_step_hides_is_known_from_the_measured_cost(added: float) -> None:
+    """Ten times quicker products leave the host's own time, without what the records cost."""
+    found, _ = simulation(waiting_for_the_device, added=added, op_record_us=added)
+    quick = found.predict(Scale(AT[10], device=0.1))
+    _, truth = run(no_more)
+    assert quick is not None
+    assert quick.step_ms == pytest.approx(truth, rel=0.12)  # 0.9 is taken for the host's scale
+
+
+def turned(m: Machine) -> None:
+    for _ in range(20):
+        m.op(10, "aten::cudnn_convolution", 10, 200, kernel="nchwToNhwcKernel")
+        m.op(10, "aten::cudnn_convolution", 10, 400, kernel="implicit_gemm")
+
+
+def not_turned(m: Machine) -> None:
+    for _ in range(20):
+        m.op(10, "aten::cudnn_convolution", 10, 400, kernel="implicit_gemm")
+
+
+def test_compiled_convolutions_are_not_turned_for_the_tensor_cores() -> None:
+    found, _ = simulation(turned)
+    compiled = found.predict(RemoveLaunches(AT[10], fuse=True))
+    _, truth = run(not_turned)
+    assert compiled is not None
+    assert compiled.step_ms == pytest.approx(truth, rel=0.03)
+
+
 def without_sync(m: Machine) -> None:
     for _ in range(50):
         m.op(10, "aten::mm", 30, 60, MM)

@@ -14,7 +14,7 @@ from warpline.attribution.notes import notes
 from warpline.attribution.ops import op_table
 from warpline.attribution.peaks import peaks_of
 from warpline.attribution.place import BACKWARD, FORWARD, RECOMPUTE
-from warpline.attribution.roofline import roofline
+from warpline.attribution.roofline import given_to_triton, roofline
 from warpline.attribution.scene import Located, Scene, locate, scene
 from warpline.attribution.shares import group_table
 from warpline.model.profile import LineCost, Profile
@@ -100,6 +100,7 @@ def _rows(
             groups.setdefault(line, []).append(number)
     worth = step + device["all"] + costs.cpu > LEAST_MS
     worth |= (memory.at_peak > 0) | (memory.kept_per_step > 0)
+    given = given_to_triton(trace.facts.sites)
     out = []
     for row in np.argsort(-step, kind="stable").tolist():
         if row == 0 or not worth[row]:
@@ -128,7 +129,16 @@ def _rows(
             kept_bytes=float(memory.kept_per_step[row]),
             kernels=tuple(kernels.get(row, ())),
             ops=its_ops,
-            roofline=roofline(its_ops, device_ms, launches, peaks, trace.facts.flags) if peaks else None,
+            roofline=roofline(
+                its_ops,
+                device_ms,
+                launches,
+                peaks,
+                trace.facts.flags,
+                given.get((table.file[row], table.line[row]), 0.0),
+            )
+            if peaks
+            else None,
             group=tuple(groups.get(row, ())),
         )
         out.append(cost)

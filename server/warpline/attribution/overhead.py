@@ -47,9 +47,11 @@ def overhead(trace: Trace, step_ns: float, window: tuple[int, int]) -> Overhead:
     lines = trace.records.time_ns[low:high]
     lines = lines[(lines >= window[0]) & (lines < window[1])]
     host = trace.host
-    inside = (host.thread == trace.main) & (host.start_ns >= window[0]) & (host.start_ns < window[1])
+    # While autograd's thread works the main one waits for it: its operators slow the step as much.
+    driving = np.union1d(host.thread[host.forward_thread > 0], trace.main)
+    inside = np.isin(host.thread, driving) & (host.start_ns >= window[0]) & (host.start_ns < window[1])
     ops = host.start_ns[inside]
-    most = _shortest_ns(lines, ops)
+    most = _shortest_ns(lines, host.start_ns[inside & (host.thread == trace.main)])
     slower = max(0.0, (window[1] - window[0]) - step_ns * trace.steps)
     expected = most * len(lines) + LINES_AN_OP * most * len(ops)
     measured = trace.facts.line_record_ns

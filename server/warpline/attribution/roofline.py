@@ -12,6 +12,7 @@ from typing import Any
 from warpline.attribution.peaks import Peaks
 from warpline.model.profile import Op
 from warpline.model.report import Bound, Roofline
+from warpline.model.run import Site
 
 #: Below this share of either peak, kernels this short are limited by being launched at all.
 LAUNCH_BOUND_PERCENT = 10.0
@@ -24,12 +25,18 @@ _ONE_BYTE = {"c10::Float8_e4m3fn", "c10::Float8_e5m2", "signed char"}
 
 
 def roofline(
-    ops: Iterable[Op], device_ms: float, launches: float, peaks: Peaks, flags: Mapping[str, Any]
+    ops: Iterable[Op],
+    device_ms: float,
+    launches: float,
+    peaks: Peaks,
+    flags: Mapping[str, Any],
+    given: float = 0.0,
 ) -> Roofline | None:
     """Of all ops of a line together; None where nothing of it has a formula.
 
     ``flops`` and ``bytes`` are per step. Bytes are counted at the op that moved them itself; an op
-    that only calls others has no device time of its own.
+    that only calls others has no device time of its own. ``given``: bytes of the tensors that Triton
+    kernels were given, which are taken to be read or written once, unless the device could not have.
     """
     flops = moved = ideal_ms = 0.0
     for op in ops:
@@ -38,6 +45,8 @@ def roofline(
             ideal_ms += op.flops * op.count / _peak(op, peaks, flags) * 1e3
         if op.device_ms > 0:
             moved += (op.bytes or 0.0) * op.count
+    if moved + given <= peaks.bytes_per_s * device_ms / 1e3:
+        moved += given
     if not device_ms or not (flops or moved):
         return None
     compute = 100 * ideal_ms / device_ms
@@ -47,6 +56,16 @@ def roofline(
     if launches and device_ms / launches < LAUNCH_BOUND_KERNEL_MS and best < LAUNCH_BOUND_PERCENT:
         bound = "launch"
     return Roofline(flops, moved, best, bound)
+
+
+def given_to_triton(sites: Iterable[Site]) -> dict[tuple[str, int], float]:
+    """Bytes of the tensors that Triton kernels are given in a step, by the line that launches them."""
+    found: dict[tuple[str, int], float] = {}
+    for site in sites:
+        if site.kind == "triton":
+            place = site.file, site.line
+            found[place] = found.get(place, 0.0) + float(site.facts.get("bytes") or 0)
+    return found
 
 
 def _peak(op: Op, peaks: Peaks, flags: Mapping[str, Any]) -> float:

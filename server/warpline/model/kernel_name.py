@@ -34,6 +34,14 @@ _DEEPEST = 12
 _LAMBDA = re.compile(r"\{[^{}]*\}|\(anonymous namespace\)")
 
 
+#: cuDNN's: a tensor laid out channels first is turned to channels last for the tensor cores, or back.
+_TURNS_LAYOUT = ("nchwToNhwc", "nhwcToNchw")
+
+
+def turns_layout(kernel: str) -> bool:
+    return any(word in kernel for word in _TURNS_LAYOUT)
+
+
 @dataclass
 class _Name:
     """A name and its template's arguments; ``word`` is the last part of the path before ``<``."""

@@ -112,6 +112,8 @@ class Site:
     - ``"tensor"``: device it was made on, then moved ``to``; ``op`` (factory function), bytes, calls
     - ``"compile"``: mode, fullgraph, dynamic
     - ``"to"``: a host-to-device copy: bytes, non_blocking, pinned, calls
+    - ``"triton"``: a line that launches a Triton kernel: kernel (its function), calls and bytes (of the
+      tensors given to it) in one step
     - ``"sync"``: what (item, tolist, numpy, bool, print, nonzero, synchronize, empty_cache…), calls
     """
 
@@ -163,6 +165,8 @@ class Facts:
     gc_ns: tuple[tuple[int, int], ...] = ()  # collections during the captured steps
     gc_timed_ns: int = 0  # time of collections during the timing window
     line_record_ns: float | None = None  # what one line record costs, measured right after the capture
+    op_record_ns: float | None = None  # what the profiler adds to an operator, measured as the capture ends
+    launch_record_ns: float | None = None  # and, beside that, to the launch of a kernel
     compile_events: tuple[CompileEvent, ...] = ()
     compiled_kernels: tuple[CompiledKernel, ...] = ()
     memory: dict[str, float] = field(

@@ -100,6 +100,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from warpline.model.kernel_name import turns_layout
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
@@ -122,7 +123,9 @@ class ChannelsFirstConv(Rule):
         total = sum(spent.values())
         if not context.matters(total):
             return
-        turned = sum(kernel.device_ms for cost in spent for kernel in cost.kernels if _turns(kernel.name))
+        turned = sum(
+            kernel.device_ms for cost in spent for kernel in cost.kernels if turns_layout(kernel.name)
+        )
         hottest = max(spent, key=lambda cost: spent[cost])
         step = next((found for found in training_steps(context) if found.forward), None)
         yield context.draft(
@@ -143,7 +146,7 @@ class ChannelsFirstConv(Rule):
 
 
 def _channels_first_ms(cost: LineCost) -> float:
-    known = {kernel.tensor_cores for kernel in cost.kernels if not _turns(kernel.name)}
+    known = {kernel.tensor_cores for kernel in cost.kernels if not turns_layout(kernel.name)}
     on_tensor_cores = True in known
     # By what goes in: a gradient in another layout comes of what follows the convolution.
     first = any(
@@ -158,10 +161,6 @@ def _is_channels_first(op: Op, on_tensor_cores: bool) -> bool:
     (_, channels, height, width), (_, step, _, along) = op.shapes[0], op.strides[0]
     contiguous = along == 1 and step == height * width and channels > 4 and height * width > 1
     return contiguous and (op.dtypes[0] in _HALF or on_tensor_cores)
-
-
-def _turns(kernel: str) -> bool:
-    return "nchwToNhwc" in kernel or "nhwcToNchw" in kernel
 
 
 def _fix(step: TrainingStep | None) -> Fix:

@@ -138,6 +138,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from warpline.model.change import Change, Fuse
 from warpline.model.kernel import KernelInside
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.addresses import accesses_of
@@ -179,6 +180,8 @@ def _estimated(context: Context, kernel: TritonKernel, spent: float) -> Iterator
     scattered = [access for access in accesses if access.scattered]
     used = _element_bytes(context, kernel)
     moved = len(accesses) - len(scattered) + len(scattered) * _SECTOR_BYTES / used
+    saving = spent * (1 - len(accesses) / moved)
+    roofline = kernel.cost.roofline
     for access in scattered:
         yield context.draft(
             (kernel.source.path, kernel.source.line(access.call)),
@@ -194,8 +197,8 @@ def _estimated(context: Context, kernel: TritonKernel, spent: float) -> Iterator
                 "share": percent("kernel", context.share(spent)),
             },
             cost_ms=spent,
-            saving_ms=spent * (1 - len(accesses) / moved),
-            change=less_device_time([kernel.cost], spent * (1 - len(accesses) / moved)),
+            saving_ms=saving,
+            change=_at_bandwidth(kernel, roofline.bytes if roofline is not None else 0.0, saving),
             fixes=[partial(tiled, kernel, flow, accesses)],
         )
 
@@ -205,7 +208,9 @@ def _measured(context: Context, kernel: TritonKernel, inside: KernelInside, spen
     flow = follow(kernel.source, kernel.function)
     accesses = list(accesses_of(kernel, flow))
     # What its memory traffic would be with every byte used: its time cannot shrink by more.
-    keep = sum(line.ideal_sectors for line in inside.lines) / sum(line.sectors for line in inside.lines)
+    ideal = sum(line.ideal_sectors for line in inside.lines)
+    keep = ideal / sum(line.sectors for line in inside.lines)
+    needed = ideal * _SECTOR_BYTES * kernel.kernel.count
     for line in inside.lines:
         used = line.used_percent
         if used is None or used >= _USED_PERCENT or line.file != kernel.source.path:
@@ -225,9 +230,21 @@ def _measured(context: Context, kernel: TritonKernel, inside: KernelInside, spen
             },
             cost_ms=spent,
             saving_ms=spent * (1 - keep),
-            change=less_device_time([kernel.cost], spent * (1 - keep)),
+            change=_at_bandwidth(kernel, needed, spent * (1 - keep)),
             fixes=[partial(tiled, kernel, flow, accesses)],
         )
+
+
+def _at_bandwidth(kernel: TritonKernel, needed: float, saving_ms: float) -> Change:
+    """The kernel as long as the bytes that it needs (a step) take at the device's bandwidth.
+
+    Scattered stores cost more than the bytes of their sectors (each is a transaction of its own, and
+    opens a row of the memory for itself), so ``saving_ms``, which those say, is the least: it is what
+    is said where ``needed`` is not known.
+    """
+    if not needed:
+        return less_device_time([kernel.cost], saving_ms)
+    return Fuse(((kernel.cost.file, kernel.cost.line),), kernels=1, bytes=needed)
 
 
 def _inside(context: Context, kernel: TritonKernel) -> KernelInside | None:

@@ -1,9 +1,9 @@
 """What the profiler added, taken out: first what each record cost, where it fell; then one scale for
 host time, so that the replay of the unchanged window gives the step as it was timed without the profiler.
 
-A step that the device bounds does not show the host's scale. Then the host is taken to have been
-slowed as much as launch-bound steps are by line events, shapes and activities (``SLOWED``), and what
-is left is the device's own (clocks differ between two windows).
+A step that the device bounds does not show the host's scale. Then what the records cost is what the
+runner measured for one, the scale is the usual one (``USUAL``), and what is left is the device's own
+(clocks differ between two windows).
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from warpline.attribution.overhead import LEAST_SHARE, overhead
 from warpline.model.profile import Profile
 from warpline.simulate.replay import Clock, Feed, replay
 from warpline.simulate.timeline import LAUNCH, SYNC, Places, Timeline
-from warpline.trace.columns import OP, Ints, Trace
+from warpline.trace.columns import OP, RUNTIME, Floats, Ints, Trace
 
-#: design.md, section 3: activities, shapes and line events together, on a launch-bound step.
-SLOWED = 1.8
+#: What of the host's time is its own once the records' cost is taken off: 0.83 to 0.97 in the launch-bound
+#: runs that were recorded on H200s (tests/captures).
+USUAL = 0.9
+#: What recording an operator cost there (2.2 to 5 us), for runs that did not measure it.
+USUAL_OP_NS = 3_000.0
 #: The step counts as explained by the device alone when the replay comes this close.
 CLOSE = 0.97
 #: What little is left is the host's where so much more of it explains it, else the device's.
@@ -40,21 +43,20 @@ def calibrated(line: Timeline, step_ns: float, feed: Feed | None) -> Clock:
     if not len(line.kernel_ns) and feed is None:
         whole = with_host(1.0)
         return replace(clock, host=step_ns / whole if whole else 1.0)
-    usual = 1 / SLOWED
-    if with_host(usual) < CLOSE * step_ns:
-        return replace(clock, host=_solve(with_host, step_ns, usual, 8.0))
+    if with_host(USUAL) < CLOSE * step_ns:
+        return replace(clock, host=_solve(with_host, step_ns, USUAL, 8.0))
     # Where the device explains the step without a host's help, the host is not quicker for it: how
     # quick it is decides what is left once the device's work shrinks.
     if with_host(LEAST) < CLOSE * step_ns:
-        if with_host(usual) > step_ns:
-            return replace(clock, host=_solve(with_host, step_ns, LEAST, usual))
-        if step_ns <= with_host(usual * NEARLY):
-            return replace(clock, host=_solve(with_host, step_ns, usual, usual * NEARLY))
+        if with_host(USUAL) > step_ns:
+            return replace(clock, host=_solve(with_host, step_ns, LEAST, USUAL))
+        if step_ns <= with_host(USUAL * NEARLY):
+            return replace(clock, host=_solve(with_host, step_ns, USUAL, USUAL * NEARLY))
 
     def with_device(scale: float) -> float:
-        return replay(line, replace(clock, host=usual, device=scale), feed)
+        return replay(line, replace(clock, host=USUAL, device=scale), feed)
 
-    return replace(clock, host=usual, device=_solve(with_device, step_ns, 0.1, 2.0))
+    return replace(clock, host=USUAL, device=_solve(with_device, step_ns, 0.1, 2.0))
 
 
 def delays(line: Timeline) -> Clock:
@@ -85,23 +87,40 @@ def unblocked(line: Timeline) -> Timeline:
 
 
 def relieved(trace: Trace, line: Timeline, step_ns: float) -> Timeline:
-    """What each line record and each recorded op cost, taken off where it fell (as attribution does).
+    """What each line record, each recorded op and each launch cost, taken off where it fell.
 
-    A step that the device bounds was not slowed and says nothing of these costs: nothing is taken off.
+    The slowdown says what an op's record cost at least; a step that the device bounds hides it.
     """
     cost = overhead(trace, step_ns, trace.window_ns)
-    records, host = trace.records, trace.host
+    records, host, facts = trace.records, trace.host, trace.facts
+    per_op_ns, per_launch_ns = facts.op_record_ns or USUAL_OP_NS, facts.launch_record_ns or 0.0
+    if cost.per_op_ns >= per_op_ns:
+        per_op_ns, per_launch_ns = cost.per_op_ns, 0.0
     first, last = records.first[trace.main], records.first[trace.main + 1]
 
-    def begun(times: Ints) -> Ints:
+    def begun(times: Ints) -> Floats:
         inside = times[(times >= line.start_ns[0]) & (times < trace.window_ns[1])]
         at = np.searchsorted(line.start_ns, inside, "right") - 1
-        counts: Ints = np.bincount(at, minlength=len(line.start_ns))
+        counts: Floats = np.bincount(at, minlength=len(line.start_ns)).astype(np.float64)
         return counts
 
     taken = begun(records.time_ns[first:last]) * cost.per_line_ns
-    taken = taken + begun(host.start_ns[host.kind == OP]) * cost.per_op_ns
-    return replace(line, host_ns=np.maximum(line.host_ns - taken, LEAST_SHARE * line.host_ns))
+    taken = taken + begun(host.start_ns[host.kind == OP]) * per_op_ns
+    taken = taken + begun(host.start_ns[host.kind == RUNTIME]) * per_launch_ns
+    room: Floats = np.where(line.kind == SYNC, 0.0, (1 - LEAST_SHARE) * line.host_ns)
+    left: Floats = line.host_ns - _spread(taken, room)
+    return replace(line, host_ns=left)
+
+
+def _spread(taken: Floats, room: Floats) -> Floats:
+    """``taken`` with what a segment has no ``room`` for left to those behind it.
+
+    A record is made at the begin of an operator and completed at its end, in the time of what follows.
+    """
+    owed: Floats = np.cumsum(taken - room)
+    owed = owed - np.minimum(np.minimum.accumulate(owed), 0.0)
+    found: Floats = taken + np.concatenate([[0.0], owed[:-1]]) - owed
+    return found
 
 
 def by_line(line: Timeline, places: Places, profile: Profile) -> Timeline:

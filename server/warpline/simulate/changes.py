@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from warpline.model.change import (
     Scale,
 )
 from warpline.model.change import Places as Where
+from warpline.model.kernel_name import turns_layout
 from warpline.simulate.device import Rates
 from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, WORK, Places, Timeline
 from warpline.simulate.work import ELEMENTWISE, OTHER, PRODUCT
@@ -34,8 +36,10 @@ FLOOR_NS = 5_000.0
 class Changed:
     """Makes changes to timelines of one trace."""
 
-    def __init__(self, places: Places, rates: Rates | None) -> None:
+    def __init__(self, places: Places, rates: Rates | None, names: Sequence[str] = ()) -> None:
+        """``names``: what ``Timeline.kernel_name`` numbers."""
         self._number = {place: at for at, place in enumerate(places.lines)}
+        self._turning = [at for at, name in enumerate(names) if turns_layout(name)]
         self._rates = rates
         self._lines = places.lines
 
@@ -187,17 +191,19 @@ class Changed:
             return replace(line, host_ns=np.where(between, line.host_ns * change.keep, line.host_ns))
         if not change.fuse:
             return replace(line, host_ns=np.where(here, line.host_ns * change.keep, line.host_ns))
-        mergeable = (line.kernel_work == ELEMENTWISE) & self.at(line.kernel_place, change.places)
+        compiled = self.at(line.kernel_place, change.places)
+        mergeable = (line.kernel_work == ELEMENTWISE) & compiled
+        # Inductor lays convolutions out channels last (its ``layout_optimization``).
+        turned = np.isin(line.kernel_name, self._turning) & compiled
         # Runs of memory-bound kernels become one, as long as the widest of them.
         begins = mergeable & ~np.concatenate([[False], mergeable[:-1]])
         run = np.where(mergeable, np.cumsum(begins), 0)
         widest = np.zeros(int(run.max(initial=0)) + 1)
         np.maximum.at(widest, run, line.kernel_ns)
         fused = np.where(begins, widest[run], line.kernel_ns)
-        gone = mergeable & ~begins
+        gone = (mergeable & ~begins) | turned
         # What is compiled still launches its kernels one by one: the host's work goes as launches do.
-        launches = self.at(line.kernel_place, change.places)
-        stays = float((launches & ~gone).sum()) / launches.sum() if launches.any() else 0.0
+        stays = float((compiled & ~gone).sum()) / compiled.sum() if compiled.any() else 0.0
         left = max(change.keep, min(1.0, stays * COMPILED_LAUNCH))
         host = np.where(here, line.host_ns * left, line.host_ns)
         return without(replace(line, host_ns=host, kernel_ns=fused), gone)

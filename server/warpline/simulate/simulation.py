@@ -22,7 +22,7 @@ class Simulation:
         """``profile``: what attribution made of the same trace; on a CPU its lines' costs are kept."""
         self._trace = trace
         self._rates = device.rates(trace)
-        self._changed = Changed(places, self._rates)
+        self._changed = Changed(places, self._rates, trace.names)
         self._cores = int(trace.facts.flags.get("cpu_count") or os.cpu_count() or 1)
         timed = trace.manifest.timed_ns
         window = (trace.window_ns[1] - trace.window_ns[0]) / trace.steps

@@ -9,6 +9,7 @@ from .names import QualifiedNames
 from .nvml import Nvml
 from .sites import Sites
 from .steps import PATIENCE_BEFORE_BACKWARD_S, PATIENCE_S
+from .tritonlaunches import TritonLaunches
 from .userfiles import UserFiles
 from .usermarks import UserMarks
 
@@ -28,6 +29,7 @@ class Observers:
         self.memory = Memory(torch)
         self.nvml = None
         self.survey = None
+        self.triton = TritonLaunches(self.sites.place)
         self.compilations = 0
         self.loader_ns = []  # time that the main process spent in each ``next`` of a loader's iterator
         self.optimizer_steps = {}  # id -> times
@@ -78,6 +80,7 @@ class Observers:
 
         self.survey = Survey(self.torch, self.sites)
         self.survey.__enter__()
+        self.triton.start()
         return True
 
     def stop_survey(self):
@@ -85,6 +88,7 @@ class Observers:
 
         if self.survey is not None:
             leave(self.survey)
+            self.triton.stop()
 
     def remove(self):
         self.losses.remove()
@@ -97,7 +101,7 @@ class Observers:
         """``Facts`` of the run folder, as a dict."""
         sites = self.sites.found()
         if self.survey is not None:
-            sites += self.survey.found()
+            sites += [*self.survey.found(), *self.triton.found()]
         if self.loader_ns:
             later = self.loader_ns[1:] or self.loader_ns  # the first batch starts the workers
             mean = sum(later) / len(later) / 1e6

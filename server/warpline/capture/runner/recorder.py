@@ -9,6 +9,7 @@ from .calibration import line_record_ns
 from .checkpoints import Checkpoints, EngineThreads
 from .linemarks import LineMarks
 from .noise import Quiet
+from .operatorcost import OperatorCost
 from .recording import Recording
 
 if sys.version_info >= (3, 12):
@@ -29,7 +30,7 @@ class Recorder:
         self.quiet = Quiet()
         self.user_marks = user_marks
         self.line_marks = None
-        self.recording = None
+        self.recording = self.operator_cost = None
         self.running = False
         self.loops = []  # of quick lines, which are recorded where they begin and end only
         self.never = set()  # code objects of loops in which an operator has begun after all
@@ -59,6 +60,7 @@ class Recorder:
     def holds(self):
         """End this capture. False if an operator began where lines were left out: then nothing of it is
         kept, and the next one has all lines of that code."""
+        self.operator_cost.watched()
         self.stop()
         if not self.loops:
             return True
@@ -74,6 +76,7 @@ class Recorder:
     def start(self, all_threads):
         self.running = True
         self.quiet.start(self.torch)
+        self.operator_cost = OperatorCost(self.torch)
         # CUDA is the script's to initialise; a whole script may still be going to.
         cuda = self.torch.cuda.is_initialized() or self.control.purpose == "whole"
         self.recording = Recording(cuda, all_threads)
@@ -135,8 +138,9 @@ class Recorder:
         )
         in_sites = [site["file"] for site in facts["sites"]]
         folder.write(path, "sources.json", folder.texts([*self.locations.files, *in_sites]))
-        cost = line_record_ns(LineEvents) if self.line_marks is None else None
-        folder.write(path, "facts.json", {**facts, "line_record_ns": cost})
+        line_cost = line_record_ns(LineEvents) if self.line_marks is None else None
+        costs = {"line_record_ns": line_cost, **self.operator_cost.facts()}
+        folder.write(path, "facts.json", {**facts, **costs})
         folder.write_manifest(
             path,
             {

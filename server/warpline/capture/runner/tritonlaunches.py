@@ -1,0 +1,54 @@
+"""What the user's Triton kernels are given, which torch's profiler does not record."""
+
+import sys
+
+from .patches import Patches
+
+
+class TritonLaunches:
+    """Watches launches from ``start()`` to ``stop()``: sites of kind "triton" in ``sites``."""
+
+    def __init__(self, place):
+        self.place = place
+        self.patches = Patches()
+        self.sites = {}  # (place, kernel) -> facts
+
+    def start(self):
+        module = sys.modules.get("triton.runtime.jit")
+        if module is not None and hasattr(module, "JITFunction"):
+            self.patches.replace(module.JITFunction, "run", self._watched)
+
+    def stop(self):
+        self.patches.restore()
+
+    def _watched(self, original):
+        def run(kernel, *arguments, **named):
+            try:
+                if not named.get("warmup"):
+                    self._note(kernel, (*arguments, *named.values()))
+            except Exception:  # whatever is not as in the Triton that this was written for
+                pass
+            return original(kernel, *arguments, **named)
+
+        return run
+
+    def _note(self, kernel, given):
+        place = self.place(sys._getframe(2))
+        if place is None:
+            return
+        # A tensor that is given twice is one piece of memory.
+        sizes = {
+            one.data_ptr(): one.numel() * one.element_size()
+            for one in given
+            if hasattr(one, "data_ptr") and hasattr(one, "element_size")
+        }
+        name = getattr(getattr(kernel, "fn", None), "__name__", "")
+        facts = self.sites.setdefault((place, name), {"kernel": name, "calls": 0, "bytes": 0})
+        facts["calls"] += 1
+        facts["bytes"] += sum(sizes.values())
+
+    def found(self):
+        return [
+            {"kind": "triton", "file": file, "line": line, "function": function, "facts": facts, "uses": []}
+            for ((file, line, function), _), facts in self.sites.items()
+        ]
