@@ -132,3 +132,61 @@ def test_the_wait_that_ends_the_capture_is_nobody_s(tmp_path: Path) -> None:
     assert at_line(profile, 11).sync_ms == 0
     assert at_line(profile, 11).cpu_ms == approx(0.11)
     assert closed(profile) == approx(1.0)
+
+
+def test_the_device_that_waited_for_the_capture_to_begin_was_not_idle(tmp_path: Path) -> None:
+    """Two steps of 500 us of work, launched at once; before the first kernel 100 us in the loader. The host
+    is 700 us ahead at the end: in a script that goes on like this, the device has no such gap. What a step
+    without the profiler takes longer is the device's."""
+    run = KinetoRun(tmp_path, 1100, timed_us=1050)
+    run.line(0, 20)
+    run.mark("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 1, 98)
+    run.line(100, 10)
+    run.kernel(105, 495, launched=101)
+    run.kernel(600, 500, launched=200)
+    run.call("cudaDeviceSynchronize", 400, 699)
+    profile = run.profile()
+    assert at_line(profile, 20).step_ms == at_line(profile, 20).idle_ms == 0
+    assert at_line(profile, 10).step_ms == approx(1.05)
+    assert at_line(profile, 10).device_ms == approx(0.995)
+    assert profile.totals["busy_ms"] == approx(1.05)
+    assert closed(profile) == approx(1.05)
+
+
+def test_a_gap_that_the_host_was_not_ahead_enough_for_stays(tmp_path: Path) -> None:
+    """30 us ahead at the end, 100 us of nothing at the beginning: 70 us are the script's."""
+    run = KinetoRun(tmp_path, 1100, timed_us=1070)
+    run.line(0, 20)
+    run.line(100, 10)
+    run.kernel(105, 995, launched=101)
+    run.call("cudaDeviceSynchronize", 1070, 30)
+    profile = run.profile()
+    assert at_line(profile, 20).idle_ms == pytest.approx(0.07, rel=0.1)
+    assert closed(profile) == approx(1.07)
+
+
+def test_a_gap_behind_a_wait_is_not_filled_by_the_step_before(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000)
+    run.line(0, 10)
+    run.kernel(2, 100, launched=1)
+    run.call("cudaStreamSynchronize", 10, 92)
+    run.line(102, 20)
+    run.line(302, 11)
+    run.kernel(305, 695, launched=303)
+    run.call("cudaDeviceSynchronize", 310, 690)
+    profile = run.profile()
+    assert at_line(profile, 20).idle_ms == pytest.approx(0.2, rel=0.05)
+
+
+def test_what_fills_the_gap_between_two_kernels_of_another_stream_costs_nothing(tmp_path: Path) -> None:
+    """The second long kernel follows the first within a hand-over; the short one ran meanwhile."""
+    run = KinetoRun(tmp_path, 1000)
+    run.line(0, 10)
+    run.kernel(0, 496, launched=1, name="first")
+    run.line(10, 11)
+    run.kernel(497.5, 3.5, launched=11, name="short", stream=20)
+    run.line(20, 12)
+    run.kernel(500, 500, launched=21, name="second")
+    profile = run.profile()
+    assert at_line(profile, 11).step_ms == approx(at_line(profile, 11).idle_ms)
+    assert at_line(profile, 12).step_ms - at_line(profile, 12).idle_ms == approx(0.5025)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 
-import numpy as np
 import pytest
 
 from tests.conftest import CAPTURES
@@ -18,8 +17,6 @@ from warpline.simulate.replay import replay
 from warpline.simulate.timeline import timeline
 from warpline.trace import Trace
 
-#: More than a script's own and its copies'. cuDNN spreads a recurrent net over eight or so.
-MOST_STREAMS = 6
 Recording = tuple[Trace, Places, Simulation]
 NAMES = sorted(path.name.removesuffix(".tar.xz") for path in CAPTURES.glob("*.tar.xz"))
 
@@ -36,10 +33,6 @@ def recording(request: pytest.FixtureRequest, recorded: Callable[[str], Path]) -
 def test_the_window_replayed_as_it_was_recorded_takes_as_long(recording: Recording) -> None:
     """With no scale fitted and nothing taken off: what the order of events alone makes of it."""
     events, places, _ = recording
-    if len(np.unique(events.kernels.stream)) > MOST_STREAMS:
-        pytest.xfail(
-            "cuDNN's recurrent layers wait for each other across streams, which the replay does not know"
-        )
     line = calibrate.unblocked(timeline(events, places))
     low, high = events.window_ns
     assert replay(line, calibrate.delays(line)) == pytest.approx((high - low) / events.steps, rel=0.03)

@@ -3,7 +3,8 @@
 While the device works, to the line whose work is on the critical path; while it is idle, to the
 line the host is at. The account is made over the whole captured window and divided by its steps,
 since the host runs ahead of the device. On a GPU, device time is what it is, and the rest of the
-unprofiled step is idle time, shared as the idle time seen was. On a CPU all of it is host time.
+unprofiled step is idle time, shared as the idle time seen was (unless the device was behind the host all
+along: then it is the device's too). On a CPU all of it is host time.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from warpline.attribution import device
 from warpline.attribution.overhead import LEAST_SHARE
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import Pieces, complement, overlay, union
-from warpline.trace.columns import Floats, Ints
+from warpline.attribution.waits import closing_wait, sync_calls
+from warpline.trace.columns import COPY, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +107,15 @@ def _on_gpu(scene: Scene) -> Account:
     path_ms = np.bincount(kernel, weights=until - begin, minlength=len(kernels)) / 1e6 / steps
     busy = scene.by_line(scene.shares.line, path_ms[scene.shares.kernel] * scene.shares.weight)
     busy_ms = float(path_ms.sum())
-    if busy_ms > scene.step_ms:  # the captured steps' device time alone is longer than the step
-        busy *= scene.step_ms / busy_ms
-    idle = _gaps(scene)
+    gaps, behind = _steady(scene, device.idle(kernels, scene.window))
+    idle = _gaps(scene, gaps)
     waiting = less(scene.by_line(idle.line, idle.length_ns), _idle_cost(scene))
-    rest_ms = max(0.0, scene.step_ms - busy_ms)
+    takes_ms = min(busy_ms, scene.step_ms)
+    if behind:  # the device sets the pace, and its clocks change: what the timed step has left is its work
+        takes_ms = max(takes_ms, scene.step_ms - float(waiting.sum()) / 1e6 / steps)
+    if busy_ms > 0:
+        busy *= takes_ms / busy_ms
+    rest_ms = scene.step_ms - takes_ms
     if waiting.sum() > 0:
         waiting *= rest_ms / waiting.sum()
     else:
@@ -123,16 +129,52 @@ def _on_gpu(scene: Scene) -> Account:
         waiting,
         np.zeros(len(scene.trace.host)),
         span / 1e6 / steps,
-        busy_ms,
+        max(busy_ms, takes_ms),
         float(scene.step_ms / host_ns) if host_ns > 0 else 0.0,
         idle,
     )
 
 
-def _gaps(scene: Scene) -> Pieces:
+def _steady(scene: Scene, idle: tuple[Ints, Ints]) -> tuple[tuple[Ints, Ints], bool]:
+    """``idle`` moments less those that only the capture's beginning made, and whether the device was
+    behind the host all along but for these.
+
+    The capture begins with a device that has nothing to do and ends with a host that waits for it. In the
+    script the one step follows the other: as far as the host was ahead at the end, the device still has
+    work at the beginning, up to where the host waits for it first.
+    """
+    trace, (start, end) = scene.trace, idle
+    closing = closing_wait(trace)
+    if not len(closing) or not len(start):
+        return idle, False
+    ahead = scene.window[1] - int(trace.host.start_ns[closing[0]])
+    waited = _first_wait(scene)
+    reach = np.cumsum(np.clip(np.minimum(end, waited) - start, 0, None))
+    filled = min(ahead, int(reach[-1]))
+    at = int(np.searchsorted(reach, filled))
+    until = int(min(end[at], waited) - (reach[at] - filled)) if filled > 0 else scene.window[0]
+    start = np.maximum(start, until)
+    kept = end > start
+    return (start[kept], end[kept]), ahead > filled and waited >= scene.window[1]
+
+
+def _first_wait(scene: Scene) -> int:
+    """When the script first waited for the device in the window; the window's end where it did not."""
+    trace = scene.trace
+    host, kernels = trace.host, trace.kernels
+    waits = sync_calls(trace)
+    waits[closing_wait(trace)] = False
+    copies = np.flatnonzero((kernels.kind == COPY) & (kernels.launch >= 0))
+    held = copies[host.end_ns[kernels.launch[copies]] >= kernels.end_ns[copies]]
+    waits[kernels.launch[held]] = True
+    begun: Ints = host.start_ns[waits & scene.begun(host.start_ns)]
+    return int(begun.min(initial=scene.window[1]))
+
+
+def _gaps(scene: Scene, idle: tuple[Ints, Ints]) -> Pieces:
     """Idle moments with the line of the host thread whose next launch ended the gap."""
     kernels, host, main = scene.trace.kernels, scene.trace.host, scene.trace.main
-    start, end = device.idle(kernels, scene.window)
+    start, end = idle
     following = np.searchsorted(kernels.start_ns, end)
     launch = np.concatenate([kernels.launch, [-1]])[following]
     thread = np.concatenate([host.thread, [main]])[launch]

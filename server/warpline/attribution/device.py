@@ -46,9 +46,11 @@ def owners(kernels: Kernels, window: tuple[int, int]) -> Owned:
     crowded = np.flatnonzero(~alone)
     if len(crowded):
         stream = kernels.stream[rows] + (kernels.device[rows] << 32)
+        before = _ended_before(stream, end)
         cuts = np.flatnonzero(np.diff(cluster[crowded])) + 1
         for members in np.split(crowded, cuts):
-            cluster_of = Cluster(start[members].tolist(), end[members].tolist(), stream[members].tolist())
+            columns = (column[members].tolist() for column in (start, end, stream, before))
+            cluster_of = Cluster(*columns)
             spans, chosen = cluster_of.critical_path()
             parts.append((spans[:, 0], spans[:, 1], rows[members[chosen]]))
     begin, until, kernel = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -56,11 +58,21 @@ def owners(kernels: Kernels, window: tuple[int, int]) -> Owned:
     return begin[by], until[by], kernel[by]
 
 
-class Cluster:
-    """Work that overlaps without a pause, sorted by start."""
+def _ended_before(stream: Ints, end: Ints) -> Ints:
+    """When the one before each in its stream had ended; long ago for the first. Sorted by start."""
+    by = np.argsort(stream, kind="stable")
+    same = np.flatnonzero(np.diff(stream[by]) == 0)
+    before = np.full(len(by), np.iinfo(np.int64).min // 2)
+    before[by[same + 1]] = end[by[same]]
+    return before
 
-    def __init__(self, start: list[int], end: list[int], stream: list[int]) -> None:
-        self.start, self.end, self.stream = start, end, stream
+
+class Cluster:
+    """Work that overlaps without a pause, sorted by start. ``before``: the end of the one before in its
+    stream, which need not be of the cluster."""
+
+    def __init__(self, start: list[int], end: list[int], stream: list[int], before: list[int]) -> None:
+        self.start, self.end, self.stream, self.before = start, end, stream, before
         self.by_end = sorted(range(len(end)), key=end.__getitem__)
         self.ends = [end[at] for at in self.by_end]
 
@@ -78,6 +90,10 @@ class Cluster:
             spans.append((self.start[now], time))
             chosen.append(now)
             time = self.start[now]
+            if time - HANDOVER_NS <= self.before[now] < self.start[0]:
+                # It followed what ended before the cluster began: the same gap, so filled.
+                spans[-1] = (self.start[0], spans[-1][1])
+                break
             now = self._waited_for(now, time)
         return np.array(spans, np.int64).reshape(-1, 2), np.array(chosen, np.int64)
 

@@ -1,10 +1,10 @@
 """The timeline run again, event by event: a discrete-event simulation of one host and its streams.
 
-A launch goes into a stream's queue and runs when it has arrived and what is before it in that queue
-is done; the host goes on at once, unless the queue is full (1024 launches, CUDA's own depth) or the
-call is one that waits. H. Zhu et al., "Daydream: accurately estimating the efficacy of optimizations
-for DNN training", USENIX ATC 2020, is the model; the loader's queue and the order of events from
-the host's lines are ours.
+A launch goes into a stream's queue and runs when it has arrived, what is before it in that queue is done,
+and what it waits for in another one (:mod:`warpline.simulate.waits`); the host goes on at once, unless the
+queue is full (1024 launches, CUDA's own depth) or the call is one that waits. H. Zhu et al., "Daydream:
+accurately estimating the efficacy of optimizations for DNN training", USENIX ATC 2020, is the model; the
+loader's queue and the order of events from the host's lines are ours.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, WORK, Timeline
+from warpline.simulate.waits import Kernel
 from warpline.trace.columns import Bools
 
 QUEUE_DEPTH = 1024
@@ -72,6 +73,8 @@ def replay(line: Timeline, clock: Clock, feed: Feed | None = None) -> float:
     )
     kernel_ns = (line.kernel_ns * clock.device).tolist()
     streams, blocking = line.stream.tolist(), line.blocking.tolist()
+    keys = list(zip(streams, line.kernel_start.tolist(), strict=True)) if line.holds else []
+    ended: dict[Kernel, float] = {}
     now, marks = 0.0, []
     free: dict[int, float] = {}
     queued: dict[int, deque[float]] = {}
@@ -89,6 +92,12 @@ def replay(line: Timeline, clock: Clock, feed: Feed | None = None) -> float:
                     if len(queue) == QUEUE_DEPTH:
                         now = max(now, queue[0])
                     begun = max(now + clock.latency_ns, behind + clock.gap_ns)
+                    if keys:
+                        hold = line.holds.get(keys[at])
+                        if hold is not None:
+                            other = max(now, behind) if hold.after is None else ended.get(hold.after, -1e18)
+                            begun = max(begun, other + hold.delay_ns)
+                        ended[keys[at]] = begun + kernel_ns[at]
                     queue.append(begun)
                     free[stream] = begun + kernel_ns[at]
                     if blocking[at]:

@@ -6,11 +6,12 @@ waits for it, so at each moment one of them is at work. What is left between the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from warpline.simulate.waits import Hold, Kernel, holds
 from warpline.simulate.work import OTHER, classes
 from warpline.trace import nest
 from warpline.trace.columns import COPY, OP, RUNTIME, Bools, Floats, Ints, Trace
@@ -58,6 +59,7 @@ class Timeline:
     kernel_bytes: Ints
     kernel_name: Ints  # index into ``trace.names``
     blocking: Bools  # the call returns when the kernel (a pageable copy) is done
+    holds: Mapping[Kernel, Hold]  # by stream and kernel_start, the kernels that streams' waits held up
     steps: int
 
 
@@ -92,6 +94,7 @@ def timeline(trace: Trace, places: Places) -> Timeline:
     cls = classes(trace)
     called_back = _backward(trace)
     copy = kernels.kind[by] == COPY
+    stream = kernels.device * 1_000_003 + kernels.stream
     call_end = np.where(launch >= 0, host.end_ns[launch], 0) if len(host) else np.zeros(len(by), np.int64)
     copies = np.zeros(len(start), bool)
     copies[segment[copy]] = True
@@ -111,7 +114,7 @@ def timeline(trace: Trace, places: Places) -> Timeline:
         first=first,
         kernel_ns=(kernels.end_ns - kernels.start_ns)[by].astype(np.float64),
         kernel_start=kernels.start_ns[by],
-        stream=(kernels.device * 1_000_003 + kernels.stream)[by],
+        stream=stream[by],
         kernel_place=np.where(launch >= 0, placed[launch], 0) if len(host) else np.zeros(len(by), np.int64),
         kernel_work=np.where(caller >= 0, cls[caller], OTHER) if len(host) else np.full(len(by), OTHER),
         kernel_op=caller,
@@ -120,6 +123,7 @@ def timeline(trace: Trace, places: Places) -> Timeline:
         kernel_bytes=kernels.bytes[by],
         kernel_name=kernels.name[by],
         blocking=copy & (call_end >= kernels.end_ns[by]),
+        holds=holds(trace, stream),
         steps=trace.steps,
     )
 

@@ -1,0 +1,53 @@
+"""Calls in which the host waits for the device, the script's and the runner's own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.trace.columns import RUNTIME, Bools, Ints, Trace
+
+#: What torch.cuda.synchronize() calls.
+WHOLE_DEVICE = ("cudaDeviceSynchronize", "hipDeviceSynchronize")
+
+#: Runtime calls in which the host waits until the device has done what was asked before.
+SYNCS = (
+    "cudaStreamSynchronize",
+    "cudaDeviceSynchronize",
+    "cudaEventSynchronize",
+    "cudaMemcpy",
+    "cudaMemset",
+    "cuStreamSynchronize",
+    "cuCtxSynchronize",
+    "cuEventSynchronize",
+    "cuMemcpyDtoH",
+    "cudaFree",
+    "hipStreamSynchronize",
+    "hipDeviceSynchronize",
+    "hipEventSynchronize",
+)
+#: These begin with the same letters and do not wait.
+NOT_SYNCS = (
+    "cudaMemcpyAsync",
+    "cudaMemsetAsync",
+    "cudaMemcpyPeerAsync",
+    "cudaFreeAsync",
+    "cudaMemcpyToSymbolAsync",
+)
+
+
+def sync_calls(trace: Trace) -> Bools:
+    """Which host events wait for the device."""
+    waits = [name.startswith(SYNCS) and not name.startswith(NOT_SYNCS) for name in trace.names]
+    found: Bools = np.array(waits or [False])[trace.host.name] & (trace.host.kind == RUNTIME)
+    return found
+
+
+def closing_wait(trace: Trace) -> Ints:
+    """The event, if there is one, in which the runner itself waited for the device after the last
+    captured step: no line of the script's waits there. Traces that are not ours have none."""
+    host, end = trace.host, trace.window_ns[1]
+    if trace.manifest.line_events == "none":
+        return np.zeros(0, np.int64)
+    before = np.flatnonzero((host.thread == trace.main) & (host.start_ns < end))
+    last = before[np.argmax(host.start_ns[before])][None] if len(before) else before
+    return last[[trace.names[name].startswith(WHOLE_DEVICE) for name in host.name[last].tolist()]]
