@@ -3,7 +3,8 @@
     python tests/captures/record.py OUT [NAME...]
 
 OUT gets NAME.tar.xz for each script, with its run folder as the capture left it, and reports.txt with
-what was printed. The scripts are the examples and those below tests/gpu. Takes about 12 s a script.
+what was printed. The scripts are the examples and those below tests/gpu; some are recorded only when they
+are named (``nccl`` needs two GPUs). Takes about 12 s a script.
 `make gpu-test` packs the runs that it makes likewise when WARPLINE_RECORDINGS names a folder.
 Before they are committed: ``unxz *.xz; xz -9e *.tar``, which takes longer and makes them a third smaller.
 """
@@ -24,6 +25,11 @@ ROOT = Path(__file__).resolve().parents[2]
 MADE_LATER = ("report.json", "profile.json")
 #: Scripts in which nothing should be found.
 WELL_MADE = {path.stem: path for path in sorted(ROOT.glob("tests/gpu/well_made/*.py"))}
+#: What has a test of its own: two ranks on two GPUs, and CUDA graphs that torch.compile records.
+APART = {"nccl": ROOT / "tests/gpu/ranks/nccl.py", "vae": ROOT / "tests/gpu/graphs/vae.py"}
+#: torchrun, also where it is not on the PATH. NVLink's multicast is not to be had in every container.
+LAUNCHER = f"{sys.executable} -m torch.distributed.run --nproc-per-node 2"
+LAUNCHED = {"nccl": (["--launcher", LAUNCHER], {"NCCL_NVLS_ENABLE": "0"})}
 #: Enough to tell one step from another, few enough to keep in the repository.
 STEPS = 3
 
@@ -40,12 +46,14 @@ def profiled(name: str, folder: Path, out: Path | None) -> Path | None:
     """The run of one script, made below ``folder`` and packed into ``out``; None when there is none."""
     began = time.monotonic()
     path = os.pathsep.join(filter(None, (str(ROOT / "server"), os.environ.get("PYTHONPATH"))))
-    script = scripts()[name].relative_to(ROOT)
-    words = ["profile", "--steps", str(STEPS), "--timeout", "100", "--run-dir", str(folder), str(script)]
+    script = (scripts() | APART)[name].relative_to(ROOT)
+    more, settings = LAUNCHED.get(name, ([], {}))
+    limits = ["--steps", str(STEPS), "--timeout", "100"]
+    words = ["profile", *more, *limits, "--run-dir", str(folder), str(script)]
     done = subprocess.run(
         [sys.executable, "-m", "warpline", *words],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": path, "COLUMNS": "150"},
+        env={**os.environ, **settings, "PYTHONPATH": path, "COLUMNS": "150"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

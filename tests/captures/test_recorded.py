@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.captures.record import scripts
+from tests.captures.record import APART, scripts
 from tests.conftest import CAPTURES
+from tests.gpu.apart import CLAIMS, Claim
 from tests.gpu.claims import *  # noqa: F403  # the claims are the tests here
 
 
@@ -17,5 +18,20 @@ def run_of(recorded: Callable[[str], Path]) -> Callable[[str], Path]:
     return recorded
 
 
+KEPT = {path.name.removesuffix(".tar.xz") for path in CAPTURES.glob("*.tar.xz")}
+
+
 def test_every_script_has_its_recording() -> None:
-    assert {path.name.removesuffix(".tar.xz") for path in CAPTURES.glob("*.tar.xz")} == set(scripts())
+    assert set(scripts()) | {"nccl"} <= KEPT <= set(scripts()) | set(APART)
+
+
+@pytest.mark.parametrize(
+    ("name", "claim"),
+    [
+        pytest.param(name, claim, id=f"{name}-{claim.__name__}")
+        for name in sorted(KEPT & set(APART))
+        for claim in CLAIMS[name]
+    ],
+)
+def test_what_has_a_test_of_its_own(name: str, claim: Claim, run_of: Callable[[str], Path]) -> None:
+    claim(name, run_of)
