@@ -39,8 +39,14 @@ def tiled(kernel: TritonKernel, flow: Flow, accesses: list[Access]) -> Fix:
         raise Refused("its programs are numbered in more than one dimension" if len(ids) != 1 else reason)
     edits = Edits(source)
     code = _TILED.format(
-        tl=tl, x=pointers[0], y=pointers[1], a=row_stride, b=column_stride, columns=columns
-    )  # fmt: skip
+        tl=tl,
+        x=pointers[0],
+        y=pointers[1],
+        a=row_stride,
+        b=column_stride,
+        columns=columns,
+        rows=_rows(kernel) or "programs",
+    )
     body = [
         item
         for item in kernel.function.body.body
@@ -54,21 +60,39 @@ def tiled(kernel: TritonKernel, flow: Flow, accesses: list[Access]) -> Fix:
     return edits.fix("Move tiles instead of rows", "unsafe")
 
 
+def _rows(kernel: TritonKernel) -> str | None:
+    """The parameter that the launch passes its number of programs for: ``kernel[(n,)](…, n, …)``.
+
+    Of a parameter the compiler knows whether 16 divides it, and then joins what the mask lets through
+    into wide stores; of the number of programs it knows nothing.
+    """
+    grid = kernel.launch[1].func if kernel.launch is not None else None
+    if not isinstance(grid, cst.Subscript) or len(grid.slice) != 1:
+        return None
+    index = grid.slice[0].slice
+    size = index.value if isinstance(index, cst.Index) else None
+    if not isinstance(size, cst.Tuple) or len(size.elements) != 1:
+        return None
+    programs = size.elements[0].value
+    passed = ((name, kernel.passed(name)) for name in kernel.parameters)
+    return next((name for name, value in passed if value is not None and value.deep_equals(programs)), None)
+
+
 _TILED = """
 # Each program takes tiles in turn: read along rows, turned on the chip, written along columns.
 TILE: {tl}.constexpr = 64
 programs = {tl}.num_programs(0)
 across = {tl}.cdiv({columns}, TILE)
-for tile in range({tl}.program_id(0), {tl}.cdiv(programs, TILE) * across, programs):
+for tile in range({tl}.program_id(0), {tl}.cdiv({rows}, TILE) * across, programs):
     down = tile // across * TILE + {tl}.arange(0, TILE)
     along = tile % across * TILE + {tl}.arange(0, TILE)
     values = {tl}.load(
         {x} + down[:, None] * {a} + along[None, :],
-        mask=(down[:, None] < programs) & (along[None, :] < {columns}),
+        mask=(down[:, None] < {rows}) & (along[None, :] < {columns}),
     )
     {tl}.store(
         {y} + along[:, None] * {b} + down[None, :],
         {tl}.trans(values),
-        mask=(along[:, None] < {columns}) & (down[None, :] < programs),
+        mask=(along[:, None] < {columns}) & (down[None, :] < {rows}),
     )
 """

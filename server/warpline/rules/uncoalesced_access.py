@@ -54,17 +54,17 @@ def transpose_kernel(x_ptr, y_ptr, rows, cols, BLOCK: tl.constexpr):
     TILE: tl.constexpr = 64
     programs = tl.num_programs(0)
     across = tl.cdiv(cols, TILE)
-    for tile in range(tl.program_id(0), tl.cdiv(programs, TILE) * across, programs):
+    for tile in range(tl.program_id(0), tl.cdiv(rows, TILE) * across, programs):
         down = tile // across * TILE + tl.arange(0, TILE)
         along = tile % across * TILE + tl.arange(0, TILE)
         values = tl.load(
             x_ptr + down[:, None] * cols + along[None, :],
-            mask=(down[:, None] < programs) & (along[None, :] < cols),
+            mask=(down[:, None] < rows) & (along[None, :] < cols),
         )
         tl.store(
             y_ptr + along[:, None] * rows + down[None, :],
             tl.trans(values),
-            mask=(along[:, None] < cols) & (down[None, :] < programs),
+            mask=(along[:, None] < cols) & (down[None, :] < rows),
         )
 
 
