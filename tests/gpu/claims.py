@@ -103,6 +103,29 @@ def test_a_kernel_goes_to_a_line_that_it_was_fused_from(
     assert any(part in kernel.lower() for kernel in kernels), kernels
 
 
+def test_what_torchs_own_modules_compute_is_the_line_s_that_calls_them(run_of: RunOf) -> None:
+    """A compiled nn.Sequential of the user's blocks, between a convolution and a linear layer of torch's."""
+    run = run_of("resnet_amp")
+    lines = runs.sources(run)[runs.manifest(run).script].splitlines()
+    (call,) = (at for at, line in enumerate(lines, 1) if "compiled(images" in line)
+    (first,) = (at for at, line in enumerate(lines, 1) if "self.conv1(x)" in line)
+    (second,) = (at for at, line in enumerate(lines, 1) if "self.conv2(h)" in line)
+    counts = {
+        (number, phase): sum(
+            op.count
+            for op in _line(run, number).ops
+            if op.phase == phase and op.name in ("aten::convolution", "aten::convolution_backward")
+        )
+        for number in (call, first, second)
+        for phase in ("forward", "backward")
+    }
+    blocks = 3
+    for phase in ("forward", "backward"):
+        assert counts[call, phase] == pytest.approx(1)
+        assert counts[first, phase] == pytest.approx(blocks)
+        assert counts[second, phase] == pytest.approx(2 * blocks)  # and the one beside it
+
+
 def test_recomputation_is_a_phase(run_of: RunOf) -> None:
     ((_, number, _),) = (mark for mark in _marks(r"# only: (aten::erf)\b") if mark[0] == "checkpointed")
     line = _line(run_of("checkpointed"), number)
@@ -164,11 +187,23 @@ def test_nothing_is_found_in_a_well_made_script(name: str, run_of: RunOf) -> Non
     assert [(f.rule, f.line, f.message) for f in findings if f.severity != "hint"] == []
 
 
+def test_where_no_tensor_asks_for_gradients_nobody_is_told_of_them(run_of: RunOf) -> None:
+    rules = {finding.rule for finding in pipeline.report_of(run_of("transpose-kernel-fixed")).findings}
+    assert "grad-in-eval" not in rules
+
+
+@pytest.mark.parametrize("name", ["loader-without-workers", "loader-without-workers-fixed"])
+def test_what_the_script_marks_once_a_step_is_there_once_a_step(name: str, run_of: RunOf) -> None:
+    counts = {mark.name: mark.count for mark in pipeline.profile_of(run_of(name)).marks}
+    assert counts == dict.fromkeys(["to device", "forward", "backward", "optimizer"], 1)
+
+
 def test_what_a_graph_replays_is_unattributed_and_no_idle_time(run_of: RunOf) -> None:
     report = pipeline.report_of(run_of("cuda_graph"))
     eager = sum(line.device_ms for line in report.lines)
     assert report.unattributed.device_ms > 10 * eager
     assert any("replayed CUDA graphs" in note for note in report.notes)
+    assert not any("no backward pass" in note for note in report.notes), "it is in the graph"
     assert sum(line.idle_ms for line in report.lines) < 0.2 * report.steps.step_ms
     assert report.unattributed.step_ms > 0.8 * report.steps.step_ms
     rules = {finding.rule for finding in report.findings}

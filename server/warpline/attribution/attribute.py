@@ -53,7 +53,9 @@ def attribute(trace: Trace, located: Located | None = None) -> Profile:
         groups=group_table(at.table, at.shares, accounted.kernel_ms),
         marks=users_marks(at, accounted),
         notes=notes(at, accounted),
-        totals=_totals(accounted, costs, device, memory) | communication_totals(at, accounted),
+        totals=_totals(accounted, costs, device, memory)
+        | {"autograd_nodes": _autograd_nodes(at)}
+        | communication_totals(at, accounted),
     )
 
 
@@ -143,6 +145,19 @@ def _rows(
         )
         out.append(cost)
     return tuple(out)
+
+
+def _autograd_nodes(at: Scene) -> float:
+    """How many nodes a step adds to autograd's graph. Operators carry the number that the next one gets."""
+    host = at.trace.host
+    rows = np.flatnonzero(
+        (host.kind == OP) & (host.sequence >= 0) & (host.forward_thread == 0) & at.begun(host.start_ns)
+    )
+    made = 0
+    for thread in np.unique(host.thread[rows]).tolist():
+        numbers = host.sequence[rows[host.thread[rows] == thread]]
+        made += int(numbers.max() - numbers.min())
+    return made / at.trace.steps
 
 
 def _totals(

@@ -3,7 +3,8 @@
 A graph makes its calls in the order of its code: the n-th ``aten::mm`` of a run of it is the n-th one in
 the list. Where the numbers of a name do not agree, nothing is guessed from the order: Inductor's own
 kernels are then known by name, and anything else has the lines of the calls next to it. A call that was
-made of no line of the user's, as in a model of torch's own modules, is the line's that runs the graph.
+made of no line of the user's, as in a model of torch's own modules, is the line's that runs the graph; torch
+says nothing of such calls, and where it says nothing of a library's in a forward graph, that is why.
 """
 
 from __future__ import annotations
@@ -105,7 +106,14 @@ def _places(graph: Graph | None, names: Sequence[str]) -> list[int]:
 
 
 def graphs(kernels: Iterable[CompiledKernel], table: LineTable) -> Graphs:
+    kernels = tuple(kernels)
     numbers = {place: at for at, place in enumerate(zip(table.file, table.line, strict=True))}
+    torchs_own = {
+        one.region
+        for one in kernels
+        if not one.traced and not one.backward and one.region and one.name.startswith(_LIBRARIES)
+    }
+    named = {one.name for one in kernels if one.lines and not one.name.startswith(_LIBRARIES)}
     calls: dict[tuple[int, str, bool], list[tuple[str, Lines | None]]] = {}
     fused: dict[tuple[str, bool], dict[int, None]] = {}
     for kernel in kernels:
@@ -118,8 +126,10 @@ def graphs(kernels: Iterable[CompiledKernel], table: LineTable) -> Graphs:
         if library or kernel.graph >= 0:
             key = (kernel.graph, kernel.region, kernel.backward)
             # An operator is its own line's; what it reads may come from others.
-            own = lines[:1] if library else lines
-            calls.setdefault(key, []).append((seen_as(kernel.name), own if kernel.traced else None))
+            own: Lines | None = lines[:1] if library else lines
+            if not kernel.traced:
+                own = () if kernel.region in torchs_own and kernel.name not in named else None
+            calls.setdefault(key, []).append((seen_as(kernel.name), own))
     every = tuple(
         Graph(region, backward, tuple(of), Counter(name for name, _ in of))
         for (_, region, backward), of in calls.items()

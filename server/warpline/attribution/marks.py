@@ -41,9 +41,11 @@ def users_marks(scene: Scene, accounted: Account) -> tuple[Mark, ...]:
             continue
         start, end = np.clip(marks.start_ns[rows], *window), np.clip(marks.end_ns[rows], *window)
         spans = union(start, end)
-        # A range that the window cuts counts by its part: steps often end inside one.
+        # Steps often end inside a range, and of the first one the profiler may have seen nothing: those that
+        # begin in the window are as many as the steps have. A range longer than that counts by its part.
         whole = np.maximum(marks.end_ns[rows] - marks.start_ns[rows], 1)
-        count = float((np.maximum(end - start, 1) / whole).sum())
+        begun = int(scene.begun(marks.start_ns[rows]).sum())
+        count = float(begun) if begun else float((np.maximum(end - start, 1) / whole).sum())
         wall_ns = float((spans[1] - spans[0]).sum()) / trace.steps
         share = wall_ns / profiled_ns if profiled_ns else 0.0
         covered = np.zeros(len(known), bool)

@@ -3,7 +3,8 @@
 ## What it does
 
 Finds a measured step that runs forward with gradients recorded and has no backward pass at all, in a
-script that makes no optimizer steps either.
+script that makes no optimizer steps either. It is silent where no tensor asked for gradients, and where
+much of the step was replayed in CUDA graphs, in which a backward pass may be.
 
 ## Why is this slow
 
@@ -85,6 +86,14 @@ for episode in range(100):
     loss(scores).backward()
 ```
 
+Nothing asks for gradients, so nothing is recorded:
+
+```python
+#> flags grad_enabled_in_step=true; totals autograd_nodes=0
+for picture in pictures:
+    turned = transpose(picture)  #> cost cpu_ms=8 device_ms=5; op aten::empty count=40 cpu_ms=6
+```
+
 Recording is off:
 
 ```python
@@ -123,6 +132,9 @@ class GradInEval(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         lines = context.profile.lines
         if not context.profile.facts.flags.get("grad_enabled_in_step"):
+            return
+        replayed_ms = context.profile.unattributed.device_ms  # no operators, so nobody knows which pass it is
+        if not context.profile.totals.get("autograd_nodes", 1.0) or context.matters(replayed_ms):
             return
         if any(cost.backward_ms > 0 or any(op.phase == "backward" for op in cost.ops) for cost in lines):
             return

@@ -22,13 +22,24 @@ def marks(found: Sequence[Mark]) -> tuple[str, ...]:
 
 
 def groups(found: Sequence[Group], names: Mapping[str, str]) -> tuple[str, ...]:
-    """Fused kernels, the dearest first: ``lines 11 to 13 of model.py run as one kernel: 2.10 ms``."""
-    ordered = sorted((g for g in found if len(g.lines) > 1), key=lambda group: -group.device_ms)[:_MOST]
-    return tuple(
-        f"{_lines(group, names)} run as one kernel: {units.ms(group.device_ms)} "
-        f"({'backward' if group.backward else 'forward'}, {text.printable(readable(group.kernel))})"
-        for group in ordered
-    )
+    """Fused kernels, those of the same lines together and the longest first: ``lines 11 to 13 of model.py
+    run as one kernel: 2.10 ms``."""
+    same: dict[tuple[tuple[tuple[str, int], ...], bool], list[Group]] = {}
+    for group in found:
+        if len(group.lines) > 1:
+            same.setdefault((tuple(sorted(set(group.lines))), group.backward), []).append(group)
+    ordered = sorted(same.values(), key=lambda groups: -sum(group.device_ms for group in groups))[:_MOST]
+    return tuple(_fused(sorted(groups, key=lambda group: -group.device_ms), names) for groups in ordered)
+
+
+def _fused(same: Sequence[Group], names: Mapping[str, str]) -> str:
+    """``same``: kernels of the same lines, the longest first."""
+    first = same[0]
+    several = "run as one kernel" if len(same) == 1 else f"share {len(same)} fused kernels"
+    time = units.ms(sum(group.device_ms for group in same))
+    phase = "backward" if first.backward else "forward"
+    kernel = f"{'the longest ' if len(same) > 1 else ''}{text.printable(readable(first.kernel))}"
+    return f"{_lines(first, names)} {several}: {time} ({phase}, {kernel})"
 
 
 def _name(mark: Mark) -> str:
