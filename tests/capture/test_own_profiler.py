@@ -36,16 +36,48 @@ def test_one_cycle_of_the_scripts_profiler_is_left_alone(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("whole_run", [True, False])
 def test_a_profiler_around_everything_is_paused_and_goes_on(tmp_path: Path, whole_run: bool) -> None:
-    """Stopped with the script right after our windows, it has nothing to show, but ends as it would."""
+    """Stopped with the script right after our windows, it shows what came before them."""
     text = START + (
         "try:\n    with profile() as own:\n        for _ in range(2000):\n            step()\n"
         "finally:\n    print('events', len(own.events()) > 0, flush=True)\n"
     )
     captured = Captured(request(write(tmp_path, text), whole_run=whole_run), tmp_path)
-    assert f"events {whole_run}\n" in captured.output
+    assert "events True\n" in captured.output
     assert "Traceback" not in captured.output
     assert any("paused" in note for note in captured.manifest.notes)
     assert captured.lines()["train.py", 8] >= 3
+
+
+def test_a_profiler_that_ends_while_we_record_has_what_it_recorded_before(tmp_path: Path) -> None:
+    """It ends in a range that was begun in our recording, which therefore has to go on."""
+    text = START + (
+        "from torch.profiler import record_function\n"
+        "own, done = profile(), 0\nown.start()\n"
+        "def recorded():\n    return torch._C._autograd._profiler_enabled()\n"
+        "while True:\n    done += 1\n"
+        "    with record_function('wide'):\n        step()\n"
+        "        if own is not None and done > 60 and recorded():\n"
+        "            own.stop()\n"
+        "            print('goes on', recorded(), flush=True)\n"
+        "            print('own', sum(e.name == 'aten::addmm' for e in own.events()), flush=True)\n"
+        "            own.export_chrome_trace('own.json')\n            own = None\n"
+    )
+    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    assert "goes on True\n" in captured.output
+    assert int(captured.output.partition("\nown ")[2].partition("\n")[0]) >= 30
+    assert (tmp_path / "own.json").read_text().count("aten::addmm") >= 30
+    assert "Traceback" not in captured.output
+    assert len(captured.manifest.captured) == 3
+
+
+def test_short_cycles_of_the_scripts_profiler_do_not_keep_us_from_measuring(tmp_path: Path) -> None:
+    text = START + (
+        "own = profile(schedule=schedule(wait=0, warmup=1, active=1))\n"
+        "own.start()\nwhile True:\n    step()\n    own.step()\n"
+    )
+    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    assert len(captured.manifest.captured) == 3
+    assert any("paused" in note for note in captured.manifest.notes)
 
 
 @pytest.mark.skipif(sys.gettrace() is not None, reason="this test run is traced itself")

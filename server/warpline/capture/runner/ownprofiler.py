@@ -1,26 +1,37 @@
 """The script's own torch.profiler: torch runs one at a time, so we keep out of its way.
 
 While it records, steps do not count. If it is there all the time it is paused for as long as our
-windows take, and goes on after them; its trace then lacks those steps, which a note says.
+windows take, and goes on after them. If it ends in one of them it has what it recorded before: torch's
+recorder, which is ours then, is left alone, since a range that is open now would write its end into the
+recording that it began in, which torch has freed by then. A note says what its trace lacks.
 """
+
+import json
+from time import time_ns
 
 from .patches import Patches
 
 PATIENCE_STEPS = 30  # steps under the script's profiler before it is paused
 PATIENCE_TIMES = 2  # times that it may start inside one of our windows before it is paused there
 
-NOTE = "the script's own torch.profiler was paused while steps were measured: its trace lacks those steps"
+NOTE = (
+    "the script's own torch.profiler was paused while steps were measured: its trace lacks those steps, and "
+    "where it went on after them, the steps before them too"
+)
 
 
 class OwnProfiler:
     """``active`` is the script's recording ``torch.autograd.profiler.profile``, if there is one."""
 
-    def __init__(self, disturbed, interrupted):
+    def __init__(self, disturbed, excused):
         self.disturbed = disturbed  # called before it starts inside one of our windows
-        self.interrupted = interrupted  # called with what has to happen in between
+        self.excused = excused  # called with what takes time in a step that is not the step's
         self.disturbances = 0
         self.active = None
+        self.started = False  # it records, or would if it were not paused; before that it prepares
         self.paused = False
+        self.kept = None  # what it had recorded when it was paused
+        self.over = False  # our windows are
         self.measuring = False  # our windows are running
         self.used_pause = False
         self.patches = Patches()
@@ -38,24 +49,26 @@ class OwnProfiler:
         self.patches.replace(profile, "__exit__", self._make_exit)
 
     def pause(self):
-        """Take the recorder away from the script's profiler, until ``resume``."""
+        """Take the recorder away from the script's profiler, and from all that it starts, until ``resume``."""
         from torch.autograd import _disable_profiler
 
-        _disable_profiler()
+        self.kept = _disable_profiler() if self.started else None
         self.paused = self.used_pause = True
 
     def resume(self):
         if self.paused:
-            self.paused = False
+            self.paused, self.kept = False, None
             self.prepare(self.active)
-            self.begin(self.active)
+            if self.started:
+                self.begin(self.active)
 
     def remove(self):
-        """Our windows are over: whatever was paused goes on, with the next step or when it is to end.
+        """Our windows are over: whatever was paused goes on, with the next step.
 
         Not at once: a range that was opened while we recorded (``optimizer.step()`` is in one, and a step
         ends within it) writes its end into the recording that it began in, which torch has freed by then.
         """
+        self.over = True
         if not self.paused:
             self.patches.restore()
             return
@@ -79,7 +92,9 @@ class OwnProfiler:
 
     def _make_prepare(self, original):
         def _prepare_trace(theirs):
-            if self.measuring and self.disturbances >= PATIENCE_TIMES:
+            self.started = False
+            impatient = self.measuring and self.disturbances >= PATIENCE_TIMES
+            if not self.over and (impatient or self.used_pause):
                 self.active, self.paused, self.used_pause = theirs, True, True
                 return
             if self.measuring:
@@ -92,6 +107,7 @@ class OwnProfiler:
 
     def _make_start(self, original):
         def _start_trace(theirs):
+            self.started = True
             if not self.paused:
                 original(theirs)
 
@@ -99,14 +115,44 @@ class OwnProfiler:
 
     def _make_exit(self, original):
         def __exit__(theirs, *error):
-            def end():
-                self.resume()  # it has to have something to stop
-                return original(theirs, *error)
-
-            was, self.active = self.active, theirs
+            if self.paused and self.active is theirs:
+                # What was recorded is going to be read or written now, in this step.
+                return self.excused(lambda: self._end_paused(original, theirs, error), bool(self.kept))
             try:
-                return self.interrupted(end) if self.paused and was is theirs else original(theirs, *error)
+                return original(theirs, *error)
             finally:
                 self.active = None
 
         return __exit__
+
+    def _end_paused(self, original, theirs, error):
+        from torch.autograd import profiler
+
+        result = self.kept or NothingRecorded()
+        recorders = profiler._disable_profiler
+        profiler._disable_profiler = lambda: result
+        try:
+            return original(theirs, *error)
+        finally:
+            profiler._disable_profiler = recorders
+            self.active, self.paused, self.kept = None, False, None
+
+
+class NothingRecorded:
+    """What torch's ``_ProfilerResult`` is for a recording without events."""
+
+    def trace_start_ns(self):
+        return time_ns()
+
+    def events(self):
+        return []
+
+    def trace_activities(self):
+        return []
+
+    def experimental_event_tree(self):
+        return []
+
+    def save(self, path):
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"schemaVersion": 1, "traceEvents": []}, file)

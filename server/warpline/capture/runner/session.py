@@ -39,7 +39,7 @@ class Session:
         self.boundaries = 0  # step boundaries seen; ``missed`` came before the beat was found
         self.missed = 0
         self.begun = time_ns()
-        self.own_profiler = OwnProfiler(self._disturbed, self._interrupted)
+        self.own_profiler = OwnProfiler(self._disturbed, self._excused)
 
     def torch_is_here(self, torch):
         """The script has imported torch: listen from now on."""
@@ -221,18 +221,16 @@ class Session:
         self.stage.abandon()
         self.go(Warmup)
 
-    def _interrupted(self, act):
-        """``act``, which needs torch's recorder, while the script's own profiler is paused for ours."""
-        capturing = isinstance(self.stage, Capture)
-        if capturing:
-            self.stage.abandon()
+    def _excused(self, act, long):
+        """``act``, which takes time inside a step that is not the step's; ``long``: and leads to more."""
         begin = time_ns()
-        result = act()
-        if capturing:
-            self.go(Capture)
-        elif isinstance(self.stage, Timing):
-            self.stage.excuse(time_ns() - begin)
-        return result
+        try:
+            return act()
+        finally:
+            if isinstance(self.stage, Timing):
+                self.stage.excuse(time_ns() - begin)
+            elif isinstance(self.stage, Capture) and long:
+                self.stage.count_anew()
 
     def _take_hands_off(self):
         if self.steps is not None:

@@ -219,6 +219,12 @@ class Capture(Waiting):
         session.recorder.step(1)
         self.stamps = [time_ns()]
 
+    def count_anew(self):
+        """The captured steps begin with the next one: this one is not as the others are."""
+        if self.stamps is not None:
+            self.session.observers.garbage.stop()
+            self.stamps = None
+
     def abandon(self):
         self.session.observers.garbage.stop()
         self.session.recorder.discard()
