@@ -79,8 +79,7 @@ def _collections(trace: Trace) -> tuple[Ints, Ints]:
 def _calls(scene: Scene) -> Floats:
     """How often each line was begun; coming back to it from what it called does not count."""
     records = scene.trace.records
-    rows = ~records.again & scene.begun(records.time_ns)
-    calls = scene.by_line(scene.table.of_location[records.location[rows]], np.ones(int(rows.sum())))
     estimated, times = scene.estimated()
-    calls[estimated] = scene.by_line(estimated, times)[estimated] * scene.trace.steps
-    return calls
+    rows = ~records.again & scene.begun(records.time_ns) & ~np.isin(records.location, estimated)
+    calls = scene.by_line(scene.table.of_location[records.location[rows]], np.ones(int(rows.sum())))
+    return calls + scene.by_line(scene.table.of_location[estimated], times) * scene.trace.steps

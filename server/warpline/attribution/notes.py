@@ -44,7 +44,7 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "kernels that Inductor compiled for the CPU leave no events: their time stands at the def line "
             "of the compiled function, and only the library calls between them at their own lines"
         )
-    if lines := len(np.unique(scene.estimated()[0])):
+    if lines := len(np.unique(scene.table.of_location[scene.estimated()[0]])):
         found.append(
             f"{lines} {'line' if lines == 1 else 'lines'} in loops of plain Python, recorded where the loop "
             "begins and ends only: its time is exact, how its lines share it is from one step before"

@@ -49,11 +49,11 @@ class Scene:
         return within
 
     def estimated(self) -> tuple[Ints, Floats]:
-        """Lines of quick loops, which were not recorded each time, and how often a step they were begun."""
+        """Locations in quick loops, which were not recorded each time; how often a step they were begun."""
         found = np.array(self.trace.locations.estimated, np.float64).reshape(-1, 2)
         place = found[:, 0].astype(np.int64)
         known = (place >= 0) & (place < len(self.table.of_location))
-        return self.table.of_location[place[known]], found[known, 1]
+        return place[known], found[known, 1]
 
 
 def locate(trace: Trace) -> Located:

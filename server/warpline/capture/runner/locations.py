@@ -5,6 +5,8 @@ from array import array
 
 #: Set in a record's location when Python came back to a line that it had begun before.
 AGAIN = 1 << 31
+#: Code that is part of a statement of other code, whose line has begun when they do.
+WITHIN = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
 class Locations:
@@ -17,6 +19,7 @@ class Locations:
         self.functions = {}  # (path, first line, name) -> index
         self.table = [(-1, 0, -1)]
         self.of_code = {}  # id(code) -> CodeLines
+        self.begun = {}  # id(code) -> what is recorded when a line of it begins, by line
         self.threads = {}  # thread ident -> Records; idents are used again once a thread has ended
         self.all_records = []
         self.marks = None
@@ -38,7 +41,9 @@ class Locations:
                 file = self.files.setdefault(path, len(self.files))
                 key = (path, code.co_firstlineno, self.names.of(code, path))
                 function = self.functions.setdefault(key, len(self.functions))
-                found = self.of_code[id(code)] = CodeLines(self, code, file, function)
+                found = CodeLines(self, code, file, function)
+                self.begun[id(code)] = BegunWithin(found) if code.co_name in WITHIN else found
+                self.of_code[id(code)] = found
         return found
 
     def add(self, file, line, function):
@@ -121,6 +126,21 @@ class CodeLines(dict):
 
     def __missing__(self, line):
         found = self[line] = self.locations.add(self.file, line, self.function)
+        return found
+
+
+class BegunWithin(dict):
+    """The same for a comprehension or a generator expression, whose own first line has begun already."""
+
+    __slots__ = ("lines",)
+
+    def __init__(self, lines):
+        super().__init__()
+        self.lines = lines
+
+    def __missing__(self, line):
+        here = line == self.lines.code.co_firstlineno
+        found = self[line] = self.lines[line] | AGAIN if here else self.lines[line]
         return found
 
 

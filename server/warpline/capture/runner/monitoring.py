@@ -88,7 +88,7 @@ class Monitoring:
         return True
 
     def _callbacks(self):
-        user, of_code, lines_of = self.locations.user_files, self.locations.of_code, self.locations.lines_of
+        user, begun, lines_of = self.locations.user_files, self.locations.begun, self.locations.lines_of
         local, records_of = self.locations.local, self.locations.records
         get_frame, disable = sys._getframe, sys.monitoring.DISABLE
         watch, quick = self._watch, self.quick
@@ -96,9 +96,10 @@ class Monitoring:
         def on_line(code, line):
             try:
                 add = local.records.add
-                lines = of_code[id(code)]
+                lines = begun[id(code)]
             except (AttributeError, KeyError):
-                add, lines = records_of().add, lines_of(code)
+                lines_of(code)
+                add, lines = records_of().add, begun[id(code)]
             add(time_ns())
             add(lines[line])
 

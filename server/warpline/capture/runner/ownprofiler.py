@@ -49,7 +49,7 @@ class OwnProfiler:
         self.patches.replace(profile, "__exit__", self._make_exit)
 
     def pause(self):
-        """Take the recorder away from the script's profiler, and from all that it starts, until ``resume``."""
+        """Take the recorder away from the script's profiler, and from what it starts, until ``resume``."""
         from torch.autograd import _disable_profiler
 
         self.kept = _disable_profiler() if self.started else None

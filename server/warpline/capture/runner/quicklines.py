@@ -73,9 +73,12 @@ class Seen:
 
     def __init__(self, locations, began_ns):
         self.counts, self.spent, self.busy = Counter(), Counter(), set()
+        self.begun = Counter()  # without those of coming back to a line
         for records in locations.all_records:
             times = records.pairs[0 : 2 * MOST_RECORDS : 2]
-            places = [place & ~AGAIN for place in records.pairs[1 : 2 * MOST_RECORDS : 2]]
+            begun = records.pairs[1 : 2 * MOST_RECORDS : 2]
+            places = [place & ~AGAIN for place in begun]
+            self.begun.update(begun)
             self.counts.update(places)
             for begin, end, place in zip(times, times[1:], places):
                 self.spent[place] += min(end - begin, MOST_NS)
@@ -102,7 +105,7 @@ class Seen:
             net[place] = max(spent - record_ns * self.counts[place], LEAST_SHARE * spent, 1.0)
         whole = sum(net.values())
         shares = {place: part / whole for place, part in net.items()}
-        return Loop(lines.code, offsets, shares, {place: self.counts[place] for place in net})
+        return Loop(lines.code, offsets, shares, {place: self.begun[place] for place in net})
 
 
 def surprised_by(found, locations, began_ns):

@@ -119,6 +119,7 @@ class Tracing:
         ``every_line``: it has them, since another trace function wants them too.
         """
         user, of_code, lines_of = self.locations.user_files, self.locations.of_code, self.locations.lines_of
+        begun = self.locations.begun
         add = self.locations.records(ident).add
         locals_of, alone = {}, {}  # id(code) -> its local trace function, the location it begins at
 
@@ -128,10 +129,11 @@ class Tracing:
                 return None
             local = locals_of.get(id(code))
             if local is None:
-                local = locals_of[id(code)] = make_local(lines_of(code))
+                lines_of(code)
+                local = locals_of[id(code)] = make_local(begun[id(code)])
                 line = None if every_line else only_line(code)
                 if line is not None:
-                    alone[id(code)] = lines_of(code)[line]
+                    alone[id(code)] = begun[id(code)][line]
                 elif id(code) in self.quick and not every_line:
                     alone[id(code)] = self.quick[id(code)]
             if event == "call" and id(code) in alone:
