@@ -17,6 +17,16 @@ def test_warm_up_ends_when_times_have_settled() -> None:
     assert not windows.settled([900 * MS, 10 * MS, 10 * MS, 11 * MS], compiling=True)
 
 
+def test_a_host_that_launches_kernels_is_given_time_to_get_quick() -> None:
+    first = [3000 * MS, 40 * MS]  # loads libraries, and is no usual step
+    assert windows.settled([*first, *[25 * MS] * 3], compiling=False)
+    least = windows.WARMUP_DEVICE_NS
+    assert not windows.settled([*first, *[25 * MS] * 17], compiling=False, least_ns=least)
+    assert windows.settled([*first, *[25 * MS] * 19], compiling=False, least_ns=least)
+    quick = [MS] * windows.WARMUP_MOST
+    assert windows.settled(quick, compiling=False, least_ns=least), "so many steps are enough"
+
+
 def test_warm_up_has_a_limit() -> None:
     rising = [10 * MS + at * 5 * MS for at in range(windows.WARMUP_MOST)]
     assert not windows.settled(rising[:-1], compiling=False)

@@ -56,7 +56,8 @@ class Warmup(Waiting):
         wanted, done = session.windows["warmup"], len(durations)
         session.pipe.progress("warmup", done, wanted, "warm-up %s" % of(done, wanted))
         compiled = session.observers.compiled_since_last()
-        if windows.settled(durations, compiled) if wanted is None else done >= wanted:
+        least_ns = windows.WARMUP_DEVICE_NS if session.torch.cuda.is_initialized() else 0
+        if windows.settled(durations, compiled, least_ns) if wanted is None else done >= wanted:
             session.step_ns = sorted(durations[-3:])[len(durations[-3:]) // 2]
             session.go(Timing)
 

@@ -4,20 +4,26 @@ WARMUP_LEAST = 3
 WARMUP_MOST = 40
 WARMUP_MOST_NS = 12_000_000_000
 SETTLED = 1.15  # the median of the last three steps against the quickest so far
+#: A host that launches kernels gets quicker for some tenths of a second: steps of recorded runs that wait for
+#: it were up to 13 % slower at the beginning of the timing window than at its end after 3 steps of warm-up.
+WARMUP_DEVICE_NS = 500_000_000
+USUAL = 2.0  # times the quickest: a longer step did something else as well, as the first ones do
 
 
-def settled(durations, compiling):
+def settled(durations, compiling, least_ns=0):
     """True once step times have come to rest, or long enough was waited for it.
 
     ``durations`` are those of the warm-up so far; ``compiling`` says that something was compiled
-    during the last one.
+    during the last one; the usual steps among them take ``least_ns`` together.
     """
     if len(durations) < WARMUP_LEAST:
         return False
     if len(durations) >= WARMUP_MOST or (sum(durations) > WARMUP_MOST_NS and not compiling):
         return True
-    last = sorted(durations[-3:])[1]
-    return not compiling and last <= SETTLED * min(durations)
+    last, quickest = sorted(durations[-3:])[1], min(durations)
+    if sum(duration for duration in durations if duration <= USUAL * quickest) < least_ns:
+        return False
+    return not compiling and last <= SETTLED * quickest
 
 
 def timed_steps(step_ns):
