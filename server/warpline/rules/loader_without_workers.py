@@ -30,7 +30,7 @@ for images, labels in loader:  #> cost cpu_ms=40 idle_ms=40 loader_ms=40; use lo
 import torch
 from torch.utils.data import DataLoader
 
-loader = DataLoader(dataset, batch_size=32, shuffle=True, num_workers=5, persistent_workers=True)
+loader = DataLoader(dataset, batch_size=32, shuffle=True, num_workers=8, persistent_workers=True)
 for images, labels in loader:
     loss = model(images, labels)
 ```
@@ -165,11 +165,11 @@ class LoaderWithoutWorkers(Rule):
 
 
 def _sensible(context: Context, site: Site, wait: float) -> int:
-    """As many workers as keep up with the rest of the step, and one more; no more than cores or
-    batches."""
+    """Twice as many workers as keep up with the rest of the step (batches differ, and the step gets
+    shorter with the next fix), and two at least; no more than cores or batches."""
     rest = max(context.step_ms - wait, wait / 32)
     cores = int(context.profile.facts.flags.get("cpu_count") or 1)
-    return max(1, min(math.ceil(wait / rest) + 1, cores, site.facts.get("batches_per_epoch") or 64, 32))
+    return max(1, min(max(2, math.ceil(2 * wait / rest)), cores, site.facts.get("batches_per_epoch") or 64, 32))
 
 
 def _fix(context: Context, site: Site, workers: int) -> Fix:

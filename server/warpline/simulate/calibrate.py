@@ -28,6 +28,10 @@ USUAL_OP_NS = 3_000.0
 CLOSE = 0.97
 #: What little is left is the host's where so much more of it explains it, else the device's.
 NEARLY = 1.15
+#: The device's clocks do not differ by more between two windows of one process.
+QUICKEST = 0.9
+#: A little more than what the device alone takes.
+JUST = 1.001
 #: A host so quick that only the device counts.
 LEAST = 0.05
 _HALVINGS, _EXACT = 24, 1e-4
@@ -53,10 +57,17 @@ def calibrated(line: Timeline, step_ns: float, feed: Feed | None) -> Clock:
         if step_ns <= with_host(USUAL * NEARLY):
             return replace(clock, host=_solve(with_host, step_ns, USUAL, USUAL * NEARLY))
 
-    def with_device(scale: float) -> float:
-        return replay(line, replace(clock, host=USUAL, device=scale), feed)
+    host = USUAL
 
-    return replace(clock, host=USUAL, device=_solve(with_device, step_ns, 0.1, 2.0))
+    def with_device(scale: float) -> float:
+        return replay(line, replace(clock, host=host, device=scale), feed)
+
+    if with_device(QUICKEST) > step_ns:
+        # No clock explains that: a host that follows or waits for the device was quicker than usual.
+        host = _solve(with_host, max(step_ns, JUST * with_host(LEAST)), LEAST, USUAL)
+    if abs(with_device(1.0) - step_ns) < _EXACT * step_ns:
+        return replace(clock, host=host)  # something else sets the pace, whatever the device's clock
+    return replace(clock, host=host, device=_solve(with_device, step_ns, 0.1, 2.0))
 
 
 def delays(line: Timeline) -> Clock:
