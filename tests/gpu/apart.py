@@ -62,6 +62,11 @@ def what_nothing_hides_of_the_exchange_is_found(name: str, run_of: Callable[[str
     assert finding.cause.line == line_with("= torch.special.i0")
 
 
+def a_scale_in_float64_is_no_computation_in_it(name: str, run_of: Callable[[str], Path]) -> None:
+    """DDP divides float32 gradients by a float64 number."""
+    assert "float64-on-device" not in {finding.rule for finding in _report(name, run_of).findings}
+
+
 def every_rank_is_known(name: str, run_of: Callable[[str], Path]) -> None:
     run = run_of(name)
     assert runs.manifest(run).world_size == 2
@@ -91,6 +96,7 @@ CLAIMS: dict[str, list[Claim]] = {
         exchanges_are_a_kind_of_time_of_their_own,
         work_is_on_its_line_also_when_ranks_exchange,
         what_nothing_hides_of_the_exchange_is_found,
+        a_scale_in_float64_is_no_computation_in_it,
         every_rank_is_known,
     ],
     "vae": [*OF_ALL, nothing_is_found, replayed_kernels_are_led_back],

@@ -57,3 +57,17 @@ def test_names_are_as_short_as_they_can_be() -> None:
         "/a/model.py": "model.py",
     }
     assert short_path("/a/x/train.py", "/a") == "x/train.py"
+
+
+def test_exchanges_between_ranks_are_a_kind_of_time_of_their_own() -> None:
+    made = samples.profile()
+    assert not any("ranks" in line for line in table(samples.report(), made).summary)
+    totals = {"communication_ms": 6.0, "exposed_communication_ms": 4.0, "collective_wait_ms": 0.5}
+    assert table(samples.report(), replace(made, totals=totals)).summary[-1] == (
+        "exchanges between ranks: 6.00 ms a step, 4.00 ms of it beside no computation, "
+        "0.50 ms waiting for the last rank"
+    )
+    # Gloo's are no work of a device, and another rank need not be known.
+    assert table(samples.report(), replace(made, totals={"exposed_communication_ms": 4.0})).summary[-1] == (
+        "exchanges between ranks: 4.00 ms a step beside no computation"
+    )

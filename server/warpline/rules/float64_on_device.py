@@ -66,6 +66,12 @@ total = x.double().sum()  #> cost device_ms=0.01; op aten::sum device_ms=0.01 dt
 y = x @ w  #> cost device_ms=20; op aten::mm device_ms=20 dtypes=float,float
 ```
 
+A float64 number beside float32 tensors, as the scale of averaged gradients is:
+
+```python
+y = x * scale  #> cost device_ms=20; op aten::mul device_ms=20 dtypes=float,double shapes=[[8192,8192],[]]
+```
+
 Float32 all along:
 
 ```python
@@ -88,7 +94,7 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.profile import LineCost
+from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, ms, percent
 from warpline.rulekit.saving import less_device_time
@@ -122,7 +128,14 @@ class Float64OnDevice(Rule):
 
 
 def _in_float64(cost: LineCost) -> float:
-    return min(sum(op.device_ms for op in cost.ops if "double" in op.dtypes[:2]), cost.step_ms)
+    return min(sum(op.device_ms for op in cost.ops if _is_float64(op)), cost.step_ms)
+
+
+def _is_float64(op: Op) -> bool:
+    """A number beside tensors (shape ``()``) takes their dtype, whatever its own is."""
+    doubles = [at for at, dtype in enumerate(op.dtypes[:2]) if dtype == "double"]
+    tensors = any(shape for shape in op.shapes)
+    return any(at >= len(op.shapes) or op.shapes[at] or not tensors for at in doubles)
 
 
 def _origins(context: Context, hot: list[str]) -> tuple[Source | None, list[cst.BaseExpression]]:

@@ -113,7 +113,7 @@ class SlowSampleLine(Rule):
                 {
                     "spent": ms("time at the line", exposed),
                     "part": percent("time at the line", part, "batch time"),
-                    "calls": count("calls", hottest.calls, "calls per step"),
+                    "calls": count("calls", hottest.calls, "per step"),
                 },
                 cost_ms=exposed,
                 saving_ms=exposed,

@@ -115,7 +115,7 @@ class ZeroedGradients(Rule):
                 "Gradients are filled with zeros, {calls} calls a step: {spent}, {share}, and as much again "
                 "when the backward pass adds to the zeros.",
                 {
-                    "calls": count("fills", round(sum(op.count for op in fills)), "calls per step"),
+                    "calls": count("fills", round(sum(op.count for op in fills)), "per step"),
                     "spent": ms("zeroing gradients", cost.step_ms),
                     "share": percent("zeroing gradients", context.share(cost.step_ms)),
                 },

@@ -68,7 +68,7 @@ def table(report: Report, profile: Profile, top: int | None = None, cwd: str = "
     rest_ms = sum(line.step_ms for line in rest)
     return Table(
         title=" ".join((text.short_path(report.script, cwd), *map(text.printable, report.argv))),
-        summary=_summary(report),
+        summary=(*_summary(report), *_exchanges(profile)),
         functions=tuple(functions),
         rest=f"{len(rest)} more {'line' if len(rest) == 1 else 'lines'}: {_of_step(rest_ms, step)}"
         if rest
@@ -142,6 +142,18 @@ def _summary(report: Report) -> tuple[str, ...]:
         f"{steps.captured} {plural} captured",
         f"{what}, torch {text.printable(environment.torch)}, Python {text.printable(environment.python)}",
     )
+
+
+def _exchanges(profile: Profile) -> tuple[str, ...]:
+    """What several ranks' exchanges take, where there are any. Gloo's have no device time."""
+    totals = profile.totals
+    if "exposed_communication_ms" not in totals:
+        return ()
+    exposed = units.ms(totals["exposed_communication_ms"])
+    whole, waited = totals.get("communication_ms", 0.0), totals.get("collective_wait_ms", 0.0)
+    said = f"{units.ms(whole)} a step, {exposed} of it" if whole else f"{exposed} a step"
+    late = f", {units.ms(waited)} waiting for the last rank" if waited >= 0.0005 else ""
+    return (f"exchanges between ranks: {said} beside no computation{late}",)
 
 
 def _unattributed(report: Report) -> str:
