@@ -1,4 +1,4 @@
-"""Chrome trace bytes -> typed events, with the garbage collector out of the way.
+"""Chrome trace -> typed events, piece by piece, with the garbage collector out of the way.
 
 msgspec reads only the fields named here and skips the rest, so a 500 MB trace costs seconds and
 not minutes. Input shapes stay raw JSON: there are few distinct ones, so they are parsed once each.
@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import gc
 import gzip
-from collections.abc import Iterator
+import re
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,10 @@ import msgspec
 from warpline.model.problem import Problem
 
 GZIP_MAGIC = b"\x1f\x8b"
+PIECE = 2 << 20  # bytes
+_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BETWEEN = b"\n  },\n"  # how Kineto goes from one event to the next; no string of JSON has a line feed in it
+_MALFORMED = (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError)
 
 
 class Arguments(msgspec.Struct, gc=False, frozen=True):
@@ -94,24 +101,69 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def decode(path: Path) -> tuple[Chrome, int]:
-    """The trace in ``path`` (JSON or gzipped JSON) and the number of malformed events left out.
+def decode(path: Path, take: Callable[[list[Event]], None], forget: Callable[[], None]) -> tuple[Chrome, int]:
+    """Hand the events of the trace in ``path`` (JSON or gzipped JSON) to ``take``, piece by piece.
 
-    Raises Problem when the file is no Chrome trace at all.
+    Returns the rest of the file and the number of malformed events left out. ``forget``: what was taken
+    so far comes again. Raises Problem when the file is no Chrome trace at all.
     """
     try:
-        data = path.read_bytes()
-        if data.startswith(GZIP_MAGIC):
-            data = gzip.decompress(data)
-    except (OSError, EOFError) as error:
+        with collector_paused():
+            with _opened(path) as file:
+                chrome = _in_pieces(file, take)
+            if chrome is not None:
+                return chrome, 0
+            forget()
+            return _whole(path, text(path), take)
+    except (OSError, EOFError, zlib.error) as error:
         raise Problem(f"cannot read {path}: {error}") from None
-    with collector_paused():
-        if data[:64].lstrip()[:1] == b"[":
-            data = b'{"traceEvents":' + data + b"}"
-        try:
-            return msgspec.json.decode(data, type=Chrome), 0
-        except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError):
-            return _one_by_one(path, data)
+
+
+def text(path: Path) -> bytes:
+    """The whole trace as one JSON object, unpacked. Raises OSError, EOFError, zlib.error."""
+    with _opened(path) as file:
+        data = file.read()
+    return b'{"traceEvents":' + data + b"}" if data[:64].lstrip()[:1] == b"[" else data
+
+
+def _opened(path: Path) -> gzip.GzipFile | BufferedReader:
+    with path.open("rb") as file:
+        packed = file.read(2) == GZIP_MAGIC
+    return gzip.open(path) if packed else path.open("rb")
+
+
+def _in_pieces(file: gzip.GzipFile | BufferedReader, take: Callable[[list[Event]], None]) -> Chrome | None:
+    """None where the text is not laid out as Kineto does it, or something in it is malformed."""
+    rest = file.read(PIECE)
+    begin = _EVENTS.search(rest)
+    if begin is None:
+        return None
+    head, rest = rest[: begin.end()], rest[begin.end() :]
+    read = msgspec.json.Decoder(list[Event]).decode
+    try:
+        while more := file.read(PIECE):
+            rest += more
+            cut = rest.rfind(_BETWEEN)
+            if cut < 0:
+                return None
+            take(read(b"[" + rest[: cut + 4] + b"]"))
+            rest = rest[cut + 5 :]
+        chrome = msgspec.json.decode(head + rest, type=Chrome)
+    except _MALFORMED:
+        return None
+    take(chrome.events)
+    chrome.events.clear()
+    return chrome
+
+
+def _whole(path: Path, data: bytes, take: Callable[[list[Event]], None]) -> tuple[Chrome, int]:
+    try:
+        chrome, bad = msgspec.json.decode(data, type=Chrome), 0
+    except _MALFORMED:
+        chrome, bad = _one_by_one(path, data)
+    take(chrome.events)
+    chrome.events.clear()
+    return chrome, bad
 
 
 def _one_by_one(path: Path, data: bytes) -> tuple[Chrome, int]:

@@ -8,19 +8,26 @@ a package that everybody installs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import attrgetter
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from warpline import runs
 from warpline.model.problem import Problem
 from warpline.model.run import RUN_FORMAT, DeviceFacts, Facts, Locations, Manifest, Request
-from warpline.trace import build, nest
+from warpline.trace import nest
 from warpline.trace.columns import Trace
-from warpline.trace.decode import Chrome, Event, collector_paused, decode
+from warpline.trace.decode import Chrome, collector_paused, text
+from warpline.trace.events import (
+    DEVICE_CATEGORIES,
+    FRAMES,
+    MARKS,
+    Interned,
+    Table,
+    Tables,
+    spans,
+    tables_of,
+)
 from warpline.trace.frames import Frames
 from warpline.trace.read import LOCATION_BITS, Pairs, Parts, assemble
 
@@ -47,32 +54,28 @@ def traces(path: Path) -> list[Path]:
 def read(path: Path) -> Trace:
     """The trace in ``path`` (of a folder the newest). Raises Problem when there is none."""
     with collector_paused():
-        chrome, bad = decode(traces(path)[-1])
-        groups = build.by_category(chrome)
+        tables, chrome, bad = tables_of(traces(path)[-1])
         notes = [f"{bad} malformed events of the trace were left out"] if bad else []
-        return assemble(_parts(chrome, groups, path), chrome, notes, groups)
+        return assemble(_parts(chrome, tables, path), tables, chrome, notes)
 
 
 def import_run(path: Path, run: Path) -> Path:
     """Make the run folder ``run`` of the trace file ``path``; complete or absent, as any run."""
     with collector_paused():
-        chrome, _ = decode(path)
-        parts = _parts(chrome, build.by_category(chrome), path)
+        tables, chrome, _ = tables_of(path)
+        parts = _parts(chrome, tables, path)
         partial = run.with_name(f".{run.name}.partial")
         try:
             partial.mkdir(parents=True)
-            _write(chrome, parts, path, partial)
+            _write(parts, path, partial)
             partial.rename(run)
         except OSError as error:
             raise Problem(f"cannot write {run}: {error.strerror or error}") from None
     return run
 
 
-def _write(chrome: Chrome, parts: Parts, path: Path, run: Path) -> None:
-    data = path.read_bytes()
-    if data[:2] == b"\x1f\x8b" or data[:64].lstrip()[:1] == b"[":
-        data = msgspec.json.encode(chrome)
-    (run / "trace.json").write_bytes(data)
+def _write(parts: Parts, path: Path, run: Path) -> None:
+    (run / "trace.json").write_bytes(text(path))
     time, thread, location = parts.lines
     pairs = np.stack([time, (thread << LOCATION_BITS) | location], axis=1) if len(time) else np.zeros((0, 2))
     (run / "lines.bin").write_bytes(pairs.astype("<i8").tobytes())
@@ -82,22 +85,23 @@ def _write(chrome: Chrome, parts: Parts, path: Path, run: Path) -> None:
     runs.write_json(run, "manifest.json", parts.manifest)
 
 
-def _parts(chrome: Chrome, groups: dict[str, list[Event]], path: Path) -> Parts:
+def _parts(chrome: Chrome, tables: Tables, path: Path) -> Parts:
     frames = Frames()
-    threads = build.Interned()
+    threads = Interned()
     notes = [f"made of {path.name}: nothing was measured without the profiler, all times are those under it"]
-    if groups.get("python_function"):
-        lines = _from_frames(groups["python_function"], chrome.base_ns, frames, threads)
+    if len(tables[FRAMES]):
+        lines = _from_frames(tables[FRAMES], chrome.base_ns, frames, threads)
         notes.append(
             "the trace has Python functions and no lines: costs stand at the line of each function's def"
         )
-    elif any(map(attrgetter("args.call_stack"), groups.get("cpu_op", []))):
-        lines = _from_stacks(groups["cpu_op"], chrome.base_ns, frames, threads)
+    elif any(tables["cpu_op"].numbered("call_stack")[1]):
+        lines = _from_stacks(tables["cpu_op"], chrome.base_ns, frames, threads)
         notes.append("the trace has call stacks and no lines: costs stand at the line of each function's def")
     else:
         lines = (np.zeros(0, np.int64),) * 3
         notes.append("the trace was made without stacks (with_stack=True): nothing can be led to a line")
-    kernels = any(groups.get(category) for category in build.DEVICE_CATEGORIES)
+    kernels = any(len(tables[category]) for category in DEVICE_CATEGORIES)
+    steps = _steps(tables, chrome.base_ns)
     manifest = Manifest(
         format=RUN_FORMAT,
         created_ns=chrome.base_ns,
@@ -107,9 +111,9 @@ def _parts(chrome: Chrome, groups: dict[str, list[Event]], path: Path) -> Parts:
         torch_version="unknown",
         device=_device(chrome, kernels),
         request=Request(),
-        step_source="profiler" if _steps(groups, chrome.base_ns) else "whole",
+        step_source="profiler" if steps else "whole",
         timed_ns=(),
-        captured=_steps(groups, chrome.base_ns) or _whole(groups, chrome.base_ns),
+        captured=steps or _whole(tables, chrome.base_ns),
         line_events="none",
         roots=(),
         rank=int(chrome.distributed.get("rank") or 0),
@@ -122,12 +126,13 @@ def _parts(chrome: Chrome, groups: dict[str, list[Event]], path: Path) -> Parts:
     return Parts(manifest, Facts(), locations, frames.sources(), lines)
 
 
-def _from_frames(events: Sequence[Event], base_ns: int, frames: Frames, threads: build.Interned) -> Pairs:
-    location = frames.of_names(list(map(attrgetter("name"), events)))
+def _from_frames(table: Table, base_ns: int, frames: Frames, threads: Interned) -> Pairs:
+    name, names = table.numbered("name")
+    location = frames.of_names(names)[name]
     users = np.flatnonzero(location)
-    chosen = [events[at] for at in users.tolist()]
-    start, end = build.spans(chosen, base_ns)
-    thread = threads.all(list(map(attrgetter("tid"), chosen)))
+    start, end = (moments[users] for moments in spans([table], base_ns))
+    number, values = table.numbered("tid")
+    thread = threads.numbers((number[users], values))
     by = nest.order(thread, start, end)
     start, end, thread, location = start[by], end[by], thread[by], location[users][by]
     depth, parent = nest.depth_and_parent(thread, start, end)
@@ -135,24 +140,25 @@ def _from_frames(events: Sequence[Event], base_ns: int, frames: Frames, threads:
     return when, who, np.where(frame >= 0, location[frame], 0) if len(frame) else frame
 
 
-def _from_stacks(events: Sequence[Event], base_ns: int, frames: Frames, threads: build.Interned) -> Pairs:
-    location = frames.of_stacks(list(map(attrgetter("args.call_stack"), events)))
-    start, _ = build.spans(events, base_ns)
-    thread = threads.all(list(map(attrgetter("tid"), events)))
+def _from_stacks(table: Table, base_ns: int, frames: Frames, threads: Interned) -> Pairs:
+    stack, stacks = table.numbered("call_stack")
+    location = frames.of_stacks(stacks)[stack]
+    start, _ = spans([table], base_ns)
+    thread = threads.numbers(table.numbered("tid"))
     kept = location > 0
     return start[kept], thread[kept], location[kept]
 
 
-def _steps(groups: dict[str, list[Event]], base_ns: int) -> tuple[tuple[int, int], ...]:
-    marks = [event for event in groups.get("user_annotation", []) if event.name.startswith(STEP_MARK)]
-    start, end = build.spans(marks, base_ns)
+def _steps(tables: Tables, base_ns: int) -> tuple[tuple[int, int], ...]:
+    name, names = tables[MARKS].numbered("name")
+    rows = np.array([text.startswith(STEP_MARK) for text in names] or [False])[name]
+    start, end = (moments[rows] for moments in spans([tables[MARKS]], base_ns))
     return tuple(sorted(set(zip(start.tolist(), end.tolist(), strict=True))))
 
 
-def _whole(groups: dict[str, list[Event]], base_ns: int) -> tuple[tuple[int, int], ...]:
-    events = [event for name in ("cpu_op", "kernel", "cuda_runtime") for event in groups.get(name, [])]
-    start, end = build.spans(events, base_ns)
-    return ((int(start.min()), int(end.max())),) if events else ()
+def _whole(tables: Tables, base_ns: int) -> tuple[tuple[int, int], ...]:
+    start, end = spans([tables[name] for name in ("cpu_op", "kernel", "cuda_runtime")], base_ns)
+    return ((int(start.min()), int(end.max())),) if len(start) else ()
 
 
 def _device(chrome: Chrome, kernels: bool) -> DeviceFacts:

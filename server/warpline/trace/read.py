@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from warpline.model.problem import Problem
 from warpline.model.run import Facts, Locations, Manifest
 from warpline.trace import build
 from warpline.trace.columns import Ints, Records, Trace
-from warpline.trace.decode import Chrome, Event, collector_paused, decode
+from warpline.trace.decode import Chrome, collector_paused
 from warpline.trace.dynamo import at_callers
+from warpline.trace.events import MARKS, Interned, Tables, tables_of
 from warpline.trace.peers import peers
 
 LOCATION_BITS = 32
@@ -42,12 +44,12 @@ def read(run: Path) -> Trace:
     locations = runs.read(run, "locations.json", Locations)
     sources = runs.sources(run)
     with collector_paused():
-        chrome, bad = decode(run / "trace.json")
+        tables, chrome, bad = tables_of(run / "trace.json")
         notes = [f"{bad} malformed events of the trace were left out"] if bad else []
         lines, odd = pairs(run / "lines.bin", locations)
         if odd:
             notes.append(f"{odd} malformed line records were left out")
-        trace = assemble(Parts(manifest, facts, locations, sources, lines), chrome, notes)
+        trace = assemble(Parts(manifest, facts, locations, sources, lines), tables, chrome, notes)
     return replace(trace, peers=peers(run)) if manifest.world_size > 1 else trace
 
 
@@ -67,27 +69,17 @@ def pairs(path: Path, locations: Locations) -> tuple[Pairs, int]:
     return (whole[good, 0].astype(np.int64), thread[good], location[good]), bad
 
 
-def assemble(
-    parts: Parts, chrome: Chrome, notes: Sequence[str], groups: dict[str, list[Event]] | None = None
-) -> Trace:
-    """Columns of a decoded trace, with the line records beside them.
-
-    ``groups``: the answer of :func:`build.by_category`, when the caller has it already.
-    """
-    groups = build.by_category(chrome) if groups is None else groups
+def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str]) -> Trace:
+    """Linked columns of a decoded trace, with the line records beside them."""
     base = chrome.base_ns
-    names, threads = build.Interned(), build.Interned()
+    names, threads = Interned(), Interned()
     of_record = threads.all(list(parts.locations.threads))
-    calls = [event for category in build.RUNTIME_CATEGORIES for event in groups.get(category, ())]
-    host, signatures = build.host(groups.get("cpu_op", []), calls, base, names, threads)
-    kernels, shapes = build.kernels(groups, base, names, host)
-    marks = build.marks(groups.get("user_annotation", []), base, names, threads)
-    memory = build.memory(groups.get("cpu_instant_event", []), base, threads)
-    forward = build.forward_threads(groups, base, host, threads)
+    host, signatures = build.host(tables, base, names, threads)
+    kernels, shapes = build.kernels(tables, base, names, host)
+    marks = build.marks(tables, base, names, threads)
+    memory = build.memory(tables, base, threads)
+    forward = build.forward_threads(tables, base, host, threads)
     known = tuple(threads.index)
-    of_ops = build.column(groups.get("cpu_op", []), "tid", object).tolist()
-    marked = groups.get("user_annotation", [])
-    of_steps = [event.tid for event in marked if event.name.startswith(STEPPED)]
     captured = parts.manifest.captured
     lines = records(parts.lines, of_record, len(known))
     if len(kernels):  # on a CPU the compiled kernels themselves run there
@@ -101,7 +93,7 @@ def assemble(
         signatures=signatures,
         launch_shapes=shapes,
         threads=known,
-        main=_main(chrome, known, of_ops, of_steps),
+        main=_main(tables, known),
         forward_threads=forward,
         host=host,
         kernels=kernels,
@@ -122,21 +114,28 @@ def records(raw: Pairs, threads: Ints, count: int) -> Records:
     return Records(time[by], thread[by], location[by] & ~AGAIN, first, (location[by] & AGAIN) != 0)
 
 
-def _main(
-    chrome: Chrome, threads: tuple[int, ...], of_ops: Sequence[object], of_steps: Sequence[object]
-) -> int:
+def _main(tables: Tables, threads: tuple[int, ...]) -> int:
     """The thread that drives the steps: the process's first one, else the busiest.
 
     When the first one calls no operator at all (it waits for a training thread), the one that steps the
     optimizer. Not otherwise: an optimizer may be stepped by hooks, on autograd's threads.
     """
-    stepping = [thread for thread, _ in Counter(of_steps).most_common() if thread in threads]
-    processes = Counter(event.pid for event in chrome.events[:64] if isinstance(event.pid, int))
+    of_ops = _busiest(*tables["cpu_op"].numbered("tid"))
+    name, names = tables[MARKS].numbered("name")
+    thread, values = tables[MARKS].numbered("tid")
+    steps = np.array([text.startswith(STEPPED) for text in names] or [False])[name]
+    stepping = [thread for thread in _busiest(thread[steps], values) if thread in threads]
+    processes = Counter(process for process in tables.processes if isinstance(process, int))
     for process, _ in processes.most_common():
         if process in threads:
-            return threads.index(stepping[0] if stepping and process not in set(of_ops) else process)
-    busiest = Counter(of_ops).most_common(1)
-    return threads.index(busiest[0][0]) if busiest else 0
+            return threads.index(stepping[0] if stepping and process not in of_ops else process)
+    return threads.index(of_ops[0]) if of_ops else 0
+
+
+def _busiest(number: Ints, values: list[Any]) -> list[Any]:
+    """The ``values`` that occur, the most frequent first."""
+    counts = np.bincount(number, minlength=len(values))
+    return [values[at] for at in np.argsort(-counts, kind="stable").tolist() if counts[at]]
 
 
 def _window(captured: tuple[tuple[int, int], ...], start: Ints, end: Ints) -> tuple[int, int]:
