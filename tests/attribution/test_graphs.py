@@ -113,6 +113,19 @@ def test_a_graph_replayed_for_compiled_code_is_led_back_too(tmp_path: Path) -> N
     assert closed(profile) == approx(1.0)
 
 
+def test_what_a_graph_replays_for_torchs_own_modules_is_the_line_that_runs_it(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000)
+    run.graphs.append(("0/0", False, [(ADD, (11,)), ("extern_kernels.mm", None)]))
+    run.line(0, CALL)
+    run.op("Torch-Compiled Region: 0/0", 10, 100)
+    launch = run.call("cudaGraphLaunch", 50, 10)
+    run.replayed(200, 10, launch, name=ADD)
+    run.replayed(300, 20, launch, name="gemm")
+    profile = run.profile()
+    assert [at_line(profile, line).device_ms for line in (11, CALL)] == [approx(0.010), approx(0.020)]
+    assert profile.unattributed.device_ms == 0
+
+
 def test_what_was_made_of_no_line_of_the_users_is_the_line_that_runs_the_graph(tmp_path: Path) -> None:
     """The model is made of torch's own modules, but for one line."""
     run = KinetoRun(tmp_path, 1000)

@@ -24,7 +24,8 @@ def test_kernels_of_the_same_lines_stand_together() -> None:
         of("triton_a", (3, 4), 1.0, backward=True),
         of("triton_b", (4, 3), 2.0, backward=True),
         of("triton_c", (3, 4), 2.5),
-        of("aten::mm", (3,), 9.0),
+        of("triton_d", (3,), 9.0),
+        of("nvjet_sm90_tst_64x80", (3, 4), 9.0),  # one of the two lines', which one is not known
     ]
     assert groups(found, NAMES) == (
         "lines 3 to 4 of model.py share 2 fused kernels: 3.00 ms (backward, the longest triton_b)",

@@ -45,6 +45,7 @@ class Calls:
     groups: tuple[Group, ...]
     of_event: Ints  # for each host event the group of the call that it is, or lies in
     of_replayed: Ints  # for each kernel that a CUDA graph replayed for such a region its group
+    for_region: Bools  # which kernels were: without a group they are the line's that runs the region
 
     def next_group(self, region: Ints, time_ns: Ints) -> Ints:
         """For moments in which regions themselves run, the group of the call that they prepare: -1 before a
@@ -71,7 +72,10 @@ def compiled_calls(trace: Trace, table: LineTable, nodes: Nodes) -> Calls:
     of_replayed = np.full(len(trace.kernels), -1, np.int64)
     if not starts.any() or not (known.all or known.fused):
         nothing = np.zeros(0, np.int64)
-        return Calls(nothing, nothing, nothing, nothing, (), np.full(len(host), -1, np.int64), of_replayed)
+        alone = np.zeros(len(of_replayed), bool)
+        return Calls(
+            nothing, nothing, nothing, nothing, (), np.full(len(host), -1, np.int64), of_replayed, alone
+        )
     groups: dict[Group, int] = {}
     rows, names = _made(trace, starts, known)
     region = host.parent[rows]
@@ -83,8 +87,10 @@ def compiled_calls(trace: Trace, table: LineTable, nodes: Nodes) -> Calls:
     of_replayed[replayed[by]] = _groups(
         trace, nodes, (around[by], trace.kernels.name[replayed[by]]), known.replayed, groups
     )
+    for_region = np.zeros(len(of_replayed), bool)
+    for_region[replayed] = True
     spread = _spread(trace, rows, group)
-    return Calls(rows, region, host.start_ns[rows], group, tuple(groups), spread, of_replayed)
+    return Calls(rows, region, host.start_ns[rows], group, tuple(groups), spread, of_replayed, for_region)
 
 
 def _groups(

@@ -22,7 +22,9 @@ Lines = tuple[int, ...]  # numbers in the LineTable
 
 #: Ways of Inductor's to call an operator of another name.
 _OTHER_NAMES = {"aten::bias_addmm": "aten::addmm"}
-_LIBRARIES = ("extern_kernels.", "torch.ops.", "aten.", "aten::")
+#: What calls an operator for the script. Inductor calls some for itself, by "aten." (random seeds).
+_OPERATORS = ("extern_kernels.", "torch.ops.")
+_LIBRARIES = (*_OPERATORS, "aten.", "aten::")
 _OWN = ("triton_", "cpp_")
 _NUMBER = re.compile(r"_\d+$")
 #: Device work that belongs to a kernel of a library beside it.
@@ -111,7 +113,7 @@ def graphs(kernels: Iterable[CompiledKernel], table: LineTable) -> Graphs:
     torchs_own = {
         one.region
         for one in kernels
-        if not one.traced and not one.backward and one.region and one.name.startswith(_LIBRARIES)
+        if not one.traced and not one.backward and one.region and one.name.startswith(_OPERATORS)
     }
     named = {one.name for one in kernels if one.lines and not one.name.startswith(_LIBRARIES)}
     calls: dict[tuple[int, str, bool], list[tuple[str, Lines | None]]] = {}

@@ -36,7 +36,7 @@ def shares(trace: Trace, table: LineTable, placed: Placed) -> Shares:
     kernels = trace.kernels
     launched = kernels.launch >= 0
     line = (
-        np.where(launched & ~kernels.in_graph, placed.line[kernels.launch], 0)
+        np.where(launched & (~kernels.in_graph | placed.calls.for_region), placed.line[kernels.launch], 0)
         if len(placed.line)
         else kernels.launch * 0
     )

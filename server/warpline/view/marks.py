@@ -9,6 +9,9 @@ from warpline.model.profile import Group, Mark
 from warpline.view import text, units
 
 _MOST = 12
+#: How Inductor names the kernels that it writes. What it calls of a library is one line's, though which one
+#: is not always known.
+_FUSED = ("triton_", "cpp_")
 
 
 def marks(found: Sequence[Mark]) -> tuple[str, ...]:
@@ -26,7 +29,7 @@ def groups(found: Sequence[Group], names: Mapping[str, str]) -> tuple[str, ...]:
     run as one kernel: 2.10 ms``."""
     same: dict[tuple[tuple[tuple[str, int], ...], bool], list[Group]] = {}
     for group in found:
-        if len(group.lines) > 1:
+        if len(group.lines) > 1 and group.kernel.startswith(_FUSED):
             same.setdefault((tuple(sorted(set(group.lines))), group.backward), []).append(group)
     ordered = sorted(same.values(), key=lambda groups: -sum(group.device_ms for group in groups))[:_MOST]
     return tuple(_fused(sorted(groups, key=lambda group: -group.device_ms), names) for groups in ordered)
