@@ -21,7 +21,7 @@ import msgspec
 from warpline.model.problem import Problem
 
 GZIP_MAGIC = b"\x1f\x8b"
-PIECE = 2 << 20  # bytes
+PIECE = 256 << 10  # bytes: what is made of them fits in a processor's cache
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BETWEEN = b"\n  },\n"  # how Kineto goes from one event to the next; no string of JSON has a line feed in it
 _MALFORMED = (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError)
