@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +14,11 @@ import pytest
 
 from tests.conftest import ExampleRun
 from warpline import pipeline
+from warpline.measure import store
+from warpline.measure.candidate import Candidate
+from warpline.measure.contest import Outcome
 from warpline.model.problem import Problem
-from warpline.model.report import Report
+from warpline.model.report import Measured, Report
 from warpline.model.run import Request
 
 #: Times each step itself, by hand, as a stopwatch around the loop would.
@@ -51,6 +55,21 @@ def test_what_is_kept_is_used_again(example_run: ExampleRun, tmp_path: Path) -> 
     (run / "report.json").write_text("{", encoding="utf-8")
     (run / "profile.json").unlink()
     assert pipeline.report_of(run) == first  # made anew from the same run: the same report
+
+
+def test_how_far_predictions_were_off_is_said_beside_the_next(
+    recorded: Callable[[str], Path], tmp_path: Path
+) -> None:
+    before, run = tmp_path / "before", tmp_path / "now"
+    for folder in (before, run):
+        shutil.copytree(recorded("transpose-kernel"), folder)
+    (found, *_) = pipeline.report_of(run).findings
+    assert found.predicted is not None and found.predicted.basis == "simulated"
+    assert not any("predictions" in note for note in pipeline.report_of(run).notes)
+    seen = Measured(found.predicted.speedup / 1.25, 1.0, 99.0, None, None)
+    outcome = Outcome(Candidate((found.id,), "tiles", {}), 2.0, 1.0, seen, True, "faster", 5)
+    store.add(before, store.entry(outcome, found, {}.get))
+    assert "predictions measured here so far were off by 25 % (median of 1)" in pipeline.report_of(run).notes
 
 
 def test_a_folder_that_is_no_run_has_no_report(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from warpline import project, runs
 from warpline.capture.progress import Progress
+from warpline.model import units
 from warpline.model.kernel import KernelInside
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
@@ -103,7 +104,22 @@ def report_of(run: Path, *, on_progress: Callable[[Progress], None] | None = Non
 
     kept = _kept(run, REPORT, Report)
     report = kept if kept is not None and kept.format == FORMAT else _make(run, on_progress)[1]
-    return replace(report, findings=store.attach(run, report.findings, text_of))
+    findings = store.attach(run, report.findings, text_of)
+    # Where something is predicted only, how far predictions were off belongs beside it.
+    guessed = any(one.predicted is not None and one.measured is None for one in findings)
+    notes = report.notes + (past_predictions(run.parent) if guessed else ())
+    return replace(report, findings=findings, notes=notes)
+
+
+def past_predictions(folder: Path) -> tuple[str, ...]:
+    """In words, how far the predictions were off that were measured in the runs of ``folder``; if any."""
+    from warpline.measure import store
+
+    past = store.prediction_error(folder)
+    if past is None:
+        return ()
+    error, count = past
+    return (f"predictions measured here so far were off by {units.percent(error)} (median of {count})",)
 
 
 def profile_of(run: Path) -> Profile:

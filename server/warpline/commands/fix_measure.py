@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
             for outcome in outcomes
             if (said := predicted[outcome.candidate.fixes[0]]) is not None
         }
-        trials.show(outcomes, found, speedups, trials.past_error(run_folder))
+        trials.show(outcomes, found, speedups, pipeline.past_predictions(run_folder.parent))
     return 0
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.table import Table as Grid
 from rich.text import Text
 
-from warpline.measure import store
 from warpline.measure.contest import Outcome
 from warpline.measure.results import Results
 from warpline.terminal.console import paged
@@ -34,15 +32,6 @@ def show(
         out.print(Text(_summary(outcomes, found), style="bold"))
         for note in notes:
             out.print(Text(f"Note: {note}", style="dim"))
-
-
-def past_error(run_folder: Path) -> list[str]:
-    """How far predictions were off that were measured in this folder, in words."""
-    past = store.prediction_error(run_folder.parent)
-    if past is None:
-        return []
-    error, count = past
-    return [f"predictions measured here so far were off by {units.percent(error)} (median of {count})"]
 
 
 def _numbers(one: Outcome, predicted: dict[str, float]) -> tuple[str, ...]:

@@ -82,7 +82,9 @@ def run(options: argparse.Namespace) -> int:
         output.json(found, options.json)
     notes = _left(best, run_folder, found.best.patch, options.write)
     if options.json != "-":
-        trials.show(outcomes, found, search.predictions(), [*notes, *trials.past_error(run_folder)])
+        trials.show(
+            outcomes, found, search.predictions(), [*notes, *pipeline.past_predictions(run_folder.parent)]
+        )
     return 0
 
 

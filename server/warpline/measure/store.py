@@ -94,9 +94,13 @@ def attach(run: Path, findings: Sequence[Finding], texts: Texts) -> tuple[Findin
 
 def prediction_error(folder: Path) -> tuple[float, int] | None:
     """``(median relative error, count)`` of past predictions measured in the runs of ``folder``."""
+    try:
+        beside = sorted(folder.iterdir())
+    except OSError:  # a run that lies where its folder may not be read
+        return None
     errors = [
         abs(one.predicted / one.measured.speedup - 1)
-        for run in sorted(folder.iterdir())
+        for run in beside
         if runs.is_run(run)
         for one in load(run)
         if one.predicted and one.measured
