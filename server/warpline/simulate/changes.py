@@ -21,7 +21,7 @@ from warpline.model.change import Places as Where
 from warpline.model.kernel_name import turns_layout
 from warpline.simulate.device import Rates
 from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, WORK, Places, Timeline
-from warpline.simulate.work import ELEMENTWISE, OTHER, PRODUCT
+from warpline.simulate.work import ELEMENTWISE, FIXED, PRODUCT
 from warpline.trace.columns import Bools, Floats, Ints
 
 #: A multi-tensor optimizer works through its list in a handful of launches.
@@ -216,7 +216,7 @@ class Changed:
         host[ops] *= change.factor
         # What does not grow with the batch: updating the parameters.
         return replace(
-            line, host_ns=host, kernel_ns=np.where(line.kernel_work == OTHER, line.kernel_ns, grown)
+            line, host_ns=host, kernel_ns=np.where(line.kernel_work == FIXED, line.kernel_ns, grown)
         )
 
     def _scale(self, line: Timeline, change: Scale) -> Timeline:

@@ -8,7 +8,7 @@ import numpy as np
 
 from warpline.trace.columns import Ints, Signature, Trace
 
-OTHER, PRODUCT, ELEMENTWISE = 0, 1, 2
+OTHER, PRODUCT, ELEMENTWISE, FIXED = 0, 1, 2, 3
 
 _PRODUCTS = (
     *("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::mv", "aten::dot", "aten::linear"),
@@ -25,14 +25,14 @@ _PRODUCTS = (
 #: Neither a product nor bound by memory in a way that another precision or a fusion would change.
 _APART = (
     *("aten::copy_", "aten::_to_copy", "aten::item", "aten::_local_scalar_dense", "aten::sort", "aten::topk"),
-    *("aten::nonzero", "aten::index", "aten::embedding", "aten::random_", "aten::normal_", "c10d::", "nccl:"),
-    # An optimizer's: as many as there are parameters, in their own precision, whatever the batch.
-    *("aten::_foreach_", "aten::_fused_ada", "aten::_fused_sgd"),
+    *("aten::nonzero", "aten::index", "aten::embedding", "aten::random_", "aten::normal_"),
 )
+#: An optimizer's, and exchanges of its gradients: by the parameters, in their precision, whatever the batch.
+_FIXED = ("aten::_foreach_", "aten::_fused_ada", "aten::_fused_sgd", "c10d::", "nccl:")
 
 
 def classes(trace: Trace) -> Ints:
-    """PRODUCT, ELEMENTWISE or OTHER for each host event, by its operator's name."""
+    """PRODUCT, ELEMENTWISE, FIXED or OTHER for each host event, by its operator's name."""
     of_name = np.array([_class(name) for name in trace.names] or [OTHER], np.int64)
     found: Ints = of_name[trace.host.name]
     return found
@@ -41,6 +41,8 @@ def classes(trace: Trace) -> Ints:
 def _class(name: str) -> int:
     if name.startswith(_PRODUCTS):
         return PRODUCT
+    if name.startswith(_FIXED):
+        return FIXED
     if name.startswith(_APART) or not name.startswith("aten::"):
         return OTHER
     return ELEMENTWISE
