@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from tests.conftest import ROOT, environment
+from warpline.capture.runner import machine
 
 #: Each statement in a child of its own: the flags are the process's.
 ASK = f"""
@@ -49,3 +54,17 @@ def test_tf32_is_told_however_it_was_asked_for() -> None:
     found = told(list(expected))
     names = ("allow_tf32", "float32_matmul_precision", "cudnn_allow_tf32")
     assert {one: tuple(found[one][name] for name in names) for one in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("quota", "most"),
+    [("150000 100000", 2), ("50000 100000", 1), ("max 100000", None), ("", None), (None, None)],
+)
+def test_cores_are_those_that_the_container_may_use(
+    tmp_path: Path, quota: str | None, most: int | None
+) -> None:
+    file = tmp_path / "cpu.max"
+    if quota is not None:
+        file.write_text(quota)
+    by_affinity = len(os.sched_getaffinity(0))
+    assert machine.cores(str(file)) == min(by_affinity, most or by_affinity)

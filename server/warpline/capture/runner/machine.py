@@ -43,9 +43,20 @@ def flags(torch):
         "cudnn_benchmark": torch.backends.cudnn.benchmark,
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "anomaly_mode": torch.is_anomaly_enabled(),
-        "cpu_count": os.cpu_count(),
+        "cpu_count": cores(),
         "threads": torch.get_num_threads(),
     }
+
+
+def cores(quota="/sys/fs/cgroup/cpu.max"):
+    """Processor cores that the process may use: by its affinity, and by its container's quota (cgroup v2)."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        with open(quota, encoding="ascii") as file:
+            allowed, period = file.read().split()
+        return max(1, min(count, -(-int(allowed) // int(period))))
+    except (OSError, ValueError):  # no such file, or "max"
+        return count
 
 
 def _tf32(torch):
