@@ -14,7 +14,6 @@ from warpline.model.change import (
     Change,
     Fuse,
     FuseOptimizer,
-    LargerBatch,
     LoaderWorkers,
     MatmulRate,
     OverlapCopies,
@@ -260,33 +259,6 @@ def test_tf32_is_predicted_from_the_rates_of_the_device() -> None:
     kernels = 20 * (400 / 6 + 200) / 1000
     assert predicted.step_ms == pytest.approx(kernels, rel=0.1)
     assert predicted.speedup == pytest.approx(truth / predicted.step_ms)
-
-
-def test_a_larger_batch_is_given_per_present_batch() -> None:
-    found, truth = simulation(launch_bound)
-    predicted = found.predict(LargerBatch(4.0))
-    assert predicted is not None
-    assert predicted.step_ms == pytest.approx(truth / 4, rel=0.1)
-
-
-@pytest.mark.parametrize(
-    ("name", "grows"),
-    [
-        ("CompiledFunction", True),
-        ("aten::copy_", True),
-        ("aten::_fused_adamw_", False),
-        ("nccl:all_reduce", False),
-    ],
-)
-def test_all_but_the_update_grows_with_the_batch(name: str, grows: bool) -> None:
-    def program(m: Machine) -> None:
-        for _ in range(20):
-            m.op(10, name, 10, 400)
-
-    found, truth = simulation(program)
-    predicted = found.predict(LargerBatch(2.0))
-    assert predicted is not None
-    assert predicted.step_ms == pytest.approx(truth if grows else truth / 2, rel=0.05)
 
 
 def test_a_fused_optimizer_leaves_the_bytes_and_takes_the_launches() -> None:
