@@ -1,7 +1,4 @@
-"""On a GPU: compiled code that replays CUDA graphs writes each step's tensors over the last one's.
-
-It passed on an H200, and no run of it was kept then: WARPLINE_RECORDINGS keeps one (tests/gpu/conftest.py).
-"""
+"""On a GPU: compiled code that replays CUDA graphs writes each step's tensors over the last one's."""
 
 from __future__ import annotations
 
