@@ -136,7 +136,8 @@ def _moments(trace: Trace, low: int, high: int) -> tuple[Ints, Ints]:
     records = _of_main(trace)[0]
     steps = np.array([edge for pair in trace.manifest.captured for edge in pair], np.int64)
     every = np.concatenate([when, marks.start_ns, marks.end_ns, records, steps, np.array([low, high])])
-    bounds = np.unique(every[(every >= low) & (every <= high)])
+    every = np.sort(every[(every >= low) & (every <= high)])
+    bounds = every[np.flatnonzero(np.diff(every, prepend=low - 1))]  # np.unique hashes: far slower
     start = bounds[:-1]
     found = np.full(len(start), -1, np.int64)
     others = [one for one in np.unique(thread).tolist() if one != trace.main]
