@@ -1,5 +1,6 @@
 """The table of locations, and the records that point into it."""
 
+import sys
 import threading
 from array import array
 
@@ -158,9 +159,13 @@ class Records:
 
     def packed(self):
         """The pairs as bytes, with the thread's index in the upper half of each location."""
+        pairs = self.pairs
+        if sys.byteorder == "big":  # they are little-endian in the run folder
+            pairs = pairs[:]
+            pairs.byteswap()
         if self.index == 0:
-            return self.pairs.tobytes()
-        thread = self.index << 32
-        return array(
-            "q", [value if at % 2 == 0 else value | thread for at, value in enumerate(self.pairs)]
-        ).tobytes()
+            return pairs.tobytes()
+        packed = bytearray(pairs.tobytes())
+        for at, byte in enumerate(self.index.to_bytes(4, "little")):
+            packed[12 + at :: 16] = bytes([byte]) * len(packed[12 + at :: 16])
+        return bytes(packed)
