@@ -11,6 +11,8 @@ from tests.captures.record import APART, scripts
 from tests.conftest import CAPTURES
 from tests.gpu.apart import CLAIMS, Claim
 from tests.gpu.claims import *  # noqa: F403  # the claims are the tests here
+from tests.gpu.claims import PROMISED
+from warpline import pipeline
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +25,14 @@ KEPT = {path.name.removesuffix(".tar.xz") for path in CAPTURES.glob("*.tar.xz")}
 
 def test_every_script_has_its_recording() -> None:
     assert set(scripts()) | set(APART) == KEPT
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_the_recorded_pairs_gain_what_is_promised(name: str, run_of: Callable[[str], Path]) -> None:
+    """Each case's two runs; on a GPU tests/gpu/test_gains.py times the two scripts in turn."""
+    least, work = PROMISED[name]
+    slow, fixed = (pipeline.report_of(run_of(each)).steps.step_ms for each in (name, f"{name}-fixed"))
+    assert slow / (fixed / work) >= least
 
 
 @pytest.mark.parametrize(

@@ -11,18 +11,10 @@ import pytest
 import torch
 
 from tests.conftest import ROOT
+from tests.gpu.claims import PROMISED
 from warpline.measure import Candidate, measure
 from warpline.measure.contest import Limits
 from warpline.model.run import Request
-
-#: Times as fast per sample as the slow version, at least; and samples a step of the fixed one, of the
-#: slow one's.
-PROMISED = {
-    "loader-without-workers": (2.5, 1.0),
-    "fp32-bert": (3.0, 1.0),
-    "transpose-kernel": (7.0, 1.0),
-    "layernorm-finetune": (1.4, 4.0),
-}
 
 
 @pytest.mark.parametrize("name", PROMISED)
