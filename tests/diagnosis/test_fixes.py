@@ -32,7 +32,7 @@ ALL_FIXED = """\
 import torch
 from torch.utils.data import DataLoader
 
-loader = DataLoader(dataset, batch_size=32, num_workers=3, persistent_workers=True, pin_memory=True)
+loader = DataLoader(dataset, batch_size=32, num_workers=4, persistent_workers=True, pin_memory=True)
 total = 0.0
 for images in loader:
     images = images.cuda(non_blocking=True)
@@ -59,7 +59,7 @@ def test_a_fix_is_made_anew_on_the_text_as_it_is(example: Example) -> None:
     finding = diagnose(example.profile, example.profile.sources.get).findings[0]
     now = "# new first line\n" + example.text.replace("batch_size=32)", "batch_size=64)")
     (fix,) = fixes(example.profile, finding, lambda path: now)
-    expected = "DataLoader(dataset, batch_size=64, num_workers=3, persistent_workers=True)"
+    expected = "DataLoader(dataset, batch_size=64, num_workers=4, persistent_workers=True)"
     assert expected in apply(now, fix.edits)
 
 
