@@ -43,7 +43,7 @@ def run(epochs=4):
         RandomSampler(rows, replacement=True, num_samples=2000 * BATCH), BATCH, drop_last=True
     )
     loader = DataLoader(
-        rows, sampler=sampler, batch_size=None, num_workers=6, pin_memory=True, persistent_workers=True
+        rows, sampler=sampler, batch_size=None, num_workers=12, pin_memory=True, persistent_workers=True
     )
     tower = torch.compile(Tower().to(device))
     optimizer = torch.optim.Adam(tower.parameters(), lr=1e-3, fused=True)
