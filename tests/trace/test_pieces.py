@@ -14,6 +14,7 @@ import pytest
 from warpline import trace
 from warpline.trace import decode
 from warpline.trace.columns import Trace
+from warpline.trace.decode import Event
 from warpline.trace.events import Tables
 
 TABLES = ("host", "kernels", "marks", "memory", "records")
@@ -50,11 +51,14 @@ def with_trace(run: Path, data: bytes, folder: Path) -> Path:
 @pytest.mark.parametrize("size", [1500, 4001, 100_000])
 def test_pieces_of_any_size(run: Path, whole: Trace, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    monkeypatch.setattr(decode, "PIECE", size)
     original = Tables.take
-    monkeypatch.setattr(
-        Tables, "take", lambda tables, events: (taken.append(len(events)), original(tables, events))[1]
-    )
+
+    def take(tables: Tables, events: list[Event]) -> None:
+        taken.append(len(events))
+        original(tables, events)
+
+    monkeypatch.setattr(decode, "PIECE", size)
+    monkeypatch.setattr(Tables, "take", take)
     assert same(trace.read(run), whole)
     assert len(taken) > 5
 
