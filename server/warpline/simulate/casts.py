@@ -1,9 +1,9 @@
 """The copies that autocast adds: what goes into a product is copied to the lower precision.
 
-A parameter is copied once a step (autocast keeps the copy until its block ends), an activation each time
-a product takes it, unless the operator before made it in that precision already; the backward pass
-copies the gradient of each back. torch.amp documents the first; what a copy costs is bytes over the
-device's bandwidth there, and on the host what an ordinary operator costs that launches one kernel.
+A parameter is copied once a step (autocast keeps the copy until its block ends), an activation when a
+product takes it in fp32, or when an operator that autocast computes in fp32 takes it in 16 bits; the
+backward pass copies the gradient of each back. torch.amp documents all three. What a copy costs is
+bytes over the device's bandwidth there, and on the host a few ordinary operators.
 """
 
 from __future__ import annotations
@@ -14,56 +14,83 @@ from dataclasses import replace
 import numpy as np
 
 from warpline.simulate.device import Rates
-from warpline.simulate.timeline import Timeline
-from warpline.simulate.work import ELEMENTWISE
-from warpline.trace.columns import Bools, Signature, Trace
+from warpline.simulate.timeline import LOADER, SYNC, Timeline
+from warpline.trace.columns import OP, Bools, Trace
 
+#: What autocast computes in fp32 whatever comes in: torch.amp, "CUDA Ops that can autocast to float32".
+IN_FP32 = (
+    *("aten::native_layer_norm", "aten::native_group_norm", "aten::_softmax", "aten::_log_softmax"),
+    *("aten::nll_loss", "aten::mse_loss", "aten::pow", "aten::exp", "aten::log", "aten::norm"),
+    *("aten::cumsum", "aten::prod", "aten::binary_cross_entropy", "aten::rsqrt", "aten::reciprocal"),
+)
 #: Bytes of an element that is read as fp32 and written in 16 bits, or the other way round.
 BYTES = 6
 #: No kernel is shorter.
 FLOOR_NS = 2_000.0
-#: Half of the activations come from a product or an activation function and are in 16 bits already;
-#: the others come from a norm or a residual sum, which autocast leaves in fp32.
-FRESH = 0.5
+#: Operators that one copy is made of: ``to``, ``_to_copy``, ``empty_strided`` and ``copy_``; on the way
+#: back the engine's call and its node as well.
+OPS, OPS_BACK = 4, 6
 #: Products of a layer with its parameters: which arguments are (weight, input), and a bias.
 _LAYERS = {"aten::addmm": (2, 1, True), "aten::mm": (1, 0, False), "aten::cudnn_convolution": (1, 0, False)}
 
 
 def with_casts(trace: Trace, line: Timeline, products: Bools, rates: Rates) -> Timeline:
-    """``line`` with the copies added to the launch of each layer's forward product."""
+    """``line`` with the copies added to the launches of the forward operators that ask for them."""
     host_ns, kernel_ns = line.host_ns.copy(), line.kernel_ns.copy()
-    cost_ns = _operator_ns(line)
-    forward = np.flatnonzero(products & ~line.kernel_backward)
-    # Of a product that launches several kernels the first stands for it.
-    _, first = np.unique(line.kernel_op[forward], return_index=True)
-    for at in forward[np.sort(first)].tolist():
-        op = int(line.kernel_op[at])
-        layer = _LAYERS.get(trace.names[int(trace.host.name[op])])
-        if layer is None:
-            continue
-        count, moved = _copies(trace.signatures[int(trace.host.signature[op])], layer)
+    cost_ns = (OPS + OPS_BACK) * _operator_ns(trace, line)
+    for at, copies, elements in _copies(trace, line, products):
         segment = int(np.searchsorted(line.first, at, "right")) - 1
+        host_ns[segment] += copies * cost_ns
         # Once on the way there, once for the gradients on the way back.
-        host_ns[segment] += 2 * count * cost_ns
-        kernel_ns[at] += 2 * max(count * FLOOR_NS, moved / rates.bytes_per_s * 1e9)
+        kernel_ns[at] += 2 * max(copies * FLOOR_NS, BYTES * elements / rates.bytes_per_s * 1e9)
     return replace(line, host_ns=host_ns, kernel_ns=kernel_ns)
 
 
-def _copies(signature: Signature, layer: tuple[int, int, bool]) -> tuple[float, float]:
-    """``(copies, bytes that they move)`` of one pass of one layer."""
-    weight, given, bias = layer
-    if len(signature.shapes) <= max(weight, given):
-        return 0.0, 0.0
-    elements = math.prod(signature.shapes[weight]) + FRESH * math.prod(signature.shapes[given])
-    return 1 + bias + FRESH, BYTES * elements
+def _copies(trace: Trace, line: Timeline, products: Bools) -> list[tuple[int, int, float]]:
+    """``(kernel, copies, elements)`` of each forward operator that something is copied for.
+
+    Which tensor an operator takes is not in a trace; what the operator before it made is taken for it.
+    """
+    found = []
+    forward = np.flatnonzero(~line.kernel_backward & (line.kernel_op >= 0))
+    # Of an operator that launches several kernels the first stands for it.
+    _, first = np.unique(line.kernel_op[forward], return_index=True)
+    # The input of a layer, and whether that was in 16 bits: layers that follow one another with nothing
+    # between (query, key and value) take the same.
+    short, given, after_layer = False, False, False
+    for at in forward[np.sort(first)].tolist():
+        op = int(line.kernel_op[at])
+        name = trace.names[int(trace.host.name[op])]
+        shapes = trace.signatures[int(trace.host.signature[op])].shapes
+        layer = _LAYERS.get(name) if products[at] else None
+        copies, elements = 0, 0.0
+        if layer is not None and len(shapes) > max(layer[:2]):
+            given = given if after_layer else short
+            copies, elements = 1 + layer[2] + (not given), math.prod(shapes[layer[0]])
+            elements += 0.0 if given else math.prod(shapes[layer[1]])
+            short = True
+        elif products[at]:
+            copies, elements = (0, 0.0) if short else (1, _largest(shapes))
+            short = True
+        elif name.startswith(IN_FP32):
+            copies, elements = (1, _largest(shapes)) if short else (0, 0.0)
+            short = False
+        elif len(shapes) > 1 and shapes[0] and shapes[0] == shapes[1]:
+            short = False  # a sum with what went past the product, in fp32: so is the result
+        after_layer = layer is not None
+        if copies:
+            found.append((at, int(copies), float(elements)))
+    return found
 
 
-def _operator_ns(line: Timeline) -> float:
-    """What an elementwise operator costs the host that launches one kernel (median)."""
-    ops, kernels = np.unique(line.kernel_op[line.kernel_work == ELEMENTWISE], return_counts=True)
-    chosen = ops[(kernels == 1) & (ops >= 0)]
-    if not len(chosen):
-        return 0.0
-    inside = np.isin(line.op, chosen)
-    each = np.bincount(np.searchsorted(chosen, line.op[inside]), line.host_ns[inside], len(chosen))
-    return float(np.median(each))
+def _largest(shapes: tuple[tuple[int, ...], ...]) -> float:
+    return float(max((math.prod(shape) for shape in shapes), default=0))
+
+
+def _operator_ns(trace: Trace, line: Timeline) -> float:
+    """What an operator costs the host on average, with the Python and the engine around it."""
+    works = (line.kind != SYNC) & (line.kind != LOADER)
+    begun = trace.host.start_ns[trace.host.kind == OP]
+    low, high = trace.window_ns
+    count = int(((begun >= low) & (begun < high)).sum())
+    return float(line.host_ns[works].sum()) / count if count else 0.0

@@ -8,7 +8,7 @@ import numpy as np
 
 from warpline.attribution.roofline import tf32_allowed
 from warpline.model.change import MatmulRate
-from warpline.simulate.casts import with_casts
+from warpline.simulate.casts import IN_FP32, with_casts
 from warpline.simulate.changes import Changed
 from warpline.simulate.device import Rates, precision_of
 from warpline.simulate.timeline import Timeline
@@ -19,12 +19,6 @@ from warpline.trace.columns import Bools, Floats, Trace
 FLOOR_NS = 2_000.0
 #: Half the bytes, but not of everything: autocast keeps residual sums and parameters in fp32.
 HALF_BYTES = 0.6
-#: What autocast computes in fp32 whatever comes in: torch.amp, "CUDA Ops that can autocast to float32".
-_IN_FP32 = (
-    *("aten::native_layer_norm", "aten::native_group_norm", "aten::_softmax", "aten::_log_softmax"),
-    *("aten::nll_loss", "aten::mse_loss", "aten::pow", "aten::exp", "aten::log", "aten::norm"),
-    *("aten::cumsum", "aten::prod", "aten::binary_cross_entropy"),
-)
 _BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 
 
@@ -55,7 +49,7 @@ def at_precision(
 
 
 def _in_fp32(trace: Trace, line: Timeline) -> Bools:
-    of_name = np.array([name.startswith(_IN_FP32) for name in trace.names] or [False])
+    of_name = np.array([name.startswith(IN_FP32) for name in trace.names] or [False])
     found: Bools = (line.kernel_op >= 0) & of_name[trace.host.name[line.kernel_op]]
     return found
 
