@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from warpline.capture.runner import windows
+from warpline.capture.runner import nvml, windows
 from warpline.capture.runner.devicestamps import DeviceStamps, on_device
 
 MS = 1_000_000
@@ -42,6 +42,16 @@ def test_the_timing_window_is_long_enough_and_no_longer() -> None:
     assert windows.timed_steps(300 * MS) == 6
     assert windows.timed_steps(2000 * MS) == 3
     assert windows.timed_steps(10_000 * MS) == 2
+
+
+def test_on_a_device_it_is_longer_than_what_nvml_takes_the_mean_of() -> None:
+    window = windows.WINDOW_DEVICE_NS
+    assert window >= 2 * nvml.SETTLED_S * 1e9
+    assert windows.timed_steps(20 * MS, window) == 100
+    assert windows.timed_steps(MS // 4, window) == 1600
+    assert windows.timed_steps(2000 * MS, window) == 3
+    assert windows.more_timed_steps(10, 400 * MS, window) == 40
+    assert windows.more_timed_steps(100, 1300 * MS, window) == 0
 
 
 def test_it_grows_when_steps_turned_out_shorter() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import random
 
+import pytest
+
 from warpline.measure import interval
 
 
@@ -46,6 +48,33 @@ def test_a_planted_slowdown_of_five_percent_is_found() -> None:
     noise = random.Random(4)
     found = [measurement(lambda: noise.gauss(math.log(0.95), 0.03)) for _ in range(300)]
     assert sum(one.high < 1.0 for one in found) / len(found) > 0.95
+
+
+def test_a_slowdown_is_found_although_some_rounds_are_far_off() -> None:
+    """A neighbour that comes and goes: a fifth of the processes takes half as long again and more."""
+    noise = random.Random(5)
+
+    def hit() -> float:
+        plain, changed = (noise.gauss(0, 0.02) + (noise.random() < 0.2) * 0.5 for _ in range(2))
+        return plain - changed
+
+    def measured(shift: float) -> list[interval.Interval]:
+        return [measurement(lambda: shift + hit(), limit=16) for _ in range(400)]
+
+    assert sum(one.low <= 1 <= one.high for one in measured(0.0)) / 400 > 0.93
+    slower = measured(math.log(0.95))
+    assert sum(one.low <= 0.95 <= one.high for one in slower) / 400 > 0.93
+    assert sum(one.high < 1.0 for one in slower) / 400 > 0.25
+
+
+@pytest.mark.parametrize(("rounds", "cut"), [(8, 2), (10, 6), (16, 26), (24, 75)])
+def test_the_cut_leaves_what_signed_ranks_allow(rounds: int, cut: int) -> None:
+    """By trying all signs: that rank sums are as small as the cut comes about one time in sixty."""
+    noise = random.Random(6)
+    sums = [sum(rank for rank in range(1, rounds + 1) if noise.random() < 0.5) for _ in range(40_000)]
+    assert interval.outside(rounds) == cut
+    assert sum(one <= cut for one in sums) / len(sums) <= interval.TAIL + 0.003
+    assert sum(one <= cut + 1 for one in sums) / len(sums) > interval.TAIL - 0.005
 
 
 def test_one_round_bounds_nothing() -> None:

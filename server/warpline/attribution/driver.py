@@ -6,7 +6,7 @@ from warpline.model import units
 from warpline.model.run import Facts
 
 #: Means of fewer samples of NVML's (one in 0.1 s) say nothing: it averages over up to a second itself.
-LEAST_SAMPLES = 10
+LEAST_SAMPLES = 5
 #: Points by which NVML's share of busy time and the trace's may differ: it counts in whole periods.
 SAME_POINTS = 20.0
 #: Share of the window from which a slowdown is worth a note, where it took more than this off the clock

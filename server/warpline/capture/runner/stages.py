@@ -70,7 +70,9 @@ class Timing(Waiting):
     def begin(self):
         session = self.session
         self.fixed = session.windows["timed"]
-        wanted = self.fixed or windows.timed_steps(session.step_ns)
+        has_device = session.torch.cuda.is_initialized()
+        self.window_ns = windows.WINDOW_DEVICE_NS if has_device else windows.WINDOW_NS
+        wanted = self.fixed or windows.timed_steps(session.step_ns, self.window_ns)
         session.pipe.progress("timing", 0, wanted, "timing %d steps" % wanted)
         session.steps.quiet()
         session.own_profiler.measuring = True
@@ -78,7 +80,7 @@ class Timing(Waiting):
             session.observers.start_timing()
         self.stamps, self.last = [], wanted + 1
         self.excused = {}  # number of the step -> time in it that is not the script's
-        told = session.control.purpose == "profile" and session.torch.cuda.is_initialized()
+        told = session.control.purpose == "profile" and has_device
         self.device = DeviceStamps(session.torch) if told else None
         session.steps.on_step = self._quick_tick()
         session.synchronize()
@@ -107,7 +109,8 @@ class Timing(Waiting):
         session.synchronize()
         self.stamps[-1] = time_ns()
         if not self.fixed:
-            more = windows.more_timed_steps(len(self.stamps) - 1, self.stamps[-1] - self.stamps[0])
+            elapsed_ns = self.stamps[-1] - self.stamps[0]
+            more = windows.more_timed_steps(len(self.stamps) - 1, elapsed_ns, self.window_ns)
             if more:
                 return more
         session.timed = self._durations()

@@ -7,6 +7,10 @@ SETTLED = 1.15  # the median of the last three steps against the quickest so far
 #: A host that launches kernels gets quicker for some tenths of a second: steps of recorded runs that wait for
 #: it were up to 13 % slower at the beginning of the timing window than at its end after 3 steps of warm-up.
 WARMUP_DEVICE_NS = 500_000_000
+#: The timing window. With a device it is longer: NVML's utilisation is a mean of up to the last second, and
+#: hosts of GPU machines were seen to be a tenth quicker or slower from one half second to the next.
+WINDOW_NS, WINDOW_DEVICE_NS = 500_000_000, 2_000_000_000
+STEPS_A_SECOND = 800  # at most
 USUAL = 2.0  # times the quickest: a longer step did something else as well, as the first ones do
 
 
@@ -26,20 +30,25 @@ def settled(durations, compiling, least_ns=0):
     return not compiling and last <= SETTLED * quickest
 
 
-def timed_steps(step_ns):
-    """Steps of the timing window: about half a second, at least 10 of quick and 3 of slow steps."""
+def timed_steps(step_ns, window_ns=WINDOW_NS):
+    """Steps of the timing window: so long, but at least 10 of quick and 3 of slow steps."""
     if step_ns >= 5_000_000_000:
         return 2
     if step_ns >= 1_000_000_000:
         return 3
-    return max(6 if step_ns >= 200_000_000 else 10, min(400, 500_000_000 // max(step_ns, 1)))
+    least = 6 if step_ns >= 200_000_000 else 10
+    return max(least, min(_most(window_ns), window_ns // max(step_ns, 1)))
 
 
-def more_timed_steps(done, elapsed_ns):
+def more_timed_steps(done, elapsed_ns, window_ns=WINDOW_NS):
     """Steps to add to a timing window of ``done`` steps: it turned out shorter than was expected."""
-    if elapsed_ns >= 300_000_000 or done >= 400:
+    if elapsed_ns >= 0.6 * window_ns or done >= _most(window_ns):
         return 0
-    return max(1, timed_steps(elapsed_ns // done) - done)
+    return max(1, timed_steps(elapsed_ns // done, window_ns) - done)
+
+
+def _most(window_ns):
+    return STEPS_A_SECOND * window_ns // 1_000_000_000
 
 
 def captured_steps(wanted, lines):
