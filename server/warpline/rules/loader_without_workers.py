@@ -169,7 +169,8 @@ def _sensible(context: Context, site: Site, wait: float) -> int:
     shorter with the next fix), and two at least; no more than cores or batches."""
     rest = max(context.step_ms - wait, wait / 32)
     cores = int(context.profile.facts.flags.get("cpu_count") or 1)
-    return max(1, min(max(2, math.ceil(2 * wait / rest)), cores, site.facts.get("batches_per_epoch") or 64, 32))
+    batches = site.facts.get("batches_per_epoch") or 64
+    return max(1, min(max(2, math.ceil(2 * wait / rest)), cores, batches, 32))
 
 
 def _fix(context: Context, site: Site, workers: int) -> Fix:
