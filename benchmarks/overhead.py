@@ -7,8 +7,8 @@ whose timing window, capture window and steps outside both are told apart; torch
 shapes and memory; and a plain ``sys.settrace`` line profiler. All runs of a round follow one another,
 and rounds are repeated, so that a slow moment of the machine hits all of them. Each script stamps its
 own steps; the first steps are left out. Of each process's steps the quickest tenth counts: other work
-on the machine only ever makes steps longer, and what measuring adds is in all of them. Goals: timing window at most 1.02, capture at most 1.1 times
-torch.profiler's ratio, outside both at most 1.01.
+on the machine only ever makes steps longer, and what measuring adds is in all of them. Goals: timing
+window at most 1.02, capture at most 1.1 times torch.profiler's ratio, outside both at most 1.01.
 """
 
 from __future__ import annotations
