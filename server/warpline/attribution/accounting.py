@@ -19,8 +19,8 @@ from warpline.attribution import device
 from warpline.attribution.overhead import LEAST_SHARE
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import Pieces, complement, overlay, union
-from warpline.attribution.waits import closing_wait, sync_calls
-from warpline.trace.columns import COPY, Floats, Ints
+from warpline.attribution.waits import blocking_copies, closing_wait, sync_calls
+from warpline.trace.columns import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +161,10 @@ def _steady(scene: Scene, idle: tuple[Ints, Ints]) -> tuple[tuple[Ints, Ints], b
 def _first_wait(scene: Scene) -> int:
     """When the script first waited for the device in the window; the window's end where it did not."""
     trace = scene.trace
-    host, kernels = trace.host, trace.kernels
     waits = sync_calls(trace)
     waits[closing_wait(trace)] = False
-    copies = np.flatnonzero((kernels.kind == COPY) & (kernels.launch >= 0))
-    held = copies[host.end_ns[kernels.launch[copies]] >= kernels.end_ns[copies]]
-    waits[kernels.launch[held]] = True
-    begun: Ints = host.start_ns[waits & scene.begun(host.start_ns)]
+    waits[trace.kernels.launch[blocking_copies(trace)]] = True
+    begun: Ints = trace.host.start_ns[waits & scene.begun(trace.host.start_ns)]
     return int(begun.min(initial=scene.window[1]))
 
 

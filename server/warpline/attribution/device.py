@@ -13,6 +13,7 @@ import numpy as np
 
 from warpline.attribution.timeline import complement, union
 from warpline.trace.columns import Ints, Kernels
+from warpline.trace.streams import one_before
 
 #: A kernel that starts this long after another ended was waiting for it. Streams hand over in about
 #: 1 us, waits for events in a few.
@@ -45,8 +46,8 @@ def owners(kernels: Kernels, window: tuple[int, int]) -> Owned:
     parts: list[Owned] = [(start[alone], end[alone], rows[alone])]
     crowded = np.flatnonzero(~alone)
     if len(crowded):
-        stream = kernels.stream[rows] + (kernels.device[rows] << 32)
-        before = _ended_before(stream, end)
+        stream = kernels.device_stream[rows]
+        before = one_before(stream, start, end)
         cuts = np.flatnonzero(np.diff(cluster[crowded])) + 1
         for members in np.split(crowded, cuts):
             columns = (column[members].tolist() for column in (start, end, stream, before))
@@ -56,15 +57,6 @@ def owners(kernels: Kernels, window: tuple[int, int]) -> Owned:
     begin, until, kernel = (np.concatenate(column) for column in zip(*parts, strict=True))
     by = np.argsort(begin, kind="stable")
     return begin[by], until[by], kernel[by]
-
-
-def _ended_before(stream: Ints, end: Ints) -> Ints:
-    """When the one before each in its stream had ended; long ago for the first. Sorted by start."""
-    by = np.argsort(stream, kind="stable")
-    same = np.flatnonzero(np.diff(stream[by]) == 0)
-    before = np.full(len(by), np.iinfo(np.int64).min // 2)
-    before[by[same + 1]] = end[by[same]]
-    return before
 
 
 class Cluster:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.trace.columns import RUNTIME, Bools, Ints, Trace
+from warpline.trace.columns import COPY, RUNTIME, Bools, Ints, Trace
 
 #: What torch.cuda.synchronize() calls.
 WHOLE_DEVICE = ("cudaDeviceSynchronize", "hipDeviceSynchronize")
@@ -40,6 +40,13 @@ def sync_calls(trace: Trace) -> Bools:
     waits = [name.startswith(SYNCS) and not name.startswith(NOT_SYNCS) for name in trace.names]
     found: Bools = np.array(waits or [False])[trace.host.name] & (trace.host.kind == RUNTIME)
     return found
+
+
+def blocking_copies(trace: Trace) -> Bools:
+    """Which kernels are copies (pageable ones) whose call returned only when they were done."""
+    host, kernels = trace.host, trace.kernels
+    found: Bools = (kernels.kind == COPY) & (kernels.launch >= 0)
+    return found & (host.end_ns[kernels.launch] >= kernels.end_ns) if len(host) else np.zeros_like(found)
 
 
 def closing_wait(trace: Trace) -> Ints:

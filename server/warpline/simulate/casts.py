@@ -25,7 +25,7 @@ IN_FP32 = (
 )
 #: Bytes of an element that is read as fp32 and written in 16 bits, or the other way round.
 BYTES = 6
-#: No kernel is shorter.
+#: No kernel is shorter, whatever it computes.
 FLOOR_NS = 2_000.0
 #: Operators that one copy is made of: ``to``, ``_to_copy``, ``empty_strided`` and ``copy_``; on the way
 #: back the engine's call and its node as well.

@@ -8,15 +8,13 @@ import numpy as np
 
 from warpline.attribution.roofline import tf32_allowed
 from warpline.model.change import MatmulRate
-from warpline.simulate.casts import IN_FP32, with_casts
+from warpline.simulate.casts import FLOOR_NS, IN_FP32, with_casts
 from warpline.simulate.changes import Changed
 from warpline.simulate.device import Rates, precision_of
 from warpline.simulate.timeline import Timeline
 from warpline.simulate.work import ELEMENTWISE, PRODUCT, product_size
 from warpline.trace.columns import Bools, Floats, Trace
 
-#: No kernel is shorter, whatever it computes.
-FLOOR_NS = 2_000.0
 #: Half the bytes, but not of everything: autocast keeps residual sums and parameters in fp32.
 HALF_BYTES = 0.6
 _BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}

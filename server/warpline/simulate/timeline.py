@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpline.attribution.waits import blocking_copies
 from warpline.simulate.waits import Hold, Kernel, holds
 from warpline.simulate.work import OTHER, classes
 from warpline.trace import nest
@@ -94,8 +95,7 @@ def timeline(trace: Trace, places: Places) -> Timeline:
     cls = classes(trace)
     called_back = _backward(trace)
     copy = kernels.kind[by] == COPY
-    stream = kernels.device * 1_000_003 + kernels.stream
-    call_end = np.where(launch >= 0, host.end_ns[launch], 0) if len(host) else np.zeros(len(by), np.int64)
+    stream = kernels.device_stream
     copies = np.zeros(len(start), bool)
     copies[segment[copy]] = True
     starts = np.array([begin for begin, _ in trace.manifest.captured] or [low], np.int64)
@@ -122,7 +122,7 @@ def timeline(trace: Trace, places: Places) -> Timeline:
         kernel_step=step[segment],
         kernel_bytes=kernels.bytes[by],
         kernel_name=kernels.name[by],
-        blocking=copy & (call_end >= kernels.end_ns[by]),
+        blocking=blocking_copies(trace)[by],
         holds=holds(trace, stream),
         steps=trace.steps,
     )

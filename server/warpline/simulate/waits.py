@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from warpline.trace.columns import RUNTIME, Ints, Trace
+from warpline.trace.streams import one_before
 
 #: A stream, and when a kernel of it began in the trace: changes leave both as they are.
 Kernel = tuple[int, int]
@@ -43,7 +44,7 @@ def holds(trace: Trace, stream: Ints) -> dict[Kernel, Hold]:
     queued = np.where(launched, host.end_ns[kernels.launch], kernels.start_ns)
     call = np.where(launched, host.start_ns[kernels.launch], kernels.start_ns)
     passed = np.searchsorted(calls, call)
-    before, told = _one_before(stream, kernels.start_ns, (kernels.end_ns, passed))
+    before, told = (one_before(stream, kernels.start_ns, column) for column in (kernels.end_ns, passed))
     could = np.maximum(before, queued)
     ending = np.argsort(kernels.end_ns, kind="stable")
     until = np.searchsorted(kernels.end_ns[ending], kernels.start_ns, "right")
@@ -63,16 +64,4 @@ def holds(trace: Trace, stream: Ints) -> dict[Kernel, Hold]:
             if after is None
             else Hold((int(stream[after]), int(kernels.start_ns[after])), begun - int(kernels.end_ns[after]))
         )
-    return found
-
-
-def _one_before(stream: Ints, start: Ints, columns: tuple[Ints, ...]) -> list[Ints]:
-    """Each column's values for the one before each kernel in its stream; far below zero for the first."""
-    by = np.lexsort((start, stream))
-    same = np.flatnonzero(stream[by][1:] == stream[by][:-1])
-    found = []
-    for column in columns:
-        before = np.full(len(by), np.iinfo(np.int64).min // 2)
-        before[by[same + 1]] = column[by[same]]
-        found.append(before)
     return found

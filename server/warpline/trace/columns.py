@@ -63,6 +63,11 @@ class Kernels:
     def __len__(self) -> int:
         return len(self.start_ns)
 
+    @property
+    def device_stream(self) -> Ints:
+        """One number for each stream of each device."""
+        return self.stream + (self.device << 32)
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchShape:

@@ -7,7 +7,7 @@ more than what is done with it, so the pieces are small and only their columns s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 from operator import attrgetter
 from pathlib import Path
@@ -178,7 +178,10 @@ def renumbered(tables: Sequence[Table], field: str, into: Interned) -> Ints:
 
 def _signatures(names: list[str], arguments: list[Any]) -> Iterable[tuple[bytes, bytes, bytes, bytes]]:
     """``Input Dims``, types, strides, and for some ops the values, as they stand in the trace."""
-    raw: Callable[[str], Iterable[bytes]] = lambda field: map(bytes, map(attrgetter(field), arguments))  # noqa: E731
+
+    def raw(field: str) -> Iterable[bytes]:
+        return map(bytes, map(attrgetter(field), arguments))
+
     chosen = {name for name in dict.fromkeys(names) if name.startswith(OPS_WITH_VALUES)}
     values: Iterable[bytes] = repeat(b"")
     if chosen:
