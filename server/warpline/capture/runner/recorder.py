@@ -30,7 +30,8 @@ class Recorder:
         self.quiet = Quiet()
         self.user_marks = user_marks
         self.line_marks = None
-        self.recording = self.operator_cost = None
+        self.operator_cost = OperatorCost(torch)
+        self.recording = None
         self.running = False
         self.loops = []  # of quick lines, which are recorded where they begin and end only
         self.never = set()  # code objects of loops in which an operator has begun after all
@@ -76,7 +77,6 @@ class Recorder:
     def start(self, all_threads):
         self.running = True
         self.quiet.start(self.torch)
-        self.operator_cost = OperatorCost(self.torch)
         # CUDA is the script's to initialise; a whole script may still be going to.
         cuda = self.torch.cuda.is_initialized() or self.control.purpose == "whole"
         self.recording = Recording(cuda, all_threads)
