@@ -26,7 +26,9 @@ def test_without_the_profiler_nothing_is_said() -> None:
 
 
 class Refusing(TorchDispatchMode):
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+    def __torch_dispatch__(
+        self, function: object, types: object, args: object = (), kwargs: object = None
+    ) -> object:
         raise RuntimeError("no operator is allowed here")
 
 

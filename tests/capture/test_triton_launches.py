@@ -28,7 +28,7 @@ class JITFunction:
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> TritonLaunches:
     module = types.ModuleType("triton.runtime.jit")
-    module.JITFunction = JITFunction  # type: ignore[attr-defined]
+    monkeypatch.setattr(module, "JITFunction", JITFunction, raising=False)
     monkeypatch.setitem(sys.modules, "triton.runtime.jit", module)
     return TritonLaunches(lambda frame: ("/train.py", 7, "transpose"))
 
@@ -49,8 +49,8 @@ def test_bytes_of_what_a_kernel_is_given_are_summed(launches: TritonLaunches) ->
     assert site["facts"] == {"kernel": "transpose_rows", "calls": 4, "bytes": 3 * 6000 + 4000}
 
 
-def test_nothing_of_it_reaches_the_script(launches: TritonLaunches) -> None:
-    launches.place = None  # type: ignore[assignment]
+def test_nothing_of_it_reaches_the_script(launches: TritonLaunches, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launches, "place", None)
     launches.start()
     assert JITFunction("broken").run(Tensor(16, 1), grid=(1,)) == "launched"
     launches.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from warpline.model.profile import Group
 from warpline.view.marks import groups
 
-FILE = "/work/model.py"
+FILE = "/project/model.py"
 NAMES = {FILE: "model.py"}
 
 
