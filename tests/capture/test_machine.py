@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, environment
+from warpline.capture import probe
 from warpline.capture.runner import machine
+from warpline.commands import doctor
+from warpline.measure import timed
 
 #: Each statement in a child of its own: the flags are the process's.
 ASK = f"""
@@ -61,10 +64,14 @@ def test_tf32_is_told_however_it_was_asked_for() -> None:
     [("150000 100000", 2), ("50000 100000", 1), ("max 100000", None), ("", None), (None, None)],
 )
 def test_cores_are_those_that_the_container_may_use(
-    tmp_path: Path, quota: str | None, most: int | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: str | None, most: int | None
 ) -> None:
+    """For the script, for what is timed side by side, and in what ``doctor`` says."""
     file = tmp_path / "cpu.max"
     if quota is not None:
         file.write_text(quota)
-    by_affinity = len(os.sched_getaffinity(0))
-    assert machine.cores(str(file)) == min(by_affinity, most or by_affinity)
+    monkeypatch.setattr(machine, "QUOTA", str(file))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
+    count = most or 8
+    assert machine.cores() == probe.cores() == timed.cores() == count
+    assert doctor._workers().found.split(",")[0] == ("1 core" if count == 1 else f"{count} cores")

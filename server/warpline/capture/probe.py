@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from warpline.capture import interpreter
+from warpline.capture.runner import machine
 from warpline.model.problem import Problem
 from warpline.model.run import Request
 
@@ -43,7 +44,6 @@ class Interpreter:
     activities: tuple[str, ...]  # of torch.profiler: CPU, CUDA, XPU…
     kernels_seen: bool | None  # a kernel launched under the profiler was seen; None: no device to try on
     triton: str | None
-    cpus: int
 
 
 def ask(request: Request) -> Interpreter:
@@ -93,6 +93,11 @@ def nsight_compute() -> Path | None:
         if runnable:
             return runnable[-1]
     return None
+
+
+def cores() -> int:
+    """Processor cores that this process may use, counted as the runner counts those of the script."""
+    return int(machine.cores())
 
 
 def shared_memory_bytes() -> int | None:

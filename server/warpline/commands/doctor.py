@@ -130,13 +130,12 @@ def _workers() -> Check:
     from warpline.capture import probe
 
     room = probe.shared_memory_bytes()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = probe.cores()
+    cores = f"{count} core{'' if count == 1 else 's'}"
     if room is not None and room < _SMALL_SHARED_MEMORY:
         remedy = "loader workers pass batches through it: docker run --shm-size=8g or --ipc=host"
-        return Check("part", "loader workers", f"{cores} cores, {units.size(room)} in /dev/shm", remedy)
-    return Check(
-        "yes", "loader workers", f"{cores} cores" + (f", {units.size(room)} in /dev/shm" if room else "")
-    )
+        return Check("part", "loader workers", f"{cores}, {units.size(room)} in /dev/shm", remedy)
+    return Check("yes", "loader workers", cores + (f", {units.size(room)} in /dev/shm" if room else ""))
 
 
 def _folder() -> Check:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from warpline.capture import signals
 from warpline.capture.launch import time_steps
+from warpline.capture.probe import cores
 from warpline.measure.held import Held
 from warpline.model.problem import Problem
 from warpline.model.run import Request
@@ -132,10 +132,3 @@ def window_steps(step_ns: float) -> int:
     quick = int(WINDOW_NS / max(step_ns, 1.0))
     slow = min(LEAST_STEPS, int(SLOW_NS / max(step_ns, 1.0)))
     return max(1, min(MOST_STEPS, max(quick, slow)))
-
-
-def cores() -> int:
-    """Processor cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -3,6 +3,9 @@
 import os
 import sys
 
+#: What a container may use of its processors (cgroup v2): "MICROSECONDS PERIOD", or "max PERIOD".
+QUOTA = "/sys/fs/cgroup/cpu.max"
+
 
 def device(torch):
     """DeviceFacts as a dict."""
@@ -48,11 +51,11 @@ def flags(torch):
     }
 
 
-def cores(quota="/sys/fs/cgroup/cpu.max"):
-    """Processor cores that the process may use: by its affinity, and by its container's quota (cgroup v2)."""
+def cores():
+    """Processor cores that the process may use: by its affinity, and by its container's quota."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
-        with open(quota, encoding="ascii") as file:
+        with open(QUOTA, encoding="ascii") as file:
             allowed, period = file.read().split()
         return max(1, min(count, -(-int(allowed) // int(period))))
     except (OSError, ValueError):  # no such file, or "max"
