@@ -23,7 +23,8 @@ sys.path.insert(0, str(ROOT / "server"))
 
 from warpline.measure import contest
 from warpline.measure.candidate import Candidate
-from warpline.measure.contest import Limits, Pairs
+from warpline.measure.pairs import Limits, Pairs
+from warpline.measure.rounds import play
 from warpline.measure.timed import Processes
 from warpline.model.problem import Problem
 from warpline.model.run import Request
@@ -35,8 +36,8 @@ REPORTED = {
     "transpose-kernel": 8.0,
     "layernorm-finetune": 1.22,
 }
-#: Samples in a step of ``fixed.py``, in steps of ``slow.py``.
-SAMPLES = {"layernorm-finetune": 4.0}
+#: Samples in a step of ``fixed.py``, in steps of ``slow.py``; 1 where none stands.
+SAMPLES = json.loads((ROOT / "examples/samples_per_step.json").read_text())
 HEADINGS = (
     *("example", "best set", "measured", "95 % interval", "loss drift"),
     *("by hand", "of it", "reported", "seconds"),
@@ -124,7 +125,7 @@ def by_hand(name: str, row: Row, options: argparse.Namespace) -> float | None:
     request = Request(target=str(slow), cwd=str(slow.parent), python=sys.executable)
     timer = Processes(plain_ms if isinstance(plain_ms, float) else None)
     try:
-        contest.play(request, [edit], range(options.hand_rounds), limits=Limits(), timer=timer)
+        play(request, [edit], range(options.hand_rounds), limits=Limits(), timer=timer)
     except Problem as problem:
         print(f"{name}: {problem}", file=sys.stderr)
         return None

@@ -29,8 +29,8 @@ GAIN = re.compile(r"<!-- gain: (\S+) -->\n(?:\|.*\n)*")
 FIXES = re.compile(r"<!-- fixes: (\S+) -->\n(?:\|.*\n)*")
 #: Shown as a newcomer sees it, without a GPU.
 ON_THIS_MACHINE = "examples/quickstart/slow.py"
-#: Samples in a step of ``fixed.py``, in steps of ``slow.py``.
-SAMPLES = {"layernorm-finetune": 4.0}
+#: Samples in a step of ``fixed.py``, in steps of ``slow.py``; 1 where none stands.
+SAMPLES = json.loads((ROOT / "examples/samples_per_step.json").read_text())
 
 
 def pages() -> list[Path]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from docs.print_reports import BLOCK, pages
+from docs.print_reports import BLOCK, SAMPLES, pages
 from tests.conftest import ROOT
 from warpline import __version__
 from warpline.commands import COMMANDS
@@ -57,6 +58,29 @@ def test_a_printed_report_is_of_the_script_as_it_is(script: str, text: str) -> N
             assert source[:20].strip() in line, f"{script}:{number}"
             shown += 1
     assert shown >= 1  # in one example a single line is nearly all of the step
+
+
+def batches(script: Path) -> list[int]:
+    """Each value that the script gives its constant BATCH (among others, in one assignment), as they stand."""
+    found: list[int] = []
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Assign) and "BATCH" in (
+            names := ast.unparse(node.targets[0]).strip("()").split(", ")
+        ):
+            values = (
+                [node.value.body, node.value.orelse] if isinstance(node.value, ast.IfExp) else [node.value]
+            )
+            found += [ast.literal_eval(value.elts[names.index("BATCH")]) for value in values]
+    return found
+
+
+@pytest.mark.parametrize(
+    "fixed", sorted((ROOT / "examples").glob("*/fixed.py")), ids=lambda file: file.parent.name
+)
+def test_samples_per_step_are_those_of_the_scripts(fixed: Path) -> None:
+    pairs = zip(batches(fixed.with_name("slow.py")), batches(fixed), strict=True)
+    ratios = {after / before for before, after in pairs} or {1.0}
+    assert ratios == {SAMPLES.get(fixed.parent.name, 1.0)}
 
 
 def test_the_front_page_names_every_command() -> None:
