@@ -61,7 +61,7 @@ def test_a_printed_report_is_of_the_script_as_it_is(script: str, text: str) -> N
 
 
 def batches(script: Path) -> list[int]:
-    """Each value that the script gives its constant BATCH (among others, in one assignment), as they stand."""
+    """Each value that the script gives its constant BATCH, in one assignment with others, as they stand."""
     found: list[int] = []
     for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Assign) and "BATCH" in (
