@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests import samples
+from warpline.model.run import Request
 from warpline.view.table import table
 from warpline.view.text import lines, names, printable, short_path
 
@@ -23,6 +26,40 @@ def test_costs_stand_beside_their_text() -> None:
     (loop, *context, _) = table(samples.report(), samples.profile()).functions[0].rows
     assert (loop.source, loop.share) == ("for x, y in loader:", 0.6)
     assert all(row.cost is None for row in context)
+
+
+def test_a_cheap_line_between_two_costly_ones_has_its_cost() -> None:
+    made = samples.report()
+    cheap = [
+        samples.line(samples.SCRIPT, 6, "<module>", step_ms=0.001),  # 0.01 %: as good as free
+        samples.line(samples.SCRIPT, 7, "<module>", step_ms=0.01),
+        samples.line(samples.MODEL, 5, "Net.forward", step_ms=0.02),
+    ]
+    shown = table(replace(made, lines=(*made.lines, *cheap)), samples.profile())
+    costs = [row.cost and row.cost.step_ms for row in shown.functions[0].rows]
+    assert costs == [6.0, None, 0.01, 0.4]
+    assert [row.line for row in shown.functions[1].rows] == [3, 0, 7]  # too far from both
+    assert shown.rest == "2 more lines: 0.021 ms (0.2 % of the step)"
+
+
+@pytest.mark.parametrize(
+    ("asked", "argv", "typed"),
+    [
+        (Request(target=samples.SCRIPT), ("--name", "a b"), "train.py --name 'a b'"),
+        (Request(target="net.train", module=True), (), "-m net.train"),
+        (
+            Request(target=samples.SCRIPT, launcher=("torchrun", "--nproc-per-node", "2")),
+            (),
+            "--launcher 'torchrun --nproc-per-node 2' train.py",
+        ),
+    ],
+)
+def test_the_title_is_what_one_would_type(asked: Request, argv: tuple[str, ...], typed: str) -> None:
+    made = samples.profile()
+    made = replace(made, manifest=replace(made.manifest, request=asked))
+    shown = table(samples.report(argv=argv), made, cwd="/home/ada/work")
+    assert shown.typed == typed
+    assert typed.endswith(shown.title)
 
 
 def test_what_is_not_shown_is_counted() -> None:

@@ -29,7 +29,7 @@ def page(report: Report, profile: Profile, cwd: str = "") -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{_text(shown.title)} · Warpline</title>\n<style>\n{style}</style>\n</head>\n<body>",
             f"<h1>{_text(shown.title)}</h1>",
-            f'<div class="soft">{_text(shown.summary[-1])}</div>',
+            *(f'<div class="soft">{_text(line)}</div>' for line in shown.summary[2:]),
             _figures(report),
             _findings(report.findings, shown),
             "<h2>Lines</h2>",

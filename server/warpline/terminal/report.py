@@ -133,5 +133,5 @@ def _print_findings(out: Console, report: Report, shown: Table) -> None:
     safe = sum(fix.applicability == "safe" for finding in report.findings for fix in finding.fixes)
     if any(finding.fixes for finding in report.findings):
         out.print(
-            Text(f"\nwarpline fix --diff {shown.title} shows the fixes ({safe} safe), --measure times them")
+            Text(f"\nwarpline fix --diff {shown.typed} shows the fixes ({safe} safe), --measure times them")
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,8 @@ from warpline.view import text, units
 #: Lines below this share of the step are left out, unless --top asks for more.
 _LEAST_SHARE = 0.005
 _MOST_LINES = 30
+#: A line between two costly ones is shown anyway; from this share on with its cost.
+_LEAST_BETWEEN = 0.001
 #: Up to so many lines between two costly ones are shown for context; more are elided.
 _CONTEXT = 2
 
@@ -39,7 +42,8 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    title: str
+    title: str  # script and arguments as they would be typed, ``-m module`` where one ran
+    typed: str  # the same behind the options without which it would be another run
     summary: tuple[str, ...]
     functions: tuple[Function, ...]
     rest: str  # what the lines not shown cost together; "" when all are shown
@@ -54,7 +58,7 @@ def table(report: Report, profile: Profile, top: int | None = None, cwd: str = "
     """What the terminal and the page show: ``report``, beside the texts as they were when the script ran."""
     sources = profile.sources
     step = report.steps.step_ms
-    shown = _chosen(report.lines, step, top)
+    shown = _with_those_between(_chosen(report.lines, step, top), report.lines, step)
     names = text.names({line.file for line in report.lines} | {report.script}, cwd)
     by_function: dict[tuple[str, str], list[Line]] = {}
     for line in shown:
@@ -66,8 +70,13 @@ def table(report: Report, profile: Profile, top: int | None = None, cwd: str = "
     seen = {id(line) for line in shown}
     rest = [line for line in report.lines if id(line) not in seen]
     rest_ms = sum(line.step_ms for line in rest)
+    request = profile.manifest.request
+    target = ("-m", request.target) if request.module else (text.short_path(report.script, cwd),)
+    title = _typed(*target, *report.argv)
+    launcher = _typed("--launcher", _typed(*request.launcher)) + " " if request.launcher else ""
     return Table(
-        title=" ".join((text.short_path(report.script, cwd), *map(text.printable, report.argv))),
+        title=title,
+        typed=launcher + title,
         summary=(*_summary(report), *_exchanges(profile)),
         functions=tuple(functions),
         rest=f"{len(rest)} more {'line' if len(rest) == 1 else 'lines'}: {_of_step(rest_ms, step)}"
@@ -90,6 +99,30 @@ def _chosen(lines: Sequence[Line], step_ms: float, top: int | None) -> list[Line
     if top is not None:
         return ordered[:top]
     return [line for line in ordered[:_MOST_LINES] if line.step_ms >= _LEAST_SHARE * step_ms]
+
+
+def _with_those_between(shown: list[Line], lines: Sequence[Line], step_ms: float) -> list[Line]:
+    """``shown``, and the lines that stand between two of them: without its cost one would seem free."""
+    numbers: dict[tuple[str, str], set[int]] = {}
+    for line in shown:
+        numbers.setdefault((line.file, line.function), set()).add(line.line)
+    found = []
+    for line in lines:
+        near = numbers.get((line.file, line.function), set())
+        above = max((number for number in near if number <= line.line), default=None)
+        below = min((number for number in near if number >= line.line), default=None)
+        if above is None or below is None or below - above > _CONTEXT + 1:
+            continue
+        if line.line in near or line.step_ms >= _LEAST_BETWEEN * step_ms:
+            found.append(line)
+    return found
+
+
+def _typed(*words: str) -> str:
+    """One line of a shell that has these words."""
+    return " ".join(
+        word if word.startswith("~/") else shlex.quote(word) for word in map(text.printable, words)
+    )
 
 
 def _function(lines: list[Line], source: str, step_ms: float, called: str) -> Function:
