@@ -1,17 +1,19 @@
-"""How trials of fixes are shown: one row a candidate, with what was measured and the verdict."""
+"""How trials of fixes are shown: what was tried and the verdict on it, and below that what was measured."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from rich.table import Table as Grid
 from rich.text import Text
 
 from warpline.measure.contest import Outcome
 from warpline.measure.results import Results
 from warpline.terminal.console import paged
 from warpline.view import units
+
+#: Headings, and how wide what stands under them is.
+_COLUMNS = {"step ms": 7, "measured": 8, "95 % interval": 14, "predicted": 9, "loss drift": 10, "memory": 6}
 
 
 def show(
@@ -20,18 +22,21 @@ def show(
     """Print the table. ``predicted``: speed-ups by candidate key, where there are any."""
     with paged() as out:
         out.print(Text(f"The script as it is: {units.ms(found.baseline_step_ms)} a step", style="bold"))
-        grid = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", expand=True)
-        for heading in ("step ms", "measured", "95 % interval", "predicted", "loss drift", "memory"):
-            grid.add_column(heading, justify="right", no_wrap=True)
-        grid.add_column("what was tried", ratio=1, overflow="fold")
-        grid.add_column("verdict", ratio=1, overflow="fold")
-        for one in outcomes:
-            grid.add_row(*map(Text, _numbers(one, predicted)), Text(one.candidate.title), _verdict(one))
         if outcomes:
-            out.print(grid)
+            out.print(Text(_row(tuple(_COLUMNS)), style="dim"))
+        for one in outcomes:
+            out.print(Text(one.candidate.title), _verdict(one), sep=": ")
+            if row := _row(_numbers(one, predicted)):
+                out.print(Text(row))
         out.print(Text(_summary(outcomes, found), style="bold"))
         for note in notes:
             out.print(Text(f"Note: {note}", style="dim"))
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "  ".join(
+        f"{cell:>{width}}" for cell, width in zip(cells, _COLUMNS.values(), strict=True)
+    ).rstrip()
 
 
 def _numbers(one: Outcome, predicted: dict[str, float]) -> tuple[str, ...]:
