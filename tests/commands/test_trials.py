@@ -15,13 +15,13 @@ def test_names_stay_whole_and_numbers_below_their_headings(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "72")
-    two = Candidate(("a",), "sync-every-accumulation-step + loader-without-workers", {})
+    two = Candidate(("a",), "sync-every-accumulation-step + loader-without-workers", {"/train.py": ""})
     failed = Candidate(("b",), "graph-break", {})
     outcomes = [
         Outcome(two, 20.0, 10.0, Measured(2.0, 1.9, 2.1, 0.001, 1.0), True, "faster", 5),
         Outcome(failed, 20.0, None, None, False, "train.py failed with ValueError", 1),
     ]
-    trials.show(outcomes, results(outcomes, None, lambda file: None), {two.key: 1.8}, ["all of it"])
+    trials.show(outcomes, results(outcomes, None, lambda file: ""), {two.key: 1.8}, ["all of it"])
     _, headings, title, numbers, *rest = capsys.readouterr().out.splitlines()
     assert title == "sync-every-accumulation-step + loader-without-workers: kept: faster"
     for heading, value in (("step ms", "10.0"), ("95 % interval", "1.90 to 2.10"), ("memory", "1.00")):
