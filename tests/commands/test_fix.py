@@ -171,6 +171,9 @@ def test_only_a_line(profiled: Profiled) -> None:
     line = SCRIPT.splitlines().index("        gc.collect()  # keeps memory low") + 1
     done = profiled.fix("--diff", "--line", str(line))
     assert "gc.collect" in done.stdout and "num_workers" not in done.stdout
+    none = profiled.fix("--diff", "--line", "1")
+    assert (none.returncode, none.stdout) == (0, "")
+    assert "nothing to change" in none.stderr
 
 
 def test_an_unknown_rule_is_one_line(profiled: Profiled) -> None:

@@ -57,6 +57,8 @@ def run(options: argparse.Namespace) -> int:
     made = together(profile, found, files.text_of)
     for skipped in made.skipped:
         _say(f"{_name(skipped.finding)}: not changed, {skipped.reason}")
+    if not made.texts:
+        _say("there is nothing to change")
     if options.diff:
         sys.stdout.write(diff(made))
         return 0
@@ -128,8 +130,6 @@ def _write(made: Together) -> int:
     for change in made.changes:
         if not failed & {edit.file for edit in change.fix.edits}:
             print(f"{_name(change.finding)}: {change.fix.title}")
-    if not made.texts:
-        _say("there is nothing to change")
     return 0
 
 

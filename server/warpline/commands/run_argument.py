@@ -24,4 +24,4 @@ def find(word: str | None) -> Path:
             return path
     if Path(word).exists():
         raise Problem(f"{word} is no run folder: it has no manifest.json")
-    raise Problem(f"there is no run {word}")
+    raise Problem(f"there is no run {word}, here or in {folder}")
