@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -69,6 +70,50 @@ def test_it_dies_before_its_first_step(tmp_path: Path) -> None:
         1,
     )
     assert output(tmp_path).splitlines()[-1] == "LookupError: no data"
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "said"),
+    [
+        ("ModuleNotFoundError", "No module named 'data'", "it ran in /a/python, and --python names another"),
+        (
+            "ImportError",
+            "attempted relative import with no known parent package",
+            "a file of a package runs as a module: -m pkg.train",
+        ),
+        ("ImportError", "cannot import name 'x' from 'y'", ""),
+    ],
+)
+def test_what_helps_is_said_of_failed_imports(tmp_path: Path, error: str, message: str, said: str) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg/__init__.py").touch()
+    asked = Request(target=str(tmp_path / "pkg/train.py"), python="/a/python")
+    outcome = Outcome(ended={"error": error, "message": message, "clean": False})
+    assert outcome.remedy(asked).removeprefix("; ") == said
+
+
+READS = START + f"print(input())\nfor at in range(3):\n    {STEP}"
+
+
+def test_a_file_is_read_again_when_the_script_runs_a_second_time(tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("left out\nsaid\n")
+    with (tmp_path / "words").open("rb", buffering=0) as words, (tmp_path / "output").open("wb") as output:
+        words.seek(len("left out\n"))
+        asked = request(write(tmp_path, READS))
+        launch.capture(asked, tmp_path / "run", stdin=words.fileno(), output=output.fileno())
+    assert (tmp_path / "output").read_text() == "said\nsaid\n"
+
+
+def test_a_pipe_cannot_be_read_again(tmp_path: Path) -> None:
+    end, start = os.pipe()
+    os.write(start, b"said\n")
+    os.close(start)
+    with (tmp_path / "output").open("wb") as output, pytest.raises(Problem) as caught:
+        launch.capture(request(write(tmp_path, READS)), tmp_path / "run", stdin=end, output=output.fileno())
+    os.close(end)
+    assert str(caught.value).endswith(
+        "; it was run a second time, and its input had been read the first time"
+    )
 
 
 def test_it_dies_at_its_third_step(tmp_path: Path) -> None:

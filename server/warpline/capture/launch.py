@@ -43,7 +43,8 @@ def capture(
     left of the folder or of the processes. A KeyboardInterrupt passes through, after the same.
 
     A script that ends before the windows are through is run a second time: with windows that fit the
-    steps it made, or, if it ended well, as a whole when those are fewer than five.
+    steps it made, or, if it ended well, as a whole when those are fewer than five. A file that it reads
+    as its standard input is then read again; what comes through a pipe comes once.
     """
     request = check(request)
     partial = destination.with_name(f".{destination.name}.{os.getpid()}.partial")
@@ -64,8 +65,11 @@ def capture(
     cancel = cancelled or threading.Event()
     notes: tuple[str, ...] = ()
     purpose, windows = Purpose.PROFILE, Windows(request.warmup, captured=max(1, request.steps))
+    began = position(stdin)
     try:
         for last in (False, True):
+            if last and stdin is not None and began is not None:
+                os.lseek(stdin, began, os.SEEK_SET)
             control = write_control(request, partial, purpose, windows=windows, notes=notes)
             with Target(request, control, stdin=stdin, output=output) as target:
                 outcome = target.follow(say, cancel, ready)
@@ -75,7 +79,10 @@ def capture(
                     on_ready(destination)
                 return destination
             if not outcome.clean and (last or outcome.boundaries < LEAST_BOUNDARIES):
-                raise target.failure(outcome)
+                problem = target.failure(outcome)
+                again = "; it was run a second time, and its input had been read the first time"
+                remedy = again if last and began is None and outcome.hungry else outcome.remedy(request)
+                raise Problem(f"{problem}{remedy}", problem.status)
             purpose, windows, notes = second_try(request, outcome)
             say(Progress("starting", 0, None, notes[0]))
         raise Problem(
@@ -83,6 +90,14 @@ def capture(
         )
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def position(stdin: int | None) -> int | None:
+    """How far an input has been read; None where that cannot be set: a terminal, a pipe, no input."""
+    try:
+        return None if stdin is None else os.lseek(stdin, 0, os.SEEK_CUR)
+    except OSError:
+        return None
 
 
 def remove_abandoned(folder: Path) -> None:

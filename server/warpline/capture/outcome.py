@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from warpline.model import units
-from warpline.model.run import Manifest
+from warpline.model.run import Manifest, Request
 
 #: From this share of the run's time on, processor time of child processes is where the work is.
 CHILDREN_SHARE = 0.5
@@ -65,6 +65,11 @@ class Outcome:
             f"failed with {error}" if error else f"exited with status {status if status is not None else 1}"
         )
 
+    @property
+    def hungry(self) -> bool:
+        """It failed because it asked for input and there was none."""
+        return self.ended.get("error") == "EOFError"
+
     def amend(self, manifest: Path, name: str) -> None:
         """Say in a manifest that the script, measured already, failed later; nothing if it did not."""
         if not self.ended or self.ended.get("clean"):
@@ -96,3 +101,20 @@ class Outcome:
             return f"{name} failed with {self.ended['error']}{': ' + detail if detail else ''}, {when}"
         status = self.ended.get("status")
         return f"{name} exited with status {returncode if status is None else status} {when}"
+
+    def remedy(self, request: Request) -> str:
+        """What helps against two common failures at a script's imports, after "; "; else empty."""
+        said = f"{self.ended.get('error')}: {self.ended.get('message', '')}"
+        if said.startswith("ModuleNotFoundError: "):
+            return f"; it ran in {request.python}, and --python names another"
+        if said.startswith("ImportError: attempted relative import with no known parent package"):
+            return f"; a file of a package runs as a module: -m {_module(Path(request.target))}"
+        return ""
+
+
+def _module(script: Path) -> str:
+    """The name under which a file can be run from the folder above its package."""
+    name, folder = script.stem, script.parent
+    while (folder / "__init__.py").is_file():
+        name, folder = f"{folder.name}.{name}", folder.parent
+    return name if "." in name else f"PACKAGE.{name}"
