@@ -59,6 +59,11 @@ class Desk:
         reports = (self.workspace / ".warpline" / "runs").glob("*/report.json")
         return sorted(report.parent for report in reports)
 
+    def arguments(self) -> list[str]:
+        """What the script was given in the newest run."""
+        words: list[str] = json.loads((self.runs()[-1] / "report.json").read_text())["argv"]
+        return words
+
     def costly(self) -> dict[int, str]:
         """The lines of the script that take at least 2 % of the newest run's step, with their text; the
         costliest first."""

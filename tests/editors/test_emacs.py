@@ -23,8 +23,9 @@ def test_a_session(editors: Path, desk: Desk) -> None:
 
         # And finished.
         desk.hold.unlink()
-        emacs.ask("(warpline-profile)")
+        emacs.ask(r'(warpline-profile "--name \"the first\"")')
         until("the run is complete", desk.runs)
+        assert desk.arguments() == ["--name", "the first"]
         costly = desk.costly()
         hottest, code = next(iter(costly.items()))
 

@@ -28,8 +28,9 @@ def test_a_session(editors: Path, desk: Desk) -> None:
 
         # And finished.
         desk.hold.unlink()
-        nvim.ask("command", "WarplineProfile")
+        nvim.ask("command", "WarplineProfile --name first")
         until("the run is complete", desk.runs)
+        assert desk.arguments() == ["--name", "first"]
         costly = desk.costly()
         hottest, code = next(iter(costly.items()))
 
