@@ -12,6 +12,7 @@ if __name__ == "__main__" and sys.path[:1] == [os.getcwd()] != __file__.rsplit(o
 import argparse
 import difflib
 import importlib
+import itertools
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -68,9 +69,23 @@ def _run(name: str, rest: Sequence[str]) -> int:
         allow_abbrev=False,
     )
     module.configure(parser)
-    status: int = module.run(parser.parse_args(rest))
+    try:
+        status: int = module.run(parser.parse_args(rest))
+    except Problem as problem:
+        raise Problem(f"{problem}{_misplaced(parser, rest, problem)}", problem.status) from problem
     sys.stdout.flush()
     return status
+
+
+def _misplaced(parser: _Parser, words: Sequence[str], problem: Problem) -> str:
+    """Of an option of ours behind the script, where input was wrong: ours, or by its status the script's."""
+    if problem.status != 2 and "exited with status 2" not in str(problem):
+        return ""
+    behind = itertools.dropwhile(lambda word: not word.endswith(".py"), words)
+    ours = (word for word in behind if word.partition("=")[0] in parser._option_string_actions)
+    return "".join(
+        f" ({word} went to the script: Warpline's own options stand before it)" for word in [*ours][:1]
+    )
 
 
 def _overview() -> str:

@@ -49,6 +49,15 @@ def test_modules_in_the_working_folder_are_not_taken_for_pythons_own(tmp_path: P
         (["train.py"], "did you mean 'warpline profile train.py'?"),
         (["profile"], "say what to run"),
         (["profile", "missing.py"], "there is no script missing.py"),
+        (["profile", "python3", "here.py"], "leave out the interpreter, or name it with --python"),
+        (["profile", "torchrun", "here.py"], "--launcher 'torchrun …'"),
+        (["profile", "here.ipynb"], "here.ipynb is a notebook"),
+        (
+            ["profile", "missing.py", "--steps", "3"],
+            "(--steps went to the script: ",
+        ),
+        (["fix", "here.py", "--diff"], "(--diff went to the script"),
+        (["tune"], "say what to run"),
         (["profile", "."], ". is a folder without __main__.py"),
         (["profile", "--steps", "0", "x.py"], "'0' is not a whole number of at least 1"),
         (["profile", "--timeout", "soon", "x.py"], "'soon' is not a number of seconds"),
@@ -68,6 +77,7 @@ def test_modules_in_the_working_folder_are_not_taken_for_pythons_own(tmp_path: P
 )
 def test_wrong_input_is_one_line_and_status_2(tmp_path: Path, words: list[str], said: str) -> None:
     (tmp_path / "here.py").write_text(TINY)
+    (tmp_path / "here.ipynb").write_text("{}")
     done = warpline(*words, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert said in one_line(done.stderr)

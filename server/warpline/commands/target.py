@@ -42,7 +42,7 @@ def request(options: argparse.Namespace) -> Request:
     if words[:1] == ["--"]:
         words = words[1:]
     if not words:
-        raise Problem("say what to run: warpline profile train.py, or warpline profile -m package.train")
+        raise Problem("say what to run: a script (train.py), or a module (-m package.train)")
     target = words[0] if options.module is not None else str(script(words[0]))
     settings = project.settings(cwd if options.module is not None else Path(target).parent)
     try:
@@ -83,8 +83,24 @@ def script(word: str) -> Path:
     if path.is_dir() and not (path / "__main__.py").is_file():
         raise Problem(f"{word} is a folder without __main__.py, not a script")
     if not path.exists():
-        raise Problem(f"there is no script {word}")
+        raise Problem(f"there is no script {word}{_starter(word)}")
+    if path.suffix == ".ipynb":
+        raise Problem(
+            f"{word} is a notebook: profile what `jupyter nbconvert --to script {word}` makes of it"
+        )
+    if path.suffix in (".sh", ".bash"):
+        raise Problem(f"{word} is a shell script: profile the Python script that it starts")
     return path
+
+
+def _starter(word: str) -> str:
+    """What to do about a program that starts scripts, where a script should stand."""
+    name = Path(word).name
+    if name.startswith("python"):
+        return ": leave out the interpreter, or name it with --python"
+    if name in ("torchrun", "accelerate", "deepspeed", "mpirun", "srun"):
+        return f": name a launcher with --launcher '{name} …', and then the script"
+    return ""
 
 
 def absolute(word: str) -> str:
