@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "server"))
 
 from warpline import trace
 from warpline.attribution import attribute, locate
-from warpline.model.change import Change, LoaderWorkers, OverlapCopies, Together
+from warpline.model.change import Change, LoaderWorkers, MatmulRate, OverlapCopies, Together
 from warpline.simulate import Places, Simulation, calibrate
 from warpline.simulate.replay import replay
 from warpline.simulate.timeline import timeline
@@ -28,6 +28,7 @@ from warpline.simulate.timeline import timeline
 CAPTURES = ROOT / "tests/captures"
 #: What the fixed script does, where a change can say it.
 FIXED: dict[str, Change] = {
+    "fp32-bert": MatmulRate("bf16", elementwise=True),
     "loader-without-workers": Together((LoaderWorkers(8), OverlapCopies())),
 }
 

@@ -81,6 +81,15 @@ class MatmulRate:
 
 
 @dataclass(frozen=True, slots=True)
+class ChannelsLast:
+    """Images at ``places`` are laid out channels last: nothing turns them for the tensor cores and back, and
+    cuDNN's batch norms, whose channels then lie side by side, move at the device's bandwidth.
+    """
+
+    places: Places = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveLaunches:
     """The host queues ``places`` as one launch (``torch.compile``, CUDA graph).
 
@@ -115,13 +124,15 @@ class LargerBatch:
 class Scale:
     """Time at ``places`` becomes ``factor`` times what it is (0 removes the line).
 
-    For what the other changes do not say: a better memory format, a tuned algorithm, work moved out
-    of the step (garbage collection, ``empty_cache``, printing), a faster sample function.
+    For what the other changes do not say: a tuned algorithm, work moved out of the step (garbage
+    collection, ``empty_cache``, printing), a faster sample function.
+    ``at_most``: no more than this is gained, and nothing says how much: a bound instead of a prediction.
     """
 
     places: Places
     device: float = 1.0
     host: float = 1.0
+    at_most: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +148,7 @@ Change = (
     | RemoveSyncs
     | Fuse
     | MatmulRate
+    | ChannelsLast
     | RemoveLaunches
     | FuseOptimizer
     | LargerBatch

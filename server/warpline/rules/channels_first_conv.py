@@ -100,6 +100,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from warpline.model.change import ChannelsLast
 from warpline.model.kernel_name import turns_layout
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
@@ -140,7 +141,8 @@ class ChannelsFirstConv(Rule):
             },
             cost_ms=total,
             saving_ms=max(turned, 0.15 * total),
-            change=less_device_time(spent, max(turned, 0.15 * total)),
+            # Where nothing is turned a slower kernel was taken, and how much slower is not known.
+            change=ChannelsLast() if turned > 0 else less_device_time(spent, 0.15 * total, at_most=True),
             fixes=[partial(_fix, step)],
         )
 

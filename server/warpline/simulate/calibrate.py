@@ -1,9 +1,9 @@
 """What the profiler added, taken out: first what each record cost, where it fell; then one scale for
 host time, so that the replay of the unchanged window gives the step as it was timed without the profiler.
 
-A step that the device bounds does not show the host's scale. Then what the records cost is what the
-runner measured for one, the scale is the usual one (``USUAL``), and what is left is the device's own
-(clocks differ between two windows).
+A step that the device bounds does not show the host's scale. Then the records' cost and the scale are the
+usual ones (``USUAL_OP_NS``, ``USUAL``), and what is left is the device's own (clocks differ between two
+windows).
 """
 
 from __future__ import annotations
@@ -19,11 +19,17 @@ from warpline.simulate.replay import Clock, Feed, replay
 from warpline.simulate.timeline import LAUNCH, SYNC, Places, Timeline
 from warpline.trace.columns import OP, RUNTIME, Floats, Ints, Trace
 
-#: What of the host's time is its own once the records' cost is taken off: 0.83 to 0.97 in the launch-bound
-#: runs that were recorded on H200s (tests/captures).
-USUAL = 0.9
-#: What recording an operator cost there (2.2 to 5 us), for runs that did not measure it.
+#: What recording an operator costs, its launch included: 2.2 to 5.5 us in runs on H200 machines that their
+#: hosts bound. Taking launches off apart left scales that differed more between scripts, not less.
 USUAL_OP_NS = 3_000.0
+#: What of the host's time is its own once that is taken off: the median of 18 windows of nine scripts that
+#: their hosts bound (0.66 to 1.02; one process was up to 1.6 times as quick as the next).
+USUAL = 0.82
+#: What the runner measured for a record there, and beside it for a launch's: medians of 16 processes. Each
+#: lay within SWING times of that and did not foretell what records cost in its own process, so only what is
+#: beyond says something: that the machine is another.
+MEASURED_OP_NS, MEASURED_LAUNCH_NS = 2_000.0, 3_700.0
+SWING = 2.0
 #: The step counts as explained by the device alone when the replay comes this close.
 CLOSE = 0.97
 #: What little is left is the host's where so much more of it explains it, else the device's.
@@ -75,7 +81,8 @@ def delays(line: Timeline) -> Clock:
     if not len(line.kernel_ns):
         return Clock()
     by = np.lexsort((line.kernel_start, line.stream))
-    start, stream = line.kernel_start[by], line.stream[by]
+    # Nanoseconds since 1970 are beyond what a float holds exactly.
+    start, stream = (line.kernel_start - line.kernel_start.min())[by], line.stream[by]
     end = start + line.kernel_ns[by]
     gap = (start[1:] - end[:-1])[(stream[1:] == stream[:-1])]
     close = gap[(gap >= 0) & (gap < 3_000)]
@@ -98,15 +105,12 @@ def unblocked(line: Timeline) -> Timeline:
 
 
 def relieved(trace: Trace, line: Timeline, step_ns: float) -> Timeline:
-    """What each line record, each recorded op and each launch cost, taken off where it fell.
+    """What each line record and each recorded op cost, taken off where it fell.
 
     The slowdown says what an op's record cost at least; a step that the device bounds hides it.
     """
     cost = overhead(trace, step_ns, trace.window_ns)
-    records, host, facts = trace.records, trace.host, trace.facts
-    per_op_ns, per_launch_ns = facts.op_record_ns or USUAL_OP_NS, facts.launch_record_ns or 0.0
-    if cost.per_op_ns >= per_op_ns:
-        per_op_ns, per_launch_ns = cost.per_op_ns, 0.0
+    records, host = trace.records, trace.host
     first, last = records.first[trace.main], records.first[trace.main + 1]
 
     def begun(times: Ints) -> Floats:
@@ -115,12 +119,22 @@ def relieved(trace: Trace, line: Timeline, step_ns: float) -> Timeline:
         counts: Floats = np.bincount(at, minlength=len(line.start_ns)).astype(np.float64)
         return counts
 
-    taken = begun(records.time_ns[first:last]) * cost.per_line_ns
-    taken = taken + begun(host.start_ns[host.kind == OP]) * per_op_ns
-    taken = taken + begun(host.start_ns[host.kind == RUNTIME]) * per_launch_ns
+    ops, calls = begun(host.start_ns[host.kind == OP]), begun(host.start_ns[host.kind == RUNTIME])
+    per_op_ns = max(cost.per_op_ns, _op_record_ns(trace, calls.sum() / max(1.0, ops.sum())))
+    taken = begun(records.time_ns[first:last]) * cost.per_line_ns + ops * per_op_ns
     room: Floats = np.where(line.kind == SYNC, 0.0, (1 - LEAST_SHARE) * line.host_ns)
     left: Floats = line.host_ns - _spread(taken, room)
     return replace(line, host_ns=left)
+
+
+def _op_record_ns(trace: Trace, calls_an_op: float) -> float:
+    """What an operator's record cost, its calls' included: the usual, or on another machine the measured."""
+    facts = trace.facts
+    if facts.op_record_ns is None:
+        return USUAL_OP_NS
+    measured = facts.op_record_ns + (facts.launch_record_ns or 0.0) * calls_an_op
+    slower = measured / (MEASURED_OP_NS + MEASURED_LAUNCH_NS * calls_an_op)
+    return USUAL_OP_NS if 1 / SWING <= slower <= SWING else measured
 
 
 def _spread(taken: Floats, room: Floats) -> Floats:

@@ -88,8 +88,11 @@ def _largest(shapes: tuple[tuple[int, ...], ...]) -> float:
 
 
 def _operator_ns(trace: Trace, line: Timeline) -> float:
-    """What an operator costs the host on average, with the Python and the engine around it."""
-    works = (line.kind != SYNC) & (line.kind != LOADER)
+    """What an operator costs the host on average, without the Python between: autocast and the engine copy.
+
+    On a CPU that says 5.4 us for a copy there and back, which was timed as 4.
+    """
+    works = (line.kind != SYNC) & (line.kind != LOADER) & (line.op >= 0)
     begun = trace.host.start_ns[trace.host.kind == OP]
     low, high = trace.window_ns
     count = int(((begun >= low) & (begun < high)).sum())

@@ -51,8 +51,13 @@ class Changed:
         found: Bools = np.isin(column, numbers)
         return found
 
+    def turned(self, line: Timeline, where: Where) -> Bools:
+        """Kernels at ``where`` that turn a tensor's layout for the tensor cores, or back."""
+        found: Bools = np.isin(line.kernel_name, self._turning) & self.at(line.kernel_place, where)
+        return found
+
     def make(self, line: Timeline, change: Change) -> Timeline:
-        """``line`` with ``change`` made. What has a file of its own (loading, precision) is not made here."""
+        """``line`` with ``change`` made; what has a file of its own (loading, layout, precision) is not."""
         match change:
             case OverlapCopies():
                 return self._overlap_copies(line, change)
@@ -194,7 +199,7 @@ class Changed:
         compiled = self.at(line.kernel_place, change.places)
         mergeable = (line.kernel_work == ELEMENTWISE) & compiled
         # Inductor lays convolutions out channels last (its ``layout_optimization``).
-        turned = np.isin(line.kernel_name, self._turning) & compiled
+        turned = self.turned(line, change.places)
         # Runs of memory-bound kernels become one, as long as the widest of them.
         begins = mergeable & ~np.concatenate([[False], mergeable[:-1]])
         run = np.where(mergeable, np.cumsum(begins), 0)

@@ -5,14 +5,25 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from warpline.model.change import Change, LargerBatch, LoaderWorkers, MatmulRate, Together
+from warpline.model.change import (
+    Change,
+    ChannelsLast,
+    LargerBatch,
+    LoaderWorkers,
+    MatmulRate,
+    Scale,
+    Together,
+)
 from warpline.model.profile import Profile
 from warpline.model.report import Predicted
-from warpline.simulate import calibrate, device, loading, precision
+from warpline.simulate import calibrate, device, layout, loading, precision
 from warpline.simulate.changes import Changed
 from warpline.simulate.replay import Feed, replay
 from warpline.simulate.timeline import Places, Timeline, timeline
 from warpline.trace.columns import Trace
+
+#: What is not this much faster gains nothing.
+GAINS = 1.01
 
 
 class Simulation:
@@ -45,9 +56,9 @@ class Simulation:
 
         Pure: the same trace and change give the same figures.
         """
-        changes = change.changes if isinstance(change, Together) else (change,)
+        changes = _flat((change,))
         line, feed, work = self._line, self._feed, 1.0
-        for one in _flat(changes):
+        for one in changes:
             if isinstance(one, LoaderWorkers):
                 feed = self._with_workers(one)
             elif isinstance(one, MatmulRate):
@@ -55,6 +66,8 @@ class Simulation:
                 if changed is None:
                     return None
                 line = changed
+            elif isinstance(one, ChannelsLast):
+                line = layout.channels_last(self._trace, line, one, self._changed, self._rates)
             else:
                 line = self._changed.make(line, one)
             if isinstance(one, LargerBatch):
@@ -63,7 +76,10 @@ class Simulation:
         step_ns = max(replay(line, self._clock, feed), self._least(line, feed)) / work
         if step_ns <= 0:
             return None
-        return Predicted(step_ns / 1e6, self.step_ns / step_ns, "simulated")
+        speedup = self.step_ns / step_ns
+        # What gains nothing even at the most gains nothing.
+        bound = speedup > GAINS and any(isinstance(one, Scale) and one.at_most for one in changes)
+        return Predicted(step_ns / 1e6, speedup, "bound" if bound else "simulated")
 
     def _with_workers(self, change: LoaderWorkers) -> Feed | None:
         usable = replace(change, workers=min(change.workers, max(1, self._cores)))

@@ -1,0 +1,37 @@
+"""What is read off a trace before anything is fitted, and what is told as a bound."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.simulate.machine import FILE, GAP, Machine, places, run, simulation, trace
+from warpline.model.change import Scale
+from warpline.simulate.calibrate import delays
+from warpline.simulate.timeline import timeline
+
+
+def device_bound(m: Machine) -> None:
+    for _ in range(20):
+        m.op(10, "aten::mm", 10, 400)
+        m.op(11, "aten::add", 8, 100)
+
+
+@pytest.mark.parametrize("days_since_1970", [0, 20_000])
+def test_gaps_between_kernels_are_read_to_the_nanosecond(days_since_1970: int) -> None:
+    machine, step_ms = run(device_bound)
+    seen = trace(machine, step_ms)
+    line = timeline(seen, places(seen))
+    later = replace(line, kernel_start=line.kernel_start + days_since_1970 * 86_400_000_000_000)
+    assert delays(later).gap_ns == GAP
+
+
+def test_what_is_gained_at_most_is_a_bound_unless_it_is_nothing() -> None:
+    found, _ = simulation(device_bound)
+    some = Scale(((FILE, 10),), device=0.9)
+    nothing = Scale(((FILE, 10),), host=0.9)  # hidden behind the device
+    most = {change: found.predict(replace(change, at_most=True)) for change in (some, nothing)}
+    told = [after and (after.basis, after.step_ms) for after in most.values()]
+    known = [after and after.step_ms for after in map(found.predict, most)]
+    assert told == [("bound", known[0]), ("simulated", known[1])]
