@@ -7,6 +7,7 @@ it starts for the first time, and switched off at that spot.
 import sys
 from time import time_ns
 
+from .coroutines import COROUTINE, only_task
 from .locations import AGAIN
 
 
@@ -34,11 +35,11 @@ class Monitoring:
         monitoring.use_tool_id(self.tool, "warpline")
         events = monitoring.events
         self.local_events = events.LINE | events.PY_RETURN | events.PY_YIELD | events.PY_RESUME
-        on_line, on_leave, on_resume, on_throw, on_start = self._callbacks()
+        on_line, on_leave, on_yield, on_resume, on_throw, on_start = self._callbacks()
         self.registered = {
             events.LINE: on_line,
             events.PY_RETURN: on_leave,
-            events.PY_YIELD: on_leave,
+            events.PY_YIELD: on_yield,
             events.PY_RESUME: on_resume,
             events.PY_THROW: on_throw,
             events.PY_UNWIND: on_leave,
@@ -120,6 +121,12 @@ class Monitoring:
             if user[code.co_filename] is not None:
                 record(get_frame(1).f_back)
 
+        def on_yield(code, offset, value):
+            if code.co_flags & COROUTINE and only_task():
+                return  # it is still at its ``await``
+            if user[code.co_filename] is not None:
+                record(get_frame(1).f_back)
+
         def on_resume(code, offset):
             if not watch(code):
                 return disable
@@ -133,4 +140,4 @@ class Monitoring:
         def on_start(code, offset):
             return None if watch(code) else disable
 
-        return (on_line_of_quick if quick else on_line), on_leave, on_resume, on_throw, on_start
+        return (on_line_of_quick if quick else on_line), on_leave, on_yield, on_resume, on_throw, on_start

@@ -8,6 +8,7 @@ import sys
 import threading
 from time import time_ns
 
+from .coroutines import COROUTINE, RETURN, only_task
 from .locations import AGAIN
 from .onlyline import GENERATOR, only_line
 from .patches import Patches
@@ -130,7 +131,7 @@ class Tracing:
             local = locals_of.get(id(code))
             if local is None:
                 lines_of(code)
-                local = locals_of[id(code)] = make_local(begun[id(code)])
+                local = locals_of[id(code)] = make_local(code, begun[id(code)])
                 line = None if every_line else only_line(code)
                 if line is not None:
                     alone[id(code)] = begun[id(code)][line]
@@ -146,12 +147,16 @@ class Tracing:
                 add(AGAIN | of_code[id(code)][frame.f_lineno])
             return local
 
-        def make_local(lines):
+        def make_local(code, lines):
+            waiting = code.co_code if code.co_flags & COROUTINE else None
+
             def on_line(frame, event, argument):
                 if event == "line":
                     add(time_ns())
                     add(lines[frame.f_lineno])
                 elif event == "return":
+                    if waiting and waiting[frame.f_lasti] != RETURN and only_task():
+                        return on_line  # it is still at its ``await``
                     caller = frame.f_back
                     while caller is not None and user[caller.f_code.co_filename] is None:
                         caller = caller.f_back
