@@ -99,3 +99,13 @@ def test_layers_that_the_step_calls_itself_are_each_taken() -> None:
 def test_one_of_several_modules_is_not_taken_for_the_model() -> None:
     with pytest.raises(Refused, match="the model was not found"):
         with_line(SEVERAL)
+
+
+def test_what_the_loop_does_beside_the_model_is_told_from_it() -> None:
+    beside = step_of(MARKED).beside
+    assert [line for number, line in enumerate(MARKED.splitlines(), 1) if number in beside] == [
+        '    with record_function("copy"):',
+        "        x = x.cuda()",
+        '    with record_function("optimizer"):',
+        "        optimizer.step()",
+    ]

@@ -52,6 +52,17 @@ class TrainingStep:
         return next((block for block in blocks if first in block), blocks[0] if blocks else [])
 
     @cached_property
+    def beside(self) -> set[int]:
+        """Lines of ``block`` that run neither the forward nor the backward pass."""
+        others = (
+            statement
+            for statement in self.block
+            if statement not in self.forward and not self.source.inside(self.backward, statement)
+        )
+        spans = map(self.source.span, others)
+        return {line for (first, _), (last, _) in spans for line in range(first, last + 1)}
+
+    @cached_property
     def _blocks(self) -> list[tuple[list[Statement], Statement]]:
         """The block of ``backward()`` and those around it that only a ``with`` parts from it, each with
         its statement that holds the call."""

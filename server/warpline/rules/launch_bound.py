@@ -228,11 +228,12 @@ class LaunchBound(Rule):
         profile = context.profile
         if profile.steps.device_busy_percent >= _BUSY_PERCENT:
             return
+        step = next((found for found in training_steps(context) if found.forward), None)
         # An optimizer's launches and a Python loop's are not the model's: they have rules of their own.
-        others = {place for site in context.sites("optimizer") for place in site.uses}
-        lines = [
-            cost for cost in profile.lines if (cost.file, cost.line) not in others and not _is_looping(cost)
-        ]
+        apart = {place for site in context.sites("optimizer") for place in site.uses}
+        # What the loop does beside the model is not compiled with it.
+        apart |= {(step.source.path, line) for line in step.beside} if step is not None else set()
+        lines = [cost for cost in profile.lines if not (_is_looping(cost) or (cost.file, cost.line) in apart)]
         idle = {cost: waited for cost in lines if (waited := launching_ms(cost)) > 0}
         total = sum(idle.values())
         launches = sum(cost.launches for cost in idle)
@@ -242,7 +243,6 @@ class LaunchBound(Rule):
         if mean_ms > _LONG_MS or total < 0.1 * context.step_ms:
             return
         hottest = max(idle, key=lambda cost: idle[cost])
-        step = next((found for found in training_steps(context) if found.forward), None)
         place = model_place(step) if step is not None else (hottest.file, hottest.line)
         compiled = next(iter(context.sites("compile")), None)
         nothing = compiled_for_nothing(context, step)
