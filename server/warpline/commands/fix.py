@@ -72,22 +72,7 @@ def folder_of(options: argparse.Namespace) -> Path:
 
     if options.run:
         return run_argument.find(options.run)
-    request = target.request(options)
-    folder = runs.runs_folder(Path.cwd())
-    if request.module:
-        return _newest_of_module(folder, request.target)
-    script = Path(request.target)
-    return runs.newest(folder, script / "__main__.py" if script.is_dir() else script)
-
-
-def _newest_of_module(folder: Path, name: str) -> Path:
-    from warpline import runs
-
-    for path in sorted(folder.iterdir(), reverse=True):
-        asked = runs.manifest(path).request if runs.is_run(path) else None
-        if asked is not None and asked.module and asked.target == name:
-            return path
-    raise Problem(f"no run of -m {name} in {folder}: make one with `warpline profile -m {name}`")
+    return run_argument.newest_of(target.request(options), runs.runs_folder(Path.cwd()))
 
 
 def chosen(findings: Sequence[Finding], options: argparse.Namespace) -> list[Finding]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warpline.model.problem import Problem
+
+if TYPE_CHECKING:
+    from warpline.model.run import Request
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,3 +29,18 @@ def find(word: str | None) -> Path:
     if Path(word).exists():
         raise Problem(f"{word} is no run folder: it has no manifest.json")
     raise Problem(f"there is no run {word}, here or in {folder}")
+
+
+def newest_of(request: Request, folder: Path) -> Path:
+    """The newest run in ``folder`` of the script or module that ``request`` names. Raises Problem."""
+    from warpline import runs
+
+    if not request.module:
+        script = Path(request.target)
+        return runs.newest(folder, script / "__main__.py" if script.is_dir() else script)
+    name = request.target
+    for path in sorted(folder.glob("*"), reverse=True):
+        asked = runs.manifest(path).request if runs.is_run(path) else None
+        if asked is not None and asked.module and asked.target == name:
+            return path
+    raise Problem(f"no run of -m {name} in {folder}: make one with `warpline profile -m {name}`")

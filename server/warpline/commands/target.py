@@ -64,6 +64,24 @@ def request(options: argparse.Namespace) -> Request:
     )
 
 
+def again(options: argparse.Namespace, before: Request) -> Request:
+    """How the script of a run is run once more: as it was then, except for what the command line says."""
+    asked = request(options)
+    if not before.target:  # a trace made elsewhere
+        return asked
+    return replace(
+        asked,
+        target=before.target,
+        typed=before.typed,
+        module=before.module,
+        argv=asked.argv or before.argv,
+        cwd=before.cwd,
+        environment=before.environment,
+        python=asked.python if options.python else before.python,
+        launcher=asked.launcher or before.launcher,
+    )
+
+
 def with_window(request: Request, options: argparse.Namespace) -> Request:
     """The request with what ``profile``'s own options say about the window of steps."""
     return replace(

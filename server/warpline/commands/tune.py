@@ -1,7 +1,8 @@
 """Try the fixes of SCRIPT, alone and together, and leave a patch of the best set that could be proven.
 
-SCRIPT is profiled first when its newest run is of other sources. A search that was ended goes on where
-it stopped. Nothing is written to the sources unless --write is given.
+SCRIPT is profiled first when its newest run is of other sources. Arguments, interpreter and launcher are
+those of that run where none are named. A search that was ended goes on where it stopped. Nothing is
+written to the sources unless --write is given.
 """
 
 from __future__ import annotations
@@ -9,16 +10,14 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpline.commands import target
+from warpline.commands import run_argument, target
 from warpline.commands.profile import number, seconds
 from warpline.model.problem import Problem
 
 if TYPE_CHECKING:
-    from warpline.capture.progress import Progress
     from warpline.measure import Candidate, Outcome
     from warpline.model.profile import Profile
     from warpline.model.run import Request
@@ -42,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from warpline import pipeline
+    from warpline import pipeline, runs
     from warpline.capture.progress import Progress
     from warpline.commands import output, trials
     from warpline.diagnosis.files import text_of
@@ -54,9 +53,14 @@ def run(options: argparse.Namespace) -> int:
     from warpline.terminal import progress
 
     began = time.monotonic()
+    folder = Path(options.run_dir).absolute() if options.run_dir else runs.runs_folder(Path.cwd())
     request = target.request(options)
+    run_folder = _newest(request, folder)
+    if run_folder is not None:
+        request = target.again(options, runs.manifest(run_folder).request)
     with progress.shown(options.progress_fd) as shown:
-        run_folder = _run_folder(request, options, shown.update)
+        if run_folder is None or not _is_of(run_folder, request):
+            run_folder = pipeline.profile(request, folder=folder, on_progress=shown.update)[0]
         profile, report = pipeline.profile_of(run_folder), pipeline.report_of(run_folder)
         bench = Workbench(profile, text_of, pipeline.predictor_of(run_folder))
         ledger = Ledger(run_folder, profile, text_of, options.fresh)
@@ -67,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
             budget_s=options.budget or BUDGET_S,
             began=began,
             timer=Processes(report.steps.step_ms),
-            cores=int(profile.facts.flags.get("cpu_count") or os.cpu_count() or 1),
+            cores=int(profile.facts.flags["cpu_count"]),
             on_progress=lambda done, total, message: shown.update(
                 Progress("measuring", done, total, message)
             ),
@@ -88,18 +92,24 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run_folder(request: Request, options: argparse.Namespace, say: Callable[[Progress], None]) -> Path:
-    """The newest run with these arguments, when the sources are as they were; else a new one."""
+def _newest(request: Request, folder: Path) -> Path | None:
+    """The newest run of the script or module, if there is one."""
+    try:
+        return run_argument.newest_of(request, folder)
+    except Problem:
+        return None
+
+
+def _is_of(run_folder: Path, request: Request) -> bool:
+    """The run is of these arguments, and of the sources as they are."""
     from warpline import pipeline, runs
 
-    folder = Path(options.run_dir).absolute() if options.run_dir else runs.runs_folder(Path.cwd())
     try:
-        newest = runs.newest(folder, request.target)
-        if runs.manifest(newest).argv == request.argv and not _changed(pipeline.profile_of(newest)):
-            return newest
+        return runs.manifest(run_folder).argv == request.argv and not _changed(
+            pipeline.profile_of(run_folder)
+        )
     except Problem:
-        pass
-    return pipeline.profile(request, folder=folder, on_progress=say)[0]
+        return False
 
 
 def _changed(profile: Profile) -> bool:
