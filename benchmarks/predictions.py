@@ -30,8 +30,9 @@ sys.path.insert(0, str(ROOT / "server"))
 
 from warpline import pipeline
 from warpline.measure import contest
-from warpline.measure.contest import Limits, Pairs
 from warpline.measure.fixes import workbench
+from warpline.measure.pairs import Limits, Pairs
+from warpline.measure.rounds import play
 from warpline.measure.timed import Processes
 from warpline.model.problem import Problem
 from warpline.model.report import Finding, Report
@@ -109,7 +110,7 @@ def measured(options: argparse.Namespace) -> list[Row]:
         for number in range(options.rounds):
             for workload in workloads:
                 if time.monotonic() < ends:
-                    play(workload, number, options)
+                    play_round(workload, number, options)
                     save(rows, options.json)
     return rows
 
@@ -153,7 +154,7 @@ def predicted(name: str, report: Report) -> Iterator[tuple[Row, Finding]]:
             yield Row(name, finding.rule, finding.id, "", said.speedup, report.steps.step_ms), finding
 
 
-def play(workload: Workload, number: int, options: argparse.Namespace) -> None:
+def play_round(workload: Workload, number: int, options: argparse.Namespace) -> None:
     """One more round of all fixes of ``workload`` that have not failed."""
     left = [pairs for pairs in workload.pairs if not pairs.failure]
     if not left:
@@ -161,7 +162,7 @@ def play(workload: Workload, number: int, options: argparse.Namespace) -> None:
     limits = Limits(first=options.rounds, run_s=options.limit)
     began = time.monotonic()
     try:
-        contest.play(workload.request, left, (number,), limits=limits, timer=workload.timer)
+        play(workload.request, left, (number,), limits=limits, timer=workload.timer)
     except Problem as problem:
         say(f"{workload.name}: {problem}")
         return

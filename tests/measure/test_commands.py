@@ -17,8 +17,8 @@ import pytest
 
 from tests.conftest import ExampleRun, warpline
 from warpline.measure import numbers
-from warpline.measure.contest import Pairs
 from warpline.measure.numbers import Number
+from warpline.measure.pairs import Pairs
 from warpline.measure.timed import Timed
 
 RULE = "loader-without-workers"

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 import pytest
 
 from warpline.measure.candidate import Candidate
-from warpline.measure.contest import Limits, measure
+from warpline.measure.contest import measure
+from warpline.measure.pairs import Limits
 from warpline.measure.timed import Timed
 from warpline.model.problem import Problem
 from warpline.model.run import Request

@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import LIMIT_S, environment
 from warpline.measure import Candidate, measure
-from warpline.measure.contest import Limits
+from warpline.measure.pairs import Limits
 from warpline.measure.timed import Processes
 from warpline.model.problem import Problem
 from warpline.model.run import Request

@@ -231,7 +231,7 @@ class Costly(Machine):
 @pytest.fixture
 def costly(monkeypatch: pytest.MonkeyPatch) -> Costly:
     machine = Costly()
-    for module in ("budget", "contest", "ending", "search"):
+    for module in ("budget", "contest", "ending", "rounds", "search"):
         monkeypatch.setattr(f"warpline.measure.{module}.time", machine.clock)
     return machine
 

@@ -27,6 +27,7 @@ class Windows:
     warmup: int | None = None
     timed: int | None = None
     captured: int = 5
+    sliced: bool = False  # ``timed`` is the length of one slice; the server says how many
     survey: bool = True  # one step in between is looked at closely
     patient: bool = True  # batches and forwards are no steps while an optimizer may yet make one
     whole_ns: tuple[int, ...] = ()  # of a script without steps: its duration when it ran unprofiled
@@ -42,7 +43,7 @@ class Control:
     seed: int | None = None
     overlay: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    turn: str = ""  # a locked file: after its import of torch the target waits until it is free
+    turn: str = ""  # a FIFO: after its import of torch, and between slices, the target waits for a word
 
     @property
     def path(self) -> Path:

@@ -22,12 +22,14 @@ from warpline.capture import signals, tree
 from warpline.capture.control import Control
 from warpline.capture.outcome import Outcome
 from warpline.capture.progress import Progress
+from warpline.capture.turn import Turn
 from warpline.model.problem import Problem
 from warpline.model.run import Request
 
 BOOT = Path(__file__).parent / "runner" / "boot.py"
 ENDING_S = 20.0  # how long a script may take to end after it was told to
 INTERRUPTED_S = 5.0  # the same after Ctrl-C
+WAITS = {"held", "resting"}  # stages in which another process has its turn
 
 #: A launcher knows nothing of us: on Linux it goes when we are killed (PR_SET_PDEATHSIG, SIGKILL).
 TIED_TO_US = """\
@@ -44,11 +46,20 @@ except OSError as error:
 class Target:
     """Use as a context manager: whatever happens, nothing of the process tree is left after it."""
 
-    def __init__(self, request: Request, control: Control, *, stdin: int | None, output: int) -> None:
+    def __init__(
+        self,
+        request: Request,
+        control: Control,
+        *,
+        stdin: int | None,
+        output: int,
+        turn: Turn | None = None,
+    ) -> None:
         self.request = request
         self.control = control
         self.stdin = stdin
         self.output = output
+        self.turn = turn
         self.threads: list[threading.Thread] = []
         self.process: subprocess.Popen[bytes] | None = None
         self.messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
@@ -89,6 +100,8 @@ class Target:
             )
         except OSError as error:
             raise Problem(f"cannot start {command[0]}: {(error.strerror or str(error)).lower()}") from None
+        if self.turn is not None and self.control.windows.sliced:
+            self.turn.guard(self.process.pid)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -137,9 +150,11 @@ class Target:
             event = message.get("event")
             if event == "progress" and message["rank"] == 0:
                 before, stage = stage, message["stage"]
-                if self.request.timeout_s and "held" in (before, stage):
+                if self.turn is not None:
+                    self.turn.waits(stage)
+                if self.request.timeout_s and not WAITS.isdisjoint((before, stage)):
                     # What it waits for its turn is not its own time.
-                    deadline = None if stage == "held" else time.monotonic() + self.request.timeout_s
+                    deadline = None if stage in WAITS else time.monotonic() + self.request.timeout_s
                 outcome.stepped = outcome.stepped or stage not in ("starting", "waiting")
                 on_progress(Progress(stage, message["done"], message["total"], message["message"]))
             elif event == "problem":
@@ -194,6 +209,7 @@ class Target:
             return
         with contextlib.suppress(OSError):
             os.killpg(self.process.pid, signal.SIGINT)
+            os.killpg(self.process.pid, signal.SIGCONT)  # it may stand still between two slices
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(INTERRUPTED_S)
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 #: The stages in their order; "reading" belongs to the server, the others come from the runner.
-STAGES = ("starting", "held", "waiting", "warmup", "timing", "capturing", "writing", "reading", "ending")
+STAGES = (
+    *("starting", "held", "waiting", "warmup", "timing", "resting"),
+    *("capturing", "writing", "reading", "ending"),
+)
 
 
 @dataclass(frozen=True, slots=True)

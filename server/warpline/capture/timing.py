@@ -21,6 +21,7 @@ class Timing:
     steps_ns: tuple[int, ...]  # durations of the steps of the timing window, the device idle at both ends
     losses: tuple[float, ...] = ()  # of the first backward passes of the run, warm-up included
     loss_not_finite_at: int | None = None  # number of the first loss that is; ``losses`` ends before it
+    workers: int = 0  # processes that it had started and that were alive at the end: a loader's, as a rule
     peak_bytes: int = 0  # torch's peak of the device, without one the process's resident peak
     step_source: str = ""
     device: str = "cpu"
@@ -35,26 +36,24 @@ def time_steps(
     on_progress: Callable[[Progress], None] | None = None,
     cancelled: threading.Event | None = None,
     turn: Turn | None = None,
+    sliced: bool = False,
 ) -> Timing:
     """Run the script with ``overlay`` ({path: text}) laid over its sources, time a window of steps.
 
     Nothing on disk is touched. ``request.warmup`` and ``steps`` are lengths of the windows (None:
     found by the runner), ``request.timeout_s`` limits all of it, ``seed`` is given to torch, random
     and numpy before the script's first line after their import (None: not touched). With ``turn``
-    the script waits after its import of torch until that comes; ``timeout_s`` begins anew then. The
-    script's output is kept away. Raises Problem: status 1 with the reason when the script failed, hung, or
-    made too few steps, 130 when ``cancelled`` was set; the whole process tree is gone by then.
+    the script waits after its import of torch until that comes; ``timeout_s`` begins anew then. With
+    ``sliced`` it waits, standing still, before every ``steps`` steps as well, until the turn ends; it is
+    not run a second time. The script's output is kept away. Raises Problem: status 1 with the reason when
+    the script failed, hung, or made too few steps, 130 when ``cancelled`` was set; the whole process tree
+    is gone by then.
     """
     from warpline.capture.launch import check, second_try
 
     request = check(request)
-    windows = Windows(request.warmup, steps)
-
-    def say(progress: Progress) -> None:
-        if turn is not None and progress.stage == "held":
-            turn.reached.set()
-        if on_progress is not None:
-            on_progress(progress)
+    windows = Windows(request.warmup, steps, sliced=sliced)
+    say = on_progress or (lambda progress: None)
 
     with tempfile.TemporaryDirectory(prefix="warpline-timing-") as name:
         folder = Path(name)
@@ -70,13 +69,15 @@ def time_steps(
             )
             with (
                 (folder / "output").open("wb") as output,
-                Target(request, control, stdin=None, output=output.fileno()) as target,
+                Target(request, control, stdin=None, output=output.fileno(), turn=turn) as target,
             ):
                 outcome = target.follow(say, cancelled or threading.Event(), lambda: None)
             if outcome.ready:
                 return _read(folder)
             if not outcome.clean:
                 raise target.failure(outcome)
+            if sliced:
+                raise Problem(f"{Path(request.target).name} ended before its last slice", 1)
             purpose, shorter, _ = second_try(request, outcome)
             if purpose is Purpose.WHOLE:
                 return Timing((outcome.whole_ns,), step_source="whole")

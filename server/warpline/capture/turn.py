@@ -1,31 +1,74 @@
-"""A target that waits for its turn after its import of torch, so that imports of several overlap and
-their timed windows do not."""
+"""A target that waits for its turn: after its import of torch, so that imports of several overlap and their
+timed windows do not; and between slices of its window, so that two are timed in turn while both are alive."""
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
 import os
+import signal
+import subprocess
+import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 from types import TracebackType
 
+GO, END = b"g", b"e"  # ``runner/slices.py`` reads them
+#: A target that said that it stops has stopped by then, or is stuck in the kernel.
+STOPPING_S = 10.0
+#: What takes a target along should we be killed: SIGKILL would leave those that it started stopped for ever.
+GUARD = 'read end || kill -s KILL -- "-$0"'
+
 
 class Turn:
-    """A lock that the server holds and the target waits for. Use as a context manager.
+    """A FIFO from which the target reads one word for each time it waits. Use as a context manager.
 
-    ``reached`` is set once the target waits. A server that dies lets go of the lock, and the target
-    goes with it (see ``die_with_parent`` in the runner).
+    ``reached`` is set once it waits after its import, ``rested`` when it stands still. Should the server die
+    the target goes with it (``die_with_parent`` in the runner), and of what stands still all (its guard).
     """
 
     def __init__(self) -> None:
-        self._handle, self.path = tempfile.mkstemp(prefix="warpline-turn-")
-        fcntl.flock(self._handle, fcntl.LOCK_EX)
-        self.reached = threading.Event()
+        self._folder = tempfile.mkdtemp(prefix="warpline-turn-")
+        self.path = str(Path(self._folder, "turn"))
+        os.mkfifo(self.path, 0o600)
+        self._fifo = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        self.group: int | None = None  # that is stopped while it waits
+        self._guard: subprocess.Popen[bytes] | None = None
+        self.reached, self.rested = threading.Event(), threading.Event()
 
-    def come(self) -> None:
-        """It is the target's turn."""
-        fcntl.flock(self._handle, fcntl.LOCK_UN)
+    def guard(self, group: int) -> None:
+        """Between slices the whole process group stands still."""
+        self.group = group
+        self._guard = subprocess.Popen(
+            ["/bin/sh", "-c", GUARD, str(group)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def waits(self, stage: str) -> None:
+        """What the target tells of its progress."""
+        if stage == "held":
+            self.reached.set()
+        elif stage == "resting":
+            self.rested.set()
+
+    def come(self, word: bytes = GO) -> None:
+        """It is the target's turn; ``END``: it has had its last slice."""
+        stopped = self.rested.is_set()
+        self.rested.clear()
+        os.write(self._fifo, word)
+        if stopped and self.group is not None:
+            with contextlib.suppress(OSError):
+                os.killpg(self.group, signal.SIGCONT)
+
+    def rest(self) -> None:
+        """Wait until the target stands still, or has ended."""
+        self.rested.wait()
+        if self.group is not None:
+            _await_stop(self.group)
 
     def __enter__(self) -> Turn:
         return self
@@ -33,5 +76,27 @@ class Turn:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._handle)
+        if self._guard is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._guard.communicate(b"\n")
+        os.close(self._fifo)
         Path(self.path).unlink()
+        Path(self._folder).rmdir()
+
+
+def possible() -> bool:
+    """Whether a stopped process can be told from one that is about to stop."""
+    return sys.platform.startswith("linux") and Path("/proc/self/stat").exists()
+
+
+def _await_stop(pid: int) -> None:
+    """It says that it stops, and then stops: what lets it go on would be lost in between."""
+    late = time.monotonic() + STOPPING_S
+    while time.monotonic() < late:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            return  # it has ended
+        if stat.rpartition(")")[2].split()[0] in "TtZX":
+            return
+        time.sleep(0.0002)

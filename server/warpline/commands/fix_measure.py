@@ -1,6 +1,7 @@
 """``warpline fix --measure``: each fix tried on the running script by itself, and timed.
 
-Nothing is written to the sources. What is found is kept with the run.
+Nothing is written to the sources. The script runs as it was profiled, except for what the command line
+says. What is found is kept with the run.
 """
 
 from __future__ import annotations
@@ -56,12 +57,14 @@ def _measured(
     proposals: Sequence[Proposal],
     say: Callable[[Progress], None],
 ) -> list[Outcome]:
+    from warpline import runs
     from warpline.capture.progress import Progress
     from warpline.commands import target
-    from warpline.measure.contest import Limits
     from warpline.measure.fixes import measure_fix
+    from warpline.measure.pairs import Limits
 
-    request, limits = target.request(options), Limits(seconds=options.budget or Limits().seconds)
+    request = target.again(options, runs.manifest(run_folder).request)
+    limits = Limits(seconds=options.budget or Limits().seconds)
     outcomes: list[Outcome] = []
     for number, one in enumerate(proposals):
         title = f"{one.finding.rule} ({number + 1}/{len(proposals)})"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpline.measure.contest import Outcome, Pairs
+from warpline.measure.contest import Outcome
 from warpline.measure.numbers import Numbers
+from warpline.measure.pairs import Pairs
 from warpline.measure.proposals import Proposal
 
 Chosen = tuple[Proposal, ...]

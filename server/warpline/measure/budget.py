@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warpline.measure.attempt import Attempt
-from warpline.measure.contest import Pairs
+from warpline.measure.pairs import Pairs
 from warpline.measure.timed import SIDE_BY_SIDE
 
 #: What a process is taken to cost before one was seen.

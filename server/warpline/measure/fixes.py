@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from warpline.measure import store
-from warpline.measure.contest import Limits, Outcome, Report, measure
+from warpline.measure.contest import Outcome, Report, measure
+from warpline.measure.pairs import Limits
 from warpline.measure.proposals import Workbench
 from warpline.measure.timed import Timer
 from warpline.model.problem import Problem

@@ -1,4 +1,4 @@
-"""A process that was started ahead of its turn: it has imported torch, and waits."""
+"""A process that waits for its turn: started ahead of it, or between two slices of its window."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import TracebackType
 
 from warpline.capture.launch import time_steps
 from warpline.capture.timing import Timing
-from warpline.capture.turn import Turn
+from warpline.capture.turn import END, Turn
 from warpline.measure.ending import Ending
 from warpline.model.run import Request
 
@@ -25,12 +25,14 @@ class Held:
         overlay: Mapping[str, str],
         steps: int | None,
         cancelled: threading.Event | None,
+        sliced: bool = False,
     ) -> None:
-        """``request.timeout_s`` is for the import, and once more for all that comes after it."""
+        """``request.timeout_s`` is for the import, and once more for all that comes after it (``sliced``:
+        up to the first slice, and for each slice of ``steps`` steps)."""
         self.overlay = overlay
         self._request, self._steps = request, steps
         self._given_up = Ending(cancelled)
-        self._turn = Turn()
+        self._turn, self._sliced = Turn(), sliced
         # The kernel ends a target when the thread that started it ends: it has one to itself.
         self._thread = ThreadPoolExecutor(1, "warpline-held")
 
@@ -42,8 +44,9 @@ class Held:
             steps=self._steps,
             cancelled=self._given_up,
             turn=self._turn,
+            sliced=self._sliced,
         )
-        self._timing.add_done_callback(lambda timing: self._turn.reached.set())
+        self._timing.add_done_callback(self._over)
         return self
 
     def __exit__(
@@ -57,6 +60,19 @@ class Held:
         """End its process, without waiting for that."""
         self._given_up.set()
 
+    def gone(self) -> None:
+        """Wait until nothing of its process is left."""
+        self._timing.exception()
+
+    @property
+    def group(self) -> int | None:
+        """Its process group, once it rests."""
+        return self._turn.group
+
+    def _over(self, timing: Future[Timing]) -> None:
+        self._turn.reached.set()
+        self._turn.rested.set()
+
     def ready(self) -> None:
         """Wait until the process waits for its turn, or has failed before."""
         self._turn.reached.wait()
@@ -64,4 +80,19 @@ class Held:
     def result(self) -> Timing:
         """Let the process go on; its timing. Raises what went wrong, Problem as a rule."""
         self._turn.come()
+        return self._timing.result()
+
+    def slice(self) -> None:
+        """Let the process go on up to where it rests next: at first through its warm-up, then one slice.
+
+        Raises what went wrong.
+        """
+        self._turn.come()
+        self._turn.rest()
+        if self._timing.done():
+            self._timing.result()
+
+    def end(self) -> Timing:
+        """After the last slice: the timing of all of them."""
+        self._turn.come(END)
         return self._timing.result()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from warpline import runs
 from warpline.measure.candidate import Candidate, Texts, digest
-from warpline.measure.contest import Pairs
+from warpline.measure.pairs import Pairs
 from warpline.measure.timed import Timed
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile

@@ -21,11 +21,13 @@ from dataclasses import dataclass, field, replace
 from warpline.measure import contest, numbers, sets, timed
 from warpline.measure.attempt import Attempt, Chosen, Trial
 from warpline.measure.budget import Budget
-from warpline.measure.contest import Limits, Outcome, Pairs
+from warpline.measure.contest import Outcome
 from warpline.measure.ending import Ending
 from warpline.measure.ledger import Ledger
 from warpline.measure.numbers import Number
+from warpline.measure.pairs import Limits, Pairs
 from warpline.measure.proposals import Proposal, Workbench
+from warpline.measure.rounds import play
 from warpline.measure.timed import Timer
 from warpline.model.problem import Problem
 from warpline.model.run import Request
@@ -234,7 +236,7 @@ class Search:
         began = time.monotonic()
         ended = Ending(self.cancelled, self.budget.deadline)
         try:
-            contest.play(
+            play(
                 self.request,
                 several,
                 rounds,

@@ -1,16 +1,19 @@
-"""One process, timed: the only place here that starts one (through :mod:`warpline.capture`)."""
+"""Processes, timed: the only place here that starts any (through :mod:`warpline.capture`)."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from statistics import median
 
-from warpline.capture import signals
+from warpline.capture import room, signals, turn
 from warpline.capture.launch import time_steps
 from warpline.capture.probe import cores
+from warpline.capture.timing import Timing
 from warpline.measure.held import Held
 from warpline.model.problem import Problem
 from warpline.model.run import Request
@@ -24,6 +27,12 @@ MOST_STEPS = 600
 LEAST_STEPS, SLOW_NS = 32, 4_000_000_000
 #: What the runner's warm-up may take of a script's steps (``WARMUP_MOST`` there).
 WARMUP = 40
+#: Slices of a window, which is longer than that of a process by itself. Each takes some 60 ms of quick steps:
+#: a machine that slows down for a second does so for both. None is shorter than ``LEAST_SLICE`` steps, as
+#: one more at its beginning does not count.
+SLICES, LONGER, LEAST_SLICE = 36, 1.5, 4
+#: Where steps have become much longer than they were, fewer slices have to do.
+FEWEST, BUSY_S = 12, 15.0
 #: So many processes import torch side by side at most: each holds half a gigabyte or more.
 SIDE_BY_SIDE = 8
 
@@ -35,6 +44,7 @@ class Timed:
     step_ms: float  # mean of the window: a loader of k workers delivers in bursts, which a median hides
     losses: tuple[float, ...] = ()  # of the first steps
     peak_bytes: float | None = None
+    slices: tuple[float, ...] = ()  # mean step of each, in ms; none where batches come in bursts
 
 
 Overlay = Mapping[str, str]
@@ -51,6 +61,7 @@ class Processes:
     def __init__(self, step_ms: float | None = None) -> None:
         self._steps = window_steps(step_ms * 1e6) if step_ms else None
         self._timed = False
+        self._alone = not turn.possible()  # no two of them may be alive, or the script has too few steps
         self._held: deque[Held] = deque()
         self._to_start: Callable[[], None] = _nothing
 
@@ -60,9 +71,11 @@ class Processes:
         request: Request,
         processes: Sequence[tuple[Overlay, float]],
         cancelled: threading.Event | None = None,
+        *,
+        slices: bool = False,
     ) -> Iterator[None]:
         """Inside the block calls for ``processes`` (overlay, limit in seconds), in this order, find them
-        started.
+        started; with ``slices`` calls of ``in_slices``.
 
         Importing torch is most of a short process. All of them do it at once and wait before they go
         on; each is then timed by itself, while no other one does anything. The very first process is
@@ -79,8 +92,8 @@ class Processes:
             def start(several: Sequence[tuple[Overlay, float]]) -> None:
                 self._to_start = _nothing
                 for overlay, limit_s in several:
-                    limited = replace(request, timeout_s=limit_s)
-                    started.append(stack.enter_context(Held(limited, overlay, self._steps, cancelled)))
+                    held = self._hold(request, overlay, limit_s, cancelled, slices)
+                    started.append(stack.enter_context(held))
                 self._held.extend(started)
                 for held in started:
                     held.ready()
@@ -103,28 +116,123 @@ class Processes:
         """Time the steps with ``overlay`` laid over the sources; all processes are gone at ``limit_s``."""
         if self._timed:
             self._to_start()
-        if any(held.overlay == overlay for held in self._held):
-            while self._held[0].overlay != overlay:
-                self._held.popleft()  # its turn was given up
-            timing = self._held.popleft().result()
+        held = self._started(overlay)
+        if held is not None:
+            timing = held.result()
         else:
             limited = replace(request, timeout_s=limit_s)
             timing = time_steps(limited, overlay, steps=self._steps, cancelled=cancelled)
-        durations = timing.steps_ns
-        if not durations:
-            raise Problem("the script ended before one step could be timed", 1)
+        steps = len(timing.steps_ns)
+        found = _mean(timing)
         self._timed = True
-        mean_ns = sum(durations) / len(durations)
         if self._steps is None:
-            self._steps = max(len(durations), window_steps(mean_ns))
-        elif len(durations) < self._steps:
+            self._steps = max(steps, window_steps(found.step_ms * 1e6))
+        elif steps < self._steps:
             # The script has no more: it was run a second time. The next ones find room for a warm-up.
-            self._steps = max(len(durations) - WARMUP, len(durations) // 2, 1)
-        return Timed(mean_ns / 1e6, timing.losses, timing.peak_bytes or None)
+            self._steps = max(steps - WARMUP, steps // 2, 1)
+            self._alone = True
+        return found
+
+    @property
+    def slice_steps(self) -> int | None:
+        """Steps of a slice, if scripts can be timed in slices; not before one was timed by itself."""
+        if self._alone or not self._timed or self._sliced_steps < 2 * LEAST_SLICE:
+            return None
+        return max(LEAST_SLICE, self._sliced_steps // SLICES)
+
+    @property
+    def _sliced_steps(self) -> int:
+        return min(MOST_STEPS, int(LONGER * (self._steps or 0)))
+
+    def in_slices(
+        self,
+        request: Request,
+        processes: Sequence[tuple[Overlay, float]],
+        cancelled: threading.Event | None = None,
+    ) -> list[Timed] | None:
+        """Time two processes (overlay, limit in seconds) in slices of their windows, in turn, both alive and
+        one of them standing still at any time.
+
+        None when that cannot be done: no room for both, or one of them failed. Then both are gone, and this
+        is not tried again: each has to be timed by itself, which also tells whose failure it is.
+        """
+        length = self.slice_steps
+        if length is None:
+            return None
+        count = self._sliced_steps // length
+        with ExitStack() as stack:
+            stack.enter_context(signals.end_like_interrupt())
+            both: list[Held] = []
+            try:
+                for overlay, limit_s in processes:
+                    if both and not room.for_another(both[0].group):
+                        raise Problem("there is no room for two of them in memory", 1)
+                    held = self._started(overlay) or stack.enter_context(
+                        self._hold(request, overlay, limit_s, cancelled, slices=True)
+                    )
+                    both.append(held)
+                    held.slice()  # up to the end of its warm-up
+                began, done = time.monotonic(), 0
+                while done < count and (done < FEWEST or time.monotonic() < began + BUSY_S):
+                    for held in both[:: -1 if done % 2 else 1]:
+                        held.slice()
+                    done += 1
+                found = [held.end() for held in both]
+                if any(len(timing.steps_ns) != done * length for timing in found):
+                    raise Problem("a window was interrupted", 1)
+                bursts = any(timing.workers for timing in found)
+                seen = [_mean(timing) if bursts else _sliced(timing, length) for timing in found]
+                # The first window may have been made for a busy moment's steps.
+                slower_ns = max(one.step_ms for one in seen) * 1e6
+                self._steps = max(self._steps or 0, window_steps(slower_ns))
+                return seen
+            except Problem as problem:
+                if problem.status == 130 or (cancelled is not None and cancelled.is_set()):
+                    raise
+                self._alone = True
+                for held in (*both, *self._held):
+                    held.give_up()
+                for held in both:
+                    held.gone()
+                self._held.clear()
+                return None
+
+    def _hold(
+        self,
+        request: Request,
+        overlay: Overlay,
+        limit_s: float,
+        cancelled: threading.Event | None,
+        slices: bool,
+    ) -> Held:
+        steps = self.slice_steps if slices else self._steps
+        return Held(replace(request, timeout_s=limit_s), overlay, steps, cancelled, slices)
+
+    def _started(self, overlay: Overlay) -> Held | None:
+        """The next process that was started with ``overlay``; those before it gave up their turn."""
+        if not any(held.overlay == overlay for held in self._held):
+            return None
+        while self._held[0].overlay != overlay:
+            self._held.popleft()
+        return self._held.popleft()
 
 
 def _nothing() -> None:
     pass
+
+
+def _mean(timing: Timing) -> Timed:
+    if not timing.steps_ns:
+        raise Problem("the script ended before one step could be timed", 1)
+    mean_ns = sum(timing.steps_ns) / len(timing.steps_ns)
+    return Timed(mean_ns / 1e6, timing.losses, timing.peak_bytes or None)
+
+
+def _sliced(timing: Timing, length: int) -> Timed:
+    """Of a process whose steps are alike: the slices that a busy moment hit do not count."""
+    times = timing.steps_ns
+    slices = [sum(times[at : at + length]) / length / 1e6 for at in range(0, len(times), length)]
+    return replace(_mean(timing), step_ms=median(slices), slices=tuple(slices))
 
 
 def window_steps(step_ns: float) -> int:

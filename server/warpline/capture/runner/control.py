@@ -21,7 +21,7 @@ class Control:
         self.notes = fields["notes"]
         self.seed = fields["seed"]
         self.overlay = fields["overlay"]  # path -> text
-        self.turn = fields["turn"]  # path of a lock, or empty
+        self.turn = fields["turn"]  # path of a FIFO with a word for each wait, or empty
         launched = bool(self.request["launcher"])
         self.rank = _number("RANK", 0) if launched else 0
         self.world = _number("WORLD_SIZE", 1) if launched else 1

@@ -14,6 +14,7 @@ from time import time_ns
 from . import folder, imports, peaks
 from .observers import Observers
 from .ownprofiler import NOTE, OwnProfiler
+from .slices import Slices
 from .stages import Capture, Survey, Timing, Waiting, Warmup, Whole
 from .tracing import WatchedThreads
 
@@ -26,6 +27,8 @@ class Session:
     def __init__(self, control, pipe):
         self.control = control
         self.windows = control.windows
+        self.timing = Slices if self.windows["sliced"] else Timing
+        self.turns = None
         self.pipe = pipe
         self.notes = list(control.notes)
         self.stage = None
@@ -119,6 +122,7 @@ class Session:
             "timing.json",
             {
                 "steps_ns": self.timed,
+                "workers": _children(),
                 "losses": self.observers.losses.values(),
                 "loss_not_finite_at": self.observers.losses.not_finite_at,
                 "peak_bytes": machine.peak_bytes(self.torch),
@@ -184,15 +188,18 @@ class Session:
             self.observers.stop_survey()
 
     def _wait_for_turn(self):
-        """Until no other process is being timed: the server holds a lock meanwhile."""
+        """Until no other process is being timed."""
         if not self.control.turn:
             return
-        import fcntl
-
         self.pipe.progress("held", 0, None, "waiting for its turn")
-        with open(self.control.turn, "rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH)
+        self.next_turn()
         self.pipe.progress("starting", 0, None, "starting the script")
+
+    def next_turn(self):
+        """The server's next word; see ``capture/turn.py``."""
+        if self.turns is None:
+            self.turns = os.open(self.control.turn, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        return os.read(self.turns, 1)
 
     def _seed(self):
         seed = self.control.seed
@@ -261,6 +268,12 @@ class Session:
             threading.excepthook = lambda told: None if told.exc_type is Stopped else hook(told)
             _thread.interrupt_main()
         raise Stopped()
+
+
+def _children():
+    """How many processes it has started through multiprocessing that live."""
+    processes = sys.modules.get("multiprocessing")
+    return len(processes.active_children()) if processes is not None else 0
 
 
 def _children_s():

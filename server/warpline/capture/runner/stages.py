@@ -22,7 +22,7 @@ class Waiting:
         session = self.session
         session.boundaries = 1
         session.missed = session.steps.heard_of_anchor() - 1
-        session.go(Timing if session.windows["warmup"] == 0 else Warmup)
+        session.go(session.timing if session.windows["warmup"] == 0 else Warmup)
 
     def abandon(self):
         pass
@@ -59,7 +59,7 @@ class Warmup(Waiting):
         least_ns = windows.WARMUP_DEVICE_NS if session.torch.cuda.is_initialized() else 0
         if windows.settled(durations, compiled, least_ns) if wanted is None else done >= wanted:
             session.step_ns = sorted(durations[-3:])[len(durations[-3:]) // 2]
-            session.go(Timing)
+            session.go(session.timing)
 
 
 class Timing(Waiting):

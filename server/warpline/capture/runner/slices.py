@@ -1,0 +1,57 @@
+"""The timing window in slices. Between them this process and all that it started stand still, and another
+process has its turn: what slows a machine down for seconds then slows both alike."""
+
+import os
+import signal
+
+from .devicestamps import DeviceStamps
+from .stages import Timing, differences
+
+
+class Slices(Timing):
+    """Each slice is one step that does not count (the device begins idle, the caches are another's), then
+    ``windows["timed"]`` steps.
+
+    With a device a slice lasts from when the device got to its first boundary until it got to its last:
+    the host's time would hold the filling or the emptying of the launch queue, once a slice.
+    """
+
+    def begin(self):
+        session = self.session
+        session.steps.quiet()
+        session.own_profiler.measuring = True
+        self.stamps, self.excused, self.slices = [], {}, []
+        self.last = session.windows["timed"] + 1
+        self.device = DeviceStamps(session.torch) if session.torch.cuda.is_initialized() else None
+        session.steps.on_step = self._quick_tick()
+        session.synchronize()
+        self._rest()
+
+    def _more(self):
+        session = self.session
+        session.synchronize()
+        seen = differences(self.stamps)
+        if self.device is not None:
+            seen = tuple(self.device.durations_ns() or seen)
+            self.device.events.clear()
+        self.slices += [duration - self.excused.get(at, 0) for at, duration in enumerate(seen)]
+        session.boundaries += len(self.stamps)
+        self.stamps.clear()
+        self.excused.clear()
+        self._rest()
+        return 0
+
+    def _rest(self):
+        """Stand still until the server says which: another slice, or the end. The last thing before it is
+        to tell; loader workers stop with us, or their queue would be full when we go on."""
+        session = self.session
+        session.pipe.progress("resting", len(self.slices), None, "waiting for its turn")
+        os.kill(0, signal.SIGSTOP)
+        if session.next_turn() == b"e":
+            session.timed = tuple(self.slices)
+            session.finish_timing()
+        session.pipe.progress("timing", len(self.slices), None, "timing")
+
+    def excuse(self, duration_ns):
+        if self.stamps:
+            Timing.excuse(self, duration_ns)

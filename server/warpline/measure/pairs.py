@@ -1,0 +1,58 @@
+"""The rounds of one candidate, and when there are enough of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from warpline.measure import interval
+from warpline.measure.candidate import Candidate
+from warpline.measure.timed import Timed
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a measurement has cost enough."""
+
+    first: int = interval.FIRST  # rounds that decide how many there will be
+    half_width: float = 0.02  # of the log ratio; or a fifth of the gain, where that is wider
+    rounds: int = 16
+    seconds: float = 300.0  # for all rounds; the round that is running is finished
+    run_s: float = 120.0  # for one process: a candidate that hangs costs this
+    plain_s: float | None = None  # for one of the plain script, where that is another
+
+
+@dataclass(slots=True)
+class Pairs:
+    """The rounds of one candidate so far, the plain run of each beside the changed one."""
+
+    candidate: Candidate
+    plain: list[Timed] = field(default_factory=list)
+    changed: list[Timed] = field(default_factory=list)
+    baseline_ms: list[float] = field(default_factory=list)  # of every plain run, also beside a failure
+    failure: str = ""
+    seconds: float = 0.0  # the longest that one of its processes took, the import of torch left out
+    plain_seconds: float = 0.0  # where processes were started side by side; the same of the plain script
+
+    def log_ratios(self) -> list[float]:
+        work = math.log(self.candidate.work)
+        both = zip(self.plain, self.changed, strict=True)
+        return [work + _log_ratio(plain, changed) for plain, changed in both]
+
+    def needed(self, limits: Limits) -> int:
+        ratios = self.log_ratios()
+        if len(ratios) < limits.first or limits.first < 2:
+            return limits.first  # one round has no spread that could ask for more
+        wanted = max(limits.half_width, abs(fmean(ratios[: limits.first])) / 5)
+        return min(limits.rounds, interval.rounds_needed(ratios, wanted, limits.first))
+
+
+def _log_ratio(plain: Timed, changed: Timed) -> float:
+    """Of one round. Slices are compared with their neighbours of the other process: what slowed a few of
+    them down then counts little, and what slowed the machine for a while not at all.
+    """
+    slices = list(zip(plain.slices, changed.slices, strict=False))
+    if not slices:
+        return math.log(plain.step_ms / changed.step_ms)
+    return interval.centre_of([math.log(one / other) for one, other in slices])

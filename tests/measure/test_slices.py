@@ -1,0 +1,190 @@
+"""Two scripts timed in slices: both alive, one of them standing still. Nothing is asserted about how long
+anything takes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LIMIT_S, environment
+from warpline.capture import tree, turn
+from warpline.measure import Candidate
+from warpline.measure.pairs import Limits, Pairs
+from warpline.measure.rounds import play
+from warpline.measure.timed import Processes
+from warpline.model.problem import Problem
+from warpline.model.run import Request
+
+pytestmark = pytest.mark.skipif(not turn.possible(), reason="slices need /proc")
+
+#: Writes a line for each step, and its loader's workers one for each sample.
+SCRIPT = """\
+import os, pathlib, torch
+log = os.open(pathlib.Path(__file__).with_name("log"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+class Samples(torch.utils.data.Dataset):
+    def __len__(self):
+        return 10**6
+
+    def __getitem__(self, index):
+        os.write(log, b"NAME sample\\n")
+        return torch.ones(2)
+
+weight = torch.nn.Parameter(torch.ones(2))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for sample in torch.utils.data.DataLoader(Samples(), num_workers=WORKERS):
+    (weight * sample).sum().backward()
+    optimizer.step()
+    os.write(log, b"NAME step\\n")
+"""
+WARMUP, LENGTH, SLICES = 2, 4, 6
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Request:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    return Request(
+        target=str(tmp_path / "train.py"),
+        cwd=str(tmp_path),
+        python=sys.executable,
+        environment={"OMP_NUM_THREADS": "1"},
+        warmup=WARMUP,
+    )
+
+
+def overlay(asked: Request, name: str, workers: int = 1) -> dict[str, str]:
+    return {asked.target: SCRIPT.replace("NAME", name).replace("WORKERS", str(workers))}
+
+
+def both(asked: Request, workers: int = 1) -> list[tuple[dict[str, str], float]]:
+    return [(overlay(asked, name, workers), LIMIT_S) for name in ("plain", "changed")]
+
+
+@pytest.fixture
+def ready(asked: Request) -> Processes:
+    """As after a process that was timed by itself: ``SLICES`` slices of ``LENGTH`` steps."""
+    processes = Processes()
+    processes._timed, processes._steps = True, LENGTH * SLICES * 2 // 3
+    return processes
+
+
+def log(asked: Request) -> list[str]:
+    file = Path(asked.cwd, "log")
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def test_one_works_while_the_other_and_its_workers_stand_still(asked: Request, ready: Processes) -> None:
+    found = ready.in_slices(asked, both(asked))
+    assert found is not None
+    assert all(one.step_ms > 0 and len(one.losses) > WARMUP for one in found)
+    # Workers may deliver in bursts, so that only the whole window tells.
+    assert [one.slices for one in found] == [(), ()]
+    turns = [(name, list(lines)) for name, lines in groupby(log(asked), lambda line: line.split()[0])]
+    assert [name for name, _ in turns[: SLICES + 3]] == ["plain", "changed"] * (SLICES // 2 + 1) + ["plain"]
+    steps = [sum(line.endswith("step") for line in lines) for _, lines in turns]
+    # The warm-ups, a slice, then twice the end of one pair and the beginning of the next.
+    assert steps[2 : SLICES + 2] == [LENGTH + 1] + [2 * (LENGTH + 1)] * (SLICES - 1)
+    assert steps[0] == steps[1]
+
+
+def test_without_workers_slice_is_compared_with_slice(asked: Request, ready: Processes) -> None:
+    found = ready.in_slices(asked, both(asked, workers=0))
+    assert found is not None
+    assert [len(one.slices) for one in found] == [SLICES, SLICES]
+    assert all(min(one.slices) <= one.step_ms <= max(one.slices) for one in found)
+
+
+EXCLUSIVE = "import fcntl\nkept = open(__file__)\nfcntl.flock(kept, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
+
+
+def test_scripts_that_cannot_both_be_alive_are_timed_one_after_the_other(asked: Request) -> None:
+    texts = [EXCLUSIVE + overlay(asked, name, workers=0)[asked.target] for name in ("plain", "changed")]
+    pairs = Pairs(Candidate(("f",), "a fix", {asked.target: texts[1]}, {asked.target: texts[0]}))
+    processes = Processes(step_ms=100.0)
+    for number in range(2):
+        play(asked, [pairs], [number], limits=Limits(first=2), timer=processes)
+    assert not pairs.failure
+    assert len(pairs.plain) == len(pairs.changed) == 2
+    assert not any(one.slices for one in (*pairs.plain, *pairs.changed))
+    assert processes.slice_steps is None
+
+
+def test_without_room_for_two_the_second_is_not_started(
+    asked: Request, ready: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warpline.capture.room.SPARE", 10.0**9)
+    assert ready.in_slices(asked, both(asked)) is None
+    assert {line.split()[0] for line in log(asked)} == {"plain"}
+
+
+def test_cancel_ends_those_that_stand_still_too(asked: Request, ready: Processes) -> None:
+    ready._steps = 600
+    cancelled = threading.Event()
+    failed: list[Problem] = []
+
+    def work() -> None:
+        try:
+            ready.in_slices(asked, both(asked), cancelled)
+        except Problem as problem:
+            failed.append(problem)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    until(lambda: "changed step" in log(asked))
+    cancelled.set()
+    worker.join(LIMIT_S)
+    assert not worker.is_alive()
+    assert all(problem.status == 130 for problem in failed)
+    assert not left(f"{tree.MARK}={os.getpid()}-")
+
+
+def test_kill_9_leaves_no_process_that_stands_still(asked: Request) -> None:
+    program = (
+        "from warpline.measure.timed import Processes\n"
+        "from warpline.model.run import Request\n"
+        f"asked = Request(target={asked.target!r}, python={asked.python!r}, warmup=2)\n"
+        "processes = Processes()\n"
+        "processes._timed, processes._steps = True, 600\n"
+        f"processes.in_slices(asked, {both(asked)!r})\n"
+    )
+    server = subprocess.Popen(
+        [sys.executable, "-c", program], env=environment(), stdin=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        until(lambda: "changed step" in log(asked) or server.poll() is not None)
+        assert server.poll() is None, "it ended before its scripts took turns"
+        assert left(f"{tree.MARK}={server.pid}-")
+    finally:
+        server.kill()
+        server.wait(LIMIT_S)
+    until(lambda: not left(f"{tree.MARK}={server.pid}-"))
+
+
+def left(mark: str) -> list[int]:
+    """Processes with ``mark`` at the beginning of a variable of their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if any(word.startswith(mark.encode()) for word in words):
+                found.append(int(entry.name))
+    return found
+
+
+def until(wanted: object) -> None:
+    assert callable(wanted)
+    late = time.monotonic() + LIMIT_S
+    while not wanted():
+        assert time.monotonic() < late
+        time.sleep(0.05)
