@@ -3,12 +3,12 @@
     python benchmarks/predictions.py [--seconds 460] [--json FILE] [--keep FOLDER] [SCRIPT...]
     python benchmarks/predictions.py --again FILE --keep FOLDER
 
-Each script is profiled once, which makes the predictions; then plain and changed scripts are timed in
-rounds, all scripts once before any gets its next round, until ``--rounds`` are done or ``--seconds``
-are over. Mispredictions stand in the table like the others. What is within the noise of its own
-measurement is marked: its error is not the prediction's alone. ``--json`` is written anew after every
-round; ``--keep`` packs the run folders. With both, ``--again`` prints what the code as it is now
-would have predicted beside what was measured then.
+Each script is profiled once, which makes the predictions, and timed once, which warms its caches; then
+each fix is timed against the plain script, both alive and in slices in turn: ``ATONCE`` rounds of every
+fix before any gets more, until ``--rounds`` are done or ``--seconds`` are over. Mispredictions stand in
+the table like the others. What is within the noise of its own measurement is marked: its error is not the
+prediction's alone. ``--json`` is written anew after every fix; ``--keep`` packs the run folders. With
+both, ``--again`` prints what the code as it is now would have predicted beside what was measured then.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 from statistics import median
 
+#: Rounds whose processes are started together.
+ATONCE = 3
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "server"))
 
@@ -107,10 +110,10 @@ def measured(options: argparse.Namespace) -> list[Row]:
                 workloads += profiled((ROOT / word).resolve(), Path(folder), options)
                 rows = [row for workload in workloads for row in workload.rows]
                 save(rows, options.json)
-        for number in range(options.rounds):
-            for workload in workloads:
+        for first in range(0, options.rounds, ATONCE):
+            for workload, row, pairs in by_turns(workloads):
                 if time.monotonic() < ends:
-                    play_round(workload, number, options)
+                    timed(workload, row, pairs, range(first, min(first + ATONCE, options.rounds)), options)
                     save(rows, options.json)
     return rows
 
@@ -138,6 +141,11 @@ def profiled(script: Path, folder: Path, options: argparse.Namespace) -> Iterato
             row.fix = proposals[0].title
             found.rows.append(row)
             found.pairs.append(Pairs(candidate))
+    try:
+        found.timer(request, {}, options.limit, None)
+    except Problem as problem:
+        say(f"{name}: {problem}")
+        return
     say(f"{name}: {len(found.rows)} fixes, {time.monotonic() - began:.0f} s")
     yield found
 
@@ -154,26 +162,36 @@ def predicted(name: str, report: Report) -> Iterator[tuple[Row, Finding]]:
             yield Row(name, finding.rule, finding.id, "", said.speedup, report.steps.step_ms), finding
 
 
-def play_round(workload: Workload, number: int, options: argparse.Namespace) -> None:
-    """One more round of all fixes of ``workload`` that have not failed."""
-    left = [pairs for pairs in workload.pairs if not pairs.failure]
-    if not left:
+def by_turns(workloads: list[Workload]) -> Iterator[tuple[Workload, Row, Pairs]]:
+    """The first fix of every script, then every second one, ..."""
+    fixes = [list(zip(one.rows, one.pairs, strict=True)) for one in workloads]
+    for turn in zip_longest(*fixes):
+        for workload, fix in zip(workloads, turn, strict=True):
+            if fix is not None:
+                yield workload, *fix
+
+
+def timed(
+    workload: Workload, row: Row, pairs: Pairs, numbers: Sequence[int], options: argparse.Namespace
+) -> None:
+    """More rounds of one fix."""
+    if pairs.failure:
         return
     limits = Limits(first=options.rounds, run_s=options.limit)
     began = time.monotonic()
     try:
-        play(workload.request, left, (number,), limits=limits, timer=workload.timer)
+        play(workload.request, [pairs], numbers, limits=limits, timer=workload.timer)
     except Problem as problem:
         say(f"{workload.name}: {problem}")
         return
-    say(f"{workload.name}: round {number + 1}, {time.monotonic() - began:.0f} s")
-    for row, pairs in zip(workload.rows, workload.pairs, strict=True):
-        outcome = contest.outcome(pairs, limits)
-        row.step_ms, row.rounds, row.reason = outcome.baseline_step_ms, outcome.rounds, outcome.reason
-        seen = outcome.measured
-        if seen is not None:
-            row.speedup, row.loss_drift, row.memory_ratio = seen.speedup, seen.loss_drift, seen.memory_ratio
-            row.low, row.high = (seen.low, seen.high) if math.isfinite(seen.high) else (None, None)
+    outcome = contest.outcome(pairs, limits)
+    row.step_ms, row.rounds, row.reason = outcome.baseline_step_ms, outcome.rounds, outcome.reason
+    seen = outcome.measured
+    if seen is not None:
+        row.speedup, row.loss_drift, row.memory_ratio = seen.speedup, seen.loss_drift, seen.memory_ratio
+        row.low, row.high = (seen.low, seen.high) if math.isfinite(seen.high) else (None, None)
+    ratios = " ".join(f"{math.exp(ratio):.3f}" for ratio in pairs.log_ratios())
+    say(f"{workload.name} {row.rule}: {ratios}, {time.monotonic() - began:.0f} s")
 
 
 def again(file: Path, kept: Path | None) -> list[Row]:
@@ -244,7 +262,7 @@ def arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("scripts", nargs="*", metavar="SCRIPT")
-    parser.add_argument("--rounds", type=int, default=3, help="of each script, at most (3)")
+    parser.add_argument("--rounds", type=int, default=5, help="of each fix, at most (5)")
     parser.add_argument("--seconds", type=float, default=math.inf, help="start nothing after so long")
     parser.add_argument("--limit", type=float, default=90.0, help="seconds for one process (90)")
     parser.add_argument("--most", type=int, default=7, help="fixes of a script, as the report ranks them (7)")

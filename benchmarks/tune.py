@@ -125,6 +125,7 @@ def by_hand(name: str, row: Row, options: argparse.Namespace) -> float | None:
     request = Request(target=str(slow), cwd=str(slow.parent), python=sys.executable)
     timer = Processes(plain_ms if isinstance(plain_ms, float) else None)
     try:
+        timer(request, {}, Limits().run_s, None)  # the caches are warm, and slices possible
         play(request, [edit], range(options.hand_rounds), limits=Limits(), timer=timer)
     except Problem as problem:
         print(f"{name}: {problem}", file=sys.stderr)
