@@ -7,9 +7,10 @@ import os
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from warpline.model.problem import Problem
 
@@ -27,12 +28,12 @@ class Settings:
     folder: str = ""
     include: tuple[str, ...] = ()  # more folders whose files count as the user's, absolute here
     ignore: tuple[str, ...] = ()  # rules that stay silent in this project
-    hints: float = 1.0  # lines below this share of the step (percent) show no hint
-    python: str = ""  # interpreter that runs the script; "" = found by itself
+    hints: Annotated[float, Meta(ge=0)] = 1.0  # lines below this share of the step (percent) show no hint
+    python: str = ""  # interpreter that runs the script, absolute or a name on the PATH; "" = found by itself
     launcher: str = ""  # e.g. "torchrun --nproc-per-node 2"
-    steps: int = 5
-    warmup: int | None = None
-    timeout: float | None = None
+    steps: Annotated[int, Meta(ge=1)] = 5
+    warmup: Annotated[int, Meta(ge=0)] | None = None
+    timeout: Annotated[float, Meta(gt=0)] | None = None
 
 
 def settings(folder: Path) -> Settings:
@@ -79,9 +80,12 @@ def _read(path: Path) -> Settings:
     try:
         found: Settings = msgspec.convert(values, Settings)
     except msgspec.ValidationError as error:
-        raise Problem(f"{path}: tool.warpline: {error}") from None
+        said = str(error).replace(" - at `$.", " at `tool.warpline.")
+        raise Problem(f"{path}: {said[:1].lower()}{said[1:]}") from None
     include = tuple(absolute(path.parent / Path(entry).expanduser()) for entry in found.include)
-    python = str(Path(absolute(path.parent / Path(found.python).expanduser()))) if found.python else ""
+    python = (
+        absolute(path.parent / Path(found.python).expanduser()) if os.sep in found.python else found.python
+    )
     return Settings(
         folder=str(path.parent),
         include=include,

@@ -86,11 +86,18 @@ def test_settings_come_from_the_nearest_pyproject(tmp_path: Path) -> None:
     assert (found.steps, found.hints, found.python) == (7, 2.0, str(tmp_path / "py/bin"))
 
 
+def test_an_interpreter_may_be_a_name_on_the_path(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.warpline]\npython = "python3.12"\n')
+    assert project.settings(tmp_path).python == "python3.12"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[tool.warpline]\nstep = 7", "unknown setting tool.warpline.step "),
-        ("[tool.warpline]\nsteps = 'x'", "Expected `int`"),
+        ("[tool.warpline]\nsteps = 'x'", "expected `int`, got `str` at `tool.warpline.steps`"),
+        ("[tool.warpline]\nsteps = 0", "expected `int` >= 1 at `tool.warpline.steps`"),
+        ("[tool.warpline]\ntimeout = 0", "expected `float` > 0.0 at `tool.warpline.timeout`"),
         ("[tool]\nwarpline = 1", "must be a table"),
         ("[tool", "is not valid TOML"),
     ],

@@ -58,6 +58,7 @@ def test_modules_in_the_working_folder_are_not_taken_for_pythons_own(tmp_path: P
         ),
         (["fix", "here.py", "--diff"], "(--diff went to the script"),
         (["tune"], "say what to run"),
+        (["profile", "--include", "gone", "here.py"], "there is no folder gone to include"),
         (["profile", "."], ". is a folder without __main__.py"),
         (["profile", "--steps", "0", "x.py"], "'0' is not a whole number of at least 1"),
         (["profile", "--timeout", "soon", "x.py"], "'soon' is not a number of seconds"),

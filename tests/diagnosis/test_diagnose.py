@@ -140,6 +140,12 @@ def test_suppression_by_settings() -> None:
     assert len(findings(ignore=("sync-in-step",))) == 1
 
 
+def test_a_rule_that_is_not_there_cannot_be_ignored() -> None:
+    example = read_example(CODE)
+    found = diagnose(example.profile, lambda path: example.text, ignore=("sync-in-step", "sync-in-steps"))
+    assert found.notes == ("the project's settings ignore sync-in-steps, and there is no rule of that name",)
+
+
 def test_ids_stay_the_same_after_edits_elsewhere() -> None:
     example = read_example(CODE)
     (before,) = findings()

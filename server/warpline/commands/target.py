@@ -44,6 +44,9 @@ def request(options: argparse.Namespace) -> Request:
     if not words:
         raise Problem("say what to run: a script (train.py), or a module (-m package.train)")
     target = words[0] if options.module is not None else str(script(words[0]))
+    for folder in options.include:
+        if not Path(folder).is_dir():
+            raise Problem(f"there is no folder {folder} to include")
     settings = project.settings(cwd if options.module is not None else Path(target).parent)
     try:
         launcher = tuple(shlex.split(options.launcher or settings.launcher))

@@ -51,7 +51,10 @@ def diagnose(
     silenced = set(ignore)
     suppressions: dict[str, Suppressions] = {}
     found: list[tuple[Rule, Draft]] = []
-    for rule in rules() if catalogue is None else catalogue:
+    every = rules() if catalogue is None else catalogue
+    for name in sorted(silenced - {rule.name for rule in every}):
+        context.note(f"the project's settings ignore {name}, and there is no rule of that name")
+    for rule in every:
         if rule.name in silenced or (rule.needs_gpu and not context.on_gpu):
             continue
         try:
