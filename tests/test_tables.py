@@ -8,9 +8,7 @@ import pytest
 
 import warpline
 from tests.conftest import ExampleRun
-from warpline.tables import Tables
-
-TABLES = ("lines", "kernels", "ops", "findings", "steps")
+from warpline.tables import TABLES, Tables
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +28,10 @@ def described(table: str) -> set[str]:
 @pytest.mark.parametrize("table", TABLES)
 def test_every_column_is_described_and_every_described_one_is_there(tables: Tables, table: str) -> None:
     assert described(table) == set(getattr(tables, table).columns)
+
+
+def test_a_notebook_shows_one_line(tables: Tables) -> None:
+    assert re.fullmatch(r"<Tables of /.*slow\.py, .* ms a step; rows: lines \d+, .*>", repr(tables))
 
 
 def test_lines_are_the_report_s(tables: Tables) -> None:

@@ -13,13 +13,14 @@ from typing import Any
 import pandas as pd
 
 from warpline import pipeline
+from warpline.model import units
 from warpline.model.profile import LineCost, Profile
 from warpline.model.report import Report
 
 NS_PER_MS = 1e6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tables:
     """Five tables. ``lines``, ``kernels``, ``ops`` and ``findings`` share ``file`` and ``line``.
 
@@ -106,7 +107,15 @@ class Tables:
     report: Report
     profile: Profile
 
+    def __repr__(self) -> str:
+        """One line: a notebook shows what a cell ends with, and all of it would be a book."""
+        sizes = ", ".join(f"{name} {len(getattr(self, name))}" for name in TABLES)
+        return (
+            f"<Tables of {self.report.script}, {units.ms(self.report.steps.step_ms)} a step; rows: {sizes}>"
+        )
 
+
+TABLES = ("lines", "kernels", "ops", "findings", "steps")
 LINE_FIELDS = (
     "file", "line", "function", "step_ms", "device_ms", "forward_ms", "backward_ms", "recompute_ms",
     "idle_ms", "cpu_ms", "sync_ms", "loader_ms", "gc_ms", "copy_ms", "communication_ms", "calls", "launches",

@@ -88,7 +88,7 @@ def _write(parts: Parts, path: Path, run: Path) -> None:
 def _parts(chrome: Chrome, tables: Tables, path: Path) -> Parts:
     frames = Frames()
     threads = Interned()
-    notes = [f"made of {path.name}: nothing was measured without the profiler, all times are those under it"]
+    notes = [f"made of {path.name}"]
     if len(tables[FRAMES]):
         lines = _from_frames(tables[FRAMES], chrome.base_ns, frames, threads)
         notes.append(
