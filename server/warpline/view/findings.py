@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from warpline.model.report import Finding
+from warpline.model.report import Evidence, Finding
 from warpline.view import text, units
 
 _BASIS = {
@@ -70,7 +71,7 @@ def evidence(finding: Finding) -> tuple[str, ...]:
     """The measured numbers behind it, in one line; nothing when there are none."""
     if not finding.evidence:
         return ()
-    parts = (f"{text.printable(e.metric)} {units.evidence(e.value, e.unit)}" for e in finding.evidence)
+    parts = (f"{text.printable(e.metric)} {_value(e)}" for e in finding.evidence)
     return ("; ".join(parts),)
 
 
@@ -93,3 +94,10 @@ def gains(finding: Finding) -> tuple[str, ...]:
 
 def _place(file: str, line: int, names: Mapping[str, str]) -> str:
     return f"{names.get(file) or text.printable(file)}:{line}"
+
+
+def _value(one: Evidence) -> str:
+    """The number with its unit, unless the metric names what is counted: ``num_workers 2``, ``waves 1.5``."""
+    said = text.printable(units.evidence(one.value, one.unit))
+    named = one.unit in re.split(r"[\W_]+", one.metric)
+    return said.removesuffix(f" {one.unit}") if named else said
