@@ -118,6 +118,7 @@ def trace(
     peaks: dict[str, float] | None = None,
     cores: int = 16,
     op_record_us: float | None = None,
+    host_step_us: float | None = None,
 ) -> Trace:
     """What the server would read. Before its window lies one step that fills the queue."""
     lines = sorted({line for _, line in machine.records})
@@ -130,7 +131,9 @@ def trace(
     )  # fmt: skip
     sites = (Site("loader", FILE, 1, "<module>", {"num_workers": workers}),)
     record_ns = None if op_record_us is None else op_record_us * US
-    facts = Facts(sites=sites, flags={"cpu_count": cores}, peaks=peaks or {}, op_record_ns=record_ns)
+    host_ns = None if host_step_us is None else host_step_us * US
+    flags = {"cpu_count": cores}
+    facts = Facts(sites, flags, op_record_ns=record_ns, host_step_ns=host_ns, peaks=peaks or {})
     locations = Locations((FILE,), ("<module>",), ((-1, 0, -1), *((0, line, 0) for line in lines)), (MAIN,))
     chrome = {"traceEvents": machine.events, "baseTimeNanoseconds": BASE}
     records = np.array([(BASE + at, number[line]) for at, line in machine.records], "<i8")

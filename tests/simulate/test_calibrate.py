@@ -18,6 +18,42 @@ def device_bound(m: Machine) -> None:
         m.op(11, "aten::add", 8, 100)
 
 
+def waiting_for_the_device(m: Machine) -> None:
+    for _ in range(200):
+        m.op(10, "aten::mm", 40, 150)
+
+
+def waiting_for_the_host(m: Machine) -> None:
+    for _ in range(200):
+        m.op(10, "aten::mm", 40, 15)
+
+
+def reading_at_last(m: Machine) -> None:
+    waiting_for_the_device(m)
+    m.sync(11)
+
+
+@pytest.mark.parametrize("added", [1.0, 4.0, 12.0])
+def test_how_far_the_host_runs_ahead_tells_what_it_takes(added: float) -> None:
+    """A step that the device bounds hides that; one that begins with the device idle does not."""
+    alone = Machine()
+    waiting_for_the_device(alone)
+    found, _ = simulation(waiting_for_the_device, added=added, host_step_us=alone.now / 1e3)
+    predicted = found.predict(Scale(((FILE, 10),), device=0.1))
+    _, truth = run(waiting_for_the_host)
+    assert predicted is not None
+    assert predicted.step_ms == pytest.approx(truth, rel=0.03)
+
+
+def test_a_host_that_waits_in_the_step_tells_nothing() -> None:
+    alone = Machine()
+    reading_at_last(alone)
+    told, _ = simulation(reading_at_last, host_step_us=alone.now / 1e3)
+    untold, _ = simulation(reading_at_last)
+    quicker = Scale(((FILE, 10),), device=0.1)
+    assert told.predict(quicker) == untold.predict(quicker)
+
+
 @pytest.mark.parametrize("days_since_1970", [0, 20_000])
 def test_gaps_between_kernels_are_read_to_the_nanosecond(days_since_1970: int) -> None:
     machine, step_ms = run(device_bound)

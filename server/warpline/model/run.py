@@ -167,6 +167,7 @@ class Facts:
     line_record_ns: float | None = None  # what one line record costs, measured right after the capture
     op_record_ns: float | None = None  # what the profiler adds to an operator, measured as the capture ends
     launch_record_ns: float | None = None  # and, beside that, to the launch of a kernel
+    host_step_ns: float | None = None  # of a step begun with the device idle: until the host was done with it
     compile_events: tuple[CompileEvent, ...] = ()
     compiled_kernels: tuple[CompiledKernel, ...] = ()
     memory: dict[str, float] = field(

@@ -15,7 +15,8 @@ import numpy as np
 
 from warpline.attribution.overhead import LEAST_SHARE, overhead
 from warpline.model.profile import Profile
-from warpline.simulate.replay import Clock, Feed, replay
+from warpline.simulate.changes import first_step
+from warpline.simulate.replay import Clock, Feed, host_done, replay
 from warpline.simulate.timeline import LAUNCH, SYNC, Places, Timeline
 from warpline.trace.columns import OP, RUNTIME, Floats, Ints, Trace
 
@@ -40,12 +41,18 @@ QUICKEST = 0.9
 JUST = 1.001
 #: A host so quick that only the device counts.
 LEAST = 0.05
+#: A host that is done this much later than the quickest host would be does not merely wait for the device.
+AHEAD = 0.7
+#: However slow the host was.
+MOST = 2.0
 _HALVINGS, _EXACT = 24, 1e-4
 
 
-def calibrated(line: Timeline, step_ns: float, feed: Feed | None) -> Clock:
-    """The clock whose replay of ``line`` takes ``step_ns``."""
+def calibrated(line: Timeline, step_ns: float, feed: Feed | None, host_step_ns: float | None = None) -> Clock:
+    """The clock whose replay of ``line`` takes ``step_ns``, and its host where that does not show it
+    ``host_step_ns`` (see ``Facts``)."""
     clock = delays(line)
+    usual = _seen_ahead(line, clock, feed, host_step_ns) or USUAL
 
     def with_host(scale: float) -> float:
         return replay(line, replace(clock, host=scale), feed)
@@ -53,27 +60,39 @@ def calibrated(line: Timeline, step_ns: float, feed: Feed | None) -> Clock:
     if not len(line.kernel_ns) and feed is None:
         whole = with_host(1.0)
         return replace(clock, host=step_ns / whole if whole else 1.0)
-    if with_host(USUAL) < CLOSE * step_ns:
-        return replace(clock, host=_solve(with_host, step_ns, USUAL, 8.0))
+    if with_host(usual) < CLOSE * step_ns:
+        return replace(clock, host=_solve(with_host, step_ns, usual, 8.0))
     # Where the device explains the step without a host's help, the host is not quicker for it: how
     # quick it is decides what is left once the device's work shrinks.
     if with_host(LEAST) < CLOSE * step_ns:
-        if with_host(USUAL) > step_ns:
-            return replace(clock, host=_solve(with_host, step_ns, LEAST, USUAL))
-        if step_ns <= with_host(USUAL * NEARLY):
-            return replace(clock, host=_solve(with_host, step_ns, USUAL, USUAL * NEARLY))
+        if with_host(usual) > step_ns:
+            return replace(clock, host=_solve(with_host, step_ns, LEAST, usual))
+        if step_ns <= with_host(usual * NEARLY):
+            return replace(clock, host=_solve(with_host, step_ns, usual, usual * NEARLY))
 
-    host = USUAL
+    host = usual
 
     def with_device(scale: float) -> float:
         return replay(line, replace(clock, host=host, device=scale), feed)
 
     if with_device(QUICKEST) > step_ns:
         # No clock explains that: a host that follows or waits for the device was quicker than usual.
-        host = _solve(with_host, max(step_ns, JUST * with_host(LEAST)), LEAST, USUAL)
+        host = _solve(with_host, max(step_ns, JUST * with_host(LEAST)), LEAST, usual)
     if abs(with_device(1.0) - step_ns) < _EXACT * step_ns:
         return replace(clock, host=host)  # something else sets the pace, whatever the device's clock
     return replace(clock, host=host, device=_solve(with_device, step_ns, 0.1, 2.0))
+
+
+def _seen_ahead(line: Timeline, clock: Clock, feed: Feed | None, host_step_ns: float | None) -> float | None:
+    """The host's scale by how far it ran ahead of an idle device; None where it waited for it."""
+    if host_step_ns is None or not len(line.kernel_ns):
+        return None
+    first = first_step(line)
+
+    def done(scale: float) -> float:
+        return host_done(first, replace(clock, host=scale), feed)
+
+    return _solve(done, host_step_ns, LEAST, MOST) if done(LEAST) < AHEAD * host_step_ns else None
 
 
 def delays(line: Timeline) -> Clock:

@@ -252,6 +252,15 @@ def without(line: Timeline, gone: Bools) -> Timeline:
     )
 
 
+def first_step(line: Timeline) -> Timeline:
+    """The first captured step alone."""
+    count = int(np.searchsorted(line.step, 1))
+    kept = without(line, line.kernel_step > 0)
+    columns = {name: getattr(kept, name)[:count] for name in SEGMENT_COLUMNS}
+    return replace(kept, first=kept.first[: count + 1], steps=1, **columns)
+
+
+SEGMENT_COLUMNS = ("start_ns", "host_ns", "kind", "place", "op", "work", "step", "backward", "copies")
 KERNEL_COLUMNS = (
     *("kernel_ns", "kernel_start", "stream", "kernel_place", "kernel_work", "kernel_op", "kernel_backward"),
     *("kernel_step", "kernel_bytes", "kernel_name", "blocking"),

@@ -49,10 +49,22 @@ class Clock:
 
 def replay(line: Timeline, clock: Clock, feed: Feed | None = None) -> float:
     """The step's time in nanoseconds."""
+    _, marks = _played(line, clock, feed, PASSES)
+    return (marks[-1] - marks[0]) / (PASSES - 1) / line.steps
+
+
+def host_done(line: Timeline, clock: Clock, feed: Feed | None = None) -> float:
+    """When the host is done with ``line``, in nanoseconds since it began with the device idle."""
+    return _played(line, clock, feed, 1)[0]
+
+
+def _played(line: Timeline, clock: Clock, feed: Feed | None, passes: int) -> tuple[float, list[float]]:
+    """When the host was done at last, and when host and device were after each pass."""
     host = line.host_ns * clock.host
     events = np.flatnonzero((line.kind != WORK) & ((line.kind != LOADER) | (feed is not None)))
     if not len(events):
-        return float(host.sum()) / line.steps
+        alone = float(host.sum())
+        return alone * passes, [alone * (at + 1) for at in range(passes)]
     # Between two events the host just works: the loop below runs over events alone.
     waits = line.kind == SYNC
     if feed is not None:
@@ -81,7 +93,7 @@ def replay(line: Timeline, clock: Clock, feed: Feed | None = None) -> float:
     ready = 0.0
     ahead = max(1, feed.ahead) if feed is not None else 1
     taken = deque([0.0] * ahead, maxlen=ahead)
-    for _ in range(PASSES):
+    for _ in range(passes):
         for work, kind, first, last, begin in rows:
             now += work
             if kind == LAUNCH:
@@ -110,7 +122,7 @@ def replay(line: Timeline, clock: Clock, feed: Feed | None = None) -> float:
                 taken.append(now)
         now += tail
         marks.append(max(now, max(free.values(), default=0.0)))
-    return (marks[-1] - marks[0]) / (PASSES - 1) / line.steps
+    return now, marks
 
 
 def _batch_begins(line: Timeline) -> Bools:

@@ -44,7 +44,7 @@ class Simulation:
             line = calibrate.relieved(trace, line, self.step_ns)
         self._line = line if profile is None else calibrate.by_line(line, places, profile)
         self._feed = loading.present_feed(self._line, _workers(trace), self.step_ns)
-        self._clock = calibrate.calibrated(self._line, self.step_ns, self._feed)
+        self._clock = calibrate.calibrated(self._line, self.step_ns, self._feed, trace.facts.host_step_ns)
 
     @property
     def replayed_ms(self) -> float:

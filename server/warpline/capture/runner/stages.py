@@ -7,6 +7,10 @@ from .devicestamps import DeviceStamps, on_device
 from .ownprofiler import PATIENCE_STEPS
 
 
+#: Steps of the warm-up that tell what the host takes; a few are no middle on a machine that others use.
+LATEST = 9
+
+
 class Waiting:
     """For the first step boundary."""
 
@@ -31,13 +35,15 @@ class Waiting:
 class Warmup(Waiting):
     """Until step times have settled; steps under the script's own profiler do not count.
 
-    The device is idle at each end: a host that runs ahead of it would make its steps look short.
+    The device is idle at each end: a host that runs ahead of it would make its steps look short. How far it
+    runs ahead is noted: that is what the host takes without the profiler, which no later window shows.
     """
 
     name = "warmup"
 
     def begin(self):
-        self.stamps = [time_ns()]
+        self.stamps, self.host_ns = [time_ns()], []
+        self.begun = self.stamps[0]
         self.in_the_way = 0
 
     def tick(self):
@@ -48,8 +54,9 @@ class Warmup(Waiting):
             session.pipe.progress("waiting", 0, None, "waiting for the script's own profiler to end")
             if self.in_the_way > PATIENCE_STEPS:
                 profiler.pause()
-            self.stamps = [time_ns()]
+            self.begin_anew()
             return
+        self.host_ns.append(time_ns() - self.begun)
         session.synchronize()
         self.stamps.append(time_ns())
         durations = differences(self.stamps)
@@ -58,8 +65,14 @@ class Warmup(Waiting):
         compiled = session.observers.compiled_since_last()
         least_ns = windows.WARMUP_DEVICE_NS if session.torch.cuda.is_initialized() else 0
         if windows.settled(durations, compiled, least_ns) if wanted is None else done >= wanted:
-            session.step_ns = sorted(durations[-3:])[len(durations[-3:]) // 2]
+            session.step_ns, session.host_step_ns = middle(durations[-3:]), middle(self.host_ns[-LATEST:])
             session.go(session.timing)
+        self.begun = time_ns()
+
+    def begin_anew(self):
+        self.stamps, self.host_ns = [time_ns()], []
+        self.session.synchronize()
+        self.begun = time_ns()
 
 
 class Timing(Waiting):
@@ -251,6 +264,10 @@ class Whole(Waiting):
     def end(self):
         self.session.synchronize()
         self.session.finish_capture([*self.stamps, time_ns()])
+
+
+def middle(durations):
+    return sorted(durations)[len(durations) // 2]
 
 
 def differences(stamps):
