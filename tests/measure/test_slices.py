@@ -16,10 +16,11 @@ import pytest
 
 from tests.conftest import LIMIT_S, environment
 from warpline.capture import tree, turn
+from warpline.capture.timing import Timing
 from warpline.measure import Candidate
 from warpline.measure.pairs import Limits, Pairs
 from warpline.measure.rounds import play
-from warpline.measure.timed import Processes
+from warpline.measure.timed import Processes, sliced
 from warpline.model.problem import Problem
 from warpline.model.run import Request
 
@@ -45,7 +46,7 @@ for sample in torch.utils.data.DataLoader(Samples(), num_workers=WORKERS):
     optimizer.step()
     os.write(log, b"NAME step\\n")
 """
-WARMUP, LENGTH, SLICES = 2, 4, 6
+WARMUP, LENGTH, SLICES = 2, 4, 8
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def both(asked: Request, workers: int = 1) -> list[tuple[dict[str, str], float]]
 def ready(asked: Request) -> Processes:
     """As after a process that was timed by itself: ``SLICES`` slices of ``LENGTH`` steps."""
     processes = Processes()
-    processes._timed, processes._steps = True, LENGTH * SLICES * 2 // 3
+    processes._timed, processes._steps = True, (2 * LENGTH * SLICES + 2) // 3
     return processes
 
 
@@ -85,8 +86,8 @@ def test_one_works_while_the_other_and_its_workers_stand_still(asked: Request, r
     found = ready.in_slices(asked, both(asked))
     assert found is not None
     assert all(one.step_ms > 0 and len(one.losses) > WARMUP for one in found)
-    # Workers may deliver in bursts, so that only the whole window tells.
-    assert [one.slices for one in found] == [(), ()]
+    # Four batches of the one worker fit into a slice.
+    assert [len(one.slices) for one in found] == [SLICES, SLICES]
     turns = [(name, list(lines)) for name, lines in groupby(log(asked), lambda line: line.split()[0])]
     assert [name for name, _ in turns[: SLICES + 3]] == ["plain", "changed"] * (SLICES // 2 + 1) + ["plain"]
     steps = [sum(line.endswith("step") for line in lines) for _, lines in turns]
@@ -95,11 +96,12 @@ def test_one_works_while_the_other_and_its_workers_stand_still(asked: Request, r
     assert steps[0] == steps[1]
 
 
-def test_without_workers_slice_is_compared_with_slice(asked: Request, ready: Processes) -> None:
-    found = ready.in_slices(asked, both(asked, workers=0))
-    assert found is not None
-    assert [len(one.slices) for one in found] == [SLICES, SLICES]
-    assert all(min(one.slices) <= one.step_ms <= max(one.slices) for one in found)
+def test_slices_hold_many_bursts_of_the_workers() -> None:
+    bursts = [30.0, 1.0, 1.0] * 32  # three workers
+    timing = Timing(tuple(int(1e6 * each) for each in bursts), workers=3)
+    assert sliced(timing, 12).slices == pytest.approx([32.0 / 3] * 8)
+    assert sliced(timing, 48).slices == ()
+    assert sliced(timing, 48).step_ms == pytest.approx(32.0 / 3)
 
 
 EXCLUSIVE = "import fcntl\nkept = open(__file__)\nfcntl.flock(kept, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
@@ -115,6 +117,16 @@ def test_scripts_that_cannot_both_be_alive_are_timed_one_after_the_other(asked: 
     assert len(pairs.plain) == len(pairs.changed) == 2
     assert not any(one.slices for one in (*pairs.plain, *pairs.changed))
     assert processes.slice_steps is None
+
+
+def test_a_script_that_ends_early_has_fewer_slices(asked: Request, ready: Processes) -> None:
+    ready._steps = 10 * LENGTH * SLICES
+    short = [(one, limit) for one, limit in both(asked, workers=0)]
+    for one, _ in short:
+        one[asked.target] = one[asked.target].replace("10**6", "200")
+    found = ready.in_slices(asked, short)
+    assert found is not None
+    assert all(len(one.slices) >= SLICES for one in found)
 
 
 def test_without_room_for_two_the_second_is_not_started(

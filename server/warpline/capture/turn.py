@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from warpline.model.problem import Problem
+
 GO, END = b"g", b"e"  # ``runner/slices.py`` reads them
 #: A target that said that it stops has stopped by then, or is stuck in the kernel.
 STOPPING_S = 10.0
@@ -65,10 +67,10 @@ class Turn:
                 os.killpg(self.group, signal.SIGCONT)
 
     def rest(self) -> None:
-        """Wait until the target stands still, or has ended."""
+        """Wait until the target stands still, or has ended. Raises Problem where it cannot be stopped."""
         self.rested.wait()
-        if self.group is not None:
-            _await_stop(self.group)
+        if self.group is not None and not _stopped(self.group):
+            raise Problem("the system does not say that a process stands still", 1)
 
     def __enter__(self) -> Turn:
         return self
@@ -89,14 +91,15 @@ def possible() -> bool:
     return sys.platform.startswith("linux") and Path("/proc/self/stat").exists()
 
 
-def _await_stop(pid: int) -> None:
+def _stopped(pid: int) -> bool:
     """It says that it stops, and then stops: what lets it go on would be lost in between."""
     late = time.monotonic() + STOPPING_S
     while time.monotonic() < late:
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()
         except OSError:
-            return  # it has ended
+            return True  # it has ended
         if stat.rpartition(")")[2].split()[0] in "TtZX":
-            return
+            return True
         time.sleep(0.0002)
+    return False

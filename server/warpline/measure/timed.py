@@ -31,8 +31,12 @@ WARMUP = 40
 #: a machine that slows down for a second does so for both. None is shorter than ``LEAST_SLICE`` steps, as
 #: one more at its beginning does not count.
 SLICES, LONGER, LEAST_SLICE = 36, 1.5, 4
-#: Where steps have become much longer than they were, fewer slices have to do.
-FEWEST, BUSY_S = 12, 15.0
+#: Where steps have become much longer than they were, or a script ends early, fewer slices have to do; of the
+#: steps that it made in slices only a share, as the next warm-up may be longer.
+FEWEST, BUSY_S, SCARCE = 8, 15.0, 0.7
+#: Slices are put together until each has so many times a batch of every loader worker; fewer than
+#: ``LEAST_SLICES`` of them have no middle worth the name, and the window's mean is taken.
+BURSTS, LEAST_SLICES = 4, 4
 #: So many processes import torch side by side at most: each holds half a gigabyte or more.
 SIDE_BY_SIDE = 8
 
@@ -44,7 +48,7 @@ class Timed:
     step_ms: float  # mean of the window: a loader of k workers delivers in bursts, which a median hides
     losses: tuple[float, ...] = ()  # of the first steps
     peak_bytes: float | None = None
-    slices: tuple[float, ...] = ()  # mean step of each, in ms; none where batches come in bursts
+    slices: tuple[float, ...] = ()  # mean step of each, in ms; none where a loader's bursts are longer
 
 
 Overlay = Mapping[str, str]
@@ -62,6 +66,7 @@ class Processes:
         self._steps = window_steps(step_ms * 1e6) if step_ms else None
         self._timed = False
         self._alone = not turn.possible()  # no two of them may be alive, or the script has too few steps
+        self._most = MOST_STEPS  # in slices; fewer where a script has no more
         self._held: deque[Held] = deque()
         self._to_start: Callable[[], None] = _nothing
 
@@ -142,7 +147,7 @@ class Processes:
 
     @property
     def _sliced_steps(self) -> int:
-        return min(MOST_STEPS, int(LONGER * (self._steps or 0)))
+        return min(self._most, int(LONGER * (self._steps or 0)))
 
     def in_slices(
         self,
@@ -153,13 +158,14 @@ class Processes:
         """Time two processes (overlay, limit in seconds) in slices of their windows, in turn, both alive and
         one of them standing still at any time.
 
-        None when that cannot be done: no room for both, or one of them failed. Then both are gone, and this
-        is not tried again: each has to be timed by itself, which also tells whose failure it is.
+        None when that cannot be done: no room for both, or one of them failed (twice, where it made a few
+        slices at first). Then both are gone, and this is not tried again: each has to be timed by itself,
+        which also tells whose failure it is.
         """
         length = self.slice_steps
         if length is None:
             return None
-        count = self._sliced_steps // length
+        count, done = self._sliced_steps // length, 0
         with ExitStack() as stack:
             stack.enter_context(signals.end_like_interrupt())
             both: list[Held] = []
@@ -172,7 +178,7 @@ class Processes:
                     )
                     both.append(held)
                     held.slice()  # up to the end of its warm-up
-                began, done = time.monotonic(), 0
+                began = time.monotonic()
                 while done < count and (done < FEWEST or time.monotonic() < began + BUSY_S):
                     for held in both[:: -1 if done % 2 else 1]:
                         held.slice()
@@ -180,8 +186,9 @@ class Processes:
                 found = [held.end() for held in both]
                 if any(len(timing.steps_ns) != done * length for timing in found):
                     raise Problem("a window was interrupted", 1)
-                bursts = any(timing.workers for timing in found)
-                seen = [_mean(timing) if bursts else _sliced(timing, length) for timing in found]
+                # Batches of k workers may come k at a time: only many bursts together are like others.
+                steps = max(length, BURSTS * max(timing.workers for timing in found))
+                seen = [sliced(timing, -(-steps // length) * length) for timing in found]
                 # The first window may have been made for a busy moment's steps.
                 slower_ns = max(one.step_ms for one in seen) * 1e6
                 self._steps = max(self._steps or 0, window_steps(slower_ns))
@@ -189,13 +196,15 @@ class Processes:
             except Problem as problem:
                 if problem.status == 130 or (cancelled is not None and cancelled.is_set()):
                     raise
-                self._alone = True
                 for held in (*both, *self._held):
                     held.give_up()
                 for held in both:
                     held.gone()
                 self._held.clear()
-                return None
+        # A script that ended behind some slices may have no more steps.
+        self._most = int(done * length * SCARCE)
+        self._alone = done < FEWEST
+        return self.in_slices(request, processes, cancelled)
 
     def _hold(
         self,
@@ -228,10 +237,12 @@ def _mean(timing: Timing) -> Timed:
     return Timed(mean_ns / 1e6, timing.losses, timing.peak_bytes or None)
 
 
-def _sliced(timing: Timing, length: int) -> Timed:
-    """Of a process whose steps are alike: the slices that a busy moment hit do not count."""
+def sliced(timing: Timing, length: int) -> Timed:
+    """In slices of ``length`` steps, if there are a few: those that a busy moment hit do not count then."""
     times = timing.steps_ns
-    slices = [sum(times[at : at + length]) / length / 1e6 for at in range(0, len(times), length)]
+    slices = [sum(times[at : at + length]) / length / 1e6 for at in range(0, len(times) - length + 1, length)]
+    if len(slices) < LEAST_SLICES:
+        return _mean(timing)
     return replace(_mean(timing), step_ms=median(slices), slices=tuple(slices))
 
 
