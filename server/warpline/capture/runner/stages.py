@@ -6,7 +6,6 @@ from . import windows
 from .devicestamps import DeviceStamps, on_device
 from .ownprofiler import PATIENCE_STEPS
 
-
 #: Steps of the warm-up that tell what the host takes; a few are no middle on a machine that others use.
 LATEST = 9
 
