@@ -25,6 +25,9 @@ SOURCES = "sources.json"
 
 T = TypeVar("T")
 
+#: What lies in the top folder of a project.
+_PROJECT_MARKS = (".git", "pyproject.toml")
+
 
 def runs_folder(cwd: Path) -> Path:
     """``<cwd>/.warpline/runs``, made when missing, with a ``.gitignore`` that hides all of it.
@@ -42,6 +45,17 @@ def runs_folder(cwd: Path) -> Path:
             f"cannot write to {folder}: {_reason(error)} (use --run-dir to put runs elsewhere)"
         ) from None
     return folder
+
+
+def nearest(cwd: Path) -> Path:
+    """Where runs are looked for: ``<cwd>/.warpline/runs``, else, inside a project, that of the nearest
+    folder above up to the project's own; the first, where there is none."""
+    above = (cwd, *cwd.parents)
+    tops = (at for at, folder in enumerate(above) if any((folder / mark).exists() for mark in _PROJECT_MARKS))
+    for folder in above[: next(tops, 0) + 1]:
+        if (folder / ".warpline" / "runs").is_dir():
+            return folder / ".warpline" / "runs"
+    return cwd / ".warpline" / "runs"
 
 
 def new_run(folder: Path) -> Path:

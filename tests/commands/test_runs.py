@@ -44,6 +44,19 @@ def test_show_makes_the_report_anew_byte_for_byte(folder: Path) -> None:
     assert done.stdout == kept
 
 
+def test_runs_of_the_project_are_found_from_its_folders(folder: Path) -> None:
+    inner = folder / "scripts/deep"
+    inner.mkdir(parents=True)
+    alone = warpline("show", cwd=inner)
+    assert f"no run in {inner}" in alone.stderr, "a folder of no project is on its own"
+    (folder / "pyproject.toml").touch()
+    for words in (("show",), ("show", "first"), ("fix", "--diff", "--run", "first")):
+        done = warpline(*words, cwd=inner)
+        assert done.returncode == 0, done.stderr
+        assert "slow.py" in done.stdout
+    assert not (inner / ".warpline").exists(), "nothing is made where one only looks"
+
+
 def test_top(folder: Path) -> None:
     done = warpline("show", "--top", "1", cwd=folder)
     assert done.returncode == 0

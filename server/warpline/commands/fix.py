@@ -72,7 +72,7 @@ def folder_of(options: argparse.Namespace) -> Path:
 
     if options.run:
         return run_argument.find(options.run)
-    return run_argument.newest_of(target.request(options), runs.runs_folder(Path.cwd()))
+    return run_argument.newest_of(target.request(options), runs.nearest(Path.cwd()))
 
 
 def chosen(findings: Sequence[Finding], options: argparse.Namespace) -> list[Finding]:
@@ -96,7 +96,9 @@ def diff(made: Together) -> str:
     for path, text in made.texts.items():
         name = os.path.relpath(path)
         before = (files.text_of(path) or "").splitlines(keepends=True)
-        parts += difflib.unified_diff(before, text.splitlines(keepends=True), f"a/{name}", f"b/{name}")
+        end = "\t" if " " in name else ""  # where the name ends, for patch
+        names = f"a/{name}{end}", f"b/{name}{end}"
+        parts += difflib.unified_diff(before, text.splitlines(keepends=True), *names)
     return "".join(
         part if part.endswith("\n") else f"{part}\n\\ No newline at end of file\n" for part in parts
     )

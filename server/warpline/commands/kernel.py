@@ -58,7 +58,7 @@ def _newest_of(file: Path) -> Path:
     """The newest run in which ``file`` took part; else the newest, which may launch its kernels."""
     from warpline import runs
 
-    folder = Path.cwd() / ".warpline" / "runs"
+    folder = runs.nearest(Path.cwd())
     for run_folder in sorted(folder.glob("*"), reverse=True):
         if runs.is_run(run_folder) and str(file) in runs.sources(run_folder):
             return run_folder

@@ -20,7 +20,7 @@ def find(word: str | None) -> Path:
     """The run folder that ``word`` names. Raises Problem when there is none."""
     from warpline import runs
 
-    folder = Path.cwd() / ".warpline" / "runs"
+    folder = runs.nearest(Path.cwd())
     if word is None:
         return runs.newest(folder)
     for path in (Path(word).absolute(), folder / word):

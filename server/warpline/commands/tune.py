@@ -53,7 +53,9 @@ def run(options: argparse.Namespace) -> int:
     from warpline.terminal import progress
 
     began = time.monotonic()
-    folder = Path(options.run_dir).absolute() if options.run_dir else runs.runs_folder(Path.cwd())
+    nearest = runs.nearest(Path.cwd())
+    own = nearest if nearest.is_dir() else runs.runs_folder(Path.cwd())
+    folder = Path(options.run_dir).absolute() if options.run_dir else own
     request = target.request(options)
     run_folder = _newest(request, folder)
     if run_folder is not None:
