@@ -53,8 +53,9 @@ def nearest(cwd: Path) -> Path:
     above = (cwd, *cwd.parents)
     tops = (at for at, folder in enumerate(above) if any((folder / mark).exists() for mark in _PROJECT_MARKS))
     for folder in above[: next(tops, 0) + 1]:
-        if (folder / ".warpline" / "runs").is_dir():
-            return folder / ".warpline" / "runs"
+        place = folder / ".warpline" / "runs"
+        if any(is_run(path) for path in place.glob("*")):
+            return place
     return cwd / ".warpline" / "runs"
 
 

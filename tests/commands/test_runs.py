@@ -55,6 +55,8 @@ def test_runs_of_the_project_are_found_from_its_folders(folder: Path) -> None:
         assert done.returncode == 0, done.stderr
         assert "slow.py" in done.stdout
     assert not (inner / ".warpline").exists(), "nothing is made where one only looks"
+    (inner / ".warpline/runs").mkdir(parents=True)
+    assert warpline("show", cwd=inner).returncode == 0, "an empty one is none"
 
 
 def test_top(folder: Path) -> None:

@@ -53,9 +53,9 @@ def run(options: argparse.Namespace) -> int:
     from warpline.terminal import progress
 
     began = time.monotonic()
-    nearest = runs.nearest(Path.cwd())
-    own = nearest if nearest.is_dir() else runs.runs_folder(Path.cwd())
-    folder = Path(options.run_dir).absolute() if options.run_dir else own
+    folder = Path(options.run_dir).absolute() if options.run_dir else runs.nearest(Path.cwd())
+    if not options.run_dir and not folder.is_dir():
+        folder = runs.runs_folder(Path.cwd())
     request = target.request(options)
     run_folder = _newest(request, folder)
     if run_folder is not None:
