@@ -69,7 +69,7 @@ def test_modules_in_the_working_folder_are_not_taken_for_pythons_own(tmp_path: P
         (["show"], "no run in"),
         (["show", "gone"], "there is no run gone"),
         (["show", "here.py"], "here.py is no run folder"),
-        (["compare", "a"], "RUN"),
+        (["compare", "a"], "no run in"),
         (["report"], "--html"),
         (["import", "gone.json"], "gone.json"),
         (["explain", "no-such-rule"], "no-such-rule"),

@@ -71,6 +71,17 @@ def test_compare_with_itself_finds_no_difference(folder: Path) -> None:
     assert "1.00 times as fast" in done.stdout
 
 
+def test_compare_takes_the_last_two_of_the_script(folder: Path) -> None:
+    alone = warpline("compare", cwd=folder)
+    assert alone.returncode == 2
+    assert "slow.py before first in" in alone.stderr
+    place = folder / ".warpline/runs"
+    shutil.copytree(place / "first", place / "second")
+    for words in ((), ("first",), ("first", "second")):
+        done = warpline("compare", *words, cwd=folder)
+        assert done.stdout.splitlines()[:2] == [f"before: {place}/first", f"after:  {place}/second"]
+
+
 def test_compare_across_an_edit(folder: Path) -> None:
     """The second run is the first with a comment put on top and the loop's line made twice as dear."""
     first, second = folder / ".warpline/runs/first", folder / ".warpline/runs/second"

@@ -9,12 +9,18 @@ from warpline.commands import run_argument
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top", type=int, metavar="N", help="lines to show (those that differ)")
-    parser.add_argument("before", metavar="RUN", help="a run folder or its name")
-    parser.add_argument("after", metavar="RUN", help="the run to compare with it")
+    parser.add_argument(
+        "before",
+        nargs="?",
+        metavar="BEFORE",
+        help="a run folder or its name (the last one of AFTER's script)",
+    )
+    parser.add_argument("after", nargs="?", metavar="AFTER", help="the run to compare with it (the newest)")
 
 
 def run(options: argparse.Namespace) -> int:
-    before, after = run_argument.find(options.before), run_argument.find(options.after)
+    after = run_argument.find(options.after)
+    before = run_argument.find(options.before) if options.before else run_argument.previous(after)
     from warpline import pipeline, runs
     from warpline.terminal import compare as terminal
     from warpline.view.compare import compare

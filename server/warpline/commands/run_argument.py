@@ -31,6 +31,17 @@ def find(word: str | None) -> Path:
     raise Problem(f"there is no run {word}, here or in {folder}")
 
 
+def previous(run: Path) -> Path:
+    """The newest run before ``run``, beside it, of the same script. Raises Problem when there is none."""
+    from warpline import runs
+
+    script = runs.manifest(run).script
+    for path in sorted(run.parent.glob("*"), reverse=True):
+        if path.name < run.name and runs.is_run(path) and runs.manifest(path).script == script:
+            return path
+    raise Problem(f"there is no run of {script} before {run.name} in {run.parent}")
+
+
 def newest_of(request: Request, folder: Path) -> Path:
     """The newest run in ``folder`` of the script or module that ``request`` names. Raises Problem."""
     from warpline import runs

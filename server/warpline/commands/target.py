@@ -17,7 +17,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--python", metavar="PATH", help="interpreter to run the script with")
     parser.add_argument("--launcher", metavar="COMMAND", help="e.g. 'torchrun --nproc-per-node 2'")
     parser.add_argument(
-        "--include", action="append", default=[], metavar="DIR", help="files in DIR count as yours too"
+        "--include",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="files in DIR count as yours too (repeatable)",
     )
     parser.add_argument(
         "-m",
