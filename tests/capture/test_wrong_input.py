@@ -92,6 +92,12 @@ def test_what_helps_is_said_of_failed_imports(tmp_path: Path, error: str, messag
     assert outcome.remedy(asked).removeprefix("; ") == said
 
 
+def test_a_launcher_that_fails_is_named() -> None:
+    asked = Request(target="/a/train.py", launcher=("torchrun", "--nproc-per-node"))
+    assert Outcome().remedy(asked) == "; torchrun started it, and may have said why"
+    assert Outcome(ended={"error": "ValueError", "clean": False}).remedy(asked) == ""
+
+
 READS = START + f"print(input())\nfor at in range(3):\n    {STEP}"
 
 

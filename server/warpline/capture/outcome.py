@@ -103,7 +103,9 @@ class Outcome:
         return f"{name} exited with status {returncode if status is None else status} {when}"
 
     def remedy(self, request: Request) -> str:
-        """What helps against two common failures at a script's imports, after "; "; else empty."""
+        """What helps against common failures at a script's start, after "; "; else empty."""
+        if not self.ended and request.launcher:
+            return f"; {request.launcher[0]} started it, and may have said why"
         said = f"{self.ended.get('error')}: {self.ended.get('message', '')}"
         if said.startswith("ModuleNotFoundError: "):
             return f"; it ran in {request.python}, and --python names another"
