@@ -168,6 +168,7 @@ class Facts:
     op_record_ns: float | None = None  # what the profiler adds to an operator, measured as the capture ends
     launch_record_ns: float | None = None  # and, beside that, to the launch of a kernel
     host_step_ns: float | None = None  # of a step begun with the device idle: until the host was done with it
+    host_forward_ns: float | None = None  # until it called backward
     compile_events: tuple[CompileEvent, ...] = ()
     compiled_kernels: tuple[CompiledKernel, ...] = ()
     memory: dict[str, float] = field(

@@ -15,9 +15,10 @@ import numpy as np
 
 from warpline.attribution.overhead import LEAST_SHARE, overhead
 from warpline.model.profile import Profile
-from warpline.simulate.changes import first_step
+from warpline.model.run import Facts
+from warpline.simulate.changes import beginning
 from warpline.simulate.replay import Clock, Feed, host_done, replay
-from warpline.simulate.timeline import LAUNCH, SYNC, Places, Timeline
+from warpline.simulate.timeline import LAUNCH, SYNC, WORK, Places, Timeline
 from warpline.trace.columns import OP, RUNTIME, Floats, Ints, Trace
 
 #: What recording an operator costs, its launch included: 2.2 to 5.5 us in runs on H200 machines that their
@@ -45,14 +46,16 @@ LEAST = 0.05
 AHEAD = 0.7
 #: However slow the host was.
 MOST = 2.0
+#: Steps whose segments are as many, but for this share, do the same.
+ALIKE = 0.02
 _HALVINGS, _EXACT = 24, 1e-4
 
 
-def calibrated(line: Timeline, step_ns: float, feed: Feed | None, host_step_ns: float | None = None) -> Clock:
-    """The clock whose replay of ``line`` takes ``step_ns``, and its host where that does not show it
-    ``host_step_ns`` (see ``Facts``)."""
+def calibrated(line: Timeline, step_ns: float, feed: Feed | None, facts: Facts | None = None) -> Clock:
+    """The clock whose replay of ``line`` takes ``step_ns``; where that does not show what the host takes, it
+    is what ``facts`` say of how far it runs ahead of an idle device."""
     clock = delays(line)
-    usual = _seen_ahead(line, clock, feed, host_step_ns) or USUAL
+    usual = (_seen_ahead(line, clock, feed, facts) if facts is not None else None) or USUAL
 
     def with_host(scale: float) -> float:
         return replay(line, replace(clock, host=scale), feed)
@@ -83,16 +86,41 @@ def calibrated(line: Timeline, step_ns: float, feed: Feed | None, host_step_ns: 
     return replace(clock, host=host, device=_solve(with_device, step_ns, 0.1, 2.0))
 
 
-def _seen_ahead(line: Timeline, clock: Clock, feed: Feed | None, host_step_ns: float | None) -> float | None:
-    """The host's scale by how far it ran ahead of an idle device; None where it waited for it."""
-    if host_step_ns is None or not len(line.kernel_ns):
+def _seen_ahead(line: Timeline, clock: Clock, feed: Feed | None, facts: Facts) -> float | None:
+    """The host's scale by how far it ran ahead of an idle device: in a whole step, or where it waited for
+    the device in that, up to its backward. None where it waited there too, or was not seen.
+    """
+    if not len(line.kernel_ns):
         return None
-    first = first_step(line)
+    step = int(np.searchsorted(line.step, 1))
+    forward = int(np.argmax(line.backward[:step])) or step
+    for seen_ns, count in ((facts.host_step_ns, step), (facts.host_forward_ns, forward)):
+        if seen_ns is None:
+            continue
+        part = beginning(line, count)
 
-    def done(scale: float) -> float:
-        return host_done(first, replace(clock, host=scale), feed)
+        def done(scale: float, part: Timeline = part) -> float:
+            return host_done(part, replace(clock, host=scale), feed)
 
-    return _solve(done, host_step_ns, LEAST, MOST) if done(LEAST) < AHEAD * host_step_ns else None
+        if done(LEAST) < AHEAD * seen_ns:
+            return _solve(done, seen_ns, LEAST, MOST)
+    return None
+
+
+def evened(line: Timeline) -> Timeline:
+    """Each captured step's host time brought to that of the middle one, where their calls are as many.
+
+    On machines that others use as well the host of one step was up to twice as slow as that of the next,
+    in every call alike; what it takes as a rule is seen in more steps than a capture has.
+    """
+    own = (line.kind == WORK) | (line.kind == LAUNCH)
+    times = np.bincount(line.step[own], line.host_ns[own], line.steps)
+    counts = np.bincount(line.step[own], minlength=line.steps)
+    alike = np.abs(counts - np.median(counts)) <= ALIKE * np.median(counts)
+    if not times.all() or not alike.any():
+        return line
+    factor = np.where(alike, np.median(times[alike]) / times, 1.0)
+    return replace(line, host_ns=np.where(own, line.host_ns * factor[line.step], line.host_ns))
 
 
 def delays(line: Timeline) -> Clock:

@@ -252,10 +252,9 @@ def without(line: Timeline, gone: Bools) -> Timeline:
     )
 
 
-def first_step(line: Timeline) -> Timeline:
-    """The first captured step alone."""
-    count = int(np.searchsorted(line.step, 1))
-    kept = without(line, line.kernel_step > 0)
+def beginning(line: Timeline, count: int) -> Timeline:
+    """The first ``count`` segments, as a window of one step."""
+    kept = without(line, np.arange(len(line.kernel_ns)) >= line.first[count])
     columns = {name: getattr(kept, name)[:count] for name in SEGMENT_COLUMNS}
     return replace(kept, first=kept.first[: count + 1], steps=1, **columns)
 

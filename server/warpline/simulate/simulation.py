@@ -41,10 +41,10 @@ class Simulation:
         self.step_ns = sum(timed) / len(timed) if timed else float(window)
         line = calibrate.unblocked(timeline(trace, places))
         if len(line.kernel_ns):
-            line = calibrate.relieved(trace, line, self.step_ns)
+            line = calibrate.evened(calibrate.relieved(trace, line, self.step_ns))
         self._line = line if profile is None else calibrate.by_line(line, places, profile)
         self._feed = loading.present_feed(self._line, _workers(trace), self.step_ns)
-        self._clock = calibrate.calibrated(self._line, self.step_ns, self._feed, trace.facts.host_step_ns)
+        self._clock = calibrate.calibrated(self._line, self.step_ns, self._feed, trace.facts)
 
     @property
     def replayed_ms(self) -> float:

@@ -1,6 +1,7 @@
 """The losses of the first steps: the tensors that ``backward()`` was called on, read at the end."""
 
 import math
+from time import time_ns
 
 from .patches import Patches
 
@@ -17,6 +18,7 @@ class Losses:
         self.patches = Patches()
         self.kept = []
         self.backwards = 0
+        self.first_ns = None  # when it was called first since this was None
         self.not_finite_at = None  # known after ``values()``
 
     def install(self, torch):
@@ -26,6 +28,8 @@ class Losses:
         def make(original):
             def backward(tensors, *arguments, **named):
                 self.backwards += 1
+                if self.first_ns is None:
+                    self.first_ns = time_ns()
                 one = isinstance(tensors, torch.Tensor) and tensors.numel() == 1
                 # In a graph's capture nothing is computed yet, and a copy would become part of the graph.
                 if one and len(self.kept) < MOST and not (initialized() and capturing()):

@@ -38,7 +38,9 @@ class Session:
         self.observers = None
         self.recorder = None
         self.step_ns = 0  # a typical step of the warm-up
-        self.host_step_ns = None  # and until the host was done with it
+        self.host_step_ns = self.host_forward_ns = (
+            None  # until the host was done with it, or with its forward
+        )
         self.timed = ()
         self.boundaries = 0  # step boundaries seen; ``missed`` came before the beat was found
         self.missed = 0
@@ -151,6 +153,7 @@ class Session:
             {
                 **self.observers.all_facts(),
                 "host_step_ns": self.host_step_ns,
+                "host_forward_ns": self.host_forward_ns,
                 "peaks": peaks.of(self.torch, self.control.request["peaks"]),
             },
         )

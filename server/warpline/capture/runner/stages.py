@@ -41,9 +41,8 @@ class Warmup(Waiting):
     name = "warmup"
 
     def begin(self):
-        self.stamps, self.host_ns = [time_ns()], []
-        self.begun = self.stamps[0]
         self.in_the_way = 0
+        self.begin_anew()
 
     def tick(self):
         session, profiler = self.session, self.session.own_profiler
@@ -55,7 +54,7 @@ class Warmup(Waiting):
                 profiler.pause()
             self.begin_anew()
             return
-        self.host_ns.append(time_ns() - self.begun)
+        self.host_ns.append((time_ns() - self.begun, self._until_backward()))
         session.synchronize()
         self.stamps.append(time_ns())
         durations = differences(self.stamps)
@@ -64,14 +63,23 @@ class Warmup(Waiting):
         compiled = session.observers.compiled_since_last()
         least_ns = windows.WARMUP_DEVICE_NS if session.torch.cuda.is_initialized() else 0
         if windows.settled(durations, compiled, least_ns) if wanted is None else done >= wanted:
-            session.step_ns, session.host_step_ns = middle(durations[-3:]), middle(self.host_ns[-LATEST:])
+            session.step_ns = middle(durations[-3:])
+            session.host_step_ns, session.host_forward_ns = map(middle, zip(*self.host_ns[-LATEST:]))
             session.go(session.timing)
-        self.begun = time_ns()
+        self._begin_step()
 
     def begin_anew(self):
         self.stamps, self.host_ns = [time_ns()], []
         self.session.synchronize()
+        self._begin_step()
+
+    def _begin_step(self):
+        self.session.observers.losses.first_ns = None
         self.begun = time_ns()
+
+    def _until_backward(self):
+        first_ns = self.session.observers.losses.first_ns
+        return None if first_ns is None else first_ns - self.begun
 
 
 class Timing(Waiting):
@@ -266,7 +274,9 @@ class Whole(Waiting):
 
 
 def middle(durations):
-    return sorted(durations)[len(durations) // 2]
+    """Of those that are known; None where none is."""
+    known = sorted(duration for duration in durations if duration is not None)
+    return known[len(known) // 2] if known else None
 
 
 def differences(stamps):
