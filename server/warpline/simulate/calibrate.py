@@ -42,8 +42,9 @@ QUICKEST = 0.9
 JUST = 1.001
 #: A host so quick that only the device counts.
 LEAST = 0.05
-#: A host that is done this much later than the quickest host would be does not merely wait for the device.
-AHEAD = 0.7
+#: A host this much slower has to be done later by this share of that, or it waits for the device, not the
+#: other way round.
+NUDGE, OWN = 0.05, 0.5
 #: However slow the host was.
 MOST = 2.0
 #: Steps whose segments are as many, but for this share, do the same.
@@ -88,23 +89,35 @@ def calibrated(line: Timeline, step_ns: float, feed: Feed | None, facts: Facts |
 
 def _seen_ahead(line: Timeline, clock: Clock, feed: Feed | None, facts: Facts) -> float | None:
     """The host's scale by how far it ran ahead of an idle device: in a whole step, or where it waited for
-    the device in that, up to its backward. None where it waited there too, or was not seen.
+    the device in that, up to its backward; what comes after counts as usual then. None where it waited
+    there too, or was not seen.
     """
     if not len(line.kernel_ns):
         return None
     step = int(np.searchsorted(line.step, 1))
-    forward = int(np.argmax(line.backward[:step])) or step
-    for seen_ns, count in ((facts.host_step_ns, step), (facts.host_forward_ns, forward)):
-        if seen_ns is None:
-            continue
-        part = beginning(line, count)
+    found = _of_part(beginning(line, step), clock, feed, facts.host_step_ns)
+    if found is not None:
+        return found
+    forward = int(np.argmax(line.backward[:step]))
+    found = _of_part(beginning(line, forward), clock, feed, facts.host_forward_ns) if forward else None
+    if found is None:
+        return None
+    share = float(line.host_ns[:forward].sum() / line.host_ns[:step].sum())
+    return share * found + (1 - share) * USUAL
 
-        def done(scale: float, part: Timeline = part) -> float:
-            return host_done(part, replace(clock, host=scale), feed)
 
-        if done(LEAST) < AHEAD * seen_ns:
-            return _solve(done, seen_ns, LEAST, MOST)
-    return None
+def _of_part(part: Timeline, clock: Clock, feed: Feed | None, seen_ns: float | None) -> float | None:
+    """The scale with which the host is done with ``part`` when it was; None where that hardly moves it,
+    as it waits for the device all the same."""
+    if seen_ns is None:
+        return None
+
+    def done(scale: float) -> float:
+        return host_done(part, replace(clock, host=scale), feed)
+
+    found = _solve(done, seen_ns, LEAST, MOST)
+    own = (done(found * (1 + NUDGE)) - done(found)) / (NUDGE * seen_ns)
+    return found if own >= OWN and abs(done(found) - seen_ns) < NUDGE * seen_ns else None
 
 
 def evened(line: Timeline) -> Timeline:
