@@ -143,8 +143,10 @@ class LoaderWithoutWorkers(Rule):
             wait = sum(exposed_ms(context, cost) for cost in lines)
             if not context.matters(wait):
                 continue
-            workers = _sensible(context, site, wait)
-            left = max(0.0, wait / workers - (context.step_ms - wait))
+            # What the device does meanwhile hides a part of what a batch costs.
+            batch = max(wait, min(float(site.facts.get("in_main_ms") or 0.0), context.step_ms))
+            workers = _sensible(context, site, batch, context.step_ms - wait)
+            left = max(0.0, batch / workers - (context.step_ms - wait))
             yield context.draft(
                 edit_site(context, site, "num_workers"),
                 iterated_at(context, site),
@@ -164,13 +166,13 @@ class LoaderWithoutWorkers(Rule):
             )
 
 
-def _sensible(context: Context, site: Site, wait: float) -> int:
-    """Twice as many workers as keep up with the rest of the step (batches differ, and the step gets
-    shorter with the next fix), and two at least; no more than cores or batches."""
-    rest = max(context.step_ms - wait, wait / 32)
+def _sensible(context: Context, site: Site, batch: float, rest: float) -> int:
+    """Twice as many workers as keep up with the ``rest`` of the step, ``batch`` being what one costs (batches
+    differ, and the step gets shorter with the next fix), and two at least; no more than cores or batches."""
+    rest = max(rest, batch / 32)
     cores = int(context.profile.facts.flags.get("cpu_count") or 1)
     batches = site.facts.get("batches_per_epoch") or 64
-    return max(1, min(max(2, math.ceil(2 * wait / rest)), cores, batches, 32))
+    return max(1, min(max(2, math.ceil(2 * batch / rest)), cores, batches, 32))
 
 
 def _fix(context: Context, site: Site, workers: int) -> Fix:

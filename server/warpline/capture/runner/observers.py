@@ -103,13 +103,13 @@ class Observers:
         if self.survey is not None:
             sites += [*self.survey.found(), *self.triton.found()]
         if self.loader_ns:
-            later = self.loader_ns[1:] or self.loader_ns  # the first batch starts the workers
-            mean = sum(later) / len(later) / 1e6
+            later = sorted(self.loader_ns[1:] or self.loader_ns)  # the first batch starts the workers
+            usual = later[len(later) // 2] / 1e6
             loaders = [
                 site for site in sites if site["kind"] == "loader" and site["facts"].get("epochs_started")
             ]
             if len(loaders) == 1:
-                loaders[0]["facts"]["in_main_ms"] = mean
+                loaders[0]["facts"]["in_main_ms"] = usual
         flags = {**machine.flags(self.torch), **(self.survey.flags if self.survey is not None else {})}
         losses = self.losses.values()
         if self.losses.not_finite_at is not None:
