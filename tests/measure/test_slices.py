@@ -17,10 +17,10 @@ import pytest
 from tests.conftest import LIMIT_S, environment
 from warpline.capture import tree, turn
 from warpline.capture.timing import Timing
-from warpline.measure import Candidate
+from warpline.measure import Candidate, timed
 from warpline.measure.pairs import Limits, Pairs
 from warpline.measure.rounds import play
-from warpline.measure.timed import Processes, sliced
+from warpline.measure.timed import Processes, Timed, sliced
 from warpline.model.problem import Problem
 from warpline.model.run import Request
 
@@ -127,6 +127,34 @@ def test_a_script_that_ends_early_has_fewer_slices(asked: Request, ready: Proces
     found = ready.in_slices(asked, short)
     assert found is not None
     assert all(len(one.slices) >= SLICES for one in found)
+
+
+class Stated(Processes):
+    """Says what it is asked to time, and makes up the rest."""
+
+    def __init__(self) -> None:
+        super().__init__(step_ms=10.0)
+        self._timed = True
+        self.asked: list[str] = []
+
+    def __call__(self, request: Request, overlay: object, limit_s: float, cancelled: object = None) -> Timed:
+        self.asked.append("one")
+        return Timed(10.0)
+
+    def in_slices(self, request: Request, processes: object, cancelled: object = None) -> list[Timed]:
+        self.asked.append("two")
+        return [Timed(10.0), Timed(10.0)]
+
+
+@pytest.mark.parametrize(("launcher", "wanted"), [((), ["two"]), (("torchrun",), ["one", "one"])])
+def test_ranks_of_a_launcher_are_not_stopped(
+    launcher: tuple[str, ...], wanted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timed, "cores", lambda: 1)  # nothing is started ahead
+    timer = Stated()
+    request = Request(target="/train.py", launcher=launcher)
+    play(request, [Pairs(Candidate(("f",), "a fix", {"/train.py": ""}))], [0], limits=Limits(), timer=timer)
+    assert timer.asked == wanted
 
 
 def test_without_room_for_two_the_second_is_not_started(

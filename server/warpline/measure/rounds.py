@@ -37,7 +37,8 @@ def play(
         group = numbers[first : first + together]
         rounds = [_turns(several, number) for number in group]
         processes = [(_overlay(several, turn), _limit(limits, turn)) for turns in rounds for turn in turns]
-        sliced = timer if len(several) == 1 and _in_slices(timer) else None
+        # A launcher's ranks are not ours to stop: they wait for each other.
+        sliced = timer if len(several) == 1 and not request.launcher and _in_slices(timer) else None
         with _started(timer, request, processes, cancelled, slices=sliced is not None):
             for turns in rounds:
                 if sliced is None or not _sliced(request, several[0], turns, limits, sliced, cancelled):
