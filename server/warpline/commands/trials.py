@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from rich.text import Text
@@ -12,6 +11,8 @@ from warpline.measure.results import Results
 from warpline.terminal.console import paged
 from warpline.view import units
 
+#: An interval from one end to so many times that is none: two rounds that differ make one.
+WIDE = 20.0
 #: Headings, and how wide what stands under them is.
 _COLUMNS = {"step ms": 7, "measured": 8, "95 % interval": 14, "predicted": 9, "loss drift": 10, "memory": 6}
 
@@ -45,7 +46,7 @@ def _numbers(one: Outcome, predicted: dict[str, float]) -> tuple[str, ...]:
     said = f"{expected:.2f}" if expected is not None else ""
     if seen is None:
         return ("", "", "", said, "", "")
-    bounded = seen.low > 0 and math.isfinite(seen.high)
+    bounded = seen.low > 0 and seen.high < WIDE * seen.low
     return (
         units.milliseconds(one.step_ms) if one.step_ms is not None else "",
         f"{seen.speedup:.2f}",

@@ -261,4 +261,5 @@ def _once(outcome: Outcome) -> Outcome:
     """A trial of one round is no proof."""
     if outcome.measured is None or "loss moved" in outcome.reason:
         return replace(outcome, kept=False)
-    return replace(outcome, kept=False, reason="tried, not proven")
+    rounds = "1 round" if outcome.rounds == 1 else f"{outcome.rounds} rounds"
+    return replace(outcome, kept=False, reason=f"seen in {rounds}, not proven")

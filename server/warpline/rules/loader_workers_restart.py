@@ -72,7 +72,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from warpline.model.change import LoaderWorkers
 from warpline.model.report import Fix
 from warpline.model.run import Site
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
@@ -99,7 +98,7 @@ class LoaderWorkersRestart(Rule):
             wait = sum(exposed_ms(context, cost) for cost in lines)
             if not context.matters(wait):
                 continue
-            places = tuple((cost.file, cost.line) for cost in lines)
+            # A bound: no simulation, as the captured steps seldom hold the beginning of an epoch.
             yield context.draft(
                 edit_site(context, site, "persistent_workers"),
                 iterated_at(context, site),
@@ -112,7 +111,6 @@ class LoaderWorkersRestart(Rule):
                     "share": percent("exposed wait", context.share(wait)),
                 },
                 cost_ms=wait,
-                change=LoaderWorkers(workers, places, workers, True),
                 fixes=[partial(_fix, context, site)],
             )
 
