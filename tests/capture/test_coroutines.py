@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from warpline.capture.runner.locations import Locations
 from warpline.capture.runner.names import QualifiedNames
@@ -53,13 +54,13 @@ SLEEP_NS = 100_000_000
 
 def waited(function: str, work: str) -> list[int]:
     """The lines at which the thread was while it did nothing for long."""
-    room: dict[str, object] = {}
+    room: dict[str, Any] = {}
     exec(compile(SCRIPT, NAME, "exec"), room)
     locations = Locations(UserFiles(("/script",), ()), QualifiedNames())
     lines = LineEvents(locations)
     lines.start()
     try:
-        room[function](room[work])  # type: ignore[operator]
+        room[function](room[work])
     finally:
         lines.stop()
     pairs = locations.records().pairs

@@ -6,6 +6,8 @@ import contextlib
 import os
 from pathlib import Path
 
+from warpline.capture import tree
+
 #: The system's and a container's word (cgroup v2) on memory.
 SYSTEM, CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 #: It may yet grow, and others on the machine too.
@@ -26,12 +28,11 @@ def for_another(group: int | None) -> bool:
 def held(group: int) -> int:
     """Bytes of memory that the processes of ``group`` have to themselves."""
     pages = 0
-    for entry in Path("/proc").iterdir() if SYSTEM.exists() else ():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                if os.getpgid(int(entry.name)) == group:
-                    _, resident, shared, *_ = map(int, (entry / "statm").read_text().split())
-                    pages += resident - shared
+    for entry in tree.processes():
+        with contextlib.suppress(OSError):
+            if os.getpgid(int(entry.name)) == group:
+                _, resident, shared, *_ = map(int, (entry / "statm").read_text().split())
+                pages += resident - shared
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 

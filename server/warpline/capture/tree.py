@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 MARK = "WARPLINE_TARGET"  # environment variable that every process of the target inherits
@@ -31,17 +32,22 @@ def members(root: int, mark: str) -> set[int]:
     """Living processes in the session of ``root``, below it, or with the mark in their environment."""
     wanted = f"{MARK}={mark}".encode()
     found = set()
-    for entry in Path("/proc").iterdir() if Path("/proc/self").exists() else ():
-        if not entry.name.isdigit():
-            continue
+    for entry in processes():
         with contextlib.suppress(OSError):
-            state, session = _state(entry)
+            state, session = state_and_session(entry)
             if state != "Z" and (session == root or wanted in (entry / "environ").read_bytes().split(b"\0")):
                 found.add(int(entry.name))
     found.discard(os.getpid())
     return found
 
 
-def _state(entry: Path) -> tuple[str, int]:
+def processes() -> Iterator[Path]:
+    """The folder of each process in ``/proc``; none where there is no such thing."""
+    if Path("/proc/self").exists():
+        yield from (entry for entry in Path("/proc").iterdir() if entry.name.isdigit())
+
+
+def state_and_session(entry: Path) -> tuple[str, int]:
+    """Of the process with this folder: the letter of its state, and its session. OSError if it is gone."""
     fields = (entry / "stat").read_text().rpartition(")")[2].split()
     return fields[0], int(fields[3])

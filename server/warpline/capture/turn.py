@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from warpline.capture import tree
 from warpline.model.problem import Problem
 
 GO, END = b"g", b"e"  # ``runner/slices.py`` reads them
@@ -96,10 +97,10 @@ def _stopped(pid: int) -> bool:
     late = time.monotonic() + STOPPING_S
     while time.monotonic() < late:
         try:
-            stat = Path(f"/proc/{pid}/stat").read_text()
+            state, _ = tree.state_and_session(Path(f"/proc/{pid}"))
         except OSError:
             return True  # it has ended
-        if stat.rpartition(")")[2].split()[0] in "TtZX":
+        if state in "TtZX":
             return True
         time.sleep(0.0002)
     return False

@@ -35,6 +35,14 @@ class Pairs:
     seconds: float = 0.0  # the longest that one of its processes took, the import of torch left out
     plain_seconds: float = 0.0  # where processes were started side by side; the same of the plain script
 
+    def add(self, plain: Timed, changed: Timed | None, plain_s: float) -> None:
+        """One more run of the plain script, and of the changed one unless that failed."""
+        self.baseline_ms.append(plain.step_ms)
+        self.plain_seconds = max(self.plain_seconds, plain_s)
+        if changed is not None:
+            self.plain.append(plain)
+            self.changed.append(changed)
+
     def log_ratios(self) -> list[float]:
         work = math.log(self.candidate.work)
         both = zip(self.plain, self.changed, strict=True)

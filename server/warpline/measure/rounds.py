@@ -80,10 +80,7 @@ def _sliced(
         return False
     plain, changed = found if turns[0] is None else found[::-1]
     seconds = (time.monotonic() - began) / 2
-    pairs.baseline_ms.append(plain.step_ms)
-    pairs.plain.append(plain)
-    pairs.changed.append(changed)
-    pairs.plain_seconds = max(pairs.plain_seconds, seconds)
+    pairs.add(plain, changed, seconds)
     pairs.seconds = max(pairs.seconds, seconds)
     return True
 
@@ -97,8 +94,7 @@ def _round(
     cancelled: threading.Event | None,
 ) -> None:
     plain: Timed | None = None
-    seen: list[tuple[Pairs, Timed]] = []
-    failed: list[Pairs] = []
+    seen: list[tuple[Pairs, Timed | None]] = []  # None: it failed
     plain_s = 0.0
     try:
         for turn in turns:
@@ -116,7 +112,7 @@ def _round(
                 if turn is None or ended:
                     raise
                 turn.failure = str(problem)
-                failed.append(turn)
+                seen.append((turn, None))
                 continue
             seconds = time.monotonic() - began
             if turn is None:
@@ -127,12 +123,8 @@ def _round(
     finally:
         # Of a round that was cut off too: what was timed beside the plain script counts.
         if plain is not None:
-            for pairs in (*failed, *(pairs for pairs, _ in seen)):
-                pairs.baseline_ms.append(plain.step_ms)
-                pairs.plain_seconds = max(pairs.plain_seconds, plain_s)
             for pairs, changed in seen:
-                pairs.plain.append(plain)
-                pairs.changed.append(changed)
+                pairs.add(plain, changed, plain_s)
 
 
 def _started(

@@ -95,22 +95,25 @@ def _seen_ahead(line: Timeline, clock: Clock, feed: Feed | None, facts: Facts) -
     if not len(line.kernel_ns):
         return None
     step = int(np.searchsorted(line.step, 1))
-    found = _of_part(beginning(line, step), clock, feed, facts.host_step_ns)
+    found = _of_part(line, step, clock, feed, facts.host_step_ns)
     if found is not None:
         return found
     forward = int(np.argmax(line.backward[:step]))
-    found = _of_part(beginning(line, forward), clock, feed, facts.host_forward_ns) if forward else None
+    found = _of_part(line, forward, clock, feed, facts.host_forward_ns) if forward else None
     if found is None:
         return None
     share = float(line.host_ns[:forward].sum() / line.host_ns[:step].sum())
     return share * found + (1 - share) * USUAL
 
 
-def _of_part(part: Timeline, clock: Clock, feed: Feed | None, seen_ns: float | None) -> float | None:
-    """The scale with which the host is done with ``part`` when it was; None where that hardly moves it,
-    as it waits for the device all the same."""
+def _of_part(
+    line: Timeline, count: int, clock: Clock, feed: Feed | None, seen_ns: float | None
+) -> float | None:
+    """The scale with which the host is done with the first ``count`` segments when it was; None where that
+    hardly moves it, as it waits for the device all the same."""
     if seen_ns is None:
         return None
+    part = beginning(line, count)
 
     def done(scale: float) -> float:
         return host_done(part, replace(clock, host=scale), feed)
