@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpline.capture.runner.compiled import calls_of
+from warpline.capture.runner.compiled.graphs import calls_of
 
 SOURCE = '''
 triton_poi_fused_add_0 = async_compile.triton('triton_poi_fused_add_0', """

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from warpline.capture.runner.locations import Locations
-from warpline.capture.runner.names import QualifiedNames
-from warpline.capture.runner.userfiles import UserFiles
+from warpline.capture.runner.lines.locations import Locations
+from warpline.capture.runner.lines.names import QualifiedNames
+from warpline.capture.runner.lines.userfiles import UserFiles
 
 if sys.version_info >= (3, 12):
-    from warpline.capture.runner.monitoring import Monitoring as LineEvents
+    from warpline.capture.runner.lines.monitoring import Monitoring as LineEvents
 else:
-    from warpline.capture.runner.tracing import Tracing as LineEvents
+    from warpline.capture.runner.lines.tracing import Tracing as LineEvents
 
 SCRIPT = """\
 import asyncio, time

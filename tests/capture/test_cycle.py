@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpline.capture.runner.steps import FORGOTTEN, Cycle
+from warpline.capture.runner.steps.beat import FORGOTTEN, Cycle
 
 
 def anchors(signals: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from warpline.capture.runner.steps import Steps
+from warpline.capture.runner.steps.beat import Steps
 
 GRAPH = 7
 OPTIMIZER = 8

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
-from warpline.capture.runner.stages import Warmup
+from warpline.capture.runner.windows.stages import Warmup
 
 DEVICE_S = 0.02
 

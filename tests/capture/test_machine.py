@@ -12,16 +12,16 @@ import pytest
 
 from tests.conftest import ROOT, environment
 from warpline.capture import probe
-from warpline.capture.runner import machine
+from warpline.capture.runner.device import machine
 from warpline.commands import doctor
 from warpline.measure import timed
 
 #: Each statement in a child of its own: the flags are the process's.
 ASK = f"""
 import json, os, sys
-sys.path.insert(0, {str(ROOT / "server/warpline/capture")!r})
+sys.path.insert(0, {str(ROOT / "server")!r})
 import torch
-from runner import machine
+from warpline.capture.runner.device import machine
 for statement in json.loads(sys.argv[1]):
     if not os.fork():
         exec(statement)

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from warpline.capture.runner import nvml
+from warpline.capture.runner.device import nvml
 
 
 class Library:

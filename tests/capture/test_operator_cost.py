@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from warpline.capture.runner.operatorcost import OperatorCost
-from warpline.capture.runner.recording import Recording
+from warpline.capture.runner.windows.operatorcost import OperatorCost
+from warpline.capture.runner.windows.recording import Recording
 
 
 def test_it_is_measured_where_the_profiler_runs() -> None:

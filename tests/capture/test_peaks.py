@@ -14,9 +14,9 @@ from tests.conftest import ROOT, environment
 
 ASK = f"""
 import json, sys, types
-sys.path.insert(0, {str(ROOT / "server/warpline/capture")!r})
+sys.path.insert(0, {str(ROOT / "server")!r})
 import torch
-from runner import peaks
+from warpline.capture.runner.device import peaks
 torch.set_num_threads(1)
 peaks.LARGEST, peaks.EACH_S, peaks.COPY_BYTES = 512, 0.01, 1 << 20
 torch.cuda.is_initialized = lambda: True

@@ -6,16 +6,16 @@ import sys
 import types
 from collections import Counter
 
-from warpline.capture.runner.calibration import line_record_ns
-from warpline.capture.runner.locations import Locations
-from warpline.capture.runner.names import QualifiedNames
-from warpline.capture.runner.onlyline import only_line
-from warpline.capture.runner.userfiles import UserFiles
+from warpline.capture.runner.lines.locations import Locations
+from warpline.capture.runner.lines.names import QualifiedNames
+from warpline.capture.runner.lines.onlyline import only_line
+from warpline.capture.runner.lines.userfiles import UserFiles
+from warpline.capture.runner.windows.calibration import line_record_ns
 
 if sys.version_info >= (3, 12):
-    from warpline.capture.runner.monitoring import Monitoring as LineEvents
+    from warpline.capture.runner.lines.monitoring import Monitoring as LineEvents
 else:
-    from warpline.capture.runner.tracing import Tracing as LineEvents
+    from warpline.capture.runner.lines.tracing import Tracing as LineEvents
 
 SCRIPT = """\
 def rows(count):

@@ -11,9 +11,9 @@ import pytest
 
 from tests.capture.launching import PYTHONS, Captured, request, write
 from warpline import attribution, runs, trace
-from warpline.capture.runner import quicklines
-from warpline.capture.runner.lineflow import loops
-from warpline.capture.runner.locations import AGAIN
+from warpline.capture.runner.lines import loops as quicklines
+from warpline.capture.runner.lines.flow import loops
+from warpline.capture.runner.lines.locations import AGAIN
 from warpline.model.profile import LineCost, Profile
 from warpline.model.run import Locations
 

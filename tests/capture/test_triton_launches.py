@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from warpline.capture.runner.tritonlaunches import TritonLaunches
+from warpline.capture.runner.device.triton import TritonLaunches
 
 
 class Tensor:

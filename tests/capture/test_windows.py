@@ -4,66 +4,67 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from warpline.capture.runner import nvml, windows
-from warpline.capture.runner.devicestamps import DeviceStamps, on_device
+from warpline.capture.runner.device import nvml
+from warpline.capture.runner.device.stamps import DeviceStamps, on_device
+from warpline.capture.runner.windows import lengths
 
 MS = 1_000_000
 
 
 def test_warm_up_ends_when_times_have_settled() -> None:
-    assert not windows.settled([900 * MS, 10 * MS], compiling=False), "three are the least"
-    assert not windows.settled([900 * MS, 10 * MS, 14 * MS, 13 * MS], compiling=False)
-    assert windows.settled([900 * MS, 10 * MS, 10 * MS, 11 * MS], compiling=False)
-    assert not windows.settled([900 * MS, 10 * MS, 10 * MS, 11 * MS], compiling=True)
+    assert not lengths.settled([900 * MS, 10 * MS], compiling=False), "three are the least"
+    assert not lengths.settled([900 * MS, 10 * MS, 14 * MS, 13 * MS], compiling=False)
+    assert lengths.settled([900 * MS, 10 * MS, 10 * MS, 11 * MS], compiling=False)
+    assert not lengths.settled([900 * MS, 10 * MS, 10 * MS, 11 * MS], compiling=True)
 
 
 def test_a_host_that_launches_kernels_is_given_time_to_get_quick() -> None:
     first = [3000 * MS, 40 * MS]  # loads libraries, and is no usual step
-    assert windows.settled([*first, *[25 * MS] * 3], compiling=False)
-    least = windows.WARMUP_DEVICE_NS
-    assert not windows.settled([*first, *[25 * MS] * 17], compiling=False, least_ns=least)
-    assert windows.settled([*first, *[25 * MS] * 19], compiling=False, least_ns=least)
-    quick = [MS] * windows.WARMUP_MOST
-    assert windows.settled(quick, compiling=False, least_ns=least), "so many steps are enough"
+    assert lengths.settled([*first, *[25 * MS] * 3], compiling=False)
+    least = lengths.WARMUP_DEVICE_NS
+    assert not lengths.settled([*first, *[25 * MS] * 17], compiling=False, least_ns=least)
+    assert lengths.settled([*first, *[25 * MS] * 19], compiling=False, least_ns=least)
+    quick = [MS] * lengths.WARMUP_MOST
+    assert lengths.settled(quick, compiling=False, least_ns=least), "so many steps are enough"
 
 
 def test_warm_up_has_a_limit() -> None:
-    rising = [10 * MS + at * 5 * MS for at in range(windows.WARMUP_MOST)]
-    assert not windows.settled(rising[:-1], compiling=False)
-    assert windows.settled(rising, compiling=False)
-    assert windows.settled([4000 * MS, 6000 * MS, 8000 * MS], compiling=False), "long enough was waited"
+    rising = [10 * MS + at * 5 * MS for at in range(lengths.WARMUP_MOST)]
+    assert not lengths.settled(rising[:-1], compiling=False)
+    assert lengths.settled(rising, compiling=False)
+    assert lengths.settled([4000 * MS, 6000 * MS, 8000 * MS], compiling=False), "long enough was waited"
 
 
 def test_the_timing_window_is_long_enough_and_no_longer() -> None:
-    assert windows.timed_steps(0) == 400
-    assert windows.timed_steps(MS) == 400
-    assert windows.timed_steps(20 * MS) == 25
-    assert windows.timed_steps(100 * MS) == 10
-    assert windows.timed_steps(300 * MS) == 6
-    assert windows.timed_steps(2000 * MS) == 3
-    assert windows.timed_steps(10_000 * MS) == 2
+    assert lengths.timed_steps(0) == 400
+    assert lengths.timed_steps(MS) == 400
+    assert lengths.timed_steps(20 * MS) == 25
+    assert lengths.timed_steps(100 * MS) == 10
+    assert lengths.timed_steps(300 * MS) == 6
+    assert lengths.timed_steps(2000 * MS) == 3
+    assert lengths.timed_steps(10_000 * MS) == 2
 
 
 def test_on_a_device_it_is_longer_than_what_nvml_takes_the_mean_of() -> None:
-    window = windows.WINDOW_DEVICE_NS
+    window = lengths.WINDOW_DEVICE_NS
     assert window >= 2 * nvml.SETTLED_S * 1e9
-    assert windows.timed_steps(20 * MS, window) == 100
-    assert windows.timed_steps(MS // 4, window) == 1600
-    assert windows.timed_steps(2000 * MS, window) == 3
-    assert windows.more_timed_steps(10, 400 * MS, window) == 40
-    assert windows.more_timed_steps(100, 1300 * MS, window) == 0
+    assert lengths.timed_steps(20 * MS, window) == 100
+    assert lengths.timed_steps(MS // 4, window) == 1600
+    assert lengths.timed_steps(2000 * MS, window) == 3
+    assert lengths.more_timed_steps(10, 400 * MS, window) == 40
+    assert lengths.more_timed_steps(100, 1300 * MS, window) == 0
 
 
 def test_it_grows_when_steps_turned_out_shorter() -> None:
-    assert windows.more_timed_steps(10, 20 * MS) > 0
-    assert windows.more_timed_steps(10, 400 * MS) == 0
-    assert windows.more_timed_steps(400, 20 * MS) == 0
+    assert lengths.more_timed_steps(10, 20 * MS) > 0
+    assert lengths.more_timed_steps(10, 400 * MS) == 0
+    assert lengths.more_timed_steps(400, 20 * MS) == 0
 
 
 def test_steps_of_many_lines_are_captured_less_often() -> None:
-    assert windows.captured_steps(5, 1000) == 5
-    assert windows.captured_steps(5, 10_000_000) == 2
-    assert windows.captured_steps(5, 10**9) == 1
+    assert lengths.captured_steps(5, 1000) == 5
+    assert lengths.captured_steps(5, 10_000_000) == 2
+    assert lengths.captured_steps(5, 10**9) == 1
 
 
 def device_of(times_ms: list[float | None]) -> SimpleNamespace:

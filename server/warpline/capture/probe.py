@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from warpline.capture import interpreter
-from warpline.capture.runner import machine
+from warpline.capture.runner.device import machine
 from warpline.model.problem import Problem
 from warpline.model.run import Request
 

@@ -13,19 +13,18 @@ if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
 
 
 def _start():
-    import importlib.util
+    import importlib
     import os
+    import types
 
-    folder = os.path.dirname(os.path.abspath(__file__))
-    spec = importlib.util.spec_from_file_location(
-        "_warpline_runner", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
-    )
-    package = importlib.util.module_from_spec(spec)
-    sys.modules["_warpline_runner"] = package
-    spec.loader.exec_module(package)
-    from _warpline_runner import target
-
-    return target.run
+    # The same tree as in the server, under a private name, so that relative imports of ``wire`` work in both.
+    # The packages above the runner are empty here: their ``__init__`` belongs to the server.
+    capture = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for name, folder in (("_warpline", os.path.dirname(capture)), ("_warpline.capture", capture)):
+        package = types.ModuleType(name)
+        package.__path__ = [folder]
+        sys.modules[name] = package
+    return importlib.import_module("_warpline.capture.runner.target").run
 
 
 _start()(sys.argv[-1], sys.argv[1:-1])

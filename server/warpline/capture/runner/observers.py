@@ -1,17 +1,17 @@
 """All that is watched beside the steps, and the facts that come of it."""
 
-from . import machine
-from .compiled import Compiled
-from .garbage import Garbage
-from .losses import Losses
-from .memory import Memory
-from .names import QualifiedNames
-from .nvml import Nvml
-from .sites import Sites
-from .steps import PATIENCE_BEFORE_BACKWARD_S, PATIENCE_S
-from .tritonlaunches import TritonLaunches
-from .userfiles import UserFiles
-from .usermarks import UserMarks
+from .births.sites import Sites
+from .compiled.graphs import Compiled
+from .device import machine
+from .device.memory import Memory
+from .device.nvml import Nvml
+from .device.triton import TritonLaunches
+from .device.usermarks import UserMarks
+from .lines.names import QualifiedNames
+from .lines.userfiles import UserFiles
+from .steps.beat import PATIENCE_BEFORE_BACKWARD_S, PATIENCE_S
+from .steps.losses import Losses
+from .waits.garbage import Garbage
 
 
 class Observers:
@@ -76,7 +76,7 @@ class Observers:
         """Watch one step closely; not where code is compiled, which would be compiled again for it."""
         if self.sites.compiled or self.compiled.compilations:
             return False
-        from .survey import Survey
+        from .waits.survey import Survey
 
         self.survey = Survey(self.torch, self.sites)
         self.survey.__enter__()
@@ -84,7 +84,7 @@ class Observers:
         return True
 
     def stop_survey(self):
-        from .survey import leave
+        from .waits.survey import leave
 
         if self.survey is not None:
             leave(self.survey)

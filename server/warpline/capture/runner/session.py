@@ -11,12 +11,13 @@ import sys
 import threading
 from time import time_ns
 
-from . import folder, imports, peaks
+from . import folder, imports
+from .device import peaks
+from .lines.tracing import WatchedThreads
 from .observers import Observers
-from .ownprofiler import NOTE, OwnProfiler
-from .slices import Slices
-from .stages import Capture, Survey, Timing, Waiting, Warmup, Whole
-from .tracing import WatchedThreads
+from .windows.ownprofiler import NOTE, OwnProfiler
+from .windows.slices import Slices
+from .windows.stages import Capture, Survey, Timing, Waiting, Warmup, Whole
 
 
 class Stopped(KeyboardInterrupt):
@@ -49,7 +50,7 @@ class Session:
 
     def torch_is_here(self, torch):
         """The script has imported torch: listen from now on."""
-        from .steps import Steps
+        from .steps.beat import Steps
 
         self._wait_for_turn()
         self.torch = torch
@@ -99,8 +100,8 @@ class Session:
         self._stop()
 
     def make_recorder(self):
-        from .locations import Locations
-        from .recorder import Recorder
+        from .lines.locations import Locations
+        from .windows.recorder import Recorder
 
         locations = Locations(self.observers.user_files, self.observers.names)
         self.recorder = Recorder(self.torch, self.control, self.script(), locations, self.observers.marks)
@@ -116,7 +117,7 @@ class Session:
 
     def finish_timing(self):
         """Of purpose "time": write the figures and end."""
-        from . import machine
+        from .device import machine
 
         self._take_hands_off()
         os.makedirs(self.control.folder, exist_ok=True)

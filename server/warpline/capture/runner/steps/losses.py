@@ -3,7 +3,7 @@
 import math
 from time import time_ns
 
-from .patches import Patches
+from ..patches import Patches
 
 MOST = 200
 #: Copied when they are made. Compiled code that replays CUDA graphs writes each step's loss over the last

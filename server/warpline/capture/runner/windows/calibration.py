@@ -8,9 +8,9 @@ as well, and a line record costs five times what a short line of Python itself d
 import sys
 from time import perf_counter_ns
 
-from .locations import Locations
-from .names import QualifiedNames
-from .userfiles import UserFiles
+from ..lines.locations import Locations
+from ..lines.names import QualifiedNames
+from ..lines.userfiles import UserFiles
 
 PASSES = 15  # the median of so many
 LINES = 600  # of each: 0.2 ms, short beside the time slice after which another process gets its turn

@@ -4,18 +4,20 @@ import os
 import sys
 from time import time_ns
 
-from . import folder, machine, quicklines
+from .. import folder
+from ..device import machine
+from ..lines import loops
+from ..lines.checkpoints import Checkpoints, EngineThreads
+from ..lines.marks import LineMarks
 from .calibration import line_record_ns
-from .checkpoints import Checkpoints, EngineThreads
-from .linemarks import LineMarks
 from .noise import Quiet
 from .operatorcost import OperatorCost
 from .recording import Recording
 
 if sys.version_info >= (3, 12):
-    from .monitoring import Monitoring as LineEvents
+    from ..lines.monitoring import Monitoring as LineEvents
 else:
-    from .tracing import Tracing as LineEvents
+    from ..lines.tracing import Tracing as LineEvents
 
 
 class Recorder:
@@ -47,13 +49,13 @@ class Recorder:
 
         Otherwise this capture has ended, nothing of it is kept, and the next one leaves their lines out.
         """
-        if self.line_marks is not None or not quicklines.worth_a_look(self.locations, step_ns):
+        if self.line_marks is not None or not loops.worth_a_look(self.locations, step_ns):
             return False
         self.stop()
         began_ns, cost = self.recording.began_ns(), line_record_ns(LineEvents)
         if began_ns is not None and cost is not None:
             whole_functions = self.lines.kind == "settrace"
-            self.loops = quicklines.find(self.locations, began_ns, cost, whole_functions, self.never)
+            self.loops = loops.find(self.locations, began_ns, cost, whole_functions, self.never)
             self.lines.skip(self.loops)
         self.discard()
         return True
@@ -65,7 +67,7 @@ class Recorder:
         self.stop()
         if not self.loops:
             return True
-        wrong = quicklines.surprised_by(self.loops, self.locations, self.recording.began_ns())
+        wrong = loops.surprised_by(self.loops, self.locations, self.recording.began_ns())
         if not wrong:
             return True
         self.never |= wrong
@@ -130,7 +132,7 @@ class Recorder:
         path = self.control.folder
         os.makedirs(path, exist_ok=True)
         self.recording.save(os.path.join(path, "trace.json"))
-        quicklines.share_out(self.loops, self.locations)
+        loops.share_out(self.loops, self.locations)
         folder.write_bytes(path, "lines.bin", self.locations.packed())
         estimated = {place: times for loop in self.loops for place, times in loop.times.items()}
         folder.write(

@@ -4,7 +4,7 @@ process has its turn: what slows a machine down for seconds then slows both alik
 import os
 import signal
 
-from .devicestamps import DeviceStamps
+from ..device.stamps import DeviceStamps
 from .stages import Timing, differences
 
 

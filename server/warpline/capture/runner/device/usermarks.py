@@ -6,9 +6,9 @@ Both ways are covered: ``torch.cuda.nvtx`` and the ``nvtx`` package (annotate, p
 import functools
 import threading
 
-from .imports import when_imported
+from ..imports import when_imported
+from ..patches import Patches
 from .nvtxdomains import WatchedDomain
-from .patches import Patches
 
 DEFAULT_DOMAIN = "NVTX"
 

@@ -4,7 +4,7 @@ import os
 import re
 import sysconfig
 
-from .tracebacks import is_ours
+from ..tracebacks import is_ours
 
 _INSTALLED = re.compile(r"[/\\](site-packages|dist-packages|lib(64)?[/\\]python3(\.\d+)?)[/\\]")
 

@@ -11,7 +11,7 @@ import threading
 import weakref
 from time import perf_counter_ns
 
-from .patches import Patches
+from ..patches import Patches
 
 RANK = {"forward": 1, "loader": 2, "optimizer": 3, "replay": 4, "mark": 5, "profiler": 6}
 STEP_MARKS = ("step", "train_step", "training_step")

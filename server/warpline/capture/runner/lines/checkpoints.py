@@ -4,7 +4,7 @@ torch has no mark of its own there. Both kinds of checkpoint are covered; ``ente
 the thread that recomputes, which is autograd's own where a GPU is used.
 """
 
-from .patches import Patches
+from ..patches import Patches
 
 MARK = "warpline.recompute"
 

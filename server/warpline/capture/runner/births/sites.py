@@ -3,9 +3,9 @@
 import sys
 import weakref
 
+from ..imports import when_imported
+from ..patches import Patches
 from . import describe
-from .imports import when_imported
-from .patches import Patches
 
 MOST_MODULES = 20_000  # objects; a model with more tells nothing new
 

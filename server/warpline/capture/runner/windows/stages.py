@@ -2,8 +2,8 @@
 
 from time import time_ns
 
-from . import windows
-from .devicestamps import DeviceStamps, on_device
+from ..device.stamps import DeviceStamps, on_device
+from . import lengths
 from .ownprofiler import PATIENCE_STEPS
 
 #: Steps of the warm-up that tell what the host takes; a few are no middle on a machine that others use.
@@ -61,8 +61,8 @@ class Warmup(Waiting):
         wanted, done = session.windows["warmup"], len(durations)
         session.pipe.progress("warmup", done, wanted, "warm-up %s" % of(done, wanted))
         compiled = session.observers.compiled_since_last()
-        least_ns = windows.WARMUP_DEVICE_NS if session.torch.cuda.is_initialized() else 0
-        if windows.settled(durations, compiled, least_ns) if wanted is None else done >= wanted:
+        least_ns = lengths.WARMUP_DEVICE_NS if session.torch.cuda.is_initialized() else 0
+        if lengths.settled(durations, compiled, least_ns) if wanted is None else done >= wanted:
             session.step_ns = middle(durations[-3:])
             session.host_step_ns, session.host_forward_ns = map(middle, zip(*self.host_ns[-LATEST:]))
             session.go(session.timing)
@@ -91,8 +91,8 @@ class Timing(Waiting):
         session = self.session
         self.fixed = session.windows["timed"]
         has_device = session.torch.cuda.is_initialized()
-        self.window_ns = windows.WINDOW_DEVICE_NS if has_device else windows.WINDOW_NS
-        wanted = self.fixed or windows.timed_steps(session.step_ns, self.window_ns)
+        self.window_ns = lengths.WINDOW_DEVICE_NS if has_device else lengths.WINDOW_NS
+        wanted = self.fixed or lengths.timed_steps(session.step_ns, self.window_ns)
         session.pipe.progress("timing", 0, wanted, "timing %d steps" % wanted)
         session.steps.quiet()
         session.own_profiler.measuring = True
@@ -130,7 +130,7 @@ class Timing(Waiting):
         self.stamps[-1] = time_ns()
         if not self.fixed:
             elapsed_ns = self.stamps[-1] - self.stamps[0]
-            more = windows.more_timed_steps(len(self.stamps) - 1, elapsed_ns, self.window_ns)
+            more = lengths.more_timed_steps(len(self.stamps) - 1, elapsed_ns, self.window_ns)
             if more:
                 return more
         session.timed = self._durations()
@@ -233,7 +233,7 @@ class Capture(Waiting):
                 self.rest(self.all_threads)
                 return
         lines = session.recorder.locations.forget_all_but_last()
-        self.wanted = windows.captured_steps(session.windows["captured"], lines)
+        self.wanted = lengths.captured_steps(session.windows["captured"], lines)
         if self.wanted < session.windows["captured"]:
             session.notes.append(
                 "a step runs %d lines of Python: only %d of %d steps were captured"

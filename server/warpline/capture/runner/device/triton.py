@@ -2,7 +2,7 @@
 
 import sys
 
-from .patches import Patches
+from ..patches import Patches
 
 
 class TritonLaunches:

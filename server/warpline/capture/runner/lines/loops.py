@@ -12,7 +12,7 @@ begun in such a loop all the same, and then the steps are captured anew, with al
 from bisect import bisect_right
 from collections import Counter
 
-from .lineflow import loops
+from .flow import loops
 from .locations import AGAIN
 from .onlyline import GENERATOR
 

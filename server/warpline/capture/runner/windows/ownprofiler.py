@@ -9,7 +9,7 @@ recording that it began in, which torch has freed by then. A note says what its 
 import json
 from time import time_ns
 
-from .patches import Patches
+from ..patches import Patches
 
 PATIENCE_STEPS = 30  # steps under the script's profiler before it is paused
 PATIENCE_TIMES = 2  # times that it may start inside one of our windows before it is paused there

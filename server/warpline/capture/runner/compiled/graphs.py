@@ -3,9 +3,9 @@
 import json
 import re
 
-from . import tracing
-from .imports import when_imported
-from .patches import Patches
+from ..imports import when_imported
+from ..lines import tracing
+from ..patches import Patches
 
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')

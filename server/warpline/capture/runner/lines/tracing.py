@@ -8,11 +8,11 @@ import sys
 import threading
 from time import time_ns
 
+from ..patches import Patches
+from ..tracebacks import is_ours
 from .coroutines import COROUTINE, RETURN, only_task
 from .locations import AGAIN
 from .onlyline import GENERATOR, only_line
-from .patches import Patches
-from .tracebacks import is_ours
 
 
 class Tracing:

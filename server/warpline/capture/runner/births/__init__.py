@@ -1,0 +1,1 @@
+"""Where loaders, optimizers, modules and wrappers were made, and with what."""

@@ -1,0 +1,1 @@
+"""What Dynamo and Inductor do to the script."""

@@ -1,0 +1,1 @@
+"""What makes the host wait: copies, syncs, garbage collections."""

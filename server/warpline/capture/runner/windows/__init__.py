@@ -1,0 +1,1 @@
+"""The windows of a measurement, and the recording in them."""
