@@ -26,7 +26,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
 
 from warpline.measure import Candidate, Outcome, measure
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 SCRIPT = Path(__file__).parent / "workloads/steady.py"
 BUSY = "while True: pass"

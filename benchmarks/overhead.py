@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
 
 from warpline import runs
 from warpline.capture.launch import capture
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 WARMUP = 5
 MOST_BEFORE = 500  # steps before the capture window: warm-up and timing take at most that many

@@ -39,7 +39,7 @@ from warpline.measure.rounds import play
 from warpline.measure.timed import Processes
 from warpline.model.problem import Problem
 from warpline.model.report import Finding, Report
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 #: Those with the most to predict first: what the clock cuts off are later rounds of all of them.
 SCRIPTS = (

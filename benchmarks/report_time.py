@@ -23,7 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
 
 from warpline import attribution, pipeline, trace
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 GOALS_S = {65_000: 1.0, 1_000_000: 5.0}
 EVENTS_A_STEP = 2_600  # of the loop below, on a CPU, with shapes and memory

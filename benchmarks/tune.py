@@ -27,7 +27,7 @@ from warpline.measure.pairs import Limits, Pairs
 from warpline.measure.rounds import play
 from warpline.measure.timed import Processes
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 #: What the cases' sources report on their machines (issue 6).
 REPORTED = {

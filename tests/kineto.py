@@ -18,7 +18,8 @@ import pytest
 
 from warpline.attribution import attribute
 from warpline.model.profile import LineCost, Profile
-from warpline.model.run import (
+from warpline.trace import Trace, read
+from warpline.wire.run import (
     CompiledKernel,
     DeviceFacts,
     Facts,
@@ -26,7 +27,6 @@ from warpline.model.run import (
     Manifest,
     Request,
 )
-from warpline.trace import Trace, read
 
 BASE_NS = 1_790_857_026_000_000_000
 ZERO_US = 1_000.0  # the window's start within the trace

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from warpline.model import profile as p
 from warpline.model import report as r
-from warpline.model.run import DeviceFacts, Facts, Manifest, Request
+from warpline.wire.run import DeviceFacts, Facts, Manifest, Request
 
 SCRIPT = "/home/ada/work/train.py"
 MODEL = "/home/ada/work/model.py"

@@ -19,7 +19,7 @@ from warpline.measure.candidate import Candidate
 from warpline.measure.contest import Outcome
 from warpline.model.problem import Problem
 from warpline.model.report import Measured, Report
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 #: Times each step itself, by hand, as a stopwatch around the loop would.
 STOPWATCH = """

@@ -22,7 +22,7 @@ from warpline.model.kernel import KernelInside
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
 from warpline.model.report import FORMAT, Report
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 if TYPE_CHECKING:
     from warpline.attribution import Located

@@ -17,7 +17,7 @@ import msgspec
 
 from warpline.model.kernel import KERNEL_FORMAT, KernelInside
 from warpline.model.problem import Problem
-from warpline.model.run import RUN_FORMAT, Facts, Manifest
+from warpline.wire.run import RUN_FORMAT, Facts, Manifest
 
 MANIFEST = "manifest.json"
 FACTS = "facts.json"

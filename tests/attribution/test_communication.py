@@ -10,8 +10,8 @@ import pytest
 from tests.kineto import KinetoRun, approx
 from warpline.attribution import attribute
 from warpline.model.profile import Profile
-from warpline.model.run import DeviceFacts
 from warpline.trace import read
+from warpline.wire.run import DeviceFacts
 
 NCCL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.kineto import AUTOGRAD, KinetoRun, approx, at_line, closed
 from warpline.attribution import attribute
-from warpline.model.run import DeviceFacts, Site
+from warpline.wire.run import DeviceFacts, Site
 
 CPU = DeviceFacts("cpu", "a CPU", 1)
 

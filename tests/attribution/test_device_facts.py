@@ -12,7 +12,7 @@ import pytest
 from tests.kineto import AUTOGRAD, KinetoRun, approx, at_line
 from warpline.attribution.kernels import tensor_cores
 from warpline.attribution.peaks import peaks_of
-from warpline.model.run import DeviceFacts, Facts
+from warpline.wire.run import DeviceFacts, Facts
 
 
 def test_memory_at_the_peak_and_kept(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warpline.attribution.driver import driver_notes
-from warpline.model.run import Facts
+from warpline.wire.run import Facts
 
 #: As an H200 was seen in a long window of matrix products, with nobody else on it.
 QUIET = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.kineto import AUTOGRAD, KinetoRun, approx, at_line, closed
-from warpline.model.run import DeviceFacts
+from warpline.wire.run import DeviceFacts
 
 ADD, NORM = "triton_poi_fused_add_0", "triton_per_fused_norm_1"
 FORWARD: list[tuple[str, tuple[int, ...] | None]] = [

@@ -10,7 +10,7 @@ import pytest
 from tests.kineto import AUTOGRAD, KinetoRun, at_line, closed
 from warpline.attribution import attribute
 from warpline.attribution.overhead import overhead
-from warpline.model.run import DeviceFacts
+from warpline.wire.run import DeviceFacts
 
 RECORDS = 1000
 RECORD_US, OWN_US = 0.25, 0.05

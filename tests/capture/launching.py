@@ -12,7 +12,7 @@ import numpy as np
 from warpline import runs
 from warpline.capture import launch
 from warpline.capture.progress import Progress
-from warpline.model.run import Locations, Manifest, Request
+from warpline.wire.run import Locations, Manifest, Request
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PYTHONS = os.environ.get("WARPLINE_TEST_PYTHONS", sys.executable).split(os.pathsep)

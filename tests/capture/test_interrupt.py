@@ -40,7 +40,7 @@ PROGRAM = """\
 import sys
 from pathlib import Path
 from warpline.capture import launch
-from warpline.model.run import Request
+from warpline.wire.run import Request
 script = Path(sys.argv[1])
 asked = Request(target=str(script), cwd=str(script.parent), python=sys.executable, steps=40, warmup=5)
 try:

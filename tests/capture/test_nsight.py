@@ -10,7 +10,7 @@ import pytest
 from tests.fake_ncu import fake_ncu
 from warpline.capture import nsight
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from warpline.capture.runner.lines import loops as quicklines
 from warpline.capture.runner.lines.flow import loops
 from warpline.capture.runner.lines.locations import AGAIN
 from warpline.model.profile import LineCost, Profile
-from warpline.model.run import Locations
+from warpline.wire.run import Locations
 
 LOOPS = """\
 import torch

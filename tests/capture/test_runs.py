@@ -9,7 +9,7 @@ import pytest
 
 from warpline import project, runs
 from warpline.model.problem import Problem
-from warpline.model.run import RUN_FORMAT, DeviceFacts, Facts, Manifest, Request
+from warpline.wire.run import RUN_FORMAT, DeviceFacts, Facts, Manifest, Request
 
 
 def make(folder: Path, script: str = "/train.py", format: int = RUN_FORMAT) -> Path:

@@ -13,7 +13,7 @@ from warpline import runs
 from warpline.capture import launch
 from warpline.capture.outcome import Outcome
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 STEP = "optimizer.zero_grad()\n    net(torch.randn(4, 16)).sum().backward()\n    optimizer.step()\n"
 START = (

@@ -18,8 +18,8 @@ from typing import Any
 
 from warpline.capture import nsight, nsight_module, probe
 from warpline.model.problem import Problem
-from warpline.model.run import Request
 from warpline.trace.nsight import first_launch, load
+from warpline.wire.run import Request
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Other metrics are not asked for, and thousands.

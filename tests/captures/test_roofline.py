@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import CAPTURES
 from warpline import pipeline, runs
 from warpline.attribution.peaks import peaks_of
-from warpline.model.run import Facts
+from warpline.wire.run import Facts
 
 #: float32 on the plain units throughout: nothing there may exceed what those can do.
 PLAIN_FLOAT32 = {"fp32-bert", "layernorm-finetune", "two_streams"}

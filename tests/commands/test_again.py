@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from warpline.commands import target
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 
 def asked(*words: str) -> argparse.Namespace:

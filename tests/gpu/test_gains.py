@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 from tests.gpu.claims import PROMISED
 from warpline.measure import Candidate, measure
 from warpline.measure.pairs import Limits
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 
 @pytest.mark.parametrize("name", PROMISED)

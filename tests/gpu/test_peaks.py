@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import warpline
 from warpline.attribution.peaks import peaks_of
-from warpline.model.run import Facts
+from warpline.wire.run import Facts
 
 SCRIPT = Path(__file__).parent / "scripts/waits.py"
 

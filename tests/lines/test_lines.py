@@ -22,7 +22,7 @@ from warpline import attribution, runs, trace
 from warpline.capture import process
 from warpline.capture.launch import capture
 from warpline.model.profile import Profile
-from warpline.model.run import Locations, Request
+from warpline.wire.run import Locations, Request
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PYTHONS = os.environ.get("WARPLINE_TEST_PYTHONS", sys.executable).split(os.pathsep)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from warpline import runs
 from warpline.model import report as r
-from warpline.model.run import DeviceFacts, Facts, Manifest, Request
+from warpline.wire.run import DeviceFacts, Facts, Manifest, Request
 
 MARK = re.compile(r"#\s*(\d+(?:\.\d+)?) ms\b")
 

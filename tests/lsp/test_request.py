@@ -12,7 +12,7 @@ from warpline.lsp.documents import Documents
 from warpline.lsp.folders import Folders
 from warpline.lsp.request import Refused, parse, place, request
 from warpline.lsp.settings import Settings
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 SETTINGS = Settings(python=sys.executable, steps=3, env={"A": "settings", "B": "settings"})
 

@@ -15,7 +15,7 @@ from warpline.measure.contest import measure
 from warpline.measure.pairs import Limits
 from warpline.measure.timed import Timed
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 REQUEST = Request(target="/train.py")
 LOSSES = (2.0, 1.9, 1.8, 1.7)

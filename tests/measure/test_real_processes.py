@@ -17,7 +17,7 @@ from warpline.measure import Candidate, measure
 from warpline.measure.pairs import Limits
 from warpline.measure.timed import Processes
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 SCRIPT = """\
 import torch
@@ -125,7 +125,7 @@ def test_kill_9_leaves_the_sources_as_they_were(folder: Path) -> None:
     program = (
         "import sys\n"
         "from warpline.measure.timed import Processes\n"
-        "from warpline.model.run import Request\n"
+        "from warpline.wire.run import Request\n"
         f"request = Request(target={str(folder / 'train.py')!r}, python=sys.executable)\n"
         f"Processes()(request, {overlay!r}, {LIMIT_S})\n"
     )

@@ -22,7 +22,7 @@ from warpline.measure.timed import Timed
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
 from warpline.model.report import Attributed, Finding, Place, Steps, Unattributed
-from warpline.model.run import DeviceFacts, Facts, Manifest, Request
+from warpline.wire.run import DeviceFacts, Facts, Manifest, Request
 
 FILE = "/train.py"
 

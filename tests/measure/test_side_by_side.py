@@ -11,7 +11,7 @@ from tests.conftest import LIMIT_S
 from warpline.measure import timed
 from warpline.measure.timed import Processes
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 SCRIPT = """\
 import os, pathlib, time, torch

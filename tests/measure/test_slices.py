@@ -22,7 +22,7 @@ from warpline.measure.pairs import Limits, Pairs
 from warpline.measure.rounds import play
 from warpline.measure.timed import Processes, Timed, sliced
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 pytestmark = pytest.mark.skipif(not turn.possible(), reason="elsewhere scripts are timed one after the other")
 
@@ -189,7 +189,7 @@ def test_cancel_ends_those_that_stand_still_too(asked: Request, ready: Processes
 def test_kill_9_leaves_no_process_that_stands_still(asked: Request) -> None:
     program = (
         "from warpline.measure.timed import Processes\n"
-        "from warpline.model.run import Request\n"
+        "from warpline.wire.run import Request\n"
         f"asked = Request(target={asked.target!r}, python={asked.python!r}, warmup=2)\n"
         "processes = Processes()\n"
         "processes._timed, processes._steps = True, 600\n"

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from warpline.model.run import DeviceFacts, Facts, Locations, Manifest, Request, Site
 from warpline.simulate import Places, Simulation
 from warpline.trace import Trace, read
+from warpline.wire.run import DeviceFacts, Facts, Locations, Manifest, Request, Site
 
 FILE = "/train.py"
 US = 1_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.model.run import Locations
 from warpline.trace.columns import Records
 from warpline.trace.dynamo import at_callers
+from warpline.wire.run import Locations
 
 TEXT = """\
 import torch

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests import samples
-from warpline.model.run import Request
 from warpline.view.table import table
 from warpline.view.text import lines, names, printable, short_path
+from warpline.wire.run import Request
 
 
 def test_functions_by_cost_and_their_lines_in_order() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpline.model import units
-from warpline.model.run import Facts
+from warpline.wire.run import Facts
 
 #: Means of fewer samples of NVML's (one in 0.1 s) say nothing: it averages over up to a second itself.
 LEAST_SAMPLES = 5

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from warpline.attribution.table import LineTable
-from warpline.model.run import CompiledKernel
+from warpline.wire.run import CompiledKernel
 
 Lines = tuple[int, ...]  # numbers in the LineTable
 

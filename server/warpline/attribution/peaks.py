@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from warpline.model.run import Facts
+from warpline.wire.run import Facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 from warpline.attribution.peaks import Peaks
 from warpline.model.profile import Op
 from warpline.model.report import Bound, Roofline
-from warpline.model.run import Site
+from warpline.wire.run import Site
 
 #: Below this share of either peak, kernels this short are limited by being launched at all.
 LAUNCH_BOUND_PERCENT = 10.0

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpline.model.run import CompiledKernel, Locations
 from warpline.trace.columns import Ints
+from warpline.wire.run import CompiledKernel, Locations
 
 #: Functions that Python makes of an expression; the line belongs to the function around them.
 EXPRESSIONS = ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 
 class Purpose(str, Enum):

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 
 def find(request: Request) -> str:

@@ -16,7 +16,7 @@ from warpline.capture.process import Target
 from warpline.capture.progress import Progress
 from warpline.capture.timing import Timing, time_steps
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 __all__ = ["Progress", "Timing", "capture", "time_steps"]
 

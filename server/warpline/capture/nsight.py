@@ -15,7 +15,7 @@ from pathlib import Path
 
 from warpline.capture import interpreter, tree
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 #: Launches let pass before the one that is looked at: compilation and autotuning come first.
 MOST_SKIPPED = 5

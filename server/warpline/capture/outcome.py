@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from warpline.model import units
-from warpline.model.run import Manifest, Request
+from warpline.wire.run import Manifest, Request
 
 #: From this share of the run's time on, processor time of child processes is where the work is.
 CHILDREN_SHARE = 0.5

@@ -13,7 +13,7 @@ import msgspec
 from warpline.capture import interpreter
 from warpline.capture.runner.device import machine
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 _PROBE = Path(__file__).parent / "runner" / "probe.py"
 _LIMIT_S = 120.0

@@ -24,7 +24,7 @@ from warpline.capture.outcome import Outcome
 from warpline.capture.progress import Progress
 from warpline.capture.turn import Turn
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 BOOT = Path(__file__).parent / "runner" / "boot.py"
 ENDING_S = 20.0  # how long a script may take to end after it was told to

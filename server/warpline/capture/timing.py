@@ -13,7 +13,7 @@ from warpline.capture.process import Target
 from warpline.capture.progress import Progress
 from warpline.capture.turn import Turn
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def _own() -> Check:
 def _target(python: str | None) -> Iterator[Check]:
     from warpline import project
     from warpline.capture import probe
-    from warpline.model.run import Request
+    from warpline.wire.run import Request
 
     cwd = Path.cwd()
     named = target.absolute(python) if python else project.settings(cwd).python

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from warpline.model.problem import Problem
 
 if TYPE_CHECKING:
-    from warpline.model.run import Request
+    from warpline.wire.run import Request
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

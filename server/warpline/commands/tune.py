@@ -20,7 +20,7 @@ from warpline.model.problem import Problem
 if TYPE_CHECKING:
     from warpline.measure import Candidate, Outcome
     from warpline.model.profile import Profile
-    from warpline.model.run import Request
+    from warpline.wire.run import Request
 
 BUDGET_S = 300.0
 PATCH = "tune.patch"

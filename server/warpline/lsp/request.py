@@ -19,7 +19,7 @@ from warpline.lsp.engine import could_not
 from warpline.lsp.folders import Folders
 from warpline.lsp.settings import Settings
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 T = TypeVar("T")
 

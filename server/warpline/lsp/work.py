@@ -15,7 +15,7 @@ import msgspec
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
 from warpline.model.report import Edit, Finding
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 Job = dict[str, Any]
 Report = Callable[[str, int, "int | None", str], None]

@@ -15,7 +15,7 @@ from warpline.measure.pairs import Limits, Pairs
 from warpline.measure.rounds import play
 from warpline.measure.timed import Timer
 from warpline.model.report import Measured
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 Report = Callable[[int, int, str], None]
 """``(done, total, message)``: processes run, processes expected."""

@@ -14,7 +14,7 @@ from warpline.measure.timed import Timer
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
 from warpline.model.report import Finding
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 
 def measure_fix(

@@ -11,7 +11,7 @@ from warpline.capture.launch import time_steps
 from warpline.capture.timing import Timing
 from warpline.capture.turn import END, Turn
 from warpline.measure.ending import Ending
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 
 class Held:

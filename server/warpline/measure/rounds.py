@@ -12,7 +12,7 @@ from warpline.measure import timed
 from warpline.measure.pairs import Limits, Pairs
 from warpline.measure.timed import Timed, Timer
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 
 def play(

@@ -30,7 +30,7 @@ from warpline.measure.proposals import Proposal, Workbench
 from warpline.measure.rounds import play
 from warpline.measure.timed import Timer
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 TRIED, PROVED = "tried", "proved"
 #: A set has to be this much faster than the one before it to be worth going on with: one round is

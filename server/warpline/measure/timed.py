@@ -16,7 +16,7 @@ from warpline.capture.probe import cores
 from warpline.capture.timing import Timing
 from warpline.measure.held import Held
 from warpline.model.problem import Problem
-from warpline.model.run import Request
+from warpline.wire.run import Request
 
 #: A process costs seconds before its first step, so its window is worth being longer than the half
 #: second that the runner would take.

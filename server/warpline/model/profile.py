@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from warpline.model.kernel import KernelInside
 from warpline.model.report import Attributed, Phase, Roofline, Steps, Unattributed
-from warpline.model.run import Facts, Manifest
+from warpline.wire.run import Facts, Manifest
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ otherwise), ``true``/``false`` or plain text:
   of LineCost; ``step_ms`` defaults to the larger of ``cpu_ms`` and ``device_ms``
 - ``op aten::mm count= device_ms= cpu_ms= phase= shapes=[[8,4],[4,4]] dtypes=float,float outer=false``
 - ``kernel NAME count= device_ms= phase= grid=(1,1,1) block=(128,1,1) kind=copy tensor_cores=false``
-- ``site loader num_workers=0 …`` (kinds and keys: warpline.model.run.Site); ``use loader``: the sites of
+- ``site loader num_workers=0 …`` (kinds and keys: warpline.wire.run.Site); ``use loader``: the sites of
   that kind are used on this line (``site loader as=valid …`` and ``use valid`` tell several apart)
 - ``event graph_break reason="…"`` (CompileEvent)
 - for the run: ``device …`` (DeviceFacts; an H200 unless said), ``steps step_ms= device_busy_percent=``

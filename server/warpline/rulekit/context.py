@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from warpline.model.change import Change
 from warpline.model.profile import LineCost, Profile
 from warpline.model.report import Evidence, Fix, Place, Severity
-from warpline.model.run import Site
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.edits import Refused
 from warpline.rulekit.message import message as fill
 from warpline.rulekit.source import Source, Unreadable, parsed
+from warpline.wire.run import Site
 
 #: Evidence below both shows nothing: 2 % of the step, or one millisecond when that is less.
 MINIMUM_SHARE = 0.02
@@ -49,7 +49,7 @@ class Context:
         return [cost for cost in self.profile.lines if cost.file == file and first <= cost.line <= last]
 
     def sites(self, kind: str) -> list[Site]:
-        """Where objects of ``kind`` were made (see :class:`warpline.model.run.Site`)."""
+        """Where objects of ``kind`` were made (see :class:`warpline.wire.run.Site`)."""
         return [site for site in self.profile.facts.sites if site.kind == kind]
 
     def share(self, milliseconds: float) -> float:

@@ -14,8 +14,8 @@ from typing import Any
 
 from warpline.model.profile import Kernel, LineCost, Op, Profile
 from warpline.model.report import Attributed, Steps, Unattributed
-from warpline.model.run import CompileEvent, DeviceFacts, Facts, Manifest, Request, Site
 from warpline.rulekit.page import without_annotations
+from warpline.wire.run import CompileEvent, DeviceFacts, Facts, Manifest, Request, Site
 
 FILE = "/example/train.py"
 

@@ -8,11 +8,11 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.model.report import Applicability, Fix
-from warpline.model.run import Site
 from warpline.rulekit.context import Context
 from warpline.rulekit.edits import Edits, Refused
 from warpline.rulekit.origins import Origin, mapping, option_names, origin, unpacked_origin
 from warpline.rulekit.source import Source
+from warpline.wire.run import Site
 
 #: DataLoader's parameters in order, for those passed by position.
 _POSITIONS = {"batch_size": 1, "num_workers": 5, "pin_memory": 7, "drop_last": 8}

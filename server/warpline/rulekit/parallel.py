@@ -5,9 +5,9 @@ from __future__ import annotations
 import libcst as cst
 
 from warpline.model.profile import LineCost
-from warpline.model.run import Site
 from warpline.rulekit.context import Context
 from warpline.rulekit.source import Source
+from warpline.wire.run import Site
 
 
 def wrappers(context: Context, *types: str) -> list[Site]:

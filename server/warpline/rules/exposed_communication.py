@@ -65,9 +65,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.report import Fix
-from warpline.model.run import Site
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 from warpline.rulekit.parallel import exposed_communication, wrapper_call, wrapper_name, wrappers
+from warpline.wire.run import Site
 
 #: Share of the step (TensorBoard plugin).
 MINIMUM_PERCENT = 10.0

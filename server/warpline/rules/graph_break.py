@@ -75,10 +75,10 @@ import libcst as cst
 
 from warpline.model.change import RemoveLaunches
 from warpline.model.report import Fix
-from warpline.model.run import CompileEvent
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.message import NUMBER
 from warpline.rulekit.terms import function_at
+from warpline.wire.run import CompileEvent
 
 
 class GraphBreak(Rule):

@@ -199,7 +199,6 @@ from functools import partial
 from warpline.model.change import RemoveLaunches
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.model.run import Site
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
 from warpline.rulekit.compiling import (
     NOTHING_COMPILED,
@@ -211,6 +210,7 @@ from warpline.rulekit.compiling import (
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.model_lines import model_place
 from warpline.rulekit.training import training_steps
+from warpline.wire.run import Site
 
 #: Busier than this, launching is not what the step waits for.
 _BUSY_PERCENT = 80.0

@@ -118,7 +118,6 @@ from functools import partial
 
 from warpline.model.change import LoaderWorkers
 from warpline.model.report import Fix
-from warpline.model.run import Site
 from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
 from warpline.rulekit.loaders import (
     change_loader,
@@ -130,6 +129,7 @@ from warpline.rulekit.loaders import (
     waits,
     whence,
 )
+from warpline.wire.run import Site
 
 
 class LoaderWithoutWorkers(Rule):

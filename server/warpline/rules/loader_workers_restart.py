@@ -73,9 +73,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.report import Fix
-from warpline.model.run import Site
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.loaders import change_loader, edit_site, exposed_ms, iterated_at, waits
+from warpline.wire.run import Site
 
 #: Epochs longer than this many batches hide the start among the other waits.
 SHORT_EPOCH = 64

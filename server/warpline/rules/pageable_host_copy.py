@@ -83,10 +83,10 @@ from functools import partial
 from warpline.model.change import OverlapCopies
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.model.run import Site
 from warpline.rulekit import Context, Draft, Refused, Rule, ms, percent
 from warpline.rulekit.copies import host_to_device, loop_over, without_waiting
 from warpline.rulekit.loaders import change_loader, edit_site
+from warpline.wire.run import Site
 
 #: How many times faster a copy from pinned memory runs (PCIe 5 host: about 2 to 3).
 PINNED_RATE = 2.0

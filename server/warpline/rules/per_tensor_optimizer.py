@@ -125,8 +125,8 @@ import libcst as cst
 from warpline.model.change import FuseOptimizer, Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.model.run import Site
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.wire.run import Site
 
 #: Optimizers with a fused form, and the first torch that has it on a GPU and on a CPU.
 _FUSED = {"Adam": (2, 4), "AdamW": (2, 4), "SGD": (2, 4), "Adagrad": (2, 7)}

@@ -80,9 +80,9 @@ from functools import partial
 
 from warpline.model.change import Scale
 from warpline.model.report import Fix
-from warpline.model.run import CompileEvent, Site
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
 from warpline.rulekit.compiling import set_option
+from warpline.wire.run import CompileEvent, Site
 
 #: Dynamo's reasons for a size that changed.
 _SIZES = ("size mismatch", "stride mismatch", "shape", "size()[")

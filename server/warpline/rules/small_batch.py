@@ -130,12 +130,12 @@ import libcst as cst
 from warpline.model.change import Change, LargerBatch, Scale, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.model.run import Site
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.loaders import change_loader, edit_site, loader_call, setting, whence
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.rulekit.waiting import reads_of
+from warpline.wire.run import Site
 
 #: More of the device's memory than this, and twice the batch may not fit.
 _MEMORY_SHARE = 0.4

@@ -84,10 +84,10 @@ import libcst as cst
 
 from warpline.model.change import Scale
 from warpline.model.report import Fix
-from warpline.model.run import Site
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent, size
 from warpline.rulekit.copies import move_calls
 from warpline.rulekit.source import Source
+from warpline.wire.run import Site
 
 CONSTANT = ("zeros", "ones", "full", "arange", "linspace", "eye", "empty", "tensor")
 RANDOM = ("rand", "randn", "randint", "randperm", "normal")

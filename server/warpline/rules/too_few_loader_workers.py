@@ -73,9 +73,9 @@ from functools import partial
 
 from warpline.model.change import LoaderWorkers
 from warpline.model.report import Fix
-from warpline.model.run import Site
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.loaders import change_loader, edit_site, exposed_ms, iterated_at, waits, whence
+from warpline.wire.run import Site
 
 #: Share of the step from which on a wait in spite of workers is worth a word (TensorBoard plugin: 5 %).
 MINIMUM_PERCENT = 5.0

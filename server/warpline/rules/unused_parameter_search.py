@@ -63,9 +63,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.report import Fix
-from warpline.model.run import Site
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, origin, percent
 from warpline.rulekit.parallel import calls_of, wrapper_call, wrappers
+from warpline.wire.run import Site
 
 
 class UnusedParameterSearch(Rule):

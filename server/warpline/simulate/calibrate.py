@@ -15,11 +15,11 @@ import numpy as np
 
 from warpline.attribution.overhead import LEAST_SHARE, overhead
 from warpline.model.profile import Profile
-from warpline.model.run import Facts
 from warpline.simulate.changes import beginning
 from warpline.simulate.replay import Clock, Feed, host_done, replay
 from warpline.simulate.timeline import LAUNCH, SYNC, WORK, Places, Timeline
 from warpline.trace.columns import OP, RUNTIME, Floats, Ints, Trace
+from warpline.wire.run import Facts
 
 #: What recording an operator costs, its launch included: 2.2 to 5.5 us in runs on H200 machines that their
 #: hosts bound. Taking launches off apart left scales that differed more between scripts, not less.

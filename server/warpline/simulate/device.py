@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from warpline.attribution.peaks import peaks_of
 from warpline.model.change import Precision
-from warpline.model.run import Facts
 from warpline.trace.columns import Trace
+from warpline.wire.run import Facts
 
 REACHED = {"fp32": 0.75, "tf32": 0.6, "bf16": 0.6, "fp16": 0.6}
 REACHED_BANDWIDTH = 0.8

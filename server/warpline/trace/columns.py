@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpline.model.run import Facts, Locations, Manifest
+from warpline.wire.run import Facts, Locations, Manifest
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

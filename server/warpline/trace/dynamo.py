@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from warpline.model.run import Locations
 from warpline.trace.columns import Records
+from warpline.wire.run import Locations
 
 
 def at_callers(records: Records, locations: Locations, sources: dict[str, str]) -> Records:

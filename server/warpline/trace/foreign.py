@@ -14,7 +14,6 @@ import numpy as np
 
 from warpline import runs
 from warpline.model.problem import Problem
-from warpline.model.run import RUN_FORMAT, DeviceFacts, Facts, Locations, Manifest, Request
 from warpline.trace import nest
 from warpline.trace.columns import Trace
 from warpline.trace.decode import Chrome, collector_paused, text
@@ -30,6 +29,7 @@ from warpline.trace.events import (
 )
 from warpline.trace.frames import Frames
 from warpline.trace.read import LOCATION_BITS, Pairs, Parts, assemble
+from warpline.wire.run import RUN_FORMAT, DeviceFacts, Facts, Locations, Manifest, Request
 
 TRACE_ENDINGS = (".pt.trace.json", ".pt.trace.json.gz")
 STEP_MARK = "ProfilerStep#"

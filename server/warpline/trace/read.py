@@ -12,13 +12,13 @@ import numpy as np
 
 from warpline import runs
 from warpline.model.problem import Problem
-from warpline.model.run import Facts, Locations, Manifest
 from warpline.trace import build
 from warpline.trace.columns import Ints, Records, Trace
 from warpline.trace.decode import Chrome, collector_paused
 from warpline.trace.dynamo import at_callers
 from warpline.trace.events import MARKS, Interned, Tables, tables_of
 from warpline.trace.peers import peers
+from warpline.wire.run import Facts, Locations, Manifest
 
 LOCATION_BITS = 32
 AGAIN = 1 << 31  # in a location: Python came back to a line that it had begun before

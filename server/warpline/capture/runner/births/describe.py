@@ -12,7 +12,7 @@ _MODULE = (
 
 
 def facts(torch, kind, thing):
-    """The facts of ``warpline.model.run.Site`` for a living object of that kind."""
+    """The facts of ``warpline.wire.run.Site`` for a living object of that kind."""
     try:
         if kind == "loader":
             return _loader(thing)

@@ -28,7 +28,7 @@ from typing import Any
 RUN_FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DeviceFacts:
     """The device that the script used. Zeros and None where it does not apply or is not known."""
 
@@ -41,7 +41,7 @@ class DeviceFacts:
     bf16: bool = False  # torch.cuda.is_bf16_supported() / CPU: the type exists
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """What was asked for, enough to ask for it again."""
 
@@ -62,7 +62,7 @@ class Request:
     peaks: bool = False  # measure what the device can do, where no earlier run did
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Manifest:
     format: int
     created_ns: int
@@ -83,7 +83,7 @@ class Manifest:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Locations:
     """``locations[i] = (file index, line, function index)``; entry 0 is (-1, 0, -1)."""
 
@@ -96,7 +96,7 @@ class Locations:
     estimated: tuple[tuple[int, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Site:
     """Where an object was made, and what it was made with.
 
@@ -125,7 +125,7 @@ class Site:
     uses: tuple[tuple[str, int], ...] = ()  # user lines where it was iterated, called or stepped
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompileEvent:
     """A graph break, recompilation or compiled graph that Dynamo reported."""
 
@@ -137,7 +137,7 @@ class CompileEvent:
     milliseconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompiledKernel:
     """A call in a graph that Inductor compiled, in the order of the calls, and the user lines it was made of.
 
@@ -154,7 +154,7 @@ class CompiledKernel:
     traced: bool = True  # torch says what it was made of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Facts:
     sites: tuple[Site, ...] = ()
     #: flags as the script left them: allow_tf32, float32_matmul_precision, cudnn_allow_tf32
