@@ -27,6 +27,11 @@ MADE_LATER = ("report.json", "profile.json")
 WELL_MADE = {path.stem: path for path in sorted(ROOT.glob("tests/gpu/well_made/*.py"))}
 #: What has a test of its own: two ranks on two GPUs, and CUDA graphs that torch.compile records.
 APART = {"nccl": ROOT / "tests/gpu/ranks/nccl.py", "vae": ROOT / "tests/gpu/graphs/vae.py"}
+#: CUDA graphs that the script captures itself.
+GRAPHS = {
+    name: ROOT / f"tests/gpu/graphs/{name}.py"
+    for name in ("graph_server", "graphed_callables", "forked_graph")
+}
 #: torchrun, also where it is not on the PATH. NVLink's multicast is not to be had in every container.
 LAUNCHER = f"{sys.executable} -m torch.distributed.run --nproc-per-node 2"
 LAUNCHED = {"nccl": (["--launcher", LAUNCHER], {"NCCL_NVLS_ENABLE": "0"})}
@@ -46,7 +51,7 @@ def profiled(name: str, folder: Path, out: Path | None) -> Path | None:
     """The run of one script, made below ``folder`` and packed into ``out``; None when there is none."""
     began = time.monotonic()
     path = os.pathsep.join(filter(None, (str(ROOT / "server"), os.environ.get("PYTHONPATH"))))
-    script = (scripts() | APART)[name].relative_to(ROOT)
+    script = (scripts() | APART | GRAPHS)[name].relative_to(ROOT)
     more, settings = LAUNCHED.get(name, ([], {}))
     limits = ["--steps", str(STEPS), "--timeout", "100"]
     words = ["profile", *more, *limits, "--run-dir", str(folder), str(script)]

@@ -30,8 +30,8 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
     graph_ms = float((accounted.kernel_ms[scene.shares.kernel] * scene.shares.weight)[lost].sum())
     if graph_ms > 0:
         found.append(
-            f"{units.ms(graph_ms)} a step ran in replayed CUDA graphs: torch does not say which lines were "
-            "captured, so this time is unattributed (the device was not idle)"
+            f"{units.ms(graph_ms)} a step ran in replayed CUDA graphs whose capture was not seen: "
+            "this time is unattributed (the device was not idle)"
         )
     if silent := _silent_threads(scene):
         found.append(

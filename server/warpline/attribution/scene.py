@@ -57,7 +57,7 @@ class Scene:
 
 
 def locate(trace: Trace) -> Located:
-    table = line_table(trace.locations, trace.facts.compiled_kernels)
+    table = line_table(trace.locations, (*trace.facts.compiled_kernels, *trace.facts.captured_graphs))
     return Located(table, place(trace, table))
 
 

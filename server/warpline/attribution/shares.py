@@ -2,8 +2,9 @@
 
 A kernel belongs to the line of its launch. One that a compiler fused from several lines (known by its
 place among the calls of its graph, else by its name) belongs to all of them in equal parts (the trace
-cannot say more), and they are shown as a group. What a CUDA graph replays has no launch of its own and
-stays unattributed unless compiled code recorded it, but the device was not idle.
+cannot say more), and they are shown as a group. What a CUDA graph replays has no launch of its own: it
+belongs to the line that was captured, or to the compiled code that recorded the graph, and stays unattributed
+where neither is known.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from warpline.attribution.compiled import Group as Called
 from warpline.attribution.graphs import graphs
 from warpline.attribution.place import BACKWARD, FORWARD, Placed
+from warpline.attribution.replayed import replayed
 from warpline.attribution.table import LineTable
 from warpline.model.profile import Group
 from warpline.trace.columns import Floats, Ints, Trace
@@ -43,6 +45,9 @@ def shares(trace: Trace, table: LineTable, placed: Placed) -> Shares:
     phase = (
         np.where(launched, placed.phase[kernels.launch], FORWARD) if len(placed.phase) else kernels.launch * 0
     )
+    captured = replayed(trace, table)
+    line = np.where(captured.line > 0, captured.line, line)
+    phase = np.where(captured.line > 0, np.where(captured.backward > 0, BACKWARD, FORWARD), phase)
     of_kernel, groups = _groups(trace, table, placed)
     plain = np.flatnonzero(of_kernel < 0)
     rows = [(plain, line[plain], phase[plain], np.ones(len(plain)), np.full(len(plain), -1))]

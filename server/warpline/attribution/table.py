@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpline.trace.columns import Ints
+from warpline.wire.cudagraphs import CapturedGraph
 from warpline.wire.run import CompiledKernel, Locations
 
 #: Functions that Python makes of an expression; the line belongs to the function around them.
@@ -32,10 +33,10 @@ class LineTable:
         return next((at for at in range(1, len(self)) if (self.file[at], self.line[at]) == wanted), 0)
 
 
-def line_table(locations: Locations, compiled: Sequence[CompiledKernel] = ()) -> LineTable:
+def line_table(locations: Locations, compiled: Sequence[CompiledKernel | CapturedGraph] = ()) -> LineTable:
     """One row for each (file, line), however many functions share it.
 
-    Lines of ``compiled`` code never ran as Python; they have rows too.
+    Lines of ``compiled`` code and of captured graphs need not have run in the window; they have rows too.
     """
     numbers: dict[tuple[int, int], int] = {(-1, 0): 0}
     functions = [""]

@@ -25,6 +25,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from .cudagraphs import CapturedGraph, Replay
+
 RUN_FORMAT = 1
 
 
@@ -171,6 +173,8 @@ class Facts:
     host_forward_ns: float | None = None  # until it called backward
     compile_events: tuple[CompileEvent, ...] = ()
     compiled_kernels: tuple[CompiledKernel, ...] = ()
+    captured_graphs: tuple[CapturedGraph, ...] = ()
+    replays: tuple[Replay, ...] = ()  # in order of time
     memory: dict[str, float] = field(
         default_factory=dict
     )  # peak_bytes, reserved_bytes, growth_bytes_per_step…

@@ -3,6 +3,7 @@
 from .births.sites import Sites
 from .compiled.graphs import Compiled
 from .device import machine
+from .device.cudagraphs import CudaGraphs
 from .device.memory import Memory
 from .device.nvml import Nvml
 from .device.triton import TritonLaunches
@@ -24,6 +25,7 @@ class Observers:
         self.losses = Losses()
         self.sites = Sites(self.user_files, self.names)
         self.compiled = Compiled(self.user_files)
+        self.cuda_graphs = CudaGraphs(self.user_files, self.names)
         self.marks = UserMarks()
         self.garbage = Garbage()
         self.memory = Memory(torch)
@@ -40,6 +42,7 @@ class Observers:
         self.sites.install(self.torch)
         self.compiled.install()
         self.marks.install(self.torch)
+        self.cuda_graphs.install(self.torch)
 
     def stepped(self, optimizer, frame):
         """An optimizer made a step, called at or outside ``frame``."""
@@ -95,6 +98,7 @@ class Observers:
         self.sites.remove()
         self.compiled.remove()
         self.marks.remove()
+        self.cuda_graphs.remove()
         self.garbage.stop()
 
     def all_facts(self):
@@ -120,6 +124,7 @@ class Observers:
             "flags": flags,
             "losses": losses,
             **self.compiled.facts(),
+            **self.cuda_graphs.facts(),
         }
 
     def notes(self):

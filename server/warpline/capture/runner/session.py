@@ -106,6 +106,7 @@ class Session:
         locations = Locations(self.observers.user_files, self.observers.names)
         self.recorder = Recorder(self.torch, self.control, self.script(), locations, self.observers.marks)
         self.threads.tracing = self.recorder.lines
+        self.observers.cuda_graphs.recording = True
 
     def synchronize(self):
         if self.torch.cuda.is_initialized():

@@ -139,6 +139,7 @@ class Recorder:
             path, "locations.json", {**self.locations.as_dict(), "estimated": list(estimated.items())}
         )
         in_sites = [site["file"] for site in facts["sites"]]
+        in_sites += [file for graph in facts["captured_graphs"] for file, _, _ in graph["lines"]]
         folder.write(path, "sources.json", folder.texts([*self.locations.files, *in_sites]))
         line_cost = line_record_ns(LineEvents) if self.line_marks is None else None
         costs = {"line_record_ns": line_cost, **self.operator_cost.facts()}

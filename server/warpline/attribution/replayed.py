@@ -1,0 +1,90 @@
+"""Kernels that a CUDA graph replayed, led back to the lines that were captured.
+
+The runner noted for each graph its nodes in the order of their capture, and which graph was replayed when.
+Kernels of a replay run in that order on one stream; on several they are matched by how they were launched.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpline.attribution.table import LineTable
+from warpline.trace.columns import Ints, Trace
+from warpline.wire import cudagraphs
+from warpline.wire.cudagraphs import CapturedGraph
+
+Key = tuple[int, tuple[int, int, int], tuple[int, int, int]]  # kind, grid, block
+_NOTHING = (0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """For each kernel its line's number, 0 where it is not known, and whether it is backward's."""
+
+    line: Ints
+    backward: Ints
+
+
+def replayed(trace: Trace, table: LineTable) -> Replayed:
+    kernels, facts = trace.kernels, trace.facts
+    line = np.zeros(len(kernels), np.int64)
+    backward = np.zeros(len(kernels), np.int64)
+    if not facts.replays or not facts.captured_graphs:
+        return Replayed(line, backward)
+    rows = np.flatnonzero(kernels.in_graph & (kernels.launch >= 0))
+    rows = rows[np.argsort(kernels.launch[rows], kind="stable")]  # kernels are sorted by start already
+    cuts = np.flatnonzero(np.diff(kernels.launch[rows])) + 1
+    numbers = {
+        (file, number): at for at, (file, number) in enumerate(zip(table.file, table.line, strict=True))
+    }
+    known: dict[tuple[int, bytes], tuple[Ints, Ints]] = {}
+    for members in np.split(rows, cuts) if len(rows) else ():
+        graph = _graph(trace, int(kernels.launch[members[0]]))
+        if graph < 0:
+            continue
+        seen = (kernels.kind[members] << 32) | kernels.shape[members]
+        key = graph, seen.tobytes()
+        if key not in known:
+            known[key] = _lines(facts.captured_graphs[graph], _keys(trace, members), numbers)
+        line[members], backward[members] = known[key]
+    return Replayed(line, backward)
+
+
+def _graph(trace: Trace, launch: int) -> int:
+    """The graph whose replay a launch belongs to, -1 where that is not known."""
+    thread = trace.threads[int(trace.host.thread[launch])]
+    began = int(trace.host.start_ns[launch])
+    mine = [one for one in trace.facts.replays if one.thread == thread and one.time_ns <= began]
+    return mine[-1].graph if mine and mine[-1].graph < len(trace.facts.captured_graphs) else -1
+
+
+def _keys(trace: Trace, members: Ints) -> list[Key]:
+    keys: list[Key] = []
+    for kind, shape in zip(
+        trace.kernels.kind[members].tolist(), trace.kernels.shape[members].tolist(), strict=True
+    ):
+        launched = trace.launch_shapes[shape]
+        plain = cudagraphs.COPY if kind == 1 else cudagraphs.SET if kind == 2 else cudagraphs.KERNEL
+        keys.append((plain, launched.grid or _NOTHING, launched.block or _NOTHING))
+    return keys
+
+
+def _lines(graph: CapturedGraph, seen: list[Key], numbers: dict[tuple[str, int], int]) -> tuple[Ints, Ints]:
+    """Line number and backward of each kernel of a replay."""
+    of_line = [numbers.get((file, number), 0) for file, number, _ in graph.lines]
+    captured: list[Key] = [(node.kind, node.grid, node.block) for node in graph.nodes]
+    if captured == seen:
+        places = list(range(len(seen)))
+    else:
+        left: dict[Key, deque[int]] = defaultdict(deque)
+        for at, key in enumerate(captured):
+            left[key].append(at)
+        places = [left[key].popleft() if left[key] else -1 for key in seen]
+    nodes = [graph.nodes[at] if at >= 0 else None for at in places]
+    lines = [of_line[node.line] if node is not None and node.line >= 0 else 0 for node in nodes]
+    return np.array(lines, np.int64), np.array(
+        [node is not None and node.backward for node in nodes], np.int64
+    )
