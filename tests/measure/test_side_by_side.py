@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import LIMIT_S
 from warpline.measure import timed
+from warpline.measure.held import Held
 from warpline.measure.timed import Processes
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
@@ -78,3 +80,35 @@ def test_those_whose_turn_never_comes_are_ended(asked: Request, monkeypatch: pyt
     with processes.side_by_side(asked, [(overlay(asked, name), LIMIT_S) for name in "ab"]):
         pass
     assert Path(asked.cwd, "log").read_text().split() == ["begin", "first", "end", "first"]
+
+
+@pytest.mark.parametrize("steps", [3, 8])
+def test_a_script_with_few_steps_is_started_again_in_its_own_turn(
+    asked: Request, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The word that it waited for has been read: a second one never comes."""
+    monkeypatch.setattr(timed, "cores", lambda: 16)
+    processes = Processes(step_ms=1.0)
+    few = [
+        {path: text.replace("10**6", str(steps)) for path, text in overlay(asked, n).items()} for n in "ab"
+    ]
+    with processes.side_by_side(asked, [(each, LIMIT_S) for each in few]):
+        found = [processes(asked, each, LIMIT_S) for each in few]
+    assert all(one.step_ms > 0 for one in found)
+
+
+def test_ranks_are_not_held_since_there_is_one_word_for_all_of_them(
+    asked: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timed, "cores", lambda: 16)
+    processes = Processes(step_ms=1.0)
+    ranks = replace(asked, launcher=("torchrun",))
+    with processes.side_by_side(ranks, [(overlay(asked, name), LIMIT_S) for name in "ab"]):
+        assert not processes._held
+
+
+def test_who_waits_for_a_turn_that_never_comes_says_so(asked: Request) -> None:
+    with Held(replace(asked, timeout_s=LIMIT_S), overlay(asked, "a"), 4, None, patience_s=1.0) as held:
+        held.ready()
+        with pytest.raises(Problem, match="for its turn"):
+            held._timing.result(LIMIT_S)

@@ -44,6 +44,7 @@ class Control:
     overlay: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     turn: str = ""  # a FIFO: after its import of torch, and between slices, the target waits for a word
+    turn_s: float = 0.0  # and no longer than this for each
 
     @property
     def path(self) -> Path:
@@ -60,6 +61,7 @@ def write_control(
     overlay: Mapping[str, str] | None = None,
     notes: tuple[str, ...] = (),
     turn: str = "",
+    turn_s: float = 0.0,
 ) -> Control:
     """Make a private folder with the control file and the pipe (a FIFO: it reaches the ranks that a
     launcher starts, where an inherited descriptor would not)."""
@@ -68,7 +70,7 @@ def write_control(
     os.mkfifo(pipe, 0o600)
     windows = windows or Windows(warmup=request.warmup, captured=max(1, request.steps))
     control = Control(
-        request, purpose, str(folder), str(pipe), windows, seed, dict(overlay or {}), notes, turn
+        request, purpose, str(folder), str(pipe), windows, seed, dict(overlay or {}), notes, turn, turn_s
     )
     control.path.write_bytes(msgspec.json.encode(control))
     return control

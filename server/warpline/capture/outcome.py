@@ -21,6 +21,7 @@ class Outcome:
     ready: bool = False  # everything that was asked for has been written
     ended: dict[str, Any] = field(default_factory=dict)  # the runner's own last message
     stepped: bool = False  # a step was seen, whether or not the runner could tell how many
+    compiling: bool = False  # the last that was heard of it is that it compiles
 
     @property
     def clean(self) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from warpline.capture import signals, tree
+from warpline.capture.clock import WAITS, Clock
 from warpline.capture.control import Control
 from warpline.capture.outcome import Outcome
 from warpline.capture.progress import Progress
@@ -29,8 +30,7 @@ from warpline.wire.run import Request
 BOOT = Path(__file__).parent / "runner" / "boot.py"
 ENDING_S = 20.0  # how long a script may take to end after it was told to
 INTERRUPTED_S = 5.0  # the same after Ctrl-C
-WAITS = {"held", "resting"}  # stages in which another process has its turn
-
+LISTENERS_S = 10.0  # how long our own threads may outlive the process that they listen to
 #: A launcher knows nothing of us: on Linux it goes when we are killed (PR_SET_PDEATHSIG, SIGKILL).
 TIED_TO_US = """\
 import ctypes, os, sys
@@ -54,12 +54,15 @@ class Target:
         stdin: int | None,
         output: int,
         turn: Turn | None = None,
+        interrupted_s: float = INTERRUPTED_S,
     ) -> None:
+        """``interrupted_s``: how long it may take to end by itself after Ctrl-C."""
         self.request = request
         self.control = control
         self.stdin = stdin
         self.output = output
         self.turn = turn
+        self.interrupted_s = interrupted_s
         self.threads: list[threading.Thread] = []
         self.process: subprocess.Popen[bytes] | None = None
         self.messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
@@ -112,10 +115,13 @@ class Target:
                     self._interrupt()
                 finally:
                     tree.kill(self.process, self.mark)
+            late = time.monotonic() + LISTENERS_S
             for thread in self.threads:
-                thread.join()  # both end with the process; the pipe's number may then be used again
+                thread.join(max(0.0, late - time.monotonic()))  # both end with the process
         finally:
-            os.close(self.pipe)
+            # While one of them still reads, the pipe's number must not be used again.
+            if not any(thread.is_alive() for thread in self.threads):
+                os.close(self.pipe)
             shutil.rmtree(Path(self.control.pipe).parent, ignore_errors=True)
             self.politely.__exit__(None, None, None)
 
@@ -133,7 +139,7 @@ class Target:
         ready: set[int] = set()
         outcome = Outcome()
         problem: Problem | None = None
-        deadline = time.monotonic() + self.request.timeout_s if self.request.timeout_s else None
+        clock = Clock(self.request.timeout_s, self.turn.patience_s if self.turn is not None else None)
         stage = "starting"
         while True:
             try:
@@ -142,31 +148,33 @@ class Target:
                 message = {}
             if cancelled.is_set():
                 raise Problem("cancelled", 130)
-            late = deadline is not None and time.monotonic() > deadline
+            late = clock.late
             if late and not outcome.ready and problem is None:
-                raise Problem(self._timed_out(stage), 1)
+                raise Problem(self._timed_out(stage, outcome.compiling), 1)
             if message is None or late:
                 break
             event = message.get("event")
             if event == "progress" and message["rank"] == 0:
                 before, stage = stage, message["stage"]
                 if self.turn is not None:
+                    clock.at(before, stage)
                     self.turn.waits(stage)
-                if self.request.timeout_s and not WAITS.isdisjoint((before, stage)):
-                    # What it waits for its turn is not its own time.
-                    deadline = None if stage in WAITS else time.monotonic() + self.request.timeout_s
-                outcome.stepped = outcome.stepped or stage not in ("starting", "waiting")
+                outcome.stepped = outcome.stepped or stage not in ("starting", "held", "waiting")
                 on_progress(Progress(stage, message["done"], message["total"], message["message"]))
+            elif event == "compiling" and message["rank"] == 0:
+                outcome.compiling = message["begun"]
+                if outcome.compiling:
+                    on_progress(Progress(stage, 0, None, "compiling"))
             elif event == "problem":
                 problem = problem or Problem(message["message"], message["status"])
-                deadline = time.monotonic() + ENDING_S
+                clock.end_within(ENDING_S)
             elif event == "ended" and (message["rank"] == 0 or not message["clean"]):
                 outcome.ended = message
             elif event == "ready":
                 ready.add(message["rank"])
                 if len(ready) == message["world"]:
                     outcome.ready = True
-                    deadline = None if self.request.whole_run else time.monotonic() + ENDING_S
+                    clock.end_within(None if self.request.whole_run else ENDING_S)
                     on_ready()
         if problem is not None:
             raise problem
@@ -176,8 +184,12 @@ class Target:
         """Why nothing was measured."""
         return Problem(outcome.failure(self.name, self.process.returncode if self.process else None), 1)
 
-    def _timed_out(self, stage: str) -> str:
+    def _timed_out(self, stage: str, compiling: bool) -> str:
+        if stage in WAITS and self.turn is not None:
+            return f"{self.name} waited {self.turn.patience_s:g} s for its turn, which did not come"
         seconds = f"{self.request.timeout_s:g} s"
+        if compiling:
+            return f"{self.name} was still compiling after {seconds}"
         if stage in ("starting", "waiting"):
             return f"{self.name} made no step within {seconds} (--timeout)"
         return f"{self.name} could not be measured within {seconds} (--timeout); it was at: {stage}"
@@ -211,7 +223,7 @@ class Target:
             os.killpg(self.process.pid, signal.SIGINT)
             os.killpg(self.process.pid, signal.SIGCONT)  # it may stand still between two slices
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(INTERRUPTED_S)
+            self.process.wait(self.interrupted_s)
 
 
 if sys.platform == "win32":  # pragma: no cover

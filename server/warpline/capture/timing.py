@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpline.capture.control import Purpose, Windows, write_control
-from warpline.capture.process import Target
+from warpline.capture.process import INTERRUPTED_S, Target
 from warpline.capture.progress import Progress
 from warpline.capture.turn import Turn
 from warpline.model.problem import Problem
@@ -37,6 +37,7 @@ def time_steps(
     cancelled: threading.Event | None = None,
     turn: Turn | None = None,
     sliced: bool = False,
+    interrupted_s: float = INTERRUPTED_S,
 ) -> Timing:
     """Run the script with ``overlay`` ({path: text}) laid over its sources, time a window of steps.
 
@@ -45,8 +46,10 @@ def time_steps(
     and numpy before the script's first line after their import (None: not touched). With ``turn``
     the script waits after its import of torch until that comes; ``timeout_s`` begins anew then. With
     ``sliced`` it waits, standing still, before every ``steps`` steps as well, until the turn ends; it is
-    not run a second time. The script's output is kept away. Raises Problem: status 1 with the reason when
-    the script failed, hung, or made too few steps, 130 when ``cancelled`` was set; the whole process tree
+    not run a second time. A script that is run a second time does not wait again: it has its turn.
+    ``interrupted_s`` is what it may take to end by itself when it is cancelled. The script's output is kept
+    away. Raises Problem: status 1 with the reason when the script failed, hung, or made too few steps, 130
+    when ``cancelled`` was set; the whole process tree
     is gone by then.
     """
     from warpline.capture.launch import check, second_try
@@ -66,10 +69,18 @@ def time_steps(
                 seed=seed,
                 overlay=overlay,
                 turn=turn.path if turn is not None else "",
+                turn_s=turn.patience_s if turn is not None else 0.0,
             )
             with (
                 (folder / "output").open("wb") as output,
-                Target(request, control, stdin=None, output=output.fileno(), turn=turn) as target,
+                Target(
+                    request,
+                    control,
+                    stdin=None,
+                    output=output.fileno(),
+                    turn=turn,
+                    interrupted_s=interrupted_s,
+                ) as target,
             ):
                 outcome = target.follow(say, cancelled or threading.Event(), lambda: None)
             if outcome.ready:
@@ -78,6 +89,8 @@ def time_steps(
                 raise target.failure(outcome)
             if sliced:
                 raise Problem(f"{Path(request.target).name} ended before its last slice", 1)
+            # The word that it waited for has been read; there is no second one.
+            turn = None
             purpose, shorter, _ = second_try(request, outcome)
             if purpose is Purpose.WHOLE:
                 return Timing((outcome.whole_ns,), step_source="whole")

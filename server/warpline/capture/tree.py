@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+KILLED_S = 2.0  # how long SIGKILL may take
 MARK = "WARPLINE_TARGET"  # environment variable that every process of the target inherits
 
 
@@ -25,7 +26,9 @@ def kill(root: subprocess.Popen[bytes], mark: str) -> None:
         for pid in found:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-        root.wait()
+        # What is stuck in the kernel outlives SIGKILL; it is left to the system then.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            root.wait(KILLED_S)
 
 
 def members(root: int, mark: str) -> set[int]:

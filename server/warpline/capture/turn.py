@@ -20,6 +20,8 @@ from warpline.model.problem import Problem
 GO, END = b"g", b"e"  # ``runner/slices.py`` reads them
 #: A target that said that it stops has stopped by then, or is stuck in the kernel.
 STOPPING_S = 10.0
+#: How long a target waits for its turn where nobody says how long the others may take.
+PATIENCE_S = 600.0
 #: What takes a target along should we be killed: SIGKILL would leave those that it started stopped for ever.
 GUARD = 'read end || kill -s KILL -- "-$0"'
 
@@ -27,11 +29,13 @@ GUARD = 'read end || kill -s KILL -- "-$0"'
 class Turn:
     """A FIFO from which the target reads one word for each time it waits. Use as a context manager.
 
-    ``reached`` is set once it waits after its import, ``rested`` when it stands still. Should the server die
-    the target goes with it (``die_with_parent`` in the runner), and of what stands still all (its guard).
+    ``patience_s`` is the longest that one wait lasts, on either side. ``reached`` is set once it waits after
+    its import, ``rested`` when it stands still. Should the server die the target goes with it
+    (``die_with_parent`` in the runner), and of what stands still all (its guard).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience_s: float = PATIENCE_S) -> None:
+        self.patience_s = patience_s
         self._folder = tempfile.mkdtemp(prefix="warpline-turn-")
         self.path = str(Path(self._folder, "turn"))
         os.mkfifo(self.path, 0o600)
@@ -68,8 +72,9 @@ class Turn:
                 os.killpg(self.group, signal.SIGCONT)
 
     def rest(self) -> None:
-        """Wait until the target stands still, or has ended. Raises Problem where it cannot be stopped."""
-        self.rested.wait()
+        """Wait until the target stands still, or has ended. Raises Problem where it does not come to that."""
+        if not self.rested.wait(self.patience_s):
+            raise Problem(f"a process did not get to the end of its slice within {self.patience_s:g} s", 1)
         if self.group is not None and not _stopped(self.group):
             raise Problem("the system does not say that a process stands still", 1)
 
@@ -80,8 +85,10 @@ class Turn:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._guard is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._guard.communicate(b"\n")
+            try:
+                self._guard.communicate(b"\n", timeout=STOPPING_S)
+            except (BrokenPipeError, subprocess.TimeoutExpired):
+                self._guard.kill()
         os.close(self._fifo)
         Path(self.path).unlink()
         Path(self._folder).rmdir()

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError, wait
 from types import TracebackType
 
 from warpline.capture.launch import time_steps
+from warpline.capture.process import INTERRUPTED_S
 from warpline.capture.timing import Timing
-from warpline.capture.turn import END, Turn
+from warpline.capture.turn import END, PATIENCE_S, Turn
 from warpline.measure.ending import Ending
+from warpline.model.problem import Problem
 from warpline.wire.run import Request
+
+#: What our own threads may add to any of the limits, on a machine that is busy.
+SPARE_S = 15.0
 
 
 class Held:
@@ -26,13 +31,19 @@ class Held:
         steps: int | None,
         cancelled: threading.Event | None,
         sliced: bool = False,
+        patience_s: float = PATIENCE_S,
+        interrupted_s: float = INTERRUPTED_S,
     ) -> None:
-        """``request.timeout_s`` is for the import, and once more for all that comes after it (``sliced``:
-        up to the first slice, and for each slice of ``steps`` steps)."""
+        """``request.timeout_s`` is for the import, and once more for all that comes after it but waiting.
+        ``patience_s``: the longest wait for one turn; ``interrupted_s``: for its end when it is given up."""
         self.overlay = overlay
         self._request, self._steps = request, steps
         self._given_up = Ending(cancelled)
-        self._turn, self._sliced = Turn(), sliced
+        self._turn, self._sliced = Turn(patience_s), sliced
+        self._interrupted_s = interrupted_s
+        own_s = request.timeout_s or patience_s
+        #: The capture has limits for all that it does: this one only sees that they hold.
+        self._late_s = 2 * own_s + patience_s + interrupted_s + SPARE_S
         # The kernel ends a target when the thread that started it ends: it has one to itself.
         self._thread = ThreadPoolExecutor(1, "warpline-held")
 
@@ -45,6 +56,7 @@ class Held:
             cancelled=self._given_up,
             turn=self._turn,
             sliced=self._sliced,
+            interrupted_s=self._interrupted_s,
         )
         self._timing.add_done_callback(self._over)
         return self
@@ -53,8 +65,10 @@ class Held:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.give_up()
-        self._thread.shutdown()
-        self._turn.__exit__(kind, error, trace)
+        done, _ = wait([self._timing], timeout=self._interrupted_s + SPARE_S)
+        self._thread.shutdown(wait=bool(done))
+        if done:  # else its thread still uses the turn
+            self._turn.__exit__(kind, error, trace)
 
     def give_up(self) -> None:
         """End its process, without waiting for that."""
@@ -62,7 +76,7 @@ class Held:
 
     def gone(self) -> None:
         """Wait until nothing of its process is left."""
-        self._timing.exception()
+        wait([self._timing], timeout=self._interrupted_s + SPARE_S)
 
     @property
     def group(self) -> int | None:
@@ -75,12 +89,13 @@ class Held:
 
     def ready(self) -> None:
         """Wait until the process waits for its turn, or has failed before."""
-        self._turn.reached.wait()
+        if not self._turn.reached.wait(self._late_s):
+            raise Problem(f"a process did not come to its turn within {self._late_s:g} s", 1)
 
     def result(self) -> Timing:
         """Let the process go on; its timing. Raises what went wrong, Problem as a rule."""
         self._turn.come()
-        return self._timing.result()
+        return self._result()
 
     def slice(self) -> None:
         """Let the process go on up to where it rests next: at first through its warm-up, then one slice.
@@ -95,4 +110,10 @@ class Held:
     def end(self) -> Timing:
         """After the last slice: the timing of all of them."""
         self._turn.come(END)
-        return self._timing.result()
+        return self._result()
+
+    def _result(self) -> Timing:
+        try:
+            return self._timing.result(self._late_s)
+        except TimeoutError:
+            raise Problem(f"a process that was timed did not end within {self._late_s:g} s", 1) from None

@@ -13,7 +13,9 @@ from statistics import median
 from warpline.capture import room, signals, turn
 from warpline.capture.launch import time_steps
 from warpline.capture.probe import cores
+from warpline.capture.process import INTERRUPTED_S
 from warpline.capture.timing import Timing
+from warpline.capture.turn import PATIENCE_S
 from warpline.measure.held import Held
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
@@ -37,6 +39,8 @@ FEWEST, BUSY_S, SCARCE = 8, 15.0, 0.7
 #: Slices are put together until each has so many times a batch of every loader worker; fewer than
 #: ``LEAST_SLICES`` of them have no middle worth the name, and the window's mean is taken.
 BURSTS, LEAST_SLICES = 4, 4
+#: Added to how long a process waits for its turn.
+SLOW_TURN_S = 60.0
 #: So many processes import torch side by side at most: each holds half a gigabyte or more.
 SIDE_BY_SIDE = 8
 
@@ -62,7 +66,10 @@ class Processes:
     do the same work, and so short that the script need not be run twice for it.
     """
 
-    def __init__(self, step_ms: float | None = None) -> None:
+    def __init__(self, step_ms: float | None = None, ending_s: float = INTERRUPTED_S) -> None:
+        """``ending_s``: how long a process may take to end by itself when it is cancelled."""
+        self.ending_s = ending_s
+        self._patience_s = PATIENCE_S
         self._steps = window_steps(step_ms * 1e6) if step_ms else None
         self._timed = False
         self._alone = not turn.possible()  # no two of them may be alive, or the script has too few steps
@@ -87,7 +94,10 @@ class Processes:
         run alone: the others have to know how many steps there are.
         """
         wanted = processes[: min(SIDE_BY_SIDE, cores() // 2)]
-        if len(wanted) < 2:
+        # All others may take their time twice, importing and being timed, before the last one has its turn.
+        self._patience_s = SLOW_TURN_S + 2 * sum(limit_s for _, limit_s in processes)
+        # A launcher's ranks would all wait for the one word that there is.
+        if len(wanted) < 2 or request.launcher:
             yield
             return
         with ExitStack() as stack:
@@ -126,7 +136,9 @@ class Processes:
             timing = held.result()
         else:
             limited = replace(request, timeout_s=limit_s)
-            timing = time_steps(limited, overlay, steps=self._steps, cancelled=cancelled)
+            timing = time_steps(
+                limited, overlay, steps=self._steps, cancelled=cancelled, interrupted_s=self.ending_s
+            )
         steps = len(timing.steps_ns)
         found = _mean(timing)
         self._timed = True
@@ -194,10 +206,10 @@ class Processes:
                 self._steps = max(self._steps or 0, window_steps(slower_ns))
                 return seen
             except Problem as problem:
+                for held in (*both, *self._held):  # all at once: each may take seconds to end
+                    held.give_up()
                 if problem.status == 130 or (cancelled is not None and cancelled.is_set()):
                     raise
-                for held in (*both, *self._held):
-                    held.give_up()
                 for held in both:
                     held.gone()
                 self._held.clear()
@@ -215,7 +227,9 @@ class Processes:
         slices: bool,
     ) -> Held:
         steps = self.slice_steps if slices else self._steps
-        return Held(replace(request, timeout_s=limit_s), overlay, steps, cancelled, slices)
+        limited = replace(request, timeout_s=limit_s)
+        patience_s, ending_s = self._patience_s, self.ending_s
+        return Held(limited, overlay, steps, cancelled, slices, patience_s, ending_s)
 
     def _started(self, overlay: Overlay) -> Held | None:
         """The next process that was started with ``overlay``; those before it gave up their turn."""

@@ -22,6 +22,7 @@ class Control:
         self.seed = fields["seed"]
         self.overlay = fields["overlay"]  # path -> text
         self.turn = fields["turn"]  # path of a FIFO with a word for each wait, or empty
+        self.turn_s = fields["turn_s"]  # how long to wait for each
         launched = bool(self.request["launcher"])
         self.rank = _number("RANK", 0) if launched else 0
         self.world = _number("WORLD_SIZE", 1) if launched else 1

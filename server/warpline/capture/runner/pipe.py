@@ -6,7 +6,9 @@ import time
 
 
 class Pipe:
-    """Messages: ``{"event": "progress" | "problem" | "note" | "ready" | "summary", …, "rank": k}``."""
+    """Messages: ``{"event": …, "rank": k, …}``; the events are progress, compiling, problem, note, ready and
+    summary.
+    """
 
     PATIENCE_S = 0.2  # progress within one stage is told at most this often: a write costs 10 us
 

@@ -15,6 +15,7 @@ from . import folder, imports
 from .device import peaks
 from .lines.tracing import WatchedThreads
 from .observers import Observers
+from .turns import Turns
 from .windows.ownprofiler import NOTE, OwnProfiler
 from .windows.slices import Slices
 from .windows.stages import Capture, Survey, Timing, Waiting, Warmup, Whole
@@ -29,7 +30,7 @@ class Session:
         self.control = control
         self.windows = control.windows
         self.timing = Slices if self.windows["sliced"] else Timing
-        self.turns = None
+        self.turns = Turns(control.turn, control.turn_s)
         self.pipe = pipe
         self.notes = list(control.notes)
         self.stage = None
@@ -58,6 +59,7 @@ class Session:
         self._seed()
         roots = tuple(dict.fromkeys((os.path.dirname(self.script()), os.getcwd())))
         self.observers = Observers(torch, roots, self.control.request["include"])
+        self.observers.compiled.tell = lambda begun: self.pipe.send("compiling", begun=begun)
         self.observers.install()
         self.threads = WatchedThreads()
         if sys.version_info < (3, 12) and self.control.purpose != "time":
@@ -203,10 +205,11 @@ class Session:
         self.pipe.progress("starting", 0, None, "starting the script")
 
     def next_turn(self):
-        """The server's next word; see ``capture/turn.py``."""
-        if self.turns is None:
-            self.turns = os.open(self.control.turn, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        return os.read(self.turns, 1)
+        """The server's next word. Ends the process when none comes in time."""
+        word, why = self.turns.next()
+        if why:
+            self._give_up(why, 1)
+        return word
 
     def _seed(self):
         seed = self.control.seed

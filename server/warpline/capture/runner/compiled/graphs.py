@@ -24,6 +24,7 @@ class Compiled:
         self.kernels = []  # facts of each call of each graph, in the order of the calls
         self.graphs = 0
         self.compilations = 0
+        self.tell = lambda begun: None  # called as a compilation begins and ends
         self.provenance = None  # True or False once Inductor has been imported
 
     def install(self):
@@ -97,7 +98,11 @@ class Compiled:
         def count(original):
             def _compile(*arguments, **named):
                 self.compilations += 1
-                return original(*arguments, **named)
+                self.tell(True)
+                try:
+                    return original(*arguments, **named)
+                finally:
+                    self.tell(False)
 
             return _compile
 

@@ -1,0 +1,42 @@
+"""How long a target may take: of its own time, and waiting for its turn."""
+
+from __future__ import annotations
+
+import time
+
+WAITS = {"held", "resting"}  # stages in which another process has its turn
+
+
+class Clock:
+    """A deadline that stands while the target waits for its turn, which has a limit of its own.
+
+    ``own_s``: for what the target does by itself; it begins anew behind its first turn, as the import of
+    torch is no part of what is timed. None: no limit. ``turn_s``: for each wait; None where there are no
+    turns.
+    """
+
+    def __init__(self, own_s: float | None, turn_s: float | None) -> None:
+        self._own_s, self._turn_s = own_s, turn_s
+        self._left_s = own_s
+        self._deadline = _from_now(own_s)
+
+    @property
+    def late(self) -> bool:
+        return self._deadline is not None and time.monotonic() > self._deadline
+
+    def at(self, before: str, stage: str) -> None:
+        """The target went from one stage to another."""
+        if stage in WAITS and before not in WAITS:
+            if self._deadline is not None:
+                self._left_s = self._deadline - time.monotonic()
+            self._deadline = _from_now(self._turn_s)
+        elif before in WAITS and stage not in WAITS:
+            self._deadline = _from_now(self._own_s if before == "held" else self._left_s)
+
+    def end_within(self, seconds: float | None) -> None:
+        """From now on; None: without a limit."""
+        self._deadline = _from_now(seconds)
+
+
+def _from_now(seconds: float | None) -> float | None:
+    return None if seconds is None else time.monotonic() + seconds

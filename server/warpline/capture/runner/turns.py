@@ -1,0 +1,23 @@
+"""The server's words, one for each time that this process waits for its turn; see ``capture/turn.py``."""
+
+import os
+import select
+
+
+class Turns:
+    def __init__(self, path, limit_s):
+        """``path``: the FIFO; ``limit_s``: how long to wait for one word."""
+        self.path = path
+        self.limit_s = limit_s
+        self.fd = None
+
+    def next(self):
+        """``(word, "")``, or ``(b"", why)`` where none comes."""
+        if self.fd is None:
+            # Not blocking: a FIFO that nobody writes to any more must not hold us here for ever.
+            self.fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
+        ready, _, _ = select.select([self.fd], [], [], self.limit_s)
+        if not ready:
+            return b"", "waited for its turn, which did not come within %g s" % self.limit_s
+        word = os.read(self.fd, 1)
+        return word, "" if word else "waited for its turn, and the server is gone"
