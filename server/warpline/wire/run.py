@@ -11,7 +11,8 @@
                         that it had begun before (a callee returned, a generator went on).
       locations.json    Locations: the table that ``lines.bin`` indexes
       trace.json        the Chrome trace as torch.profiler wrote it (``with_stack`` off)
-      sources.json      {path: text} of every user file that appears in Locations or in a site
+      sources.json      {path: text} of the user files that appear in Locations or in a site, as they were
+                        compiled; a file whose text is not known for certain is not in it
       report.json       the finished Report (cache; written by the server, may be absent)
       measured.json     measurements of fixes (written by the server, may be absent)
       kernel-HASH.json  KernelInside: what Nsight Compute said of a kernel (``warpline kernel``)

@@ -37,18 +37,6 @@ def wait_for_ranks(control):
             time.sleep(0.02)
 
 
-def texts(paths):
-    """``{path: text}`` of the files that can be read."""
-    found = {}
-    for path in dict.fromkeys(paths):
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                found[path] = file.read()
-        except OSError:
-            pass
-    return found
-
-
 def finite(value):
     """``value`` without numbers that JSON cannot hold: they become None."""
     if isinstance(value, float):

@@ -18,10 +18,10 @@ from .waits.garbage import Garbage
 class Observers:
     """Installed when the script imports torch; reduced to nothing while steps are timed."""
 
-    def __init__(self, torch, roots, include):
+    def __init__(self, torch, roots, include, text_of):
         self.torch = torch
         self.user_files = UserFiles(roots, include)
-        self.names = QualifiedNames()
+        self.names = QualifiedNames(text_of)
         self.losses = Losses()
         self.sites = Sites(self.user_files, self.names)
         self.compiled = Compiled(self.user_files)

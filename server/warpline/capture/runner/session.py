@@ -26,8 +26,9 @@ class Stopped(KeyboardInterrupt):
 
 
 class Session:
-    def __init__(self, control, pipe):
+    def __init__(self, control, pipe, texts):
         self.control = control
+        self.texts = texts
         self.windows = control.windows
         self.timing = Slices if self.windows["sliced"] else Timing
         self.turns = Turns(control.turn, control.turn_s)
@@ -58,7 +59,7 @@ class Session:
         self.begun = time_ns()
         self._seed()
         roots = tuple(dict.fromkeys((os.path.dirname(self.script()), os.getcwd())))
-        self.observers = Observers(torch, roots, self.control.request["include"])
+        self.observers = Observers(torch, roots, self.control.request["include"], self.texts.text)
         self.observers.compiled.tell = lambda begun: self.pipe.send("compiling", begun=begun)
         self.observers.install()
         self.threads = WatchedThreads()
@@ -106,7 +107,9 @@ class Session:
         from .windows.recorder import Recorder
 
         locations = Locations(self.observers.user_files, self.observers.names)
-        self.recorder = Recorder(self.torch, self.control, self.script(), locations, self.observers.marks)
+        self.recorder = Recorder(
+            self.torch, self.control, self.script(), locations, self.observers.marks, self.texts
+        )
         self.threads.tracing = self.recorder.lines
         self.observers.cuda_graphs.recording = True
 
@@ -257,6 +260,7 @@ class Session:
         self.observers.remove()
         self.threads.stop()
         imports.stop_waiting()
+        self.texts.stop()
 
     def _tell_and_stop(self):
         purpose = self.control.purpose

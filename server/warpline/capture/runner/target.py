@@ -7,6 +7,7 @@ from . import imports, loaderworkers, overlay, script, tracebacks
 from .control import Control
 from .pipe import Pipe
 from .session import Session, Stopped
+from .texts import Texts
 
 
 def run(path, injected):
@@ -22,7 +23,8 @@ def run(path, injected):
         sys.exit(2)
     die_with_parent()
     overlay.install(control.overlay, overlay.__file__)
-    session = Session(control, pipe)
+    texts = Texts(control.request["include"], control.overlay)
+    session = Session(control, pipe, texts)
     imports.when_imported("torch", session.torch_is_here)
     os.register_at_fork(after_in_child=session.forget)
     pipe.progress("starting", 0, None, "starting the script")

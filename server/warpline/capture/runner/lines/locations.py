@@ -47,6 +47,10 @@ class Locations:
                 self.of_code[id(code)] = found
         return found
 
+    def codes(self):
+        """Code of the user's files that ran while lines were recorded."""
+        return [lines.code for lines in self.of_code.values()]
+
     def add(self, file, line, function):
         with self.lock:
             self.table.append((file, line or 0, function))

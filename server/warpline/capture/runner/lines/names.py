@@ -4,9 +4,13 @@ import types
 
 
 class QualifiedNames:
-    """``of(code, path)`` -> ``"Block.forward"``. Before 3.11 found by compiling the file once more."""
+    """``of(code, path)`` -> ``"Block.forward"``. Before 3.11 found by compiling the file once more.
 
-    def __init__(self):
+    ``text_of(path)``: the file as it was compiled, None where that is not known.
+    """
+
+    def __init__(self, text_of=lambda path: None):
+        self.text_of = text_of
         self.by_file = {}  # path -> {(first line, name): qualified name}
 
     def of(self, code, path):
@@ -22,8 +26,11 @@ class QualifiedNames:
         import linecache
 
         names = {}
+        text = self.text_of(path)
+        if text is None:
+            text = "".join(linecache.getlines(path))
         try:
-            module = compile("".join(linecache.getlines(path)), path, "exec", dont_inherit=True)
+            module = compile(text, path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError):
             return names
         self._walk(module, "", names)

@@ -6,7 +6,7 @@ import sysconfig
 
 from ..tracebacks import is_ours
 
-_INSTALLED = re.compile(r"[/\\](site-packages|dist-packages|lib(64)?[/\\]python3(\.\d+)?)[/\\]")
+INSTALLED = re.compile(r"[/\\](site-packages|dist-packages|lib(64)?[/\\]python3(\.\d+)?)[/\\]")
 
 
 class UserFiles(dict):
@@ -37,7 +37,7 @@ class UserFiles(dict):
         path = os.path.normpath(os.path.join(self.cwd, filename))
         if path.startswith(self.include):
             return path
-        if path.startswith(self.library) or _INSTALLED.search(path) or not path.startswith(self.roots):
+        if path.startswith(self.library) or INSTALLED.search(path) or not path.startswith(self.roots):
             return None
         return path
 

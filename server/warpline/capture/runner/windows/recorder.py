@@ -21,7 +21,7 @@ else:
 
 
 class Recorder:
-    def __init__(self, torch, control, script, locations, user_marks):
+    def __init__(self, torch, control, script, locations, user_marks, texts):
         self.torch = torch
         self.control = control
         self.script = script
@@ -31,6 +31,7 @@ class Recorder:
         self.engine_threads = EngineThreads(self.lines.enter_thread)
         self.quiet = Quiet()
         self.user_marks = user_marks
+        self.texts = texts
         self.line_marks = None
         self.operator_cost = OperatorCost(torch)
         self.recording = None
@@ -140,7 +141,8 @@ class Recorder:
         )
         in_sites = [site["file"] for site in facts["sites"]]
         in_sites += [file for graph in facts["captured_graphs"] for file, _, _ in graph["lines"]]
-        folder.write(path, "sources.json", folder.texts([*self.locations.files, *in_sites]))
+        files = [*self.locations.files, *in_sites]
+        folder.write(path, "sources.json", self.texts.of(files, self.locations.codes()))
         line_cost = line_record_ns(LineEvents) if self.line_marks is None else None
         costs = {"line_record_ns": line_cost, **self.operator_cost.facts()}
         folder.write(path, "facts.json", {**facts, **costs})

@@ -1,0 +1,161 @@
+"""The source of the user's files as it was compiled, so that a file saved later moves no number.
+
+Text is kept where Python turns it into code:
+
+- ``SourceFileLoader.get_data``, called by the import system's ``get_code`` with the path of the source when
+  it is compiled. The same method reads sources for tracebacks and ``inspect``; that is not what runs, and is
+  told apart by the name of the calling function.
+- The same with the path of the cached bytecode. No source is read then, so it is read here and believed only
+  if the bytecode's header (PEP 552: time and size, or a hash) says that the bytecode was made from it.
+- ``io.open_code``, which ``runpy`` reads scripts with, and we the user's.
+
+What never came by there (``exec`` of a file that the script reads itself, files imported before us) is read
+from the disk in the end, and kept only if it was not saved meanwhile, or compiles to the code that ran.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import io
+import os
+import sys
+import time
+from types import CodeType
+from typing import Any, BinaryIO, Iterable, Mapping
+
+from .lines.userfiles import INSTALLED
+from .patches import Patches
+
+_HEADER = 16  # bytes of a .pyc before its code
+_WITHOUT_ORDER = (CodeType, frozenset)  # constants whose ``repr`` is not the same each time
+_HASHED = 1  # in a .pyc's flags: the header holds a hash of the source
+
+
+class Texts:
+    """``{path: text}`` of what was compiled since ``install``, installed packages left out."""
+
+    def __init__(self, include: Iterable[str] = (), overlay: Mapping[str, str] | None = None) -> None:
+        """``include``: folders that count as the user's wherever they lie. ``overlay``: texts over files'."""
+        self._include = tuple(os.path.join(os.path.abspath(folder), "") for folder in include)
+        self._library = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
+        self._compiled: dict[str, bytes] = {}
+        self._begun = time.time()
+        self._patches = Patches()
+        self._patches.replace(importlib.machinery.SourceFileLoader, "get_data", self._reading, inherited=True)
+        self._patches.replace(io, "open_code", self._opening)
+        for path, text in (overlay or {}).items():
+            self._compiled[os.path.abspath(path)] = text.encode("utf-8", "surrogatepass")
+
+    def stop(self) -> None:
+        """Keep no more: what is imported from now on is not part of what was measured."""
+        self._patches.restore()
+
+    def text(self, path: str) -> str | None:
+        """The text of one file as it was compiled; None where it was not seen."""
+        data = self._compiled.get(path)
+        return None if data is None else decoded(data)
+
+    def of(self, paths: Iterable[str], codes: Iterable[CodeType]) -> dict[str, str]:
+        """The texts of those ``paths`` that are known, as Python reads them: decoded, lines ended by LF.
+
+        ``codes``: code that ran; it tells whether a file that is read only now still holds its text.
+        """
+        ran: dict[str, list[CodeType]] = {}
+        for code in codes:
+            ran.setdefault(os.path.abspath(code.co_filename), []).append(code)
+        found = {}
+        for path in dict.fromkeys(paths):
+            data = self._compiled.get(path)
+            if data is None:
+                data = self._as_it_ran(path, ran.get(path, ()))
+            if data is not None:
+                found[path] = decoded(data)
+        return found
+
+    def _keep(self, path: str, data: bytes) -> None:
+        self._compiled[os.path.abspath(path)] = data
+
+    def _users(self, path: object) -> bool:
+        if not isinstance(path, str):
+            return False
+        full = os.path.abspath(path)
+        return full.startswith(self._include) or not (
+            full.startswith(self._library) or INSTALLED.search(full)
+        )
+
+    def _reading(self, original: Any) -> Any:
+        def get_data(loader: Any, path: str) -> bytes:
+            data: bytes = original(loader, path)
+            if sys._getframe(1).f_code.co_name == "get_code" and self._users(path):
+                source = getattr(loader, "path", None)
+                if path == source:
+                    self._keep(path, data)
+                elif self._users(source):
+                    self._keep_cached(source, data)
+            return data
+
+        return get_data
+
+    def _keep_cached(self, source: str, bytecode: bytes) -> None:
+        """Of a module whose cached bytecode was read: its source, where it is the one of the bytecode."""
+        try:
+            with open(source, "rb") as file:
+                data, status = file.read(), os.fstat(file.fileno())
+        except OSError:
+            return
+        if made_from(bytecode[:_HEADER], data, status.st_mtime):
+            self._keep(source, data)
+
+    def _opening(self, original: Any) -> Any:
+        def open_code(path: str) -> BinaryIO:
+            file: BinaryIO = original(path)
+            if not (self._users(path) and path.endswith((".py", ".pyw"))):
+                return file
+            with file:
+                data = file.read()
+            self._keep(path, data)
+            return io.BytesIO(data)  # and not the file again, which may be written in between
+
+        return open_code
+
+    def _as_it_ran(self, path: str, codes: Iterable[CodeType]) -> bytes | None:
+        """What the file holds now, if that is what it held, or if every one of ``codes`` comes out of it."""
+        try:
+            with open(path, "rb") as file:
+                data, saved = file.read(), os.fstat(file.fileno()).st_mtime
+            if saved < self._begun:
+                return data
+            ran = {_identity(code) for code in codes}
+            made = compile(data, path, "exec", dont_inherit=True) if ran else None
+        except (OSError, SyntaxError, ValueError):
+            return None
+        return data if ran and ran <= set(_identities(made)) else None
+
+
+def made_from(header: bytes, source: bytes, mtime: float) -> bool:
+    """Whether bytecode with this ``header`` was compiled from ``source``, a file of that time (in s)."""
+    flags, one, other = (int.from_bytes(header[at : at + 4], "little") for at in (4, 8, 12))
+    if flags & _HASHED:
+        return importlib.util.source_hash(source) == header[8:16]
+    return one == int(mtime) & 0xFFFFFFFF and other == len(source) & 0xFFFFFFFF
+
+
+def decoded(data: bytes) -> str:
+    try:
+        return importlib.util.decode_source(data)
+    except (SyntaxError, UnicodeDecodeError):
+        return data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _identities(code: Any) -> Iterable[tuple[Any, ...]]:
+    if isinstance(code, CodeType):
+        yield _identity(code)
+        for constant in code.co_consts:
+            yield from _identities(constant)
+
+
+def _identity(code: CodeType) -> tuple[Any, ...]:
+    lines = code.co_lines() if hasattr(code, "co_lines") else code.co_lnotab
+    plain = tuple(repr(constant) for constant in code.co_consts if not isinstance(constant, _WITHOUT_ORDER))
+    return code.co_name, code.co_firstlineno, code.co_code, tuple(lines), code.co_names, plain
