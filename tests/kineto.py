@@ -19,6 +19,7 @@ import pytest
 from warpline.attribution import attribute
 from warpline.model.profile import LineCost, Profile
 from warpline.trace import Trace, read
+from warpline.wire.inside import INSIDE_PAIRS, INSIDE_TABLE, LibraryLocations
 from warpline.wire.run import (
     CompiledKernel,
     DeviceFacts,
@@ -32,6 +33,7 @@ BASE_NS = 1_790_857_026_000_000_000
 ZERO_US = 1_000.0  # the window's start within the trace
 MAIN, AUTOGRAD = 4100, 4177
 STREAM = 7
+LIBRARY = "/site-packages/lib/layers.py"
 
 
 def ns(us: float) -> int:
@@ -55,6 +57,10 @@ class KinetoRun:
     compiled: list[tuple[str, tuple[int, ...], bool]] = field(default_factory=list)
     #: (frame, of a backward graph, calls in order, each with its lines, None: unknown) of each compiled graph
     graphs: list[tuple[str, bool, list[tuple[str, tuple[int, ...] | None]]]] = field(default_factory=list)
+    #: (time, thread, location) of libraries' lines, and their table: (file, line, function, module)
+    inside: list[tuple[int, int, int]] = field(default_factory=list)
+    libraries: list[tuple[int, int, int, int]] = field(default_factory=lambda: [(-1, 0, -1, -1)])
+    modules: list[str] = field(default_factory=list)
     correlation: int = 0
     text: str = "\n" * 200
 
@@ -77,6 +83,16 @@ class KinetoRun:
         if place not in self.locations:
             self.locations.append(place)
         self.records.append((ns(at), [MAIN, AUTOGRAD].index(tid), self.locations.index(place) | again << 31))
+
+    def library(self, at: float, number: int, module: str | None = None, again: bool = False) -> None:
+        """From ``at`` on the main thread is at line ``number`` of a library's file; 0 is in none."""
+        if module is not None and module not in self.modules:
+            self.modules.append(module)
+        of = -1 if module is None else self.modules.index(module)
+        place = (0, number, 0, of) if number else (-1, 0, -1, -1)
+        if place not in self.libraries:
+            self.libraries.append(place)
+        self.inside.append((ns(at), 0, self.libraries.index(place) | again << 31))
 
     def op(self, name: str, start: float, length: float, tid: int = MAIN, **args: Any) -> None:
         known = {
@@ -160,8 +176,9 @@ class KinetoRun:
             "deviceProperties": [],
             "traceEvents": self.events,
         }
-        pairs = np.array(
-            [(time, thread << 32 | place) for time, thread, place in sorted(self.records)], "<i8"
+        pairs, inside = (
+            np.array([(time, thread << 32 | place) for time, thread, place in sorted(records)], "<i8")
+            for records in (self.records, self.inside)
         )
         parts: dict[str, Any] = {
             "trace": trace, "facts": asdict(Facts()) | self.facts, "locations": asdict(locations),
@@ -170,6 +187,12 @@ class KinetoRun:
         for name, value in parts.items():
             (self.folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
         (self.folder / "lines.bin").write_bytes(pairs.tobytes())
+        if self.inside:
+            table = LibraryLocations(
+                (LIBRARY,), ("Layer.forward",), tuple(self.modules), tuple(self.libraries)
+            )
+            (self.folder / INSIDE_TABLE).write_text(json.dumps(asdict(table)), encoding="utf-8")
+            (self.folder / INSIDE_PAIRS).write_bytes(inside.tobytes())
         return self.folder
 
     def trace(self) -> Trace:

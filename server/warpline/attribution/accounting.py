@@ -24,6 +24,18 @@ from warpline.trace.columns import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """Milliseconds per step, one row for each piece of the account; its rows add up to the step.
+
+    ``inside``: number of the library's line in ``Trace.libraries``, 0 for none.
+    """
+
+    line: Ints
+    inside: Ints
+    step_ms: Floats
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
     """Milliseconds per step. ``busy_ms`` and ``idle_ms`` by line number add up to ``step_ms``."""
 
@@ -35,6 +47,7 @@ class Account:
     device_busy_ms: float
     host_scale: float  # host nanoseconds of the whole window, less overhead -> milliseconds per step
     idle: Pieces  # where the idle moments were, raw
+    parts: Parts  # the same step by lines of libraries below each line
 
 
 def account(scene: Scene) -> Account:
@@ -53,6 +66,7 @@ def _idle_cost(scene: Scene) -> Floats:
     rows = np.flatnonzero(scene.begun(records.time_ns))
     at = scene.table.of_location[records.location[rows]]
     top = np.flatnonzero((host.parent < 0) & scene.begun(host.start_ns))
+    at = np.concatenate([at, scene.under[scene.begun(scene.trace.inside.time_ns)]])
     return scene.by_line(at, np.full(len(at), scene.cost.per_line_ns)) + scene.by_line(
         scene.placed.line[top], np.full(len(top), scene.cost.per_op_ns)
     )
@@ -78,8 +92,9 @@ def _on_cpu(scene: Scene) -> Account:
     corrected = less(own, scene.cost.per_op_ns * children)
     ratio = np.divide(corrected, own, out=np.ones(len(host)), where=own > 0)
     busy = np.zeros(len(scene.table))
-    for part in owned:
-        busy += scene.by_line(part.line, part.length_ns * ratio[part.op])
+    spent = [part.length_ns * ratio[part.op] for part in owned]
+    for part, length in zip(owned, spent, strict=True):
+        busy += scene.by_line(part.line, length)
     waiting = less(scene.by_line(idle.line, idle.length_ns), _idle_cost(scene))
     total = busy.sum() + waiting.sum()
     scale = scene.step_ms / total if total > 0 else 0.0
@@ -92,6 +107,13 @@ def _on_cpu(scene: Scene) -> Account:
         float(busy.sum() * scale),
         float(scale),
         idle,
+        _parts(
+            np.concatenate([part.line for part in owned]),
+            np.concatenate([part.inside for part in owned]),
+            np.concatenate(spent) * scale,
+            idle,
+            waiting * scale,
+        ),
     )
 
 
@@ -132,6 +154,33 @@ def _on_gpu(scene: Scene) -> Account:
         max(busy_ms, takes_ms),
         float(scene.step_ms / host_ns) if host_ns > 0 else 0.0,
         idle,
+        _parts(
+            scene.shares.line,
+            launched_inside(scene),
+            path_ms[scene.shares.kernel] * scene.shares.weight * (takes_ms / busy_ms if busy_ms > 0 else 0.0),
+            idle,
+            waiting,
+        ),
+    )
+
+
+def launched_inside(scene: Scene) -> Ints:
+    """For each row of the shares the library's line that launched the kernel, 0: none."""
+    launch = scene.trace.kernels.launch[scene.shares.kernel]
+    if not len(scene.placed.inside):
+        return np.zeros(len(launch), np.int64)
+    of_line = scene.placed.line[launch] == scene.shares.line
+    return np.where((launch >= 0) & of_line, scene.placed.inside[launch], 0)
+
+
+def _parts(line: Ints, inside: Ints, busy_ms: Floats, idle: Pieces, idle_ms: Floats) -> Parts:
+    """``busy_ms`` by row, and of each line's ``idle_ms`` what its idle moments took of them."""
+    seen = np.bincount(idle.line, weights=idle.length_ns, minlength=len(idle_ms))
+    a_ns = np.divide(idle_ms, seen, out=np.zeros(len(idle_ms)), where=seen > 0)
+    return Parts(
+        np.concatenate([line, idle.line]),
+        np.concatenate([inside, idle.inside]),
+        np.concatenate([busy_ms, idle.length_ns * a_ns[idle.line]]),
     )
 
 
@@ -196,7 +245,7 @@ def _joined(parts: list[Pieces], empty: Pieces) -> Pieces:
         return empty.take(np.zeros(0, np.int64))
     columns = [
         np.concatenate([getattr(part, field) for part in parts])
-        for field in ("start_ns", "end_ns", "op", "line", "working")
+        for field in ("start_ns", "end_ns", "op", "line", "working", "inside")
     ]
     joined = Pieces(*columns)
     return joined.take(np.argsort(joined.start_ns, kind="stable"))

@@ -7,6 +7,7 @@ import numpy as np
 from warpline.attribution.accounting import Account, account
 from warpline.attribution.communication import communication_totals
 from warpline.attribution.host import HostCosts, host_costs
+from warpline.attribution.inside import inside_table
 from warpline.attribution.kernels import kernel_table
 from warpline.attribution.marks import users_marks
 from warpline.attribution.memory import Held, held
@@ -94,6 +95,7 @@ def _rows(
 ) -> tuple[LineCost, ...]:
     table, trace = at.table, at.trace
     ops, kernels = op_table(at, accounted), kernel_table(at, accounted.kernel_ms)
+    inside = inside_table(at, accounted)
     peaks = peaks_of(trace.manifest.device.name, trace.facts)
     step = accounted.busy_ms + accounted.idle_ms
     groups: dict[int, list[int]] = {}
@@ -142,6 +144,7 @@ def _rows(
             if peaks
             else None,
             group=tuple(groups.get(row, ())),
+            inside=inside.get(row, ()),
         )
         out.append(cost)
     return tuple(out)

@@ -51,12 +51,14 @@ def overhead(trace: Trace, step_ns: float, window: tuple[int, int]) -> Overhead:
     driving = np.union1d(host.thread[host.forward_thread > 0], trace.main)
     inside = np.isin(host.thread, driving) & (host.start_ns >= window[0]) & (host.start_ns < window[1])
     ops = host.start_ns[inside]
+    of_libraries = trace.inside.time_ns[trace.inside.thread == trace.main]
+    records = len(lines) + int(((of_libraries >= window[0]) & (of_libraries < window[1])).sum())
     most = _shortest_ns(lines, host.start_ns[inside & (host.thread == trace.main)])
     slower = max(0.0, (window[1] - window[0]) - step_ns * trace.steps)
-    expected = most * len(lines) + LINES_AN_OP * most * len(ops)
+    expected = most * records + LINES_AN_OP * most * len(ops)
     measured = trace.facts.line_record_ns
     per_line = min(most, measured) if measured is not None else most * min(1.0, slower / max(expected, 1.0))
-    rest = max(0.0, slower - per_line * len(lines))
+    rest = max(0.0, slower - per_line * records)
     per_op = min(rest / len(ops), MOST_TIMES * LINES_AN_OP * most) if len(ops) else 0.0
     return Overhead(per_line, per_op)
 

@@ -37,6 +37,7 @@ class Placed:
     node: Ints  # innermost evaluate_function around (or at) the event, -1: none
     record: Ints  # the line record that held when the event began, -1: none
     calls: Calls  # of compiled graphs
+    inside: Ints  # the line of a library, by number in ``Trace.libraries``, 0: none
 
 
 def named(trace: Trace, wanted: str) -> Bools:
@@ -77,7 +78,20 @@ def place(trace: Trace, table: LineTable) -> Placed:
     calls = compiled_calls(trace, table, Nodes(node, origin))
     known = calls.of_event >= 0
     line[known] = np.array([lines[0] for _, lines, _ in calls.groups] or [0])[calls.of_event[known]]
-    return Placed(line, _phases(trace, node), node, record, calls)
+    library = _follow(inside_at(trace, host.thread, host.start_ns, record), origin)
+    # Compiled code is the user's own lines, wherever a library calls it.
+    library[known & (line != table.of_location[location_of(trace, record)])] = 0
+    return Placed(line, _phases(trace, node), node, record, calls, library)
+
+
+def inside_at(trace: Trace, thread: Ints, time_ns: Ints, record: Ints) -> Ints:
+    """The line of a library that each thread is at, 0 for none: the last one since line record ``record``."""
+    of = trace.inside
+    if not len(of.time_ns):
+        return np.zeros(len(thread), np.int64)
+    at = nest.last_before(of.thread, of.time_ns, thread, time_ns)
+    since = np.where(record >= 0, trace.records.time_ns[record], 0) if len(trace.records.time_ns) else 0
+    return np.where((at >= 0) & (of.time_ns[at] >= since), of.location[at], 0)
 
 
 def _waited_for(trace: Trace, table: LineTable, node: Ints, line: Ints) -> Ints:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpline.attribution.overhead import Overhead, overhead
-from warpline.attribution.place import Placed, place
+from warpline.attribution.place import Placed, location_of, place
 from warpline.attribution.shares import Shares, shares
 from warpline.attribution.table import LineTable, line_table
 from warpline.attribution.timeline import Pieces, timelines
+from warpline.trace import nest
 from warpline.trace.columns import Bools, Floats, Ints, Trace
 
 
@@ -33,6 +34,7 @@ class Scene:
     cost: Overhead
     lines: list[Pieces]  # by thread
     shares: Shares
+    under: Ints  # for each record of a library's line the user's line that called the library
 
     def by_line(self, line: Ints, weight: Ints | Floats | Bools) -> Floats:
         """Sums of ``weight`` by line number."""
@@ -77,7 +79,14 @@ def scene(trace: Trace, located: Located) -> Scene:
         overhead(trace, step_ms * 1e6, window),
         timelines(trace, table, placed, window),
         shares(trace, table, placed),
+        _under(trace, table),
     )
+
+
+def _under(trace: Trace, table: LineTable) -> Ints:
+    records, inside = trace.records, trace.inside
+    record = nest.last_before(records.thread, records.time_ns, inside.thread, inside.time_ns)
+    return table.of_location[location_of(trace, record)]
 
 
 def _window(trace: Trace) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from warpline.attribution.compiled import Group
-from warpline.attribution.place import Placed, python_inside
+from warpline.attribution.place import Placed, inside_at, python_inside
 from warpline.attribution.table import LineTable
 from warpline.trace import nest
 from warpline.trace.columns import OP, Bools, Ints, Trace
@@ -23,6 +23,7 @@ class Pieces:
     op: Ints  # innermost host event, -1: none
     line: Ints
     working: Bools  # an operator itself runs, and not Python inside one
+    inside: Ints  # line of a library, 0: none
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -33,8 +34,9 @@ class Pieces:
 
     def take(self, rows: Ints | Bools) -> Pieces:
         return Pieces(
-            self.start_ns[rows], self.end_ns[rows], self.op[rows], self.line[rows], self.working[rows]
-        )
+            self.start_ns[rows], self.end_ns[rows], self.op[rows], self.line[rows], self.working[rows],
+            self.inside[rows],
+        )  # fmt: skip
 
 
 def timelines(trace: Trace, table: LineTable, placed: Placed, window: tuple[int, int]) -> list[Pieces]:
@@ -59,7 +61,8 @@ def _timeline(
     (table, placed), (times, ops) = located, changed
     first, last = records.first[thread], records.first[thread + 1]
     lines = records.time_ns[first:last]
-    cuts = distinct(np.clip(times, *window), np.clip(lines, *window), np.array(window))
+    libraries = trace.inside.time_ns[slice(*trace.inside.first[thread : thread + 2].tolist())]
+    cuts = distinct(*(np.clip(each, *window) for each in (times, lines, libraries)), np.array(window))
     start, end = cuts[:-1], cuts[1:]
     at = np.searchsorted(times, start, "right") - 1
     op = np.where(at >= 0, ops[at], -1) if len(ops) else np.full(len(start), -1, np.int64)
@@ -68,9 +71,11 @@ def _timeline(
     location = np.where(record >= 0, records.location[record], 0) if len(records.location) else record * 0
     line = table.of_location[np.maximum(location, 0)]
     working = np.zeros(len(start), bool)
+    inside = inside_at(trace, np.full(len(start), thread), start, record)
     if len(host):
         itself = (op >= 0) & ~python_inside(trace, record, placed.record[op])
         line = np.where(itself, placed.line[op], line)
+        inside = np.where(itself, placed.inside[op], inside)
         working = itself & (host.kind[op] == OP)
         calls = placed.calls
         group = calls.of_event[op]
@@ -78,8 +83,8 @@ def _timeline(
             preparing = calls.next_group(op, start)
             group = np.where(preparing >= 0, preparing, group)
         group = np.where(itself, group, -1)
-        return _among_lines(Pieces(start, end, op, line, working), group, calls.groups)
-    return Pieces(start, end, op, line, working)
+        return _among_lines(Pieces(start, end, op, line, working, inside), group, calls.groups)
+    return Pieces(start, end, op, line, working, inside)
 
 
 def _among_lines(pieces: Pieces, group: Ints, groups: tuple[Group, ...]) -> Pieces:
@@ -97,7 +102,7 @@ def _among_lines(pieces: Pieces, group: Ints, groups: tuple[Group, ...]) -> Piec
     start = parts.start_ns + length * part // count[of]
     end = parts.start_ns + length * (part + 1) // count[of]
     kept = end > start
-    return Pieces(start, end, parts.op, line, parts.working).take(kept)
+    return Pieces(start, end, parts.op, line, parts.working, parts.inside).take(kept)
 
 
 def overlay(pieces: Pieces, start: Ints, end: Ints) -> tuple[Pieces, Ints]:
@@ -111,7 +116,8 @@ def overlay(pieces: Pieces, start: Ints, end: Ints) -> tuple[Pieces, Ints]:
     piece = np.searchsorted(pieces.start_ns, low, "right") - 1
     kept = (span >= 0) & (piece >= 0) & (low < end[span]) & (low < pieces.end_ns[piece])
     part = pieces.take(piece[kept])
-    return Pieces(low[kept], high[kept], part.op, part.line, part.working), span[kept]
+    cut = Pieces(low[kept], high[kept], part.op, part.line, part.working, part.inside)
+    return cut, span[kept]
 
 
 def distinct(*sorted_runs: Ints) -> Ints:

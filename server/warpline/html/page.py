@@ -10,12 +10,14 @@ from warpline.model.kernel_name import readable
 from warpline.model.profile import Profile
 from warpline.model.report import Finding, Line, Report
 from warpline.view import findings, units
+from warpline.view.inside import parts, place
 from warpline.view.table import Function, Row, Table, table
 from warpline.view.text import printable
 
 #: The page may load and run nothing, so that a report from a stranger can do no harm either.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _MOST_USES = 20
+_MOST_PARTS = 40
 
 
 def page(report: Report, profile: Profile, cwd: str = "") -> str:
@@ -132,11 +134,26 @@ def _detail(cost: Line, width: int) -> str:
     ops = [
         (o.name, o.phase, units.count(o.count), units.ms(o.device_ms), _shapes(o.shapes)) for o in cost.ops
     ]
-    tables = _uses("kernels", kernels) + _uses("ops", ops)
+    tables = _inside(cost) + _uses("kernels", kernels) + _uses("ops", ops)
     return (
         f'<tr class="detail"><td colspan="{width}"><details><summary>{escape(", ".join(facts))}</summary>'
         f"{tables}</details></td></tr>"
     )
+
+
+def _inside(cost: Line) -> str:
+    """Modules and functions of libraries, each to be unfolded into its lines."""
+    found = []
+    for part in parts(cost.inside)[:_MOST_PARTS]:
+        rows = "".join(
+            f"<tr><td>{_text(place(line))}</td><td>{_text(line.function)}</td>"
+            f"<td>{escape(units.ms(line.step_ms))}</td><td>{escape(units.ms(line.device_ms))}</td></tr>"
+            for line in part.lines[:_MOST_USES]
+        )
+        summary = f"{_text(part.name)} {escape(units.ms(part.step_ms))}"
+        heads = "".join(f"<th>{head}</th>" for head in ("line", "function", "of the step", "device"))
+        found.append(f"<details><summary>{summary}</summary><table><tr>{heads}</tr>{rows}</table></details>")
+    return "".join(found)
 
 
 def _uses(heading: str, rows: Sequence[tuple[str, ...]]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from warpline.model.kernel import KernelInside
-from warpline.model.report import Attributed, Phase, Roofline, Steps, Unattributed
+from warpline.model.report import Attributed, Inside, Phase, Roofline, Steps, Unattributed
 from warpline.wire.run import Facts, Manifest
 
 
@@ -91,6 +91,7 @@ class LineCost:
     ops: tuple[Op, ...] = ()
     roofline: Roofline | None = None
     group: tuple[int, ...] = ()  # indices into Profile.groups: fused kernels this line is part of
+    inside: tuple[Inside, ...] = ()  # lines of libraries that make up the line, longest first
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,23 @@ class Roofline:
 
 
 @dataclass(frozen=True, slots=True)
+class Inside:
+    """A part of a line's time that a library's line took, with what that line called in torch.
+
+    ``module``: the path in the model, "" for the model itself, None outside a module. What no library's line
+    took stands at the user's own line.
+    """
+
+    module: str | None
+    file: str
+    line: int
+    function: str
+    step_ms: float
+    device_ms: float
+    calls: float
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     file: str
     line: int
@@ -86,6 +103,7 @@ class Line:
     kernels: tuple[KernelUse, ...] = ()
     ops: tuple[OpUse, ...] = ()
     roofline: Roofline | None = None
+    inside: tuple[Inside, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

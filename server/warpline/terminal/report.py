@@ -15,6 +15,7 @@ from warpline.model.profile import Profile
 from warpline.model.report import Line, Report
 from warpline.terminal.console import paged
 from warpline.view import findings, units
+from warpline.view.inside import Part
 from warpline.view.table import Function, Row, Table, table
 from warpline.view.text import printable
 
@@ -35,7 +36,7 @@ def show(run: Path, report: Report, profile: Profile, top: int | None = None) ->
     with paged() as out:
         _print_summary(out, shown)
         for function in shown.functions:
-            _print_function(out, function, shown.columns)
+            _print_function(out, function, shown.columns, report.steps.step_ms)
         if shown.rest:
             out.print(Text(f"\n{shown.rest}", style="dim"))
         for heading, lines in (("Marks", shown.marks), ("Fused lines", shown.groups)):
@@ -56,7 +57,7 @@ def _print_summary(out: Console, shown: Table) -> None:
         out.print(Text(line))
 
 
-def _print_function(out: Console, function: Function, columns: tuple[str, ...]) -> None:
+def _print_function(out: Console, function: Function, columns: tuple[str, ...], step_ms: float) -> None:
     columns = columns if out.width >= _NARROW else ()
     heading = Text("\n")
     heading.append(function.name, style="bold")
@@ -73,6 +74,8 @@ def _print_function(out: Console, function: Function, columns: tuple[str, ...]) 
     grid.add_column("", ratio=1, no_wrap=True, overflow="ellipsis")
     for row in function.rows:
         grid.add_row(*_cells(row, columns, out))
+        for part in row.inside:
+            grid.add_row(*_part_cells(part, columns, step_ms))
     out.print(grid)
 
 
@@ -91,6 +94,15 @@ def _cells(row: Row, columns: tuple[str, ...], out: Console) -> list[Text]:
         *(Text(_milliseconds(row.cost, column), style="dim") for column in columns),
         source,
     ]
+
+
+def _part_cells(part: Part, columns: tuple[str, ...], step_ms: float) -> list[Text]:
+    """One module or function of a library, beneath the line that leads there."""
+    name = Text("  └ ", style="dim")
+    name.append(part.name)
+    name.append(f"  {part.place}", style="dim cyan")
+    times = (units.milliseconds(part.step_ms), units.percent(part.step_ms / step_ms))
+    return [Text(), *(Text(time, style="dim") for time in times), Text(), *(Text() for _ in columns), name]
 
 
 def _milliseconds(cost: Line, column: str) -> str:

@@ -6,12 +6,13 @@ unix time, spans are half-open. Indices into another table are ``-1`` where ther
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from warpline.wire.inside import LibraryLocations
 from warpline.wire.run import Facts, Locations, Manifest
 
 Ints = NDArray[np.int64]
@@ -146,6 +147,11 @@ class Records:
     again: Bools  # Python came back to a line that it had begun before
 
 
+def no_records() -> Records:
+    none = np.zeros(0, np.int64)
+    return Records(none, none, none, none, np.zeros(0, bool))
+
+
 @dataclass(frozen=True, slots=True)
 class Trace:
     manifest: Manifest
@@ -167,6 +173,8 @@ class Trace:
     device_properties: tuple[dict[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
     peers: tuple[Exchanges, ...] = ()  # of the run's other ranks, in their captured steps
+    libraries: LibraryLocations = field(default_factory=LibraryLocations)
+    inside: Records = field(default_factory=no_records)  # lines of libraries, indexing ``libraries``
 
     @property
     def steps(self) -> int:

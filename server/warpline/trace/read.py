@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,14 @@ from warpline.trace.decode import Chrome, collector_paused
 from warpline.trace.dynamo import at_callers
 from warpline.trace.events import MARKS, Interned, Tables, tables_of
 from warpline.trace.peers import peers
+from warpline.wire.inside import INSIDE_PAIRS, INSIDE_TABLE, LibraryLocations
 from warpline.wire.run import Facts, Locations, Manifest
 
 LOCATION_BITS = 32
 AGAIN = 1 << 31  # in a location: Python came back to a line that it had begun before
 STEPPED = "Optimizer.step#"  # how torch begins the names of its marks around optimizer steps
 Pairs = tuple[Ints, Ints, Ints]  # time_ns, thread index, location (with its AGAIN bit)
+NO_PAIRS: Pairs = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class Parts:
     locations: Locations
     sources: dict[str, str]
     lines: Pairs
+    libraries: LibraryLocations = field(default_factory=LibraryLocations)
+    inside: Pairs = NO_PAIRS
 
 
 def read(run: Path) -> Trace:
@@ -46,15 +50,27 @@ def read(run: Path) -> Trace:
     with collector_paused():
         tables, chrome, bad = tables_of(run / "trace.json")
         notes = [f"{bad} malformed events of the trace were left out"] if bad else []
-        lines, odd = pairs(run / "lines.bin", locations)
+        threads = len(locations.threads)
+        lines, odd = pairs(run / "lines.bin", threads, len(locations.locations))
         if odd:
             notes.append(f"{odd} malformed line records were left out")
-        trace = assemble(Parts(manifest, facts, locations, sources, lines), tables, chrome, notes)
+        libraries, inside = _libraries(run, threads)
+        parts = Parts(manifest, facts, locations, sources, lines, libraries, inside)
+        trace = assemble(parts, tables, chrome, notes)
     return replace(trace, peers=peers(run)) if manifest.world_size > 1 else trace
 
 
-def pairs(path: Path, locations: Locations) -> tuple[Pairs, int]:
-    """The records of ``path`` (none when it is absent) and how many malformed ones were left out."""
+def _libraries(run: Path, threads: int) -> tuple[LibraryLocations, Pairs]:
+    """Lines of libraries, in runs that have them."""
+    if not (run / INSIDE_TABLE).exists():
+        return LibraryLocations(), NO_PAIRS
+    table = runs.read(run, INSIDE_TABLE, LibraryLocations)
+    return table, pairs(run / INSIDE_PAIRS, threads, len(table.locations))[0]
+
+
+def pairs(path: Path, threads: int, locations: int) -> tuple[Pairs, int]:
+    """The records of ``path`` (none when it is absent) and how many malformed ones were left out, given the
+    number of threads and locations that they may name."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -64,7 +80,7 @@ def pairs(path: Path, locations: Locations) -> tuple[Pairs, int]:
     whole = np.frombuffer(data, "<i8", len(data) // 16 * 2).reshape(-1, 2)
     thread, location = whole[:, 1] >> LOCATION_BITS, whole[:, 1] & ((1 << LOCATION_BITS) - 1)
     place = location & ~AGAIN
-    good = (thread >= 0) & (thread < len(locations.threads)) & (place < len(locations.locations))
+    good = (thread >= 0) & (thread < threads) & (place < locations)
     bad = int((~good).sum()) + (1 if len(data) % 16 else 0)
     return (whole[good, 0].astype(np.int64), thread[good], location[good]), bad
 
@@ -103,6 +119,8 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
         window_ns=_window(captured, host.start_ns, host.end_ns),
         device_properties=chrome.devices,
         notes=tuple(notes),
+        libraries=parts.libraries,
+        inside=records(parts.inside, of_record, len(known)),
     )
 
 

@@ -16,6 +16,7 @@ from warpline.view import units
 from warpline.view.anchor_lines import Standing
 from warpline.view.findings import is_hidden
 from warpline.view.hints import share
+from warpline.view.inside import largest
 
 _TOP = 3
 _NAME = 64
@@ -46,6 +47,7 @@ def card(
     if line.stale:
         blocks.append(text.plain("The line has changed since: these are the numbers of what it was."))
     blocks.append(text.table(parts(line, loader_ms)))
+    blocks.append(text.table(_inside(line, report.steps.step_ms)))
     kernels = [kernel for cost in line.costs for kernel in cost.kernels]
     ops = [op for cost in line.costs for op in cost.ops]
     if kernels:
@@ -101,6 +103,13 @@ def gain(finding: Finding) -> str:
     if finding.predicted is not None and finding.predicted.speedup > 1:
         return f" (predicted: {units.speedup(finding.predicted.speedup)} as fast)"
     return ""
+
+
+def _inside(line: Standing, step_ms: float) -> Table:
+    """The modules and functions of libraries that take most of the line."""
+    found = largest((entry for cost in line.costs for entry in cost.inside), step_ms)[:_TOP]
+    rows = [(_short(part.name), part.place, units.ms(part.step_ms)) for part in found]
+    return Table(("inside", "costliest line", "of the step"), tuple(rows))
 
 
 def _kernels(kernels: Sequence[KernelUse]) -> Table:

@@ -10,6 +10,7 @@ from warpline.model.profile import Profile
 from warpline.model.report import Line, Report
 from warpline.view import marks as beside
 from warpline.view import text, units
+from warpline.view.inside import Part, largest
 
 #: Lines below this share of the step are left out, unless --top asks for more.
 _LEAST_SHARE = 0.005
@@ -28,6 +29,7 @@ class Row:
     source: str
     cost: Line | None = None
     share: float = 0.0  # of the step, 0..1
+    inside: tuple[Part, ...] = ()  # what most of it goes to below the user's files
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,8 @@ def _function(lines: list[Line], source: str, step_ms: float, called: str) -> Fu
         words = written[number - 1] if 0 < number <= len(written) else ""
         cost = costs.get(number)
         share = cost.step_ms / step_ms if cost and step_ms else 0.0
-        return Row(number, text.printable(words), cost, share)
+        inside = largest(cost.inside, step_ms) if cost else ()
+        return Row(number, text.printable(words), cost, share, inside)
 
     rows: list[Row] = []
     last = 0

@@ -10,6 +10,8 @@
                         "in no file of the user's". Bit 31 is set when Python came back to a line
                         that it had begun before (a callee returned, a generator went on).
       locations.json    Locations: the table that ``lines.bin`` indexes
+      inside.bin        the same for lines of libraries below the user's; see ``wire/inside.py``
+      inside.json       LibraryLocations: the table that ``inside.bin`` indexes
       trace.json        the Chrome trace as torch.profiler wrote it (``with_stack`` off)
       sources.json      {path: text} of the user files that appear in Locations or in a site, as they were
                         compiled; a file whose text is not known for certain is not in it

@@ -24,6 +24,7 @@ class Locations:
         self.threads = {}  # thread ident -> Records; idents are used again once a thread has ended
         self.all_records = []
         self.marks = None
+        self.library = None  # LibraryLines, where lines of libraries are recorded too
         self.local = threading.local()
         self.lock = threading.Lock()
 
@@ -73,7 +74,11 @@ class Locations:
 
     def packed(self):
         """All threads' records as bytes, one thread after the other."""
-        return b"".join(records.packed() for records in self.all_records)
+        return b"".join(records.packed(records.pairs) for records in self.all_records)
+
+    def packed_library(self):
+        """The same for lines of libraries."""
+        return b"".join(records.packed(records.library) for records in self.all_records)
 
     def python_threads(self):
         """Number of threads, made by ``threading``, on which lines of the user's have run."""
@@ -87,11 +92,14 @@ class Locations:
             count += len(pairs) // 2
             if len(pairs) % 2 == 0:  # else another thread is just adding one
                 del pairs[:-2]
+            if len(records.library) % 2 == 0:
+                del records.library[:-2]
         return count
 
     def clear_records(self):
         for records in self.all_records:
             del records.pairs[:]
+            del records.library[:]
 
     def records(self, ident=None):
         """The Records of the thread ``ident``, of the calling one by default."""
@@ -150,9 +158,9 @@ class BegunWithin(dict):
 
 
 class Records:
-    """One thread's ``time_ns, location`` pairs, one after the other."""
+    """One thread's ``time_ns, location`` pairs, one after the other; ``library``: lines of libraries."""
 
-    __slots__ = ("add", "index", "native", "pairs", "python")
+    __slots__ = ("add", "index", "library", "native", "pairs", "python")
 
     def __init__(self, native, index, python):
         self.python = python  # a thread made by ``threading``
@@ -160,10 +168,10 @@ class Records:
         self.index = index
         self.pairs = array("q")
         self.add = self.pairs.append
+        self.library = array("q")
 
-    def packed(self):
-        """The pairs as bytes, with the thread's index in the upper half of each location."""
-        pairs = self.pairs
+    def packed(self, pairs):
+        """``pairs`` as bytes, with the thread's index in the upper half of each location."""
         if sys.byteorder == "big":  # they are little-endian in the run folder
             pairs = pairs[:]
             pairs.byteswap()

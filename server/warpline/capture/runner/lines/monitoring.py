@@ -7,6 +7,7 @@ it starts for the first time, and switched off at that spot.
 import sys
 from time import time_ns
 
+from ..inside.monitoring import LibraryEvents
 from .coroutines import COROUTINE, only_task
 from .locations import AGAIN
 
@@ -20,6 +21,7 @@ class Monitoring:
         self.tool = None
         self.running = False
         self.watched = {}  # id(code) -> code
+        self.library = None  # LibraryEvents
 
     def skip(self, found):
         """From the next start on, leave out the line events of ``found`` (Loops)."""
@@ -34,6 +36,8 @@ class Monitoring:
         self.tool = next(tool for tool in (4, 3, 5, 1, 0) if monitoring.get_tool(tool) is None)
         monitoring.use_tool_id(self.tool, "warpline")
         events = monitoring.events
+        if self.locations.library is not None:
+            self.library = LibraryEvents(self.locations.library, self.locations.records)
         self.local_events = events.LINE | events.PY_RETURN | events.PY_YIELD | events.PY_RESUME
         on_line, on_leave, on_yield, on_resume, on_throw, on_start = self._callbacks()
         self.registered = {
@@ -59,6 +63,8 @@ class Monitoring:
             records = self.locations.records()
             records.add(time_ns())
             records.add(self.locations.lines_of(here.f_code)[here.f_lineno])
+        if self.library is not None:
+            self.locations.library.came_back(sys._getframe(1), self.locations.records())
 
     def enter_thread(self, frame=None):
         """All threads are watched already."""
@@ -82,27 +88,40 @@ class Monitoring:
     def _watch(self, code):
         """Switch the line events of ``code`` on if it is the user's; True if it is."""
         if self.locations.lines_of(code) is None:
-            return False
+            return self._watch_library(code)
         if id(code) not in self.watched:
             self.watched[id(code)] = code
             sys.monitoring.set_local_events(self.tool, code, self.local_events)
+        return True
+
+    def _watch_library(self, code):
+        if self.library is None or not self.locations.library.is_recorded(code):
+            return False
+        if id(code) not in self.watched:
+            self.watched[id(code)] = code
+            self.library.watch(self.tool, code)
         return True
 
     def _callbacks(self):
         user, begun, lines_of = self.locations.user_files, self.locations.begun, self.locations.lines_of
         local, records_of = self.locations.local, self.locations.records
         get_frame, disable = sys._getframe, sys.monitoring.DISABLE
-        watch, quick = self._watch, self.quick
+        watch, watched, quick = self._watch, self.watched, self.quick
+        library, tool = self.library, self.tool
 
         def on_line(code, line):
+            lines = begun.get(id(code))
+            if lines is None:
+                if lines_of(code) is None:
+                    return library.line(tool, code, line) if library is not None else None
+                lines = begun[id(code)]
             try:
                 add = local.records.add
-                lines = begun[id(code)]
-            except (AttributeError, KeyError):
-                lines_of(code)
-                add, lines = records_of().add, begun[id(code)]
+            except AttributeError:
+                add = records_of().add
             add(time_ns())
             add(lines[line])
+            return None
 
         def on_line_of_quick(code, line):
             offsets = quick.get(id(code))
@@ -117,27 +136,43 @@ class Monitoring:
             add(time_ns())
             add(AGAIN if frame is None else AGAIN | lines_of(frame.f_code)[frame.f_lineno])
 
-        def on_leave(code, offset, value_or_error):
+        def leave(code, frame):
             if user[code.co_filename] is not None:
-                record(get_frame(1).f_back)
+                record(frame.f_back)
+                if library is not None:
+                    library.left(frame, user_follows=False)
+            elif library is not None and id(code) in watched:
+                library.left(frame)
+
+        def on_leave(code, offset, value_or_error):
+            leave(code, get_frame(1))
 
         def on_yield(code, offset, value):
             if code.co_flags & COROUTINE and only_task():
                 return  # it is still at its ``await``
-            if user[code.co_filename] is not None:
-                record(get_frame(1).f_back)
+            leave(code, get_frame(1))
 
         def on_resume(code, offset):
             if not watch(code):
                 return disable
-            record(get_frame(1))
+            goes_on(code, get_frame(1))
             return None
 
         def on_throw(code, offset, error):
             if watch(code):
-                record(get_frame(1))
+                goes_on(code, get_frame(1))
+
+        def goes_on(code, frame):
+            if user[code.co_filename] is not None:
+                record(frame)
+            else:
+                library.resumed(frame)
 
         def on_start(code, offset):
-            return None if watch(code) else disable
+            if not watch(code):
+                return disable
+            if user[code.co_filename] is None:
+                library.started(get_frame(1))
+            return None
 
         return (on_line_of_quick if quick else on_line), on_leave, on_yield, on_resume, on_throw, on_start

@@ -8,6 +8,7 @@ import sys
 import threading
 from time import time_ns
 
+from ..inside.tracing import tracer
 from ..patches import Patches
 from ..tracebacks import is_ours
 from .coroutines import COROUTINE, RETURN, only_task
@@ -71,17 +72,21 @@ class Tracing:
         sys.settrace(trace)
 
     def _enter_frames(self, ident, frame):
-        ours, here = self.trace_of(ident), None
+        ours, here, innermost = self.trace_of(ident), None, frame
+        user = self.locations.user_files
         while frame is not None:
             local = ours(frame, "outer", None)
             if local is not None:
                 frame.f_trace = local if frame.f_trace is None else both(frame.f_trace, local)
-                here = here or frame
+                if here is None and user[frame.f_code.co_filename] is not None:
+                    here = frame
             frame = frame.f_back
+        records = self.locations.records(ident)
         if here is not None:
-            records = self.locations.records(ident)
             records.add(time_ns())
             records.add(self.locations.lines_of(here.f_code)[here.f_lineno])
+        if self.locations.library is not None:
+            self.locations.library.came_back(innermost, records)
 
     def stop(self):
         """End all of it. Returns notes about what could not be recorded."""
@@ -121,13 +126,15 @@ class Tracing:
         """
         user, of_code, lines_of = self.locations.user_files, self.locations.of_code, self.locations.lines_of
         begun = self.locations.begun
-        add = self.locations.records(ident).add
+        records = self.locations.records(ident)
+        add, library = records.add, self.locations.library
+        in_library = tracer(library, records) if library is not None else None
         locals_of, alone = {}, {}  # id(code) -> its local trace function, the location it begins at
 
         def on_call(frame, event, argument):
             code = frame.f_code
             if user[code.co_filename] is None or not self.running:
-                return None
+                return in_library(frame, event) if in_library is not None and self.running else None
             local = locals_of.get(id(code))
             if local is None:
                 lines_of(code)
@@ -162,6 +169,8 @@ class Tracing:
                         caller = caller.f_back
                     add(time_ns())
                     add(AGAIN if caller is None else AGAIN | lines_of(caller.f_code)[caller.f_lineno])
+                    if library is not None and caller is not frame.f_back:
+                        library.came_back(frame.f_back, records)
                 return on_line
 
             return on_line

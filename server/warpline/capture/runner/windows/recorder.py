@@ -4,8 +4,10 @@ import os
 import sys
 from time import time_ns
 
+from ....wire.inside import INSIDE_PAIRS, INSIDE_TABLE
 from .. import folder
 from ..device import machine
+from ..inside.locations import LibraryLines
 from ..lines import loops
 from ..lines.checkpoints import Checkpoints, EngineThreads
 from ..lines.marks import LineMarks
@@ -26,6 +28,7 @@ class Recorder:
         self.control = control
         self.script = script
         self.locations = locations
+        locations.library = LibraryLines(torch, locations)
         self.lines = LineEvents(locations)
         self.checkpoints = Checkpoints(self.lines.enter_thread)
         self.engine_threads = EngineThreads(self.lines.enter_thread)
@@ -60,6 +63,10 @@ class Recorder:
             self.lines.skip(self.loops)
         self.discard()
         return True
+
+    def choose_library_lines(self, step_ns):
+        """After a whole step: leave out code of libraries that runs too many lines."""
+        self.locations.library.choose(step_ns)
 
     def holds(self):
         """End this capture. False if an operator began where lines were left out: then nothing of it is
@@ -135,6 +142,8 @@ class Recorder:
         self.recording.save(os.path.join(path, "trace.json"))
         loops.share_out(self.loops, self.locations)
         folder.write_bytes(path, "lines.bin", self.locations.packed())
+        folder.write_bytes(path, INSIDE_PAIRS, self.locations.packed_library())
+        folder.write(path, INSIDE_TABLE, self.locations.library.as_dict())
         estimated = {place: times for loop in self.loops for place, times in loop.times.items()}
         folder.write(
             path, "locations.json", {**self.locations.as_dict(), "estimated": list(estimated.items())}

@@ -232,6 +232,7 @@ class Capture(Waiting):
             if session.recorder.find_loops(sum(session.timed) / len(session.timed)):
                 self.rest(self.all_threads)
                 return
+        session.recorder.choose_library_lines(sum(session.timed) / len(session.timed))
         lines = session.recorder.locations.forget_all_but_last()
         self.wanted = lengths.captured_steps(session.windows["captured"], lines)
         if self.wanted < session.windows["captured"]:

@@ -1,0 +1,140 @@
+"""The table of library locations, and what is recorded of them.
+
+A line of a library is recorded like one of the user's, into an array of its own. To stay cheap, code that
+runs too many lines is left out: it counts as its caller's line then. How many are too many the capture's
+first step tells, which is not counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from time import time_ns
+from types import CodeType, FrameType
+from typing import Any
+
+from ..lines.locations import AGAIN, WITHIN, Locations, Records
+from .files import LibraryFiles
+from .modules import ModulePaths
+
+FUNCTION = 0x1  # CO_OPTIMIZED: no module's or class's body, which an import runs
+#: Lines of one code object in the capture's first step, after which it is left out: 10 ms of records.
+MOST_OF_CODE = 20_000
+#: What the records of a step may cost, as a part of the step without the profiler, and what one costs
+#: (measured with calibration.py: 200 to 300 ns by monitoring, 400 to 600 by a trace function).
+SHARE = 0.04
+RECORD_NS = 500
+#: That many are recorded however short the step is: enough for every line of a model of some layers.
+LEAST = 2_000
+
+
+class InsideLines(dict):  # type: ignore[type-arg]
+    """Line -> location, of one code object run for one module."""
+
+    __slots__ = ("code", "file", "function", "left", "locations", "module")
+
+    def __init__(self, locations: LibraryLines, code: CodeType, module: int) -> None:
+        super().__init__()
+        path = locations.files[code.co_filename]
+        self.locations = locations
+        self.code = code
+        self.module = module
+        self.file = locations.numbered_files.setdefault(path, len(locations.numbered_files))
+        key = (path, code.co_firstlineno, locations.names.of(code, path))
+        self.function = locations.functions.setdefault(key, len(locations.functions))
+        self.left = MOST_OF_CODE
+
+    def __missing__(self, line: int) -> int:
+        found = self[line] = self.locations.add(self, line)
+        return found
+
+
+class LibraryLines:
+    """Which frames are a library's, and ``InsideLines`` for them."""
+
+    def __init__(self, torch: Any, user: Locations) -> None:
+        self.user = user
+        self.names = user.names
+        self.files = LibraryFiles(user.user_files, torch.__file__)
+        self.modules = ModulePaths(torch.nn.Module)
+        self.numbered_files: dict[str, int] = {}
+        self.functions: dict[tuple[str, int, str], int] = {}
+        self.table: list[tuple[int, int, int, int]] = [(-1, 0, -1, -1)]
+        self.owners: list[CodeType | None] = [None]  # beside ``table``
+        self.lines: dict[tuple[int, int], InsideLines] = {}  # (id(code), module) -> its lines
+        self.left_out: dict[int, CodeType] = {}
+
+    def is_recorded(self, code: CodeType) -> bool:
+        """Whether lines of ``code`` are recorded at all."""
+        return (
+            self.files[code.co_filename] is not None
+            and bool(code.co_flags & FUNCTION)
+            and code.co_name not in WITHIN
+            and id(code) not in self.left_out
+        )
+
+    def lines_of(self, frame: FrameType) -> InsideLines:
+        """For a frame whose code is recorded."""
+        code = frame.f_code
+        key = (id(code), self.modules.of(frame))
+        found = self.lines.get(key)
+        if found is None:
+            found = self.lines.setdefault(key, InsideLines(self, code, key[1]))
+        return found
+
+    def leave_out(self, code: CodeType) -> None:
+        self.left_out[id(code)] = code
+
+    def add(self, lines: InsideLines, line: int | None) -> int:
+        with self.user.lock:
+            self.table.append((lines.file, line or 0, lines.function, lines.module))
+            self.owners.append(lines.code)
+            return len(self.table) - 1
+
+    def came_back(self, frame: FrameType | None, records: Records, even_to_user: bool = False) -> None:
+        """Python goes on in ``frame``, or in what called it: note the library's line there.
+
+        ``even_to_user``: note as well that it is none, because a user's line goes on.
+        """
+        user = self.user.user_files
+        while frame is not None:
+            if user[frame.f_code.co_filename] is not None:
+                break
+            if self.is_recorded(frame.f_code):
+                traced = getattr(frame.f_trace, "inside", None)
+                lines = traced if traced is not None else self.lines_of(frame)
+                records.library.append(time_ns())
+                records.library.append(AGAIN | lines[frame.f_lineno])
+                return
+            frame = frame.f_back
+        if even_to_user:
+            records.library.append(time_ns())
+            records.library.append(AGAIN)
+
+    def choose(self, step_ns: float) -> None:
+        """Of the code that ran until now, keep what is cheap enough: few lines first."""
+        counts: Counter[int] = Counter()
+        for records in self.user.all_records:
+            counts.update(place & ~AGAIN for place in records.library[1::2])
+        of_code: Counter[int] = Counter()
+        codes = {}
+        for place, times in counts.items():
+            code = self.owners[place]
+            if code is not None:
+                codes[id(code)] = code
+                of_code[id(code)] += times
+        room = max(LEAST, SHARE * step_ns / RECORD_NS)
+        for name, times in sorted(of_code.items(), key=lambda item: item[1]):
+            room -= times
+            if room < 0:
+                self.leave_out(codes[name])
+        for lines in self.lines.values():
+            lines.left = 1 << 60 if id(lines.code) in of_code else MOST_OF_CODE
+
+    def as_dict(self) -> dict[str, Any]:
+        """The ``LibraryLocations`` of the run folder."""
+        return {
+            "files": list(self.numbered_files),
+            "functions": [name for _, _, name in self.functions],
+            "modules": list(self.modules.paths),
+            "locations": self.table,
+        }

@@ -1,0 +1,70 @@
+"""What ``sys.monitoring`` calls for code of libraries: Python 3.12 and newer."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from time import time_ns
+from types import CodeType, FrameType
+from typing import Any
+
+from ..lines.locations import AGAIN, Records
+from .locations import LibraryLines
+
+
+class LibraryEvents:
+    """``started``, ``resumed``, ``line`` and ``left`` for code that ``watch`` has said True of."""
+
+    def __init__(self, library: LibraryLines, records_of: Callable[[], Records]) -> None:
+        self.library = library
+        self.records_of = records_of
+        self.local = threading.local()  # ``lines``: InsideLines of the frame that runs
+
+    def watch(self, tool: int, code: CodeType) -> bool:
+        """Switch line events of ``code`` on, if it is to be recorded."""
+        if not self.library.is_recorded(code):
+            return False
+        events = sys.monitoring.events  # type: ignore[attr-defined,unused-ignore]
+        wanted = events.LINE | events.PY_RETURN | events.PY_YIELD
+        sys.monitoring.set_local_events(tool, code, wanted)  # type: ignore[attr-defined,unused-ignore]
+        return True
+
+    def started(self, frame: FrameType) -> None:
+        self.local.lines = self.library.lines_of(frame)
+
+    def resumed(self, frame: FrameType) -> None:
+        """A generator goes on, or an exception is thrown into it."""
+        lines = self.local.lines = self.library.lines_of(frame)
+        add = self.records_of().library.append
+        add(time_ns())
+        add(AGAIN | lines[frame.f_lineno])
+
+    def line(self, tool: int, code: CodeType, line: int) -> Any:
+        lines = getattr(self.local, "lines", None)
+        if lines is None or lines.code is not code:
+            lines = self.local.lines = self.library.lines_of(_frame_of(code))
+        lines.left -= 1
+        if lines.left < 0:
+            self.library.leave_out(code)
+            sys.monitoring.set_local_events(tool, code, 0)  # type: ignore[attr-defined,unused-ignore]
+            self.left(_frame_of(code))
+            return None
+        add = self.records_of().library.append
+        add(time_ns())
+        add(lines[line])
+        return None
+
+    def left(self, frame: FrameType, user_follows: bool = True) -> None:
+        """Python leaves ``frame``, of a library or (``user_follows`` False) of the user's."""
+        self.local.lines = None
+        self.library.came_back(frame.f_back, self.records_of(), user_follows)
+
+
+def _frame_of(code: CodeType) -> FrameType:
+    """The innermost frame that runs ``code``: a callback of ours is inside of it."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    assert frame is not None
+    return frame

@@ -1,0 +1,61 @@
+"""Local trace functions for frames of libraries: Python before 3.12."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import time_ns
+from types import FrameType
+from typing import Any
+
+from ..lines.locations import AGAIN, Records
+from .locations import InsideLines, LibraryLines
+
+RESUMED = 0x20 | 0x80 | 0x200  # generator, coroutine, asynchronous generator: a call may go on with one
+Local = Callable[[FrameType, str, Any], Any]
+
+
+def tracer(library: LibraryLines, records: Records) -> Callable[[FrameType, str], Local | None]:
+    """What gives the local trace function for a frame of a library, for one thread; None for others.
+
+    The function has the frame's lines as its attribute ``inside``.
+    """
+    add, files, is_recorded, lines_of = (
+        records.library.append,
+        library.files,
+        library.is_recorded,
+        library.lines_of,
+    )
+    known: dict[int, Local] = {}  # id(InsideLines) -> its local trace function
+
+    def in_library(frame: FrameType, event: str) -> Local | None:
+        code = frame.f_code
+        if files[code.co_filename] is None or not is_recorded(code):
+            return None
+        lines = lines_of(frame)
+        local = known.get(id(lines))
+        if local is None:
+            local = known[id(lines)] = make_local(lines)
+        if event == "call" and code.co_flags & RESUMED:
+            add(time_ns())
+            add(AGAIN | lines[frame.f_lineno])
+        return local
+
+    def make_local(lines: InsideLines) -> Local:
+        def on_line(frame: FrameType, event: str, argument: Any) -> Any:
+            if event == "line":
+                lines.left -= 1
+                if lines.left < 0:
+                    library.leave_out(lines.code)
+                    frame.f_trace_lines = False
+                    library.came_back(frame.f_back, records, even_to_user=True)
+                    return on_line
+                add(time_ns())
+                add(lines[frame.f_lineno])
+            elif event == "return":
+                library.came_back(frame.f_back, records, even_to_user=True)
+            return on_line
+
+        on_line.inside = lines  # type: ignore[attr-defined]
+        return on_line
+
+    return in_library

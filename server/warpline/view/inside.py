@@ -1,0 +1,53 @@
+"""What a line that calls a library is made of: the model's modules, and the library's own functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from warpline.model.report import Inside
+from warpline.view.text import printable
+
+#: Beneath a line stand at most so many parts, each with at least this share of the step.
+MOST = 6
+LEAST_SHARE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A module, or a function outside of all modules, with its lines, longest first."""
+
+    name: str
+    place: str  # "modeling_bert.py:348", where its costliest line is
+    step_ms: float
+    device_ms: float
+    lines: tuple[Inside, ...]
+
+
+def parts(inside: Iterable[Inside]) -> tuple[Part, ...]:
+    """``inside`` added up by module, or by function where there is none; longest first."""
+    found: dict[tuple[str, str], list[Inside]] = {}
+    for entry in inside:
+        key = (entry.module, "") if entry.module else (entry.function, entry.file)
+        found.setdefault(key, []).append(entry)
+    made = [
+        Part(
+            printable(name),
+            place(lines[0]),
+            sum(line.step_ms for line in lines),
+            sum(line.device_ms for line in lines),
+            tuple(lines),
+        )
+        for (name, _), lines in found.items()
+    ]
+    return tuple(sorted(made, key=lambda part: -part.step_ms))
+
+
+def largest(inside: Iterable[Inside], step_ms: float) -> tuple[Part, ...]:
+    """The few parts worth a look beneath their line."""
+    return tuple(part for part in parts(inside)[:MOST] if part.step_ms >= LEAST_SHARE * step_ms)
+
+
+def place(entry: Inside) -> str:
+    """File name and line. Paths of installed packages are long, and a name is enough to go by."""
+    return f"{printable(entry.file.replace(chr(92), '/').rpartition('/')[2])}:{entry.line}"

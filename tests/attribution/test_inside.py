@@ -1,0 +1,133 @@
+"""A line's time by the libraries' lines below it: the entries add up to the line, whatever happens there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.kineto import AUTOGRAD, LIBRARY, KinetoRun, approx, at_line, closed
+from warpline.attribution import attribute
+from warpline.model.profile import LineCost
+from warpline.wire.run import DeviceFacts
+
+CPU = DeviceFacts("cpu", "a CPU", 1)
+SELF = "encoder.layer.*.self"
+
+
+def by_entry(cost: LineCost) -> dict[tuple[str | None, str, int], tuple[float, float, float]]:
+    return {
+        (entry.module, Path(entry.file).name, entry.line): (entry.step_ms, entry.device_ms, entry.calls)
+        for entry in cost.inside
+    }
+
+
+def adds_up(cost: LineCost) -> None:
+    assert sum(entry.step_ms for entry in cost.inside) == approx(cost.step_ms)
+    assert sum(entry.device_ms for entry in cost.inside) == approx(cost.device_ms)
+
+
+def test_host_time_and_operators_go_to_the_last_line_of_a_library(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000, device=CPU)
+    run.line(0, 10)
+    run.library(100, 5)  # in a library, in no module
+    run.library(200, 7, SELF)
+    run.op("aten::mm", 250, 100)
+    run.library(400, 5, again=True)
+    run.op("aten::add", 400, 50)
+    run.library(500, 0, again=True)  # back in the user's own line
+    run.op("aten::sub", 500, 200)
+    cost = at_line(run.profile(), 10)
+    assert by_entry(cost) == {
+        (None, "layers.py", 5): (approx(0.2), approx(0.05), approx(1)),
+        (SELF, "layers.py", 7): (approx(0.2), approx(0.1), approx(1)),
+        (None, "train.py", 10): (approx(0.6), approx(0.2), approx(0)),
+    }
+    adds_up(cost)
+
+
+def test_a_user_s_line_that_a_library_calls_is_not_the_library_s(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000, device=CPU)
+    run.line(0, 10)
+    run.library(100, 5)
+    run.line(300, 20, "helper")  # what the library calls
+    run.op("aten::mm", 300, 300)
+    run.line(600, 10, again=True)
+    run.library(600, 5, again=True)
+    profile = run.profile()
+    assert at_line(profile, 20).inside == ()
+    assert at_line(profile, 20).step_ms == approx(0.3)
+    assert by_entry(at_line(profile, 10))[None, "layers.py", 5][0] == approx(0.6)
+    adds_up(at_line(profile, 10))
+    assert closed(profile) == approx(1.0)
+
+
+def test_backward_goes_to_the_library_s_line_of_its_forward(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000)
+    run.line(0, 10)
+    run.library(0, 7, SELF)
+    run.op("aten::mm", 10, 50, seq=3)
+    run.kernel(40, 100, launched=20)
+    run.library(100, 0, again=True)
+    run.line(110, 11)
+    run.library(110, 30)
+    run.op("autograd::engine::evaluate_function: MmBackward0", 200, 60, AUTOGRAD, seq=3, fwd=1)
+    run.op("aten::mm", 210, 40, AUTOGRAD)
+    run.kernel(240, 200, launched=220, tid=AUTOGRAD)
+    run.events.append(
+        {"ph": "s", "id": 1, "pid": 4100, "tid": 4100, "ts": 1010.0, "cat": "fwdbwd", "name": "x"}
+    )
+    run.events.append(
+        {
+            "ph": "f",
+            "id": 1,
+            "pid": 4100,
+            "tid": AUTOGRAD,
+            "ts": 1200.0,
+            "cat": "fwdbwd",
+            "name": "x",
+            "bp": "e",
+        }
+    )
+    profile = run.profile()
+    cost = at_line(profile, 10)
+    assert by_entry(cost)[SELF, "layers.py", 7][1] == approx(0.3)
+    adds_up(cost)
+    adds_up(at_line(profile, 11))
+
+
+def test_slowdown_is_shared_as_the_line_s_own(tmp_path: Path) -> None:
+    """What the capture added is taken off, so the entries are of the timed step."""
+    run = KinetoRun(tmp_path, 1000, timed_us=500, device=CPU)
+    run.line(0, 10)
+    for at in range(100):
+        run.library(10 * at, 5, SELF)
+        run.op("aten::add", 10 * at, 4)
+    cost = at_line(run.profile(), 10)
+    assert cost.step_ms == approx(0.5)
+    adds_up(cost)
+    assert {entry.file for entry in cost.inside} == {LIBRARY}
+
+
+def test_a_run_without_libraries_says_nothing(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000, device=CPU)
+    run.line(0, 10)
+    run.op("aten::mm", 100, 100)
+    trace = run.trace()
+    assert at_line(attribute(trace), 10).inside == ()
+
+
+def test_records_cost_their_line(tmp_path: Path) -> None:
+    """A record of a library's line costs as much as one of the user's: of two lines with the same host time
+    the one with more records is left with less."""
+    run = KinetoRun(tmp_path, 2000, timed_us=1800, device=CPU)
+    run.line(0, 10)
+    for at in range(200):
+        run.library(5 * at, 5)
+    run.library(1000, 0, again=True)
+    run.line(1000, 11)
+    trace = run.trace()
+    profile = attribute(replace(trace, facts=replace(trace.facts, line_record_ns=200.0)))
+    assert at_line(profile, 10).step_ms < at_line(profile, 11).step_ms
+    assert closed(profile) == pytest.approx(1.8)

@@ -1,0 +1,140 @@
+"""Lines of libraries below the user's, through the real capture: a small package installed beside torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.capture.launching import PYTHONS, Captured, request, write
+from warpline import attribution, trace
+from warpline.model.profile import LineCost, Profile
+from warpline.model.report import Inside
+
+#: A trainer, a model of equal layers, and code that runs many lines and no operator.
+PACKAGE = """\
+import torch
+from torch import nn
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(96, 96)
+
+    def forward(self, x):
+        x = self.inner(x)
+        return attend(self, x)
+
+
+def attend(module, x):
+    return (x @ x.transpose(0, 1)) @ x
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Layer() for _ in range(3))
+        self.head = nn.Sequential(nn.Linear(96, 96), nn.ReLU())
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
+
+
+class Trainer:
+    def __init__(self, model, loss, batch):
+        self.model, self.loss, self.batch = model, loss, batch
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=1e-9)
+
+    def fit(self):
+        while True:
+            self.one()
+
+    def one(self):
+        loss = self.loss(self.model(self.batch()))
+        loss.backward()
+        tokens(30_000)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+
+def tokens(count):
+    total = 0
+    for at in range(count):
+        total += at
+    return total
+"""
+
+SCRIPT = """\
+import torch
+from trainer import Model, Trainer
+
+
+def batch():
+    return torch.ones(96, 96) * 2
+
+
+def loss(out):
+    return out.square().mean()
+
+
+Trainer(Model(), loss, batch).fit()
+"""
+
+
+def captured(tmp_path: Path, python: str) -> Captured:
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    (installed / "trainer.py").write_text(PACKAGE, encoding="utf-8")
+    asked = request(write(tmp_path, SCRIPT), python)
+    return Captured(
+        request(
+            write(tmp_path, SCRIPT), python, environment={**asked.environment, "PYTHONPATH": str(installed)}
+        ),
+        tmp_path,
+    )
+
+
+def line(profile: Profile, text: str) -> LineCost:
+    number = SCRIPT.splitlines().index(text) + 1
+    return next(cost for cost in profile.lines if cost.line == number)
+
+
+def entry(cost: LineCost, text: str) -> Inside:
+    number = [written.strip() for written in PACKAGE.splitlines()].index(text) + 1
+    return next(each for each in cost.inside if each.line == number and each.file.endswith("trainer.py"))
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_trainer_s_line_opens(tmp_path: Path, python: str) -> None:
+    run = captured(tmp_path, python)
+    profile = attribution.attribute(trace.read(run.run))
+    fit = line(profile, "Trainer(Model(), loss, batch).fit()")
+    assert sum(each.step_ms for each in fit.inside) == pytest.approx(fit.step_ms)
+    assert sum(each.device_ms for each in fit.inside) == pytest.approx(fit.device_ms)
+
+    attention = entry(fit, "return (x @ x.transpose(0, 1)) @ x")
+    assert (attention.module, attention.function, attention.calls) == ("layers.*", "attend", 3)
+    assert entry(fit, "x = self.inner(x)").module == "layers.*"
+    head = entry(fit, "return self.head(x)")
+    assert (head.module, head.calls) == ("", 1)
+    assert entry(fit, "self.optimizer.step()").module is None
+    # Backward stands at the line of its forward: the line that calls it has next to no operators.
+    assert entry(fit, "loss.backward()").device_ms < 0.2 * attention.device_ms
+
+    # Lines of the user's that the trainer calls are their own.
+    assert line(profile, "    return out.square().mean()").inside == ()
+    assert line(profile, "    return torch.ones(96, 96) * 2").device_ms > 0
+    made_by_them = {each.line for each in fit.inside if each.file.endswith("train.py")}
+    assert made_by_them <= {fit.line}
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_code_that_runs_too_many_lines_is_left_to_its_caller(tmp_path: Path, python: str) -> None:
+    run = captured(tmp_path, python)
+    assert (run.run / "inside.bin").stat().st_size < 500_000
+    fit = line(attribution.attribute(trace.read(run.run)), "Trainer(Model(), loss, batch).fit()")
+    assert entry(fit, "tokens(30_000)").step_ms > 0
+    assert not any(each.function == "tokens" for each in fit.inside)

@@ -1,0 +1,63 @@
+"""A line that calls a library, opened: in the table, on the page and on the card."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests import samples
+from warpline.html.page import page
+from warpline.model.report import Inside, Report
+from warpline.view.anchor_lines import Standing
+from warpline.view.hover import card
+from warpline.view.inside import parts
+from warpline.view.table import table
+
+LIBRARY = "/venv/site-packages/lib/bert.py"
+ENTRIES = (
+    Inside("encoder.layer.*.self", LIBRARY, 40, "Self.forward", 2.0, 1.0, 12.0),
+    Inside(None, LIBRARY, 90, "Trainer.log", 1.5, 0.0, 1.0),
+    Inside("encoder.layer.*.self", LIBRARY, 41, "Self.forward", 1.0, 1.0, 12.0),
+    Inside("", LIBRARY, 60, "Model.forward", 1.0, 1.0, 1.0),
+    Inside("<b>", "/venv/a<i>.py", 7, "f", 0.3, 0.0, 1.0),
+    Inside(None, samples.SCRIPT, 5, "<module>", 0.1, 0.0, 0.0),
+    Inside(None, LIBRARY, 91, "Trainer.log", 0.1, 0.0, 1.0),
+)
+
+
+def opened() -> Report:
+    made = samples.report()
+    (first, *rest) = made.lines
+    return replace(made, lines=(replace(first, inside=ENTRIES), *rest))
+
+
+def test_lines_are_added_up_by_module_else_by_function() -> None:
+    made = parts(ENTRIES)
+    assert [(part.name, part.place, round(part.step_ms, 9)) for part in made] == [
+        ("encoder.layer.*.self", "bert.py:40", 3.0),
+        ("Trainer.log", "bert.py:90", 1.6),
+        ("Model.forward", "bert.py:60", 1.0),
+        ("<b>", "a<i>.py:7", 0.3),
+        ("<module>", "train.py:5", 0.1),
+    ]
+    assert sum(part.step_ms for part in made) == sum(entry.step_ms for entry in ENTRIES)
+
+
+def test_the_table_has_the_large_parts_beneath_their_line() -> None:
+    row = table(opened(), samples.profile()).functions[0].rows[0]
+    assert [part.name for part in row.inside] == [
+        "encoder.layer.*.self", "Trainer.log", "Model.forward", "<b>",
+    ]  # fmt: skip
+
+
+def test_the_page_has_them_all_and_escapes_them() -> None:
+    text = page(opened(), samples.profile())
+    assert "encoder.layer.*.self 3.00 ms" in text
+    assert "bert.py:41" in text
+    assert "<b> 0.30" not in text and "a&lt;i&gt;.py:7" in text
+
+
+def test_the_card_has_the_largest_three() -> None:
+    made = opened()
+    words = card(Standing(4, (made.lines[0],), False), made)
+    assert "`encoder.layer.*.self` | bert.py:40 | 3.00 ms" in words
+    assert "Model.forward" in words and "a<i>" not in words
