@@ -12,7 +12,7 @@ if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
     del sys.path[0]
 
 
-def _start():
+def _start(control: str, injected: "list[str]") -> None:
     import importlib
     import os
     import types
@@ -24,7 +24,7 @@ def _start():
         package = types.ModuleType(name)
         package.__path__ = [folder]
         sys.modules[name] = package
-    return importlib.import_module("_warpline.capture.runner.target").run
+    importlib.import_module("_warpline.capture.runner.target").run(control, injected)
 
 
-_start()(sys.argv[-1], sys.argv[1:-1])
+_start(sys.argv[-1], sys.argv[1:-1])

@@ -1,5 +1,7 @@
 """What the server asked for, read from the control file."""
 
+from __future__ import annotations
+
 import json
 import os
 
@@ -11,7 +13,7 @@ class Control:
     ``local_rank`` and ``local_world`` count the ranks on this machine.
     """
 
-    def __init__(self, path, injected):
+    def __init__(self, path: str, injected: list[str]) -> None:
         with open(path, encoding="utf-8") as file:
             fields = json.load(file)
         self.request = fields["request"]
@@ -34,16 +36,16 @@ class Control:
         self.root = fields["folder"]
         self.folder = self.folder_of(self.local_rank)
 
-    def folder_of(self, local_rank):
+    def folder_of(self, local_rank: int) -> str:
         return self.root if local_rank == 0 else os.path.join(self.root, "ranks", str(local_rank))
 
-    def _same_for_all_ranks(self):
+    def _same_for_all_ranks(self) -> None:
         """Ranks wait for each other: their windows must begin and end at the same steps."""
         for name, steps in (("warmup", 10), ("timed", 20)):
             if self.windows[name] is None:
                 self.windows[name] = steps
 
 
-def _number(name, otherwise):
+def _number(name: str, otherwise: int) -> int:
     text = os.environ.get(name, "")
     return int(text) if text.isdigit() else otherwise

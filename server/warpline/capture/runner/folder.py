@@ -1,24 +1,30 @@
 """Write the run folder; the manifest last, by rename."""
 
+from __future__ import annotations
+
 import json
 import math
 import os
 import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .control import Control
 
 RANKS_S = 60.0
 
 
-def write(path, name, value):
+def write(path: str, name: str, value: Any) -> None:
     with open(os.path.join(path, name), "w", encoding="utf-8") as file:
         json.dump(finite(value), file)
 
 
-def write_bytes(path, name, data):
+def write_bytes(path: str, name: str, data: bytes) -> None:
     with open(os.path.join(path, name), "wb") as file:
         file.write(data)
 
 
-def write_manifest(path, manifest):
+def write_manifest(path: str, manifest: dict[str, Any]) -> None:
     scratch = os.path.join(path, ".manifest")
     with open(scratch, "w", encoding="utf-8") as file:
         json.dump(finite(manifest), file)
@@ -27,7 +33,7 @@ def write_manifest(path, manifest):
     os.replace(scratch, os.path.join(path, "manifest.json"))
 
 
-def wait_for_ranks(control):
+def wait_for_ranks(control: Control) -> None:
     """Until all ranks of this machine have written: one that ends early breaks the others' exchanges."""
     waiting = [control.folder_of(rank) for rank in range(control.local_world)]
     deadline = time.monotonic() + RANKS_S
@@ -37,7 +43,7 @@ def wait_for_ranks(control):
             time.sleep(0.02)
 
 
-def finite(value):
+def finite(value: Any) -> Any:
     """``value`` without numbers that JSON cannot hold: they become None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None

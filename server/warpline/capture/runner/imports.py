@@ -1,9 +1,15 @@
 """What the runner has to do with the import system: wait for torch, and stay out of the way."""
 
+from __future__ import annotations
+
 import importlib.util
 import os
 import re
 import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
 
 _OLDEST = (2, 4)
 _AT_START = frozenset(sys.builtin_module_names) | {
@@ -12,7 +18,7 @@ _AT_START = frozenset(sys.builtin_module_names) | {
 }  # fmt: skip
 
 
-def torch_problem():
+def torch_problem() -> str | None:
     """One line about a missing or too old torch, else None. Does not import it."""
     try:
         spec = importlib.util.find_spec("torch")
@@ -27,7 +33,7 @@ def torch_problem():
     return None
 
 
-def _version(folder):
+def _version(folder: str) -> tuple[tuple[int, int], str] | None:
     try:
         with open(os.path.join(folder, "version.py"), encoding="utf-8") as file:
             found = re.search(r"__version__\s*=\s*['\"]((\d+)\.(\d+)[^'\"]*)", file.read())
@@ -36,7 +42,7 @@ def _version(folder):
     return ((int(found[2]), int(found[3])), found[1]) if found else None
 
 
-def give_way(folder):
+def give_way(folder: str) -> None:
     """Forget modules of the standard library that we imported and ``folder`` has its own of.
 
     ``python script.py`` would let the script's own ``queue.py`` win; ours are kept by reference.
@@ -51,10 +57,10 @@ def give_way(folder):
             del sys.modules[module]
 
 
-_waiting = {}
+_waiting: dict[str, list[Callable[[Any], object]]] = {}
 
 
-def when_imported(name, act):
+def when_imported(name: str, act: Callable[[Any], object]) -> None:
     """Call ``act(module)`` once, right after module ``name`` has been imported (now, if it is)."""
     if name in sys.modules:
         act(sys.modules[name])
@@ -64,7 +70,7 @@ def when_imported(name, act):
         sys.meta_path.insert(0, _finder)
 
 
-def stop_waiting():
+def stop_waiting() -> None:
     """Take our finder out of the import system."""
     _waiting.clear()
     if _finder in sys.meta_path:
@@ -74,7 +80,9 @@ def stop_waiting():
 class _Finder:
     """Finds nothing itself: lets the others find, and wraps the loader of what is waited for."""
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if name not in _waiting:
             return None
         for finder in sys.meta_path:
@@ -83,20 +91,23 @@ class _Finder:
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    spec.loader = _Loader(spec.loader, _waiting.pop(name))
+                    spec.loader = _Loader(  # type: ignore[assignment]
+                        spec.loader, _waiting.pop(name)
+                    )
                 return spec
         return None
 
 
 class _Loader:
-    def __init__(self, loader, acts):
+    def __init__(self, loader: Any, acts: list[Callable[[Any], object]]) -> None:
         self.loader = loader
         self.acts = acts
 
-    def create_module(self, spec):
-        return self.loader.create_module(spec)
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        made: ModuleType | None = self.loader.create_module(spec)
+        return made
 
-    def exec_module(self, module):
+    def exec_module(self, module: Any) -> None:
         module.__loader__ = self.loader
         module.__spec__.loader = self.loader
         self.loader.exec_module(module)

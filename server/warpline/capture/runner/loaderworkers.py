@@ -4,12 +4,14 @@ torch ends them when the iterator is dropped. A loop at the script's top level k
 the interpreter goes, and there torch waits up to five seconds for each worker in turn.
 """
 
+from __future__ import annotations
+
 import contextlib
 import gc
 import sys
 
 
-def end():
+def end() -> None:
     """What dropping the iterators would do, for all that are left. Called once the script is unwound."""
     loader = sys.modules.get("torch.utils.data.dataloader")
     processes = sys.modules.get("multiprocessing")

@@ -1,5 +1,11 @@
 """All that is watched beside the steps, and the facts that come of it."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, Any
+
 from .births.sites import Sites
 from .compiled.graphs import Compiled
 from .device import machine
@@ -14,11 +20,20 @@ from .steps.beat import PATIENCE_BEFORE_BACKWARD_S, PATIENCE_S
 from .steps.losses import Losses
 from .waits.garbage import Garbage
 
+if TYPE_CHECKING:
+    from .waits.survey import Survey
+
 
 class Observers:
     """Installed when the script imports torch; reduced to nothing while steps are timed."""
 
-    def __init__(self, torch, roots, include, text_of):
+    def __init__(
+        self,
+        torch: ModuleType,
+        roots: Iterable[str],
+        include: Iterable[str],
+        text_of: Callable[[str], str | None],
+    ) -> None:
         self.torch = torch
         self.user_files = UserFiles(roots, include)
         self.names = QualifiedNames(text_of)
@@ -29,38 +44,39 @@ class Observers:
         self.marks = UserMarks()
         self.garbage = Garbage()
         self.memory = Memory(torch)
-        self.nvml = None
-        self.survey = None
+        self.nvml: Nvml | None = None
+        self.survey: Survey | None = None
         self.triton = TritonLaunches(self.sites.place)
         self.compilations = 0
-        self.loader_ns = []  # time that the main process spent in each ``next`` of a loader's iterator
-        self.optimizer_steps = {}  # id -> times
-        self.facts = {"memory": {}, "nvml": {}, "gc_ns": [], "gc_timed_ns": 0}
+        #: Time that the main process spent in each ``next`` of a loader's iterator
+        self.loader_ns: list[int] = []
+        self.optimizer_steps: dict[int, int] = {}  # id -> times
+        self.facts: dict[str, Any] = {"memory": {}, "nvml": {}, "gc_ns": [], "gc_timed_ns": 0}
 
-    def install(self):
+    def install(self) -> None:
         self.losses.install(self.torch)
         self.sites.install(self.torch)
         self.compiled.install()
         self.marks.install(self.torch)
         self.cuda_graphs.install(self.torch)
 
-    def stepped(self, optimizer, frame):
+    def stepped(self, optimizer: Any, frame: FrameType | None) -> None:
         """An optimizer made a step, called at or outside ``frame``."""
         self.optimizer_steps[id(optimizer)] = self.optimizer_steps.get(id(optimizer), 0) + 1
         self.sites.use(optimizer, frame)
 
-    def step_expected(self):
+    def step_expected(self) -> float:
         """For how many seconds one is worth waiting for: an optimizer exists that has made none yet."""
         if self.optimizer_steps or not self.sites.has("optimizer"):
             return 0.0
         return PATIENCE_S if self.losses.backwards > 0 else PATIENCE_BEFORE_BACKWARD_S
 
-    def compiled_since_last(self):
+    def compiled_since_last(self) -> bool:
         """Something was compiled since this was last asked."""
         before, self.compilations = self.compilations, self.compiled.compilations
         return before != self.compilations
 
-    def start_timing(self):
+    def start_timing(self) -> None:
         self.losses.remove()
         self.memory.start()
         self.garbage.start()
@@ -68,14 +84,14 @@ class Observers:
             self.nvml = Nvml(self.torch)
             self.nvml.start()
 
-    def stop_timing(self, steps):
+    def stop_timing(self, steps: int) -> None:
         if self.nvml is not None:
             self.nvml.stop()
             self.facts["nvml"] = self.nvml.facts()
         self.facts["gc_timed_ns"] = sum(end - begin for begin, end in self.garbage.stop())
         self.facts["memory"] = self.memory.stop(steps)
 
-    def start_survey(self):
+    def start_survey(self) -> bool:
         """Watch one step closely; not where code is compiled, which would be compiled again for it."""
         if self.sites.compiled or self.compiled.compilations:
             return False
@@ -86,14 +102,14 @@ class Observers:
         self.triton.start()
         return True
 
-    def stop_survey(self):
+    def stop_survey(self) -> None:
         from .waits.survey import leave
 
         if self.survey is not None:
             leave(self.survey)
             self.triton.stop()
 
-    def remove(self):
+    def remove(self) -> None:
         self.losses.remove()
         self.sites.remove()
         self.compiled.remove()
@@ -101,7 +117,7 @@ class Observers:
         self.cuda_graphs.remove()
         self.garbage.stop()
 
-    def all_facts(self):
+    def all_facts(self) -> dict[str, Any]:
         """``Facts`` of the run folder, as a dict."""
         sites = self.sites.found()
         if self.survey is not None:
@@ -127,8 +143,8 @@ class Observers:
             **self.cuda_graphs.facts(),
         }
 
-    def notes(self):
-        found = []
+    def notes(self) -> list[str]:
+        found: list[str] = []
         if self.compiled.provenance is False and self.compiled.compilations:
             found.append(
                 "torch %s does not say which lines a compiled kernel was made from" % self.torch.__version__

@@ -4,15 +4,19 @@ Stands alone (``runpy.run_path`` runs it in spawned workers with ``OVERLAY`` set
 of the runner's. ``__file__``, ``co_filename`` and data paths stay those of the original.
 """
 
+from __future__ import annotations
+
 import importlib.machinery
 import io
 import linecache
 import os
 import runpy
 import sys
+from collections.abc import Callable
+from typing import Any
 
 
-def install(overlay, here):
+def install(overlay: dict[str, str], here: str) -> None:
     """Lay ``overlay`` ({path: text}) over this process and over the workers that it will spawn.
 
     ``here`` is the path of this file.
@@ -21,21 +25,21 @@ def install(overlay, here):
     if not overlay:
         return
 
-    def edited(path, realpath=os.path.realpath):
+    def edited(path: object, realpath: Callable[[str], str] = os.path.realpath) -> str | None:
         return overlay.get(realpath(path)) if isinstance(path, str) else None
 
-    loader = importlib.machinery.SourceFileLoader
+    loader: Any = importlib.machinery.SourceFileLoader
     get_code, get_data, open_code = loader.get_code, loader.get_data, io.open_code
 
-    def overlaid_code(self, fullname):
+    def overlaid_code(self: Any, fullname: str) -> Any:
         text = edited(self.path)
         return get_code(self, fullname) if text is None else self.source_to_code(text.encode(), self.path)
 
-    def overlaid_data(self, path):
+    def overlaid_data(self: Any, path: Any) -> Any:
         text = edited(path)
         return get_data(self, path) if text is None else text.encode()
 
-    def overlaid_open(path):
+    def overlaid_open(path: Any) -> Any:
         text = edited(path)
         return open_code(path) if text is None else io.BytesIO(text.encode())
 
@@ -48,16 +52,16 @@ def install(overlay, here):
     _carry_into_spawned_workers(overlay, here)
 
 
-def _carry_into_spawned_workers(overlay, here):
+def _carry_into_spawned_workers(overlay: dict[str, str], here: str) -> None:
     from multiprocessing import spawn
 
     prepare = spawn.get_preparation_data
 
     class Carried:
-        def __reduce__(self):
+        def __reduce__(self) -> tuple[Any, ...]:
             return runpy.run_path, (here, {"OVERLAY": overlay, "HERE": here})
 
-    def with_overlay(name):
+    def with_overlay(name: str) -> dict[str, Any]:
         # The worker unpickles this before it looks at its main module.
         return {"warpline": Carried(), **prepare(name)}
 

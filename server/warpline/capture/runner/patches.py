@@ -1,13 +1,21 @@
 """Attributes replaced for a while."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable
+from typing import Any
+
+Function = Callable[..., Any]
 
 
 class Patches:
-    def __init__(self):
-        self.saved = []
+    def __init__(self) -> None:
+        self.saved: list[tuple[Any, str, Any, Any]] = []
 
-    def replace(self, owner, name, make, inherited=False):
+    def replace(
+        self, owner: Any, name: str, make: Callable[[Function], Function], inherited: bool = False
+    ) -> None:
         """``owner.name = make(original)``; nothing happens where this torch has no such attribute.
 
         ``inherited``: the original may come from a base class.
@@ -17,13 +25,13 @@ class Patches:
         if found is None:
             return
         plain = found.__func__ if isinstance(found, staticmethod) else found
-        made = functools.wraps(plain)(make(plain))
+        made: Any = functools.wraps(plain)(make(plain))
         if isinstance(found, staticmethod):
             made = staticmethod(made)
         self.saved.append((owner, name, original, made))
         setattr(owner, name, made)
 
-    def restore(self):
+    def restore(self) -> None:
         """Put the originals back, except where somebody else has replaced ours meanwhile."""
         while self.saved:
             owner, name, original, made = self.saved.pop()

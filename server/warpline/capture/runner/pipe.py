@@ -1,8 +1,11 @@
 """Tell the server how far we are: one JSON object a line, never blocking, never failing."""
 
+from __future__ import annotations
+
 import json
 import os
 import time
+from typing import Any
 
 
 class Pipe:
@@ -12,16 +15,17 @@ class Pipe:
 
     PATIENCE_S = 0.2  # progress within one stage is told at most this often: a write costs 10 us
 
-    def __init__(self, path, rank):
+    def __init__(self, path: str, rank: int) -> None:
         self.rank = rank
-        self.stage = None
+        self.stage: str | None = None
         self.told = 0.0
+        self.fd: int | None = None  # the server is gone: it will end us
         try:
             self.fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
         except OSError:
-            self.fd = None  # the server is gone: it will end us
+            pass
 
-    def send(self, event, **fields):
+    def send(self, event: str, **fields: Any) -> None:
         fields["event"] = event
         fields["rank"] = self.rank
         if self.fd is None:
@@ -31,14 +35,14 @@ class Pipe:
         except OSError:
             pass
 
-    def progress(self, stage, done, total, message):
+    def progress(self, stage: str, done: int, total: int | None, message: str) -> None:
         now = time.monotonic()
         if stage == self.stage and now - self.told < self.PATIENCE_S:
             return
         self.stage, self.told = stage, now
         self.send("progress", stage=stage, done=done, total=total, message=message)
 
-    def close(self):
+    def close(self) -> None:
         if self.fd is not None:
             os.close(self.fd)
             self.fd = None

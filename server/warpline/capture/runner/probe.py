@@ -1,13 +1,17 @@
 """Asks an interpreter what it could measure; prints one line of JSON. Run as a file: ``python probe.py``."""
 
+from __future__ import annotations
+
 import importlib.metadata
 import json
 import sys
+from types import ModuleType
+from typing import Any
 
 del sys.path[0]  # this folder: its modules' names are nobody else's business
 
 
-def answer():
+def answer() -> dict[str, Any]:
     found = {
         "executable": sys.executable,
         "python": "%d.%d.%d" % sys.version_info[:3],
@@ -40,7 +44,7 @@ def answer():
     return found
 
 
-def _devices(torch, found):
+def _devices(torch: ModuleType, found: dict[str, Any]) -> None:
     for index in range(torch.cuda.device_count()):
         about = torch.cuda.get_device_properties(index)
         found["devices"].append({"name": about.name, "memory_bytes": about.total_memory})

@@ -1,20 +1,28 @@
 """Run the script exactly as ``python script.py args`` or ``python -m module args`` would."""
 
+from __future__ import annotations
+
 import builtins
 import io
 import os
 import runpy
 import sys
 from importlib.machinery import SourceFileLoader
+from typing import TYPE_CHECKING, Any
 
 from . import imports
 
+if TYPE_CHECKING:
+    from .control import Control
 
-def run(control):
+_run_module_as_main: Any = runpy._run_module_as_main  # type: ignore[attr-defined]
+
+
+def run(control: Control) -> None:
     request = control.request
     target, argv = request["target"], control.argv
     main = sys.modules["__main__"].__dict__
-    kept = {name: {} for name in ("__annotations__",) if name in main}  # not in every Python
+    kept: dict[str, Any] = {name: {} for name in ("__annotations__",) if name in main}  # not in every Python
     main.clear()
     main.update(kept)
     main.update(
@@ -25,12 +33,12 @@ def run(control):
         __spec__=None,
         __builtins__=builtins,
     )
-    safe = getattr(sys.flags, "safe_path", False) or sys.flags.isolated
+    safe = bool(getattr(sys.flags, "safe_path", False) or sys.flags.isolated)
     if request["module"]:
         _path_entry(os.getcwd(), safe)
         sys.argv = ["-m", *argv]
         _original_arguments(["-m", target], argv)
-        runpy._run_module_as_main(target)
+        _run_module_as_main(target)
         return
     typed = request.get("typed") or target
     sys.argv = [typed, *argv]
@@ -38,7 +46,7 @@ def run(control):
     if os.path.isdir(target) or not _is_source(target):
         sys.path.insert(0, target)
         imports.give_way(target)
-        runpy._run_module_as_main("__main__", False)
+        _run_module_as_main("__main__", False)
         return
     _path_entry(os.path.dirname(os.path.realpath(target)), safe)
     with io.open_code(target) as file:
@@ -49,18 +57,18 @@ def run(control):
     exec(compile(text, target, "exec", dont_inherit=True), main)
 
 
-def _path_entry(folder, safe):
+def _path_entry(folder: str, safe: bool) -> None:
     if not safe:
         sys.path.insert(0, folder)
         imports.give_way(folder)
 
 
-def _original_arguments(first, argv):
+def _original_arguments(first: list[str], argv: list[str]) -> None:
     if hasattr(sys, "orig_argv"):
         sys.orig_argv = [sys.orig_argv[0], *first, *argv]
 
 
-def _is_source(path):
+def _is_source(path: str) -> bool:
     """False for a zip archive with a ``__main__`` in it."""
     with open(path, "rb") as file:
         return file.read(4) != b"PK\x03\x04"

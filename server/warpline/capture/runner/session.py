@@ -5,20 +5,36 @@ time:    waiting, warm-up, timing; then the figures.
 whole:   the capture is the whole script.
 """
 
+from __future__ import annotations
+
 import _thread
 import os
 import sys
 import threading
+from collections.abc import Callable, Sequence
 from time import time_ns
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from . import folder, imports
+from . import children, folder, imports
 from .device import peaks
 from .lines.tracing import WatchedThreads
 from .observers import Observers
+from .steps.beat import Steps
 from .turns import Turns
+from .windows.capturing import Whole
 from .windows.ownprofiler import NOTE, OwnProfiler
 from .windows.slices import Slices
-from .windows.stages import Capture, Survey, Timing, Waiting, Warmup, Whole
+from .windows.stages import Stage, Waiting, Warmup
+from .windows.timing import Timing
+
+if TYPE_CHECKING:
+    from .control import Control
+    from .pipe import Pipe
+    from .texts import Texts
+    from .windows.recorder import Recorder
+
+T = TypeVar("T")
 
 
 class Stopped(KeyboardInterrupt):
@@ -26,7 +42,10 @@ class Stopped(KeyboardInterrupt):
 
 
 class Session:
-    def __init__(self, control, pipe, texts):
+    observers: Observers  # both from ``torch_is_here`` on
+    steps: Steps
+
+    def __init__(self, control: Control, pipe: Pipe, texts: Texts) -> None:
         self.control = control
         self.texts = texts
         self.windows = control.windows
@@ -34,26 +53,21 @@ class Session:
         self.turns = Turns(control.turn, control.turn_s)
         self.pipe = pipe
         self.notes = list(control.notes)
-        self.stage = None
+        self.stage = Stage(self)
         self.stopping = False
-        self.torch = None
-        self.steps = None
-        self.observers = None
-        self.recorder = None
+        self.torch: Any = None
+        self._recorder: Recorder | None = None
         self.step_ns = 0  # a typical step of the warm-up
-        self.host_step_ns = self.host_forward_ns = (
-            None  # until the host was done with it, or with its forward
-        )
-        self.timed = ()
+        self.host_step_ns: int | None = None  # until the host was done with it
+        self.host_forward_ns: int | None = None  # or with its forward
+        self.timed: tuple[int, ...] = ()
         self.boundaries = 0  # step boundaries seen; ``missed`` came before the beat was found
         self.missed = 0
         self.begun = time_ns()
         self.own_profiler = OwnProfiler(self._disturbed, self._excused)
 
-    def torch_is_here(self, torch):
+    def torch_is_here(self, torch: ModuleType) -> None:
         """The script has imported torch: listen from now on."""
-        from .steps.beat import Steps
-
         self._wait_for_turn()
         self.torch = torch
         self.begun = time_ns()
@@ -65,27 +79,26 @@ class Session:
         self.threads = WatchedThreads()
         if sys.version_info < (3, 12) and self.control.purpose != "time":
             self.threads.start()
+        expected = self.observers.step_expected if self.windows["patient"] else lambda: 0.0
+        self.steps = Steps(self._restart, self.observers, expected)
         if self.control.purpose == "whole":
             self.go(Whole)
             return
         self.own_profiler.install()
-        expected = self.observers.step_expected if self.windows["patient"] else lambda: 0.0
-        self.steps = Steps(self._restart, self.observers, expected)
         self.observers.sites.compiling = self.steps.compiling
         self.steps.install(torch)
         self.go(Waiting)
 
-    def go(self, stage):
+    def go(self, stage: Callable[[Session], Stage]) -> None:
         """To the next window."""
         self.stage = stage(self)
-        if self.steps is not None:
-            self.steps.on_step = self.guarded(self.stage.tick)
+        self.steps.on_step = self.guarded(self.stage.tick, None)
         self.stage.begin()
 
-    def guarded(self, act):
+    def guarded(self, act: Callable[[], T], otherwise: T) -> Callable[[], T]:
         """``act``, which must not break the script: what goes wrong in it ends the measurement."""
 
-        def guard():
+        def guard() -> T:
             try:
                 return act()
             except Stopped:
@@ -94,34 +107,41 @@ class Session:
                 self._give_up("cannot write the run: %s" % (error.strerror or error), 2)
             except Exception as error:
                 self._give_up("measuring failed with %s: %s" % (type(error).__name__, error), 1)
+            return otherwise
 
         return guard
 
-    def _give_up(self, message, status):
+    def _give_up(self, message: str, status: int) -> None:
         self.pipe.send("problem", message=message.partition("\n")[0], status=status)
-        self.stage = None
+        self.stage = Stage(self)
         self._stop()
 
-    def make_recorder(self):
+    def make_recorder(self) -> None:
         from .lines.locations import Locations
         from .windows.recorder import Recorder
 
         locations = Locations(self.observers.user_files, self.observers.names)
-        self.recorder = Recorder(
+        self._recorder = Recorder(
             self.torch, self.control, self.script(), locations, self.observers.marks, self.texts
         )
         self.threads.tracing = self.recorder.lines
         self.observers.cuda_graphs.recording = True
 
-    def synchronize(self):
+    @property
+    def recorder(self) -> Recorder:
+        assert self._recorder is not None  # made before the stages that use it begin
+        return self._recorder
+
+    def synchronize(self) -> None:
         if self.torch.cuda.is_initialized():
             self.torch.cuda.synchronize()
 
-    def script(self):
+    def script(self) -> str:
         main = sys.modules["__main__"]
-        return os.path.abspath(getattr(main, "__file__", None) or self.control.request["target"])
+        file: str = getattr(main, "__file__", None) or self.control.request["target"]
+        return os.path.abspath(file)
 
-    def finish_timing(self):
+    def finish_timing(self) -> None:
         """Of purpose "time": write the figures and end."""
         from .device import machine
 
@@ -132,7 +152,7 @@ class Session:
             "timing.json",
             {
                 "steps_ns": self.timed,
-                "workers": _children(),
+                "workers": children.living(),
                 "losses": self.observers.losses.values(),
                 "loss_not_finite_at": self.observers.losses.not_finite_at,
                 "peak_bytes": machine.peak_bytes(self.torch),
@@ -142,7 +162,7 @@ class Session:
         )
         self._tell_and_stop()
 
-    def finish_capture(self, stamps):
+    def finish_capture(self, stamps: Sequence[int]) -> None:
         """Write the run folder; then end the script, unless it may go on."""
         self.recorder.stop()
         self.observers.facts["gc_ns"] = self.observers.garbage.stop()
@@ -152,7 +172,7 @@ class Session:
             self.notes.append(NOTE)
         self.recorder.write(
             {
-                "step_source": self.steps.chosen if self.steps is not None else "whole",
+                "step_source": self.steps.chosen or "whole",
                 "timed_ns": self.timed,
                 "captured": list(zip(stamps[:-1], stamps[1:])),
                 "notes": [*self.notes, *self.recorder.notes, *self.observers.notes()],
@@ -166,40 +186,38 @@ class Session:
         )
         self._tell_and_stop()
 
-    def ended(self, error):
+    def ended(self, error: BaseException | None) -> None:
         """The script is over: by itself (``error`` None or SystemExit), or by an exception."""
         status = error.code if isinstance(error, SystemExit) else None
         clean = error is None or (isinstance(error, SystemExit) and status in (None, 0, False))
-        if isinstance(self.stage, Timing):  # it counts its steps at its end only
-            self.boundaries += max(0, len(self.stage.stamps) - 1)
-        if clean and isinstance(self.stage, Whole):
+        self.boundaries += self.stage.boundaries_so_far()
+        if clean:
             try:
-                self.guarded(self.stage.end)()
+                self.stage.ended()
             except Stopped:
                 pass
         self.pipe.send(
             "ended",
             steps=self.boundaries + self.missed,
             boundaries=self.boundaries,
-            held=self.steps.held if self.steps is not None else 0,
+            held=self.steps.held if self.torch is not None else 0,
             clean=clean,
             status=status if isinstance(status, int) else None,
             error=None if clean or isinstance(error, SystemExit) else type(error).__name__,
             message=str(error)[:300],
             whole_ns=time_ns() - self.begun,
-            children_s=_children_s(),
+            children_s=children.processor_s(),
             torch=self.torch is not None,
         )
 
-    def forget(self):
+    def forget(self) -> None:
         """In a forked child, a loader's worker say: leave it alone."""
         self.pipe.close()
-        if self.recorder is not None:
-            self.recorder.forget()
-        if isinstance(self.stage, Survey):
-            self.observers.stop_survey()
+        if self._recorder is not None:
+            self._recorder.forget()
+        self.stage.forked()
 
-    def _wait_for_turn(self):
+    def _wait_for_turn(self) -> None:
         """Until no other process is being timed."""
         if not self.control.turn:
             return
@@ -207,14 +225,14 @@ class Session:
         self.next_turn()
         self.pipe.progress("starting", 0, None, "starting the script")
 
-    def next_turn(self):
+    def next_turn(self) -> bytes:
         """The server's next word. Ends the process when none comes in time."""
         word, why = self.turns.next()
         if why:
             self._give_up(why, 1)
         return word
 
-    def _seed(self):
+    def _seed(self) -> None:
         seed = self.control.seed
         if seed is None:
             return
@@ -224,37 +242,32 @@ class Session:
         self.torch.manual_seed(seed)
         imports.when_imported("numpy", lambda numpy: numpy.random.seed(seed))
 
-    def _restart(self, better=False):
+    def _restart(self, better: bool = False) -> bool:
         """Another beat was found: what was seen so far were not the steps. False: it is too late, unless
         that one is of a ``better`` kind."""
-        early = isinstance(self.stage, (Warmup, Timing)) or type(self.stage) is Waiting
-        if not early and not (better and isinstance(self.stage, (Survey, Capture))):
+        if not self.stage.can_restart(better):
             return False
         self.stage.abandon()
         self.boundaries = 0
         self.go(Waiting)
         return True
 
-    def _disturbed(self):
+    def _disturbed(self) -> None:
         """The script's own profiler is about to start inside one of our windows: begin anew after it."""
         self.own_profiler.measuring = False
         self.stage.abandon()
         self.go(Warmup)
 
-    def _excused(self, act, long):
+    def _excused(self, act: Callable[[], T], long: bool) -> T:
         """``act``, which takes time inside a step that is not the step's; ``long``: and leads to more."""
         begin = time_ns()
         try:
             return act()
         finally:
-            if isinstance(self.stage, Timing):
-                self.stage.excuse(time_ns() - begin)
-            elif isinstance(self.stage, Capture) and long:
-                self.stage.count_anew()
+            self.stage.excuse(time_ns() - begin, long)
 
-    def _take_hands_off(self):
-        if self.steps is not None:
-            self.steps.remove()
+    def _take_hands_off(self) -> None:
+        self.steps.remove()
         self.own_profiler.measuring = False
         self.own_profiler.remove()
         self.observers.remove()
@@ -262,19 +275,19 @@ class Session:
         imports.stop_waiting()
         self.texts.stop()
 
-    def _tell_and_stop(self):
+    def _tell_and_stop(self) -> None:
         purpose = self.control.purpose
-        whole, self.stage = isinstance(self.stage, Whole), None
+        at_end, self.stage = self.stage.at_end, Stage(self)
         if purpose != "time":
             folder.wait_for_ranks(self.control)
         self.pipe.send("ready", world=self.control.local_world)
-        if self.recorder is not None:
-            self.recorder.discard()  # now that the server reads, which takes longer
-        if whole or (purpose == "profile" and self.control.request["whole_run"]):
+        if self._recorder is not None:
+            self._recorder.discard()  # now that the server reads, which takes longer
+        if at_end or (purpose == "profile" and self.control.request["whole_run"]):
             return
         self._stop()
 
-    def _stop(self):
+    def _stop(self) -> None:
         """Ctrl-C in this thread; in another than the main one, there too."""
         self.stopping = True
         if threading.current_thread() is not threading.main_thread():
@@ -282,17 +295,3 @@ class Session:
             threading.excepthook = lambda told: None if told.exc_type is Stopped else hook(told)
             _thread.interrupt_main()
         raise Stopped()
-
-
-def _children():
-    """How many processes it has started through multiprocessing that live."""
-    processes = sys.modules.get("multiprocessing")
-    return len(processes.active_children()) if processes is not None else 0
-
-
-def _children_s():
-    """Processor time of the processes that were started and have ended."""
-    import resource
-
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime

@@ -1,5 +1,7 @@
 """The order of things around the script: prepare, run it, tell how it ended."""
 
+from __future__ import annotations
+
 import os
 import sys
 
@@ -10,7 +12,7 @@ from .session import Session, Stopped
 from .texts import Texts
 
 
-def run(path, injected):
+def run(path: str, injected: list[str]) -> None:
     """Run the script that the control file at ``path`` names; ends as the script ends.
 
     ``injected``: arguments that a launcher has put before the script's own.
@@ -53,7 +55,7 @@ def run(path, injected):
         session.ended(None)
 
 
-def die_with_parent():
+def die_with_parent() -> None:
     """On Linux: should the one who started us be killed, this process goes as well."""
     if not sys.platform.startswith("linux"):
         return

@@ -88,7 +88,7 @@ class Texts:
         def get_data(loader: Any, path: str) -> bytes:
             data: bytes = original(loader, path)
             if sys._getframe(1).f_code.co_name == "get_code" and self._users(path):
-                source = getattr(loader, "path", None)
+                source: str = getattr(loader, "path", None) or ""
                 if path == source:
                     self._keep(path, data)
                 elif self._users(source):

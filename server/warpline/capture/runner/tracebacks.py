@@ -1,12 +1,15 @@
 """The script's traceback as it would be without us."""
 
+from __future__ import annotations
+
 import os
 import sys
+from types import TracebackType
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def show_and_silence(error):
+def show_and_silence(error: BaseException) -> None:
     """Print ``error`` by whatever hook the script left, without our frames; the interpreter, which
     still sees the exception and ends accordingly, then prints nothing more."""
     without_ours(error)
@@ -17,7 +20,7 @@ def show_and_silence(error):
         sys.excepthook = _nothing
 
 
-def without_ours(error, seen=None):
+def without_ours(error: BaseException | None, seen: set[int] | None = None) -> None:
     """Take the frames of this folder out of the traceback of ``error`` and of its causes."""
     seen = set() if seen is None else seen
     if error is None or id(error) in seen:
@@ -28,11 +31,11 @@ def without_ours(error, seen=None):
     without_ours(error.__context__, seen)
 
 
-def is_ours(filename):
+def is_ours(filename: str) -> bool:
     return filename.startswith(_HERE)
 
 
-def _filtered(traceback):
+def _filtered(traceback: TracebackType | None) -> TracebackType | None:
     while traceback is not None and is_ours(traceback.tb_frame.f_code.co_filename):
         traceback = traceback.tb_next
     if traceback is not None:
@@ -40,5 +43,5 @@ def _filtered(traceback):
     return traceback
 
 
-def _nothing(kind, error, traceback):
+def _nothing(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
     pass

@@ -1,17 +1,19 @@
 """The server's words, one for each time that this process waits for its turn; see ``capture/turn.py``."""
 
+from __future__ import annotations
+
 import os
 import select
 
 
 class Turns:
-    def __init__(self, path, limit_s):
+    def __init__(self, path: str, limit_s: float) -> None:
         """``path``: the FIFO; ``limit_s``: how long to wait for one word."""
         self.path = path
         self.limit_s = limit_s
-        self.fd = None
+        self.fd: int | None = None
 
-    def next(self):
+    def next(self) -> tuple[bytes, str]:
         """``(word, "")``, or ``(b"", why)`` where none comes."""
         if self.fd is None:
             # Not blocking: a FIFO that nobody writes to any more must not hold us here for ever.

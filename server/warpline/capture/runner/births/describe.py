@@ -1,6 +1,10 @@
 """What an object was made with, as plain JSON values; whatever cannot be told is left out."""
 
+from __future__ import annotations
+
 import inspect
+from types import ModuleType
+from typing import Any
 
 _LOADER = ("num_workers", "batch_size", "pin_memory", "persistent_workers", "prefetch_factor", "drop_last")
 _MODULE = (
@@ -11,7 +15,7 @@ _MODULE = (
 )  # fmt: skip
 
 
-def facts(torch, kind, thing):
+def facts(torch: ModuleType, kind: str, thing: Any) -> dict[str, Any]:
     """The facts of ``warpline.wire.run.Site`` for a living object of that kind."""
     try:
         if kind == "loader":
@@ -25,14 +29,14 @@ def facts(torch, kind, thing):
         return {}
 
 
-def arguments(kind, positional, named):
+def arguments(kind: str, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
     """Facts that are known from the call alone."""
     if kind == "parallel" and "find_unused_parameters" in named:
         return {"find_unused_parameters": bool(named["find_unused_parameters"])}
     return {}
 
 
-def _loader(loader):
+def _loader(loader: Any) -> dict[str, Any]:
     found = {name: plain(getattr(loader, name, None)) for name in _LOADER}
     dataset = loader.dataset
     found["dataset_type"] = type(dataset).__qualname__
@@ -52,7 +56,7 @@ def _loader(loader):
     return found
 
 
-def _optimizer(optimizer):
+def _optimizer(optimizer: Any) -> dict[str, Any]:
     groups = optimizer.param_groups
     first = groups[0] if groups else {}
     found = {
@@ -67,7 +71,7 @@ def _optimizer(optimizer):
     return found
 
 
-def _module(torch, module):
+def _module(torch: ModuleType, module: Any) -> dict[str, Any]:
     found = {"type": type(module).__module__ + "." + type(module).__qualname__, "training": module.training}
     if type(module).__module__.startswith("torch.nn"):
         found["type"] = type(module).__name__
@@ -89,12 +93,12 @@ def _module(torch, module):
     return found
 
 
-def _parallel(kind):
+def _parallel(kind: type) -> str:
     name = kind.__name__
     return "FSDP" if name == "FullyShardedDataParallel" else name
 
 
-def plain(value):
+def plain(value: object) -> Any:
     """``value`` if JSON has it, a list for a tuple, else its text."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value

@@ -1,29 +1,43 @@
 """Where loaders, optimizers, modules and wrappers were made, and with what."""
 
+from __future__ import annotations
+
 import sys
 import weakref
+from collections.abc import Callable
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ..imports import when_imported
+from ..lines.userfiles import Place
 from ..patches import Patches
 from . import describe
 
+if TYPE_CHECKING:
+    from ..lines.names import QualifiedNames
+    from ..lines.userfiles import UserFiles
+    from ..patches import Function
+
 MOST_MODULES = 20_000  # objects; a model with more tells nothing new
+
+#: (kind, place, weak reference, facts known at once, uses)
+Entry = tuple[str, Place, Any, dict[str, Any], set[tuple[str, int]]]
 
 
 class Sites:
     """Watches constructors. ``found()`` reads the facts off the objects that still live."""
 
-    def __init__(self, user_files, names):
+    def __init__(self, user_files: UserFiles, names: QualifiedNames) -> None:
         self.user_files = user_files
         self.names = names
         self.patches = Patches()
-        self.made = []  # (kind, place, weak reference, facts known at once, uses)
-        self.by_id = {}  # id(object) -> its entry in ``made``
+        self.made: list[Entry] = []
+        self.by_id: dict[int, Entry] = {}  # by id(object): its entry in ``made``
         self.modules = 0
         self.compiled = False
-        self.compiling = None  # called when the script asks torch to compile
+        self.compiling: Callable[[], None] | None = None  # called when the script asks torch to compile
 
-    def install(self, torch):
+    def install(self, torch: ModuleType) -> None:
         self.torch = torch
         from torch.utils.data import DataLoader
 
@@ -39,12 +53,12 @@ class Sites:
         self._watch_iterations(DataLoader)
         self.patches.replace(torch, "compile", self._watched_compile)
 
-    def remove(self):
+    def remove(self) -> None:
         self.patches.restore()
 
-    def found(self):
+    def found(self) -> list[dict[str, Any]]:
         """The sites as dicts, one for each place, kind and type."""
-        sites = {}
+        sites: dict[tuple[Any, ...], dict[str, Any]] = {}
         for kind, place, reference, facts, uses in self.made:
             thing = reference() if reference is not None else None
             facts = {**describe.facts(self.torch, kind, thing), **facts} if thing is not None else facts
@@ -60,32 +74,32 @@ class Sites:
                     known["facts"]["count"] = known["facts"].get("count", 1) + 1
         return [{**site, "uses": sorted(site["uses"])} for site in sites.values()]
 
-    def has(self, kind):
+    def has(self, kind: str) -> bool:
         return any(entry[0] == kind for entry in self.made)
 
-    def use(self, thing, frame):
+    def use(self, thing: Any, frame: FrameType | None) -> None:
         """Note the user's line at or outside ``frame`` as one where ``thing`` is used."""
         entry = self.by_id.get(id(thing))
         user = self.user_files.nearest(frame)
         if entry is not None and user is not None:
-            entry[4].add((self.user_files[user.f_code.co_filename], user.f_lineno))
+            entry[4].add((self.user_files[user.f_code.co_filename] or "", user.f_lineno))
 
-    def place(self, frame):
+    def place(self, frame: FrameType | None) -> Place | None:
         user = self.user_files.nearest(frame)
         if user is None:
             return None
-        path = self.user_files[user.f_code.co_filename]
+        path = self.user_files[user.f_code.co_filename] or ""
         return path, user.f_lineno, self.names.of(user.f_code, path)
 
-    def _add(self, kind, place, thing, facts):
-        entry = (kind, place, weakref.ref(thing) if thing is not None else None, facts, set())
+    def _add(self, kind: str, place: Place, thing: Any, facts: dict[str, Any]) -> None:
+        entry: Entry = (kind, place, weakref.ref(thing) if thing is not None else None, facts, set())
         self.made.append(entry)
         if thing is not None:
             self.by_id[id(thing)] = entry
 
-    def _watch(self, owner, kind):
-        def make(original):
-            def __init__(self_, *arguments, **named):
+    def _watch(self, owner: Any, kind: str) -> None:
+        def make(original: Function) -> Function:
+            def __init__(self_: Any, *arguments: Any, **named: Any) -> None:
                 original(self_, *arguments, **named)
                 place = self.place(sys._getframe(1))
                 if place is not None:
@@ -99,25 +113,27 @@ class Sites:
 
         self.patches.replace(owner, "__init__", make)
 
-    def _watch_modules(self, owner):
+    def _watch_modules(self, owner: Any) -> None:
         """Modules that a line of the user's makes itself; not those that a library makes inside."""
 
-        def make(original):
-            def __init__(self_, *arguments, **named):
+        def make(original: Function) -> Function:
+            def __init__(self_: Any, *arguments: Any, **named: Any) -> None:
                 original(self_, *arguments, **named)
                 if self.modules < MOST_MODULES:
                     frame = outside_constructors(sys._getframe(1), self_)
                     if frame is not None and self.user_files[frame.f_code.co_filename] is not None:
-                        self.modules += 1
-                        self._add("module", self.place(frame), self_, {})
+                        place = self.place(frame)
+                        if place is not None:
+                            self.modules += 1
+                            self._add("module", place, self_, {})
 
             return __init__
 
         self.patches.replace(owner, "__init__", make)
 
-    def _watch_iterations(self, owner):
-        def make(original):
-            def __iter__(self_):
+    def _watch_iterations(self, owner: Any) -> None:
+        def make(original: Function) -> Function:
+            def __iter__(self_: Any) -> Any:
                 self.use(self_, sys._getframe(1))
                 entry = self.by_id.get(id(self_))
                 if entry is not None:
@@ -128,14 +144,16 @@ class Sites:
 
         self.patches.replace(owner, "__iter__", make)
 
-    def _watched_compile(self, original):
-        def compile(model=None, **named):
+    def _watched_compile(self, original: Function) -> Function:
+        def compile(model: Any = None, **named: Any) -> Any:
             self.compiled = True
             if self.compiling is not None:
                 self.compiling()
             place = self.place(sys._getframe(1))
             if place is not None:
-                kept = {key: named[key] for key in ("mode", "fullgraph", "dynamic") if key in named}
+                kept: dict[str, Any] = {
+                    key: named[key] for key in ("mode", "fullgraph", "dynamic") if key in named
+                }
                 kept["backend"] = str(named.get("backend", "inductor"))
                 self._add("compile", place, None, kept)
             return original(model, **named)
@@ -143,7 +161,7 @@ class Sites:
         return compile
 
 
-def outside_constructors(frame, thing):
+def outside_constructors(frame: FrameType | None, thing: Any) -> FrameType | None:
     """The frame in which ``thing`` is being made: the first outside its chain of ``__init__``."""
     while frame is not None and frame.f_code.co_name == "__init__":
         arguments = frame.f_code.co_varnames

@@ -1,11 +1,20 @@
 """What Dynamo and Inductor do to the script: graph breaks, recompilations, and the lines of each kernel."""
 
+from __future__ import annotations
+
 import json
 import re
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
 
 from ..imports import when_imported
 from ..lines import tracing
 from ..patches import Patches
+
+if TYPE_CHECKING:
+    from ..lines.userfiles import Place, UserFiles
+    from ..patches import Function
 
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
@@ -17,54 +26,56 @@ _CALL = re.compile(r"\[Provenance debug handles\] (\S+):(\d+)|^[ \t]+(\w+)\.run\
 class Compiled:
     """Listens from the moment that the script imports torch's compiler. ``compilations`` counts frames."""
 
-    def __init__(self, user_files):
+    def __init__(self, user_files: UserFiles) -> None:
         self.user_files = user_files
         self.patches = Patches()
-        self.events = {}  # (kind, file, line, reason) -> count
-        self.kernels = []  # facts of each call of each graph, in the order of the calls
+        self.events: dict[tuple[str, str, int, str], int] = {}  # (kind, file, line, reason) -> count
+        self.kernels: list[dict[str, Any]] = []  # facts of each call of each graph, in the order of the calls
         self.graphs = 0
         self.compilations = 0
-        self.tell = lambda begun: None  # called as a compilation begins and ends
-        self.provenance = None  # True or False once Inductor has been imported
+        self.tell: Callable[[bool], None] = lambda begun: None  # called as a compilation begins and ends
+        self.provenance: bool | None = None  # True or False once Inductor has been imported
 
-    def install(self):
+    def install(self) -> None:
         when_imported("torch._dynamo.symbolic_convert", self._watch_breaks)
         when_imported("torch._dynamo.convert_frame", self._watch_recompilations)
         when_imported("torch._inductor.config", self._ask_for_provenance)
         when_imported("torch._inductor.output_code", self._watch_graphs)
 
-    def remove(self):
+    def remove(self) -> None:
         self.patches.restore()
 
-    def facts(self):
+    def facts(self) -> dict[str, Any]:
         events = [
             {"kind": kind, "file": file, "line": line, "reason": reason, "count": count}
             for (kind, file, line, reason), count in self.events.items()
         ]
         return {"compile_events": events, "compiled_kernels": self.kernels}
 
-    def _event(self, kind, file, line, reason):
+    def _event(self, kind: str, file: str, line: int, reason: str) -> None:
         key = (kind, file, line, reason.strip()[:600])
         self.events[key] = self.events.get(key, 0) + 1
 
-    def _watch_breaks(self, module):
+    def _watch_breaks(self, module: Any) -> None:
         from torch._dynamo import exc
 
-        def note(error, reason):
+        def note(error: Any, reason: str) -> None:
             place = self._innermost(getattr(error, "real_stack", None) or ())
             if place is not None:
                 self._event("graph_break", place[0], place[1], reason)
 
-        def make_log(original):
-            def log_graph_break(self_, code_options, reason="", exc=None, **named):
+        def make_log(original: Function) -> Function:
+            def log_graph_break(
+                self_: Any, code_options: Any, reason: str = "", exc: Any = None, **named: Any
+            ) -> Any:
                 if exc is not None and not getattr(exc, "logged", False):
                     note(exc, reason)
                 return original(self_, code_options, reason=reason, exc=exc, **named)
 
             return log_graph_break
 
-        def make_stats(original):
-            def add_to_stats(self_, category="unimplemented"):
+        def make_stats(original: Function) -> Function:
+            def add_to_stats(self_: Any, category: str = "unimplemented") -> Any:
                 if category == "graph_break":
                     note(self_, str(self_))
                 return original(self_, category)
@@ -77,15 +88,15 @@ class Compiled:
         else:  # torch before 2.7
             self.patches.replace(exc.Unsupported, "add_to_stats", make_stats)
 
-    def _watch_recompilations(self, module):
+    def _watch_recompilations(self, module: Any) -> None:
         # Before Python 3.12 our trace functions run amid compiled code: Dynamo takes them for the script's.
-        skip = getattr(module, "skip_code", None)
+        skip: Any = getattr(module, "skip_code", None)
         for function in [*vars(tracing.Tracing).values(), tracing.both] if skip is not None else ():
             for code in _within(getattr(function, "__code__", None)):
                 skip(code)
 
-        def make(original):
-            def reasons_of(entries, frame, *arguments, **named):
+        def make(original: Function) -> Function:
+            def reasons_of(entries: Any, frame: FrameType, *arguments: Any, **named: Any) -> Any:
                 reasons = original(entries, frame, *arguments, **named)
                 if reasons:
                     path = self.user_files[frame.f_code.co_filename]
@@ -95,8 +106,8 @@ class Compiled:
 
             return reasons_of
 
-        def count(original):
-            def _compile(*arguments, **named):
+        def count(original: Function) -> Function:
+            def _compile(*arguments: Any, **named: Any) -> Any:
                 self.compilations += 1
                 self.tell(True)
                 try:
@@ -110,15 +121,17 @@ class Compiled:
             self.patches.replace(module, name, make)
         self.patches.replace(module, "_compile", count)
 
-    def _ask_for_provenance(self, module):
-        trace = getattr(module, "trace", None)
+    def _ask_for_provenance(self, module: Any) -> None:
+        trace: Any = getattr(module, "trace", None)
         self.provenance = hasattr(trace, "provenance_tracking_level")
         if self.provenance:
             trace.provenance_tracking_level = max(1, trace.provenance_tracking_level)
 
-    def _watch_graphs(self, module):
-        def make(original):
-            def post_compile(self_, example_inputs, constants, graph_kwargs, *more):
+    def _watch_graphs(self, module: Any) -> None:
+        def make(original: Function) -> Function:
+            def post_compile(
+                self_: Any, example_inputs: Any, constants: Any, graph_kwargs: Any, *more: Any
+            ) -> Any:
                 try:
                     stacks = json.loads(self_.inductor_provenance_stack_traces_str or "{}")
                     source = getattr(self_, "source_code", None) or ""
@@ -131,7 +144,7 @@ class Compiled:
 
         self.patches.replace(module.CompiledFxGraph, "post_compile", make)
 
-    def _graph(self, calls, backward):
+    def _graph(self, calls: list[tuple[str, Any]], backward: bool) -> None:
         from torch._guards import CompileContext
 
         region = str(CompileContext.current_compile_id() or "")
@@ -153,7 +166,7 @@ class Compiled:
             )
         self.graphs += 1
 
-    def _innermost(self, stack):
+    def _innermost(self, stack: Iterable[Any]) -> Place | None:
         """``(file, line, function)`` of the innermost user's frame; ``stack`` has it last."""
         for frame in reversed(list(stack)):
             file, line, function = (
@@ -166,7 +179,7 @@ class Compiled:
         return None
 
 
-def _within(code):
+def _within(code: CodeType | None) -> Iterator[CodeType]:
     """``code`` and that of the functions made in it."""
     if code is not None:
         yield code
@@ -174,7 +187,7 @@ def _within(code):
             yield from _within(constant if isinstance(constant, type(code)) else None)
 
 
-def calls_of(source, stacks):
+def calls_of(source: str, stacks: dict[str, Any]) -> list[tuple[str, Any]]:
     """(name, stacks of the nodes it was made of) of each call in ``source``, the code of a graph, in order;
     none where torch does not say.
 

@@ -190,7 +190,7 @@ class CudaGraphs:
     def _owner(self, frame: FrameType | None) -> Owner:
         if frame is None:
             return None
-        path = self.user_files[frame.f_code.co_filename]
+        path = self.user_files[frame.f_code.co_filename] or ""
         return path, frame.f_lineno, self.names.of(frame.f_code, path), False
 
     def _backward(self, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,13 +1,17 @@
 """The device that the script used, and the flags as it left them."""
 
+from __future__ import annotations
+
 import os
 import sys
+from types import ModuleType
+from typing import Any
 
 #: What a container may use of its processors (cgroup v2): "MICROSECONDS PERIOD", or "max PERIOD".
 QUOTA = "/sys/fs/cgroup/cpu.max"
 
 
-def device(torch):
+def device(torch: ModuleType) -> dict[str, Any]:
     """DeviceFacts as a dict."""
     if not torch.cuda.is_initialized():
         return {"kind": "cpu", "name": _cpu_name(), "count": 1, "bf16": True}
@@ -23,17 +27,17 @@ def device(torch):
     }
 
 
-def peak_bytes(torch):
+def peak_bytes(torch: ModuleType) -> int:
     """Peak memory so far: of the current device, else of the process."""
     if torch.cuda.is_initialized():
-        return torch.cuda.max_memory_allocated()
+        return int(torch.cuda.max_memory_allocated())
     import resource
 
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def flags(torch):
+def flags(torch: ModuleType) -> dict[str, Any]:
     matmul, convolution = _tf32(torch)
     try:
         precision = torch.get_float32_matmul_precision()
@@ -51,7 +55,7 @@ def flags(torch):
     }
 
 
-def cores():
+def cores() -> int:
     """Processor cores that the process may use: by its affinity, and by its container's quota."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
@@ -62,7 +66,7 @@ def cores():
         return count
 
 
-def _tf32(torch):
+def _tf32(torch: ModuleType) -> tuple[bool, bool]:
     """Whether float32 matrix products may run in TF32, and whether convolutions may."""
     backends = torch.backends
     if hasattr(backends.cuda.matmul, "fp32_precision"):  # from torch 2.9 on; says what the older flags say
@@ -70,7 +74,7 @@ def _tf32(torch):
     return backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32
 
 
-def _cpu_name():
+def _cpu_name() -> str:
     import platform
 
     try:

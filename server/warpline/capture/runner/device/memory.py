@@ -1,17 +1,21 @@
 """Memory over the timing window: the peak, and what each step left behind."""
 
+from __future__ import annotations
+
+from types import ModuleType
+
 from . import machine
 
 
 class Memory:
-    def __init__(self, torch):
+    def __init__(self, torch: ModuleType) -> None:
         self.torch = torch
-        self.before = None
+        self.before = 0
 
-    def start(self):
+    def start(self) -> None:
         self.before = self._now()
 
-    def stop(self, steps):
+    def stop(self, steps: int) -> dict[str, float]:
         after, torch = self._now(), self.torch
         found = {
             "peak_bytes": machine.peak_bytes(torch),
@@ -26,10 +30,10 @@ class Memory:
             found["alloc_retries"] = stats.get("num_alloc_retries", 0)
         return found
 
-    def _now(self):
+    def _now(self) -> int:
         """Bytes allocated on the device; without one, the process's resident bytes."""
         if self.torch.cuda.is_initialized():
-            return self.torch.cuda.memory_allocated()
+            return int(self.torch.cuda.memory_allocated())
         try:
             with open("/proc/self/statm", encoding="ascii") as file:
                 import resource

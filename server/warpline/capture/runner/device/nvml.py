@@ -1,8 +1,11 @@
 """What the driver says about the GPU in the timing window, read from NVML by ctypes."""
 
+from __future__ import annotations
+
 import ctypes
 import threading
 import time
+from types import ModuleType
 
 INTERVAL_S = 0.1
 #: NVML's utilisation is itself a mean, of up to the last second: earlier ones speak of the time before.
@@ -24,18 +27,18 @@ class _Memory(ctypes.Structure):
 class Nvml:
     """``start()`` and ``stop()`` around the window; ``facts()`` afterwards. Empty without NVML."""
 
-    def __init__(self, torch):
-        self.samples = []
+    def __init__(self, torch: ModuleType) -> None:
+        self.samples: list[dict[str, float]] = []
         self.began = 0.0
         self.done = threading.Event()
-        self.thread = None
+        self.thread: threading.Thread | None = None
         try:
             self.library = ctypes.CDLL("libnvidia-ml.so.1")
             self.device = self._open(torch)
         except (OSError, AttributeError, RuntimeError):
             self.device = None
 
-    def _open(self, torch):
+    def _open(self, torch: ModuleType) -> ctypes.c_void_p | None:
         if self.library.nvmlInit_v2() != 0:
             return None
         handle = ctypes.c_void_p()
@@ -49,29 +52,29 @@ class Nvml:
             return handle
         return None
 
-    def _count(self):
+    def _count(self) -> int:
         number = ctypes.c_uint()
         return number.value if self.library.nvmlDeviceGetCount_v2(ctypes.byref(number)) == 0 else 0
 
-    def start(self):
+    def start(self) -> None:
         if self.device is None:
             return
         self.began = time.monotonic()
         self.thread = threading.Thread(target=self._run, name="warpline-nvml", daemon=True)
         self.thread.start()
 
-    def stop(self):
+    def stop(self) -> None:
         if self.thread is not None:
             self.done.set()
             self.thread.join()
             self.thread = None
             self.samples.append(self._sample())
 
-    def _run(self):
+    def _run(self) -> None:
         while not self.done.wait(INTERVAL_S):
             self.samples.append(self._sample())
 
-    def _sample(self):
+    def _sample(self) -> dict[str, float]:
         library, device = self.library, self.device
         sample = {}
         utilisation, number, large = _Utilisation(), ctypes.c_uint(), ctypes.c_ulonglong()
@@ -90,9 +93,9 @@ class Nvml:
                 sample["throttle_" + name] = 1.0 if large.value & bit else 0.0
         return sample
 
-    def facts(self):
+    def facts(self) -> dict[str, float]:
         """Means over the window; ``throttle_…`` are shares of it, 0 to 1. No utilisation of short windows."""
-        found = {}
+        found: dict[str, float] = {}
         if self.device is None:
             return found
         for name in {name for sample in self.samples for name in sample}:
@@ -108,7 +111,7 @@ class Nvml:
         found.update(self._others())
         return found
 
-    def _others(self):
+    def _others(self) -> dict[str, float]:
         """Processes on the device: ours is one, more are others that share it."""
         count = ctypes.c_uint(0)
         call = getattr(self.library, "nvmlDeviceGetComputeRunningProcesses_v3", None)

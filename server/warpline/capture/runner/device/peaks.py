@@ -4,10 +4,15 @@ For devices whose data sheet the server does not know. Takes less than half a se
 and leaves the script's settings and its random numbers as they are.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
 import time
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
 
 #: Each figure gets this long, and is the best that was seen in it.
 EACH_S = 0.06
@@ -18,7 +23,7 @@ SMALLEST, LARGEST = 512, 8192
 COPY_BYTES, SHARE_OF_FREE = 1 << 28, 1 / 8
 
 
-def of(torch, measure, folder=None):
+def of(torch: ModuleType, measure: bool, folder: str | None = None) -> dict[str, float]:
     """``Facts.peaks``: operations by precision and ``bytes_per_s``, each per second; {} when not known.
 
     ``folder``: where they are kept by device and driver, the user's cache folder.
@@ -40,7 +45,7 @@ def of(torch, measure, folder=None):
     return found
 
 
-def measured(torch, device):
+def measured(torch: ModuleType, device: str) -> dict[str, float]:
     found = {}
     generator = torch.Generator(device)
     generator.manual_seed(0)
@@ -56,7 +61,7 @@ def measured(torch, device):
     return found
 
 
-def _products(torch, device, dtype, generator):
+def _products(torch: ModuleType, device: str, dtype: Any, generator: Any) -> float:
     """Operations per second of square matrix products, as large as it takes to be busy with them."""
     size = SMALLEST
     while True:
@@ -64,7 +69,7 @@ def _products(torch, device, dtype, generator):
         a, b = (torch.randn(size, size, device=device, generator=generator).to(dtype) for _ in range(2))
         out = torch.empty(size, size, device=device, dtype=dtype)
 
-        def work(a=a, b=b, out=out):
+        def work(a: Any = a, b: Any = b, out: Any = out) -> None:
             torch.mm(a, b, out=out)
 
         work()  # chooses its kernel
@@ -73,7 +78,7 @@ def _products(torch, device, dtype, generator):
         size *= 2
 
 
-def _copies(torch, device):
+def _copies(torch: ModuleType, device: str) -> float:
     """Bytes per second, read and written."""
     room = torch.cuda.mem_get_info()[0] if device == "cuda" else COPY_BYTES
     size = int(min(COPY_BYTES, room * SHARE_OF_FREE))
@@ -82,7 +87,7 @@ def _copies(torch, device):
     return 2 * size / _best(torch, device, lambda: target.copy_(source))
 
 
-def _best(torch, device, work):
+def _best(torch: ModuleType, device: str, work: Callable[[], object]) -> float:
     """Seconds of the quickest ``work()``."""
     best, until = float("inf"), time.perf_counter() + EACH_S
     while time.perf_counter() < until:
@@ -90,7 +95,7 @@ def _best(torch, device, work):
     return max(best, 1e-9)
 
 
-def _seconds(torch, device, work):
+def _seconds(torch: ModuleType, device: str, work: Callable[[], object]) -> float:
     if device != "cuda":
         before = time.perf_counter()
         work()
@@ -100,11 +105,11 @@ def _seconds(torch, device, work):
     work()
     end.record()
     end.synchronize()
-    return start.elapsed_time(end) / 1e3
+    return float(start.elapsed_time(end)) / 1e3
 
 
 @contextlib.contextmanager
-def _precision(torch, wanted):
+def _precision(torch: ModuleType, wanted: str | None) -> Iterator[None]:
     """float32 products in ``wanted`` ("highest" or "high"; None: as it is), and as before afterwards."""
     if wanted is None:
         yield
@@ -126,12 +131,12 @@ def _precision(torch, wanted):
         torch.set_float32_matmul_precision(before)
 
 
-def _cache():
+def _cache() -> str:
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(home, "warpline")
 
 
-def _read(path):
+def _read(path: str) -> dict[str, dict[str, float]]:
     """Figures by device; {} when there are none or they are not what they should be."""
     try:
         with open(path, encoding="utf-8") as file:
@@ -144,7 +149,7 @@ def _read(path):
         return {}
 
 
-def _write(path, kept):
+def _write(path: str, kept: Any) -> None:
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         scratch = "%s.%d" % (path, os.getpid())

@@ -5,20 +5,26 @@ and those after them long, though the device works evenly. So beside each time s
 recorded (about 2 us) and read once the window is over.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
 
 class DeviceStamps:
     """``mark()`` at each boundary; ``durations_ns()`` of the steps between them."""
 
-    def __init__(self, torch):
+    def __init__(self, torch: ModuleType) -> None:
         self.new = torch.cuda.Event
-        self.events = []
+        self.events: list[Any] = []
 
-    def mark(self):
+    def mark(self) -> None:
         event = self.new(enable_timing=True)
         event.record()
         self.events.append(event)
 
-    def durations_ns(self):
+    def durations_ns(self) -> list[int] | None:
         """None where the events cannot tell: recorded on several devices, or in a graph's capture.
 
         The device must be idle by now. A step that the device ended before the host's one before it
@@ -33,7 +39,7 @@ class DeviceStamps:
             return None
 
 
-def on_device(host_ns, device_ns):
+def on_device(host_ns: tuple[int, ...], device_ns: Sequence[int]) -> tuple[int, ...]:
     """The host's durations, which add up to the window, shared out as the device's say."""
     total = sum(device_ns)
     if len(device_ns) != len(host_ns) or total <= 0:

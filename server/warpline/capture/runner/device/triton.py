@@ -1,28 +1,37 @@
 """What the user's Triton kernels are given, which torch's profiler does not record."""
 
+from __future__ import annotations
+
 import sys
+from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 from ..patches import Patches
+
+if TYPE_CHECKING:
+    from ..lines.userfiles import Place
+    from ..patches import Function
 
 
 class TritonLaunches:
     """Watches launches from ``start()`` to ``stop()``: sites of kind "triton" in ``sites``."""
 
-    def __init__(self, place):
+    def __init__(self, place: Callable[[FrameType | None], Place | None]) -> None:
         self.place = place
         self.patches = Patches()
-        self.sites = {}  # (place, kernel) -> facts
+        self.sites: dict[tuple[Place, str], dict[str, Any]] = {}  # (place, kernel) -> facts
 
-    def start(self):
+    def start(self) -> None:
         module = sys.modules.get("triton.runtime.jit")
         if module is not None and hasattr(module, "JITFunction"):
             self.patches.replace(module.JITFunction, "run", self._watched)
 
-    def stop(self):
+    def stop(self) -> None:
         self.patches.restore()
 
-    def _watched(self, original):
-        def run(kernel, *arguments, **named):
+    def _watched(self, original: Function) -> Function:
+        def run(kernel: Any, *arguments: Any, **named: Any) -> Any:
             try:
                 if not named.get("warmup"):
                     self._note(kernel, (*arguments, *named.values()))
@@ -32,7 +41,7 @@ class TritonLaunches:
 
         return run
 
-    def _note(self, kernel, given):
+    def _note(self, kernel: Any, given: Iterable[Any]) -> None:
         place = self.place(sys._getframe(2))
         if place is None:
             return
@@ -47,7 +56,7 @@ class TritonLaunches:
         facts["calls"] += 1
         facts["bytes"] += sum(sizes.values())
 
-    def found(self):
+    def found(self) -> list[dict[str, Any]]:
         return [
             {"kind": "triton", "file": file, "line": line, "function": function, "facts": facts, "uses": []}
             for ((file, line, function), _), facts in self.sites.items()

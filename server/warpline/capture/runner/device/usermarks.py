@@ -3,12 +3,19 @@
 Both ways are covered: ``torch.cuda.nvtx`` and the ``nvtx`` package (annotate, push and pop, domains).
 """
 
+from __future__ import annotations
+
 import functools
 import threading
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ..imports import when_imported
 from ..patches import Patches
 from .nvtxdomains import WatchedDomain
+
+if TYPE_CHECKING:
+    from ..patches import Function
 
 DEFAULT_DOMAIN = "NVTX"
 
@@ -16,24 +23,24 @@ DEFAULT_DOMAIN = "NVTX"
 class UserMarks:
     """Installed from the start, since scripts import the functions; silent until ``recording``."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.recording = False
         self.patches = Patches()
         self.local = threading.local()
 
-    def install(self, torch):
+    def install(self, torch: ModuleType) -> None:
         self.record_function = torch.autograd.profiler.record_function
         module = torch.cuda.nvtx
         for name in ("range_push", "range_pop"):
             self.patches.replace(module, name, self._pushing if name == "range_push" else self._popping)
         when_imported("nvtx", self._watch_package)
 
-    def remove(self):
+    def remove(self) -> None:
         self.recording = False
         self.patches.restore()
 
-    def _watch_package(self, package):
-        nvtx = getattr(package, "nvtx", None)
+    def _watch_package(self, package: ModuleType) -> None:
+        nvtx: Any = getattr(package, "nvtx", None)
         if not hasattr(nvtx, "annotate"):  # something else of that name
             return
         for owner in (package, nvtx):
@@ -46,27 +53,28 @@ class UserMarks:
         self.patches.replace(annotate, "__exit__", self._make_exit)
         self.patches.replace(annotate, "__call__", self._make_call)
 
-    def _push(self, message, domain):
+    def _push(self, message: str | None, domain: str | None) -> None:
         if not self.recording:
             return
         entry = self.record_function("nvtx:%s:%s" % (domain or DEFAULT_DOMAIN, message))
         entry.__enter__()
         self._stacks().setdefault(domain or DEFAULT_DOMAIN, []).append(entry)
 
-    def _pop(self, domain):
+    def _pop(self, domain: str | None) -> None:
         stack = self._stacks().get(domain or DEFAULT_DOMAIN) if self.recording else None
         if stack:
             stack.pop().__exit__(None, None, None)
 
-    def _stacks(self):
-        try:
-            return self.local.stacks
-        except AttributeError:
-            self.local.stacks = {}
-            return self.local.stacks
+    def _stacks(self) -> dict[str, list[Any]]:
+        stacks: dict[str, list[Any]] | None = getattr(self.local, "stacks", None)
+        if stacks is None:
+            stacks = self.local.stacks = {}
+        return stacks
 
-    def _pushing(self, original):
-        def push(message=None, color=None, domain=None, *arguments, **named):
+    def _pushing(self, original: Function) -> Function:
+        def push(
+            message: Any = None, color: Any = None, domain: Any = None, *arguments: Any, **named: Any
+        ) -> Any:
             self._push(message, domain)
             if color is None and domain is None and not arguments and not named:
                 return original(message)
@@ -74,48 +82,55 @@ class UserMarks:
 
         return push
 
-    def _popping(self, original):
-        def pop(*arguments, **named):
+    def _popping(self, original: Function) -> Function:
+        def pop(*arguments: Any, **named: Any) -> Any:
             self._pop(named.get("domain") or (arguments[0] if arguments else None))
             return original(*arguments, **named)
 
         return pop
 
-    def _giving(self, original):
-        def get_domain(name=None):
+    def _giving(self, original: Function) -> Function:
+        def get_domain(name: str | None = None) -> Any:
             return WatchedDomain(original(name), name, self._push, self._pop)
 
         return get_domain
 
-    def _make_init(self, original):
-        def __init__(annotation, message=None, color=None, domain=None, *arguments, **named):
+    def _make_init(self, original: Function) -> Function:
+        def __init__(
+            annotation: Any,
+            message: Any = None,
+            color: Any = None,
+            domain: Any = None,
+            *arguments: Any,
+            **named: Any,
+        ) -> None:
             annotation.warpline_mark = message, domain
             original(annotation, message, color, domain, *arguments, **named)
 
         return __init__
 
-    def _make_enter(self, original):
-        def __enter__(annotation):
+    def _make_enter(self, original: Function) -> Function:
+        def __enter__(annotation: Any) -> Any:
             message, domain = annotation.warpline_mark
             self._push(message or "", domain)
             return original(annotation)
 
         return __enter__
 
-    def _make_exit(self, original):
-        def __exit__(annotation, *error):
+    def _make_exit(self, original: Function) -> Function:
+        def __exit__(annotation: Any, *error: Any) -> Any:
             self._pop(annotation.warpline_mark[1])
             return original(annotation, *error)
 
         return __exit__
 
-    def _make_call(self, original):
-        def __call__(annotation, function):
+    def _make_call(self, original: Function) -> Function:
+        def __call__(annotation: Any, function: Function) -> Function:
             made = original(annotation, function)
             message, domain = annotation.warpline_mark
 
             @functools.wraps(function)
-            def marked(*arguments, **named):
+            def marked(*arguments: Any, **named: Any) -> Any:
                 self._push(message or function.__name__, domain)
                 try:
                     return made(*arguments, **named)

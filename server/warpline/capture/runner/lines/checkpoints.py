@@ -4,38 +4,46 @@ torch has no mark of its own there. Both kinds of checkpoint are covered; ``ente
 the thread that recomputes, which is autograd's own where a GPU is used.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 from ..patches import Patches
+
+if TYPE_CHECKING:
+    from ..patches import Function
 
 MARK = "warpline.recompute"
 
 
 class Checkpoints:
-    def __init__(self, entering):
+    def __init__(self, entering: Callable[[], None]) -> None:
         self.patches = Patches()
         self.entering = entering
 
-    def install(self):
+    def install(self) -> None:
         from torch.autograd.profiler import record_function
         from torch.utils import checkpoint
 
         entering = self.entering
 
-        def marked(function):
-            def recompute(*arguments, **named):
+        def marked(function: Function) -> Function:
+            def recompute(*arguments: Any, **named: Any) -> Any:
                 entering()
                 with record_function(MARK):
                     return function(*arguments, **named)
 
             return recompute
 
-        def make_frame(original):
-            def __init__(self, recompute_fn, *arguments, **named):
+        def make_frame(original: Function) -> Function:
+            def __init__(self: Any, recompute_fn: Function, *arguments: Any, **named: Any) -> None:
                 original(self, marked(recompute_fn), *arguments, **named)
 
             return __init__
 
-        def make_forward(original):
-            def forward(ctx, *arguments):
+        def make_forward(original: Function) -> Function:
+            def forward(ctx: Any, *arguments: Any) -> Any:
                 result = original(ctx, *arguments)
                 ctx.run_function = marked(ctx.run_function)
                 return result
@@ -46,7 +54,7 @@ class Checkpoints:
             self.patches.replace(checkpoint._CheckpointFrame, "__init__", make_frame)
         self.patches.replace(checkpoint.CheckpointFunction, "forward", make_forward)
 
-    def remove(self):
+    def remove(self) -> None:
         self.patches.restore()
 
 
@@ -56,17 +64,17 @@ class EngineThreads:
     Autograd's threads are not Python's: a trace function has to be set from inside.
     """
 
-    def __init__(self, entering):
+    def __init__(self, entering: Callable[[], None]) -> None:
         self.patches = Patches()
         self.entering = entering
 
-    def install(self):
+    def install(self) -> None:
         from torch.autograd.function import BackwardCFunction
 
         entering = self.entering
 
-        def make(original):
-            def apply(node, *arguments):
+        def make(original: Function) -> Function:
+            def apply(node: Any, *arguments: Any) -> Any:
                 entering()
                 return original(node, *arguments)
 
@@ -75,5 +83,5 @@ class EngineThreads:
         for name in ("apply", "apply_boxed"):
             self.patches.replace(BackwardCFunction, name, make)
 
-    def remove(self):
+    def remove(self) -> None:
         self.patches.restore()

@@ -1,5 +1,7 @@
 """A coroutine that waits: where an event loop's time belongs while it has nothing to run."""
 
+from __future__ import annotations
+
 import dis
 import sys
 
@@ -7,7 +9,7 @@ COROUTINE = 0x80  # CO_COROUTINE: a function of ``async def`` that yields nothin
 RETURN = dis.opmap["RETURN_VALUE"]
 
 
-def only_task():
+def only_task() -> bool:
     """Whether the loop that runs here has one task: then it waits for what this one awaits.
 
     Of several nobody can say which one the step waits for. A script that drives its coroutines itself

@@ -1,34 +1,49 @@
 """The table of locations, and the records that point into it."""
 
+from __future__ import annotations
+
 import sys
 import threading
 from array import array
+from collections.abc import Callable
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..inside.locations import LibraryLines
+    from .marks import LineMarks
+    from .names import QualifiedNames
+    from .userfiles import UserFiles
 
 #: Set in a record's location when Python came back to a line that it had begun before.
 AGAIN = 1 << 31
 #: Code that is part of a statement of other code, whose line has begun when they do.
 WITHIN = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
+_active: dict[int, threading.Thread] = threading._active  # type: ignore[attr-defined]
+
 
 class Locations:
     """``(file, line, function)`` <-> number; number 0 is "in no file of the user's"."""
 
-    def __init__(self, user_files, names):
+    def __init__(self, user_files: UserFiles, names: QualifiedNames) -> None:
         self.user_files = user_files
         self.names = names
-        self.files = {}  # path -> index
-        self.functions = {}  # (path, first line, name) -> index
+        self.files: dict[str, int] = {}  # path -> index
+        self.functions: dict[tuple[str, int, str], int] = {}  # (path, first line, name) -> index
         self.table = [(-1, 0, -1)]
-        self.of_code = {}  # id(code) -> CodeLines
-        self.begun = {}  # id(code) -> what is recorded when a line of it begins, by line
-        self.threads = {}  # thread ident -> Records; idents are used again once a thread has ended
-        self.all_records = []
-        self.marks = None
-        self.library = None  # LibraryLines, where lines of libraries are recorded too
+        self.of_code: dict[int, CodeLines] = {}  # by id(code)
+        #: id(code) -> what is recorded when a line of it begins, by line
+        self.begun: dict[int, CodeLines | BegunWithin] = {}
+        #: By thread ident; idents are used again once a thread has ended
+        self.threads: dict[int, Records] = {}
+        self.all_records: list[Records] = []
+        self.marks: LineMarks | None = None
+        self.library: LibraryLines | None = None  # where lines of libraries are recorded too
         self.local = threading.local()
         self.lock = threading.Lock()
 
-    def lines_of(self, code):
+    def lines_of(self, code: CodeType) -> CodeLines | None:
         """The CodeLines of a user's code object; None for any other."""
         try:
             return self.of_code[id(code)]
@@ -48,16 +63,16 @@ class Locations:
                 self.of_code[id(code)] = found
         return found
 
-    def codes(self):
+    def codes(self) -> list[CodeType]:
         """Code of the user's files that ran while lines were recorded."""
         return [lines.code for lines in self.of_code.values()]
 
-    def add(self, file, line, function):
+    def add(self, file: int, line: int | None, function: int) -> int:
         with self.lock:
             self.table.append((file, line or 0, function))
             return len(self.table) - 1
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """The ``Locations`` of the run folder."""
         return {
             "files": list(self.files),
@@ -66,25 +81,25 @@ class Locations:
             "threads": [records.native for records in self.all_records],
         }
 
-    def mark_with(self, marks):
+    def mark_with(self, marks: LineMarks) -> None:
         """From now on ``marks`` (LineMarks) writes a range for each record too."""
         self.marks = marks
         for records in self.all_records:
             records.add = marks.adding(records.pairs)
 
-    def packed(self):
+    def packed(self) -> bytes:
         """All threads' records as bytes, one thread after the other."""
         return b"".join(records.packed(records.pairs) for records in self.all_records)
 
-    def packed_library(self):
+    def packed_library(self) -> bytes:
         """The same for lines of libraries."""
         return b"".join(records.packed(records.library) for records in self.all_records)
 
-    def python_threads(self):
+    def python_threads(self) -> int:
         """Number of threads, made by ``threading``, on which lines of the user's have run."""
         return sum(1 for records in self.all_records if records.python and records.pairs)
 
-    def forget_all_but_last(self):
+    def forget_all_but_last(self) -> int:
         """Drop what was recorded so far, except where each thread is now; returns the number of pairs."""
         count = 0
         for records in self.all_records:
@@ -96,27 +111,28 @@ class Locations:
                 del records.library[:-2]
         return count
 
-    def clear_records(self):
+    def clear_records(self) -> None:
         for records in self.all_records:
             del records.pairs[:]
             del records.library[:]
 
-    def records(self, ident=None):
+    def records(self, ident: int | None = None) -> Records:
         """The Records of the thread ``ident``, of the calling one by default."""
         if ident is not None and ident != threading.get_ident():
-            return self._of_ident(ident, getattr(threading._active.get(ident), "native_id", None) or 0)
+            return self._of_ident(ident, getattr(_active.get(ident), "native_id", None) or 0)
         try:
-            return self.local.records
+            known: Records = self.local.records
+            return known
         except AttributeError:
             found = self._of_ident(threading.get_ident(), threading.get_native_id())
             self.local.records = found
             return found
 
-    def _of_ident(self, ident, native):
+    def _of_ident(self, ident: int, native: int) -> Records:
         with self.lock:
             found = self.threads.get(ident)
             if found is None or native not in (0, found.native):
-                thread = threading._active.get(ident)  # a thread of autograd's is not in there
+                thread = _active.get(ident)  # a thread of autograd's is not in there
                 python = thread is not None and not isinstance(thread, threading._DummyThread)
                 found = self.threads[ident] = Records(native, len(self.all_records), python)
                 self.all_records.append(found)
@@ -125,33 +141,33 @@ class Locations:
             return found
 
 
-class CodeLines(dict):
+class CodeLines(dict[int, int]):
     """Line -> location within one code object, which it keeps alive (its id is a key)."""
 
     __slots__ = ("code", "file", "function", "locations")
 
-    def __init__(self, locations, code, file, function):
+    def __init__(self, locations: Locations, code: CodeType, file: int, function: int) -> None:
         super().__init__()
         self.locations = locations
         self.code = code
         self.file = file
         self.function = function
 
-    def __missing__(self, line):
+    def __missing__(self, line: int) -> int:
         found = self[line] = self.locations.add(self.file, line, self.function)
         return found
 
 
-class BegunWithin(dict):
+class BegunWithin(dict[int, int]):
     """The same for a comprehension or a generator expression, whose own first line has begun already."""
 
     __slots__ = ("lines",)
 
-    def __init__(self, lines):
+    def __init__(self, lines: CodeLines) -> None:
         super().__init__()
         self.lines = lines
 
-    def __missing__(self, line):
+    def __missing__(self, line: int) -> int:
         here = line == self.lines.code.co_firstlineno
         found = self[line] = self.lines[line] | AGAIN if here else self.lines[line]
         return found
@@ -162,15 +178,15 @@ class Records:
 
     __slots__ = ("add", "index", "library", "native", "pairs", "python")
 
-    def __init__(self, native, index, python):
+    def __init__(self, native: int, index: int, python: bool) -> None:
         self.python = python  # a thread made by ``threading``
         self.native = native
         self.index = index
         self.pairs = array("q")
-        self.add = self.pairs.append
+        self.add: Callable[[int], None] = self.pairs.append
         self.library = array("q")
 
-    def packed(self, pairs):
+    def packed(self, pairs: array[int]) -> bytes:
         """``pairs`` as bytes, with the thread's index in the upper half of each location."""
         if sys.byteorder == "big":  # they are little-endian in the run folder
             pairs = pairs[:]

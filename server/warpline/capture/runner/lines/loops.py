@@ -9,12 +9,20 @@ No operator can land on a wrong line by this: after the capture ``surprised_by``
 begun in such a loop all the same, and then the steps are captured anew, with all of its lines.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from types import CodeType
+from typing import TYPE_CHECKING
 
 from .flow import loops
 from .locations import AGAIN
 from .onlyline import GENERATOR
+
+if TYPE_CHECKING:
+    from .locations import CodeLines, Locations
 
 OFTEN = 200  # times a step
 QUICK_NS = 3_000  # a line and its record, on average; a slower line gains little
@@ -32,22 +40,26 @@ class Loop:
     ``offsets``: where line events are left out; None: in the whole function.
     """
 
-    def __init__(self, code, offsets, shares, times):
+    def __init__(
+        self, code: CodeType, offsets: set[int] | None, shares: dict[int, float], times: dict[int, float]
+    ) -> None:
         self.code = code
         self.offsets = offsets
         self.shares = shares
         self.times = times
 
 
-def worth_a_look(locations, step_ns):
+def worth_a_look(locations: Locations, step_ns: float) -> bool:
     """Whether records of often-run lines cost enough in the rehearsal to find the quick loops among them."""
-    counts = Counter()
+    counts: Counter[int] = Counter()
     for records in locations.all_records:
         counts.update(records.pairs[1::2])
     return USUAL_RECORD_NS * sum(times for times in counts.values() if times >= OFTEN) > WORTH * step_ns
 
 
-def find(locations, began_ns, record_ns, whole_functions, never):
+def find(
+    locations: Locations, began_ns: list[int], record_ns: float, whole_functions: bool, never: set[CodeType]
+) -> list[Loop]:
     """The Loops in what was recorded.
 
     ``began_ns``: when operators and launches began. ``record_ns``: what a line record costs.
@@ -55,6 +67,7 @@ def find(locations, began_ns, record_ns, whole_functions, never):
     ``never``: code objects to leave alone.
     """
     seen = Seen(locations, began_ns)
+    groups: Sequence[tuple[set[int] | None, Iterable[int | None]]]
     found = []
     for lines in list(locations.of_code.values()):
         if lines.code in never:
@@ -71,9 +84,11 @@ def find(locations, began_ns, record_ns, whole_functions, never):
 class Seen:
     """What the rehearsal shows of each location: how often, how long, whether an operator began there."""
 
-    def __init__(self, locations, began_ns):
-        self.counts, self.spent, self.busy = Counter(), Counter(), set()
-        self.begun = Counter()  # without those of coming back to a line
+    def __init__(self, locations: Locations, began_ns: list[int]) -> None:
+        self.counts: Counter[int] = Counter()
+        self.spent: Counter[int] = Counter()
+        self.busy: set[int] = set()
+        self.begun: Counter[int] = Counter()  # without those of coming back to a line
         for records in locations.all_records:
             times = records.pairs[0 : 2 * MOST_RECORDS : 2]
             begun = records.pairs[1 : 2 * MOST_RECORDS : 2]
@@ -84,11 +99,11 @@ class Seen:
                 self.spent[place] += min(end - begin, MOST_NS)
             self.busy.update(places[max(0, bisect_right(times, moment) - 1)] for moment in began_ns if places)
 
-    def is_quick(self, place):
+    def is_quick(self, place: int) -> bool:
         often = self.counts[place]
         return often >= OFTEN and place not in self.busy and self.spent[place] < QUICK_NS * often
 
-    def is_quick_function(self, lines):
+    def is_quick_function(self, lines: CodeLines) -> bool:
         often = sum(self.counts[place] for place in lines.values())
         spent = sum(self.spent[place] for place in lines.values())
         return (
@@ -98,9 +113,11 @@ class Seen:
             and not lines.code.co_flags & GENERATOR
         )
 
-    def loop(self, lines, offsets, members, record_ns):
+    def loop(
+        self, lines: CodeLines, offsets: set[int] | None, members: Iterable[int | None], record_ns: float
+    ) -> Loop:
         net = {}
-        for place in (lines[line] for line in sorted(members)):
+        for place in (lines[line] for line in sorted(line for line in members if line is not None)):
             spent = self.spent[place]
             net[place] = max(spent - record_ns * self.counts[place], LEAST_SHARE * spent, 1.0)
         whole = sum(net.values())
@@ -108,7 +125,7 @@ class Seen:
         return Loop(lines.code, offsets, shares, {place: self.begun[place] for place in net})
 
 
-def surprised_by(found, locations, began_ns):
+def surprised_by(found: list[Loop], locations: Locations, began_ns: list[int]) -> set[CodeType]:
     """The code objects in whose loops an operator has begun all the same."""
     at, codes = {place: loop for loop in found for place in loop.shares}, set()
     for loop in found:
@@ -123,7 +140,7 @@ def surprised_by(found, locations, began_ns):
     return codes
 
 
-def share_out(found, locations):
+def share_out(found: list[Loop], locations: Locations) -> None:
     """Each loop's time to its lines, as records of which only the first is a line that was begun."""
     at = {place: loop for loop in found for place in loop.shares}
     for records in locations.all_records:

@@ -4,9 +4,18 @@ They stand in a domain of their own where the ``nvtx`` package is there; ``torch
 the default domain, so there they are ranges with a start and an end, which no stack can mix up.
 """
 
+from __future__ import annotations
+
 import os
+from array import array
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from .locations import AGAIN
+
+if TYPE_CHECKING:
+    from .locations import Locations
 
 DOMAIN = "warpline"
 
@@ -14,17 +23,17 @@ DOMAIN = "warpline"
 class LineMarks:
     """``step(number)`` at boundaries; ``records(pairs)`` gives an ``add`` that marks what it adds."""
 
-    def __init__(self, torch, locations):
+    def __init__(self, torch: ModuleType, locations: Locations) -> None:
         self.locations = locations
         self.begin, self.end = backend(torch)
         self.step_range = None
-        self.line_ranges = {}  # one for each thread that is at a line of the user's
+        self.line_ranges: dict[object, Any] = {}  # one for each thread that is at a line of the user's
 
     @property
-    def possible(self):
+    def possible(self) -> bool:
         return self.begin is not None
 
-    def step(self, number):
+    def step(self, number: int | None) -> None:
         """Step ``number`` begins; None: they are over, and what is open ends."""
         if number is None:
             while self.line_ranges:
@@ -33,11 +42,12 @@ class LineMarks:
             self.end(self.step_range)
         self.step_range = self.begin("step %d" % number) if number is not None else None
 
-    def adding(self, pairs):
+    def adding(self, pairs: array[int]) -> Callable[[int], None]:
         """What appends to one thread's pairs, marking each location that goes in."""
-        append, names, ranges, thread = pairs.append, {}, self.line_ranges, object()
+        append, ranges, thread = pairs.append, self.line_ranges, object()
+        names: dict[int, str] = {}
 
-        def add(value):
+        def add(value: int) -> None:
             append(value)
             if len(pairs) % 2:  # it was the time
                 return
@@ -53,7 +63,7 @@ class LineMarks:
 
         return add
 
-    def _name(self, location):
+    def _name(self, location: int) -> str:
         file, line, function = self.locations.table[location]
         if file < 0:
             return ""
@@ -62,7 +72,7 @@ class LineMarks:
         return "%s %s:%d" % (name, os.path.basename(path), line)
 
 
-def backend(torch):
+def backend(torch: ModuleType) -> tuple[Any, Any]:
     """``(begin(name) -> range, end(range))``, or ``(None, None)`` where nothing can write NVTX."""
     try:
         import nvtx

@@ -4,34 +4,47 @@ Events are switched on for the user's code objects only; a library's code object
 it starts for the first time, and switched off at that spot.
 """
 
+from __future__ import annotations
+
 import sys
 from time import time_ns
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
 
 from ..inside.monitoring import LibraryEvents
 from .coroutines import COROUTINE, only_task
 from .locations import AGAIN
 
+if TYPE_CHECKING:
+    from ..patches import Function
+    from .locations import Locations
+    from .loops import Loop
+
+#: Not there before 3.12, and so not known to the checker, which reads us as Python 3.10.
+_monitoring: Any = getattr(sys, "monitoring", None)
+NO_TOOL = -1
+
 
 class Monitoring:
     kind = "monitoring"
 
-    def __init__(self, locations):
+    def __init__(self, locations: Locations) -> None:
         self.locations = locations
-        self.quick = {}  # id(code) -> offsets at which line events are left out
-        self.tool = None
+        self.quick: dict[int, set[int]] = {}  # id(code) -> offsets at which line events are left out
+        self.tool = NO_TOOL
         self.running = False
-        self.watched = {}  # id(code) -> code
-        self.library = None  # LibraryEvents
+        self.watched: dict[int, CodeType] = {}  # id(code) -> code
+        self.library: LibraryEvents | None = None
 
-    def skip(self, found):
+    def skip(self, found: list[Loop]) -> None:
         """From the next start on, leave out the line events of ``found`` (Loops)."""
         self.quick = {}
         for loop in found:
-            self.quick.setdefault(id(loop.code), set()).update(loop.offsets)
+            self.quick.setdefault(id(loop.code), set()).update(loop.offsets or ())
 
-    def start(self):
+    def start(self) -> None:
         """Record from now on, in all threads and in all frames that they are in."""
-        monitoring = sys.monitoring
+        monitoring = _monitoring
         self.running = True
         self.tool = next(tool for tool in (4, 3, 5, 1, 0) if monitoring.get_tool(tool) is None)
         monitoring.use_tool_id(self.tool, "warpline")
@@ -51,6 +64,7 @@ class Monitoring:
         }
         for event, callback in self.registered.items():
             monitoring.register_callback(self.tool, event, callback)
+        frame: FrameType | None
         for frame in sys._current_frames().values():
             while frame is not None:
                 self._watch(frame.f_code)
@@ -59,19 +73,20 @@ class Monitoring:
             self.tool, events.PY_START | events.PY_RESUME | events.PY_UNWIND | events.PY_THROW
         )
         here = self.locations.user_files.nearest(sys._getframe(1))
-        if here is not None:
+        lines = self.locations.lines_of(here.f_code) if here is not None else None
+        if here is not None and lines is not None:
             records = self.locations.records()
             records.add(time_ns())
-            records.add(self.locations.lines_of(here.f_code)[here.f_lineno])
+            records.add(lines[here.f_lineno])
         if self.library is not None:
-            self.locations.library.came_back(sys._getframe(1), self.locations.records())
+            self.library.library.came_back(sys._getframe(1), self.locations.records())
 
-    def enter_thread(self, frame=None):
+    def enter_thread(self, frame: FrameType | None = None) -> None:
         """All threads are watched already."""
 
-    def stop(self):
+    def stop(self) -> list[str]:
         """End all of it. Returns notes about what could not be recorded: none here."""
-        monitoring = sys.monitoring
+        monitoring = _monitoring
         monitoring.set_events(self.tool, 0)
         for code in self.watched.values():
             monitoring.set_local_events(self.tool, code, 0)
@@ -82,34 +97,35 @@ class Monitoring:
             monitoring.restart_events()
         self.running = False
         self.watched.clear()
-        self.tool = None
+        self.tool = NO_TOOL
         return []
 
-    def _watch(self, code):
+    def _watch(self, code: CodeType) -> bool:
         """Switch the line events of ``code`` on if it is the user's; True if it is."""
         if self.locations.lines_of(code) is None:
             return self._watch_library(code)
         if id(code) not in self.watched:
             self.watched[id(code)] = code
-            sys.monitoring.set_local_events(self.tool, code, self.local_events)
+            _monitoring.set_local_events(self.tool, code, self.local_events)
         return True
 
-    def _watch_library(self, code):
-        if self.library is None or not self.locations.library.is_recorded(code):
+    def _watch_library(self, code: CodeType) -> bool:
+        if self.library is None or not self.library.library.is_recorded(code):
             return False
         if id(code) not in self.watched:
             self.watched[id(code)] = code
             self.library.watch(self.tool, code)
         return True
 
-    def _callbacks(self):
-        user, begun, lines_of = self.locations.user_files, self.locations.begun, self.locations.lines_of
+    def _callbacks(self) -> tuple[Function, ...]:
+        user, begun = self.locations.user_files, self.locations.begun
+        lines_of: Any = self.locations.lines_of  # never None for a file of the user's
         local, records_of = self.locations.local, self.locations.records
-        get_frame, disable = sys._getframe, sys.monitoring.DISABLE
+        get_frame, disable = sys._getframe, _monitoring.DISABLE
         watch, watched, quick = self._watch, self.watched, self.quick
         library, tool = self.library, self.tool
 
-        def on_line(code, line):
+        def on_line(code: CodeType, line: int) -> Any:
             lines = begun.get(id(code))
             if lines is None:
                 if lines_of(code) is None:
@@ -123,20 +139,20 @@ class Monitoring:
             add(lines[line])
             return None
 
-        def on_line_of_quick(code, line):
+        def on_line_of_quick(code: CodeType, line: int) -> Any:
             offsets = quick.get(id(code))
             if offsets is not None and get_frame(1).f_lasti in offsets:
                 return disable
             return on_line(code, line)
 
-        def record(frame):
+        def record(frame: FrameType | None) -> None:
             while frame is not None and user[frame.f_code.co_filename] is None:
                 frame = frame.f_back
             add = records_of().add
             add(time_ns())
             add(AGAIN if frame is None else AGAIN | lines_of(frame.f_code)[frame.f_lineno])
 
-        def leave(code, frame):
+        def leave(code: CodeType, frame: FrameType) -> None:
             if user[code.co_filename] is not None:
                 record(frame.f_back)
                 if library is not None:
@@ -144,34 +160,34 @@ class Monitoring:
             elif library is not None and id(code) in watched:
                 library.left(frame)
 
-        def on_leave(code, offset, value_or_error):
+        def on_leave(code: CodeType, offset: int, value_or_error: object) -> None:
             leave(code, get_frame(1))
 
-        def on_yield(code, offset, value):
+        def on_yield(code: CodeType, offset: int, value: Any) -> None:
             if code.co_flags & COROUTINE and only_task():
                 return  # it is still at its ``await``
             leave(code, get_frame(1))
 
-        def on_resume(code, offset):
+        def on_resume(code: CodeType, offset: int) -> Any:
             if not watch(code):
                 return disable
             goes_on(code, get_frame(1))
             return None
 
-        def on_throw(code, offset, error):
+        def on_throw(code: CodeType, offset: int, error: object) -> None:
             if watch(code):
                 goes_on(code, get_frame(1))
 
-        def goes_on(code, frame):
+        def goes_on(code: CodeType, frame: FrameType) -> None:
             if user[code.co_filename] is not None:
                 record(frame)
-            else:
+            elif library is not None:
                 library.resumed(frame)
 
-        def on_start(code, offset):
+        def on_start(code: CodeType, offset: int) -> Any:
             if not watch(code):
                 return disable
-            if user[code.co_filename] is None:
+            if library is not None and user[code.co_filename] is None:
                 library.started(get_frame(1))
             return None
 

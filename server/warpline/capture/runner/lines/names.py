@@ -1,6 +1,10 @@
 """Qualified names of functions, also before Python 3.11, where code objects do not carry them."""
 
+from __future__ import annotations
+
 import types
+from collections.abc import Callable
+from types import CodeType
 
 
 class QualifiedNames:
@@ -9,12 +13,13 @@ class QualifiedNames:
     ``text_of(path)``: the file as it was compiled, None where that is not known.
     """
 
-    def __init__(self, text_of=lambda path: None):
+    def __init__(self, text_of: Callable[[str], str | None] = lambda path: None) -> None:
         self.text_of = text_of
-        self.by_file = {}  # path -> {(first line, name): qualified name}
+        #: path -> {(first line, name): qualified name}
+        self.by_file: dict[str, dict[tuple[int, str], str]] = {}
 
-    def of(self, code, path):
-        known = getattr(code, "co_qualname", None)
+    def of(self, code: CodeType, path: str) -> str:
+        known: str | None = getattr(code, "co_qualname", None)
         if known is not None:
             return known
         names = self.by_file.get(path)
@@ -22,10 +27,10 @@ class QualifiedNames:
             names = self.by_file[path] = self._read(path)
         return names.get((code.co_firstlineno, code.co_name), code.co_name)
 
-    def _read(self, path):
+    def _read(self, path: str) -> dict[tuple[int, str], str]:
         import linecache
 
-        names = {}
+        names: dict[tuple[int, str], str] = {}
         text = self.text_of(path)
         if text is None:
             text = "".join(linecache.getlines(path))
@@ -36,7 +41,7 @@ class QualifiedNames:
         self._walk(module, "", names)
         return names
 
-    def _walk(self, code, prefix, names):
+    def _walk(self, code: CodeType, prefix: str, names: dict[tuple[int, str], str]) -> None:
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 name = prefix + constant.co_name

@@ -1,6 +1,9 @@
 """Code that lies on one line: comprehensions, lambdas, functions of one short statement."""
 
+from __future__ import annotations
+
 import dis
+from types import CodeType
 
 GENERATOR = 0x20 | 0x80 | 0x200  # COGENERATOR, CO_COROUTINE, CO_ASYNCGENERATOR
 #: What a frame begins with, which has the line of the ``def`` and no line event.
@@ -9,7 +12,7 @@ _PROLOGUE = frozenset(
 )
 
 
-def only_line(code):
+def only_line(code: CodeType) -> int | None:
     """The one line on which all of ``code`` lies; None if there are several, or it is a generator."""
     if code.co_flags & GENERATOR:
         return None

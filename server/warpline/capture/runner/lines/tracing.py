@@ -4,9 +4,14 @@ Each frame of the user's has a local trace function; library frames cost one cal
 A trace function that the script has set itself goes on being called.
 """
 
+from __future__ import annotations
+
 import sys
 import threading
+from collections.abc import Callable
 from time import time_ns
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
 
 from ..inside.tracing import tracer
 from ..patches import Patches
@@ -15,22 +20,32 @@ from .coroutines import COROUTINE, RETURN, only_task
 from .locations import AGAIN
 from .onlyline import GENERATOR, only_line
 
+if TYPE_CHECKING:
+    from ..patches import Function
+    from .locations import BegunWithin, CodeLines, Locations
+    from .loops import Loop
+
+#: What ``sys.settrace`` takes; the script's own may be any callable.
+TraceFunction = Callable[[FrameType, str, Any], Any]
+
 
 class Tracing:
     kind = "settrace"
 
-    def __init__(self, locations):
+    def __init__(self, locations: Locations) -> None:
         self.locations = locations
         self.running = False
-        self.entered = {}  # thread ident -> (global trace function, the script's own)
+        #: Thread ident -> (global trace function, the script's own)
+        self.entered: dict[int, tuple[TraceFunction, TraceFunction | None]] = {}
         self.pools = Patches()
-        self.quick = {}  # id(code) -> where a function begins that is recorded at its start and end only
+        #: id(code) -> where a function begins that is recorded at its start and end only
+        self.quick: dict[int, int] = {}
 
-    def skip(self, found):
+    def skip(self, found: list[Loop]) -> None:
         """From the next start on, record the functions of ``found`` (Loops) at their start and end only."""
         self.quick = {id(loop.code): next(iter(loop.shares)) for loop in found}
 
-    def start(self):
+    def start(self) -> None:
         """Record from now on, in this thread, in the user's threads and in new ones."""
         self.running = True
         self._follow_pools()
@@ -41,14 +56,14 @@ class Tracing:
             else:  # its trace function, if it has one, is WatchedThreads': that will call ours
                 self._enter_frames(ident, frame)
 
-    def _follow_pools(self):
+    def _follow_pools(self) -> None:
         """Work that is handed to a pool whose threads run already, and so cannot be traced from outside."""
         pools = sys.modules.get("concurrent.futures.thread")
         if pools is None:
             return
 
-        def entering(run):
-            def entered(work):
+        def entering(run: Function) -> Function:
+            def entered(work: Callable[[], object]) -> Any:
                 self.enter_thread()
                 return run(work)
 
@@ -56,12 +71,12 @@ class Tracing:
 
         self.pools.replace(pools._WorkItem, "run", entering)
 
-    def enter_thread(self, frame=None):
+    def enter_thread(self, frame: FrameType | None = None) -> None:
         """Record in the calling thread too; ``frame`` and those outside it are running already."""
         ident = threading.get_ident()
         if not self.running or ident in self.entered:
             return
-        theirs = sys.gettrace()
+        theirs: Any = sys.gettrace()
         if theirs is not None and is_ours(theirs.__code__.co_filename if hasattr(theirs, "__code__") else ""):
             theirs = None
         trace = self.trace_of(ident)
@@ -71,8 +86,9 @@ class Tracing:
         self._enter_frames(ident, frame or sys._getframe(1))
         sys.settrace(trace)
 
-    def _enter_frames(self, ident, frame):
-        ours, here, innermost = self.trace_of(ident), None, frame
+    def _enter_frames(self, ident: int, frame: FrameType | None) -> None:
+        ours, innermost = self.trace_of(ident), frame
+        here: FrameType | None = None
         user = self.locations.user_files
         while frame is not None:
             local = ours(frame, "outer", None)
@@ -82,13 +98,14 @@ class Tracing:
                     here = frame
             frame = frame.f_back
         records = self.locations.records(ident)
-        if here is not None:
+        lines = self.locations.lines_of(here.f_code) if here is not None else None
+        if here is not None and lines is not None:
             records.add(time_ns())
-            records.add(self.locations.lines_of(here.f_code)[here.f_lineno])
+            records.add(lines[here.f_lineno])
         if self.locations.library is not None:
             self.locations.library.came_back(innermost, records)
 
-    def stop(self):
+    def stop(self) -> list[str]:
         """End all of it. Returns notes about what could not be recorded."""
         self.running = False
         self.pools.restore()
@@ -101,6 +118,7 @@ class Tracing:
         else:
             sys.settrace(theirs)
         threading.settrace(None)
+        frame: FrameType | None
         for frame in sys._current_frames().values():
             while frame is not None:
                 if frame.f_trace is not None and is_ours(frame.f_trace.__code__.co_filename):
@@ -110,28 +128,30 @@ class Tracing:
         self.entered.clear()
         return notes
 
-    def _first_in_thread(self, frame, event, argument):
+    def _first_in_thread(self, frame: FrameType, event: str, argument: Any) -> Any:
         if not self.running:
             return None
         trace = self.trace_of(threading.get_ident())
         sys.settrace(trace)
         return trace(frame, event, argument)
 
-    def trace_of(self, ident, every_line=False):
+    def trace_of(self, ident: int, every_line: bool = False) -> TraceFunction:
         """A global trace function that records for the thread ``ident``.
 
         A frame whose code lies on one line has one record, at its start, and no line events: a
         comprehension's would cost several times what it does. So has a quick function.
         ``every_line``: it has them, since another trace function wants them too.
         """
-        user, of_code, lines_of = self.locations.user_files, self.locations.of_code, self.locations.lines_of
+        user, of_code = self.locations.user_files, self.locations.of_code
+        lines_of: Any = self.locations.lines_of  # never None for a file of the user's
         begun = self.locations.begun
         records = self.locations.records(ident)
         add, library = records.add, self.locations.library
         in_library = tracer(library, records) if library is not None else None
-        locals_of, alone = {}, {}  # id(code) -> its local trace function, the location it begins at
+        locals_of: dict[int, TraceFunction] = {}  # by id(code)
+        alone: dict[int, int] = {}  # id(code) -> the location it begins at
 
-        def on_call(frame, event, argument):
+        def on_call(frame: FrameType, event: str, argument: Any) -> TraceFunction | None:
             code = frame.f_code
             if user[code.co_filename] is None or not self.running:
                 return in_library(frame, event) if in_library is not None and self.running else None
@@ -154,10 +174,10 @@ class Tracing:
                 add(AGAIN | of_code[id(code)][frame.f_lineno])
             return local
 
-        def make_local(code, lines):
+        def make_local(code: CodeType, lines: CodeLines | BegunWithin) -> TraceFunction:
             waiting = code.co_code if code.co_flags & COROUTINE else None
 
-            def on_line(frame, event, argument):
+            def on_line(frame: FrameType, event: str, argument: Any) -> TraceFunction | None:
                 if event == "line":
                     add(time_ns())
                     add(lines[frame.f_lineno])
@@ -178,19 +198,24 @@ class Tracing:
         return on_call
 
 
-def both(theirs, ours):
+def both(theirs: TraceFunction | None, ours: TraceFunction) -> TraceFunction:
     """A trace function that calls the script's and ours; ``.theirs`` is what the script's has become."""
 
-    def trace(frame, event, argument):
+    def trace(frame: FrameType, event: str, argument: Any) -> TraceFunction | None:
         mine = ours(frame, event, argument)
         other = theirs(frame, event, argument) if theirs is not None else None
         if event == "call":
             return both(other, mine) if other is not None and mine is not None else other or mine
-        trace.theirs = other
+        itself.theirs = other
         return trace
 
-    trace.theirs = theirs
+    itself: Any = trace
+    itself.theirs = theirs
     return trace
+
+
+def _trace_hook() -> object:
+    return threading._trace_hook  # type: ignore[attr-defined]
 
 
 class WatchedThreads:
@@ -200,18 +225,18 @@ class WatchedThreads:
     new one gets one that does nothing until a capture begins; torch's own threads do not need it.
     """
 
-    def __init__(self):
-        self.tracing = None
+    def __init__(self) -> None:
+        self.tracing: Any = None
 
-    def start(self):
-        if threading._trace_hook is None:
+    def start(self) -> None:
+        if _trace_hook() is None:
             threading.settrace(self._first_in_thread)
 
-    def stop(self):
-        if threading._trace_hook == self._first_in_thread:
+    def stop(self) -> None:
+        if _trace_hook() == self._first_in_thread:
             threading.settrace(None)
 
-    def _first_in_thread(self, frame, event, argument):
+    def _first_in_thread(self, frame: FrameType, event: str, argument: Any) -> None:
         thread = threading.current_thread()
         work = getattr(thread, "_target", None) or type(thread).run
         if (getattr(work, "__module__", None) or "").partition(".")[0] == "torch":
@@ -219,7 +244,7 @@ class WatchedThreads:
         else:
             sys.settrace(self._idle)
 
-    def _idle(self, frame, event, argument):
+    def _idle(self, frame: FrameType, event: str, argument: Any) -> Any:
         if self.tracing is None or not self.tracing.running:
             return None
         trace = self.tracing.trace_of(threading.get_ident())

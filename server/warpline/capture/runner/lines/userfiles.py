@@ -1,22 +1,30 @@
 """Which files are the user's."""
 
+from __future__ import annotations
+
 import os
 import re
 import sysconfig
+from collections.abc import Iterable
+from types import FrameType
 
 from ..tracebacks import is_ours
 
 INSTALLED = re.compile(r"[/\\](site-packages|dist-packages|lib(64)?[/\\]python3(\.\d+)?)[/\\]")
 
 
-class UserFiles(dict):
+#: A place in a file of the user's: (path, line, qualified name of the function).
+Place = tuple[str, int, str]
+
+
+class UserFiles(dict[str, "str | None"]):
     """``co_filename`` -> absolute path of a user's file, or None; answers are remembered.
 
     The user's is what lies under ``roots`` (the working and the script's folder) and is not
     installed, and whatever lies under ``include``.
     """
 
-    def __init__(self, roots, include):
+    def __init__(self, roots: Iterable[str], include: Iterable[str]) -> None:
         super().__init__()
         self.roots = tuple(os.path.join(os.path.abspath(root), "") for root in roots)
         self.include = tuple(os.path.join(os.path.abspath(folder), "") for folder in include)
@@ -27,11 +35,11 @@ class UserFiles(dict):
         )
         self.cwd = os.getcwd()
 
-    def __missing__(self, filename):
+    def __missing__(self, filename: str) -> str | None:
         found = self[filename] = self._classify(filename)
         return found
 
-    def _classify(self, filename):
+    def _classify(self, filename: str) -> str | None:
         if filename.startswith("<") or is_ours(filename):
             return None
         path = os.path.normpath(os.path.join(self.cwd, filename))
@@ -41,7 +49,7 @@ class UserFiles(dict):
             return None
         return path
 
-    def nearest(self, frame):
+    def nearest(self, frame: FrameType | None) -> FrameType | None:
         """The innermost frame of the user's at or outside ``frame``, or None."""
         while frame is not None:
             if self[frame.f_code.co_filename] is not None:

@@ -1,15 +1,37 @@
 """Which of the sources is the beat, and whose: several optimizers make one step, not many."""
 
-import threading
-from time import monotonic
+from __future__ import annotations
 
-from .sources import RANK, CompiledForwards, Forwards, Loaders, Marks, Optimizers, ProfilerSteps, Replays
+import threading
+from collections.abc import Callable
+from time import monotonic
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from .sources import (
+    RANK,
+    CompiledForwards,
+    Forwards,
+    Loaders,
+    Marks,
+    Optimizers,
+    ProfilerSteps,
+    Replays,
+    Source,
+)
+
+if TYPE_CHECKING:
+    from ..observers import Observers
 
 #: How long batches and forwards are not believed while an optimizer exists that has not made a step: when
 #: backward has run (gradients are being accumulated), and before (a model acts, or is validated, first).
 PATIENCE_S = 30.0
 PATIENCE_BEFORE_BACKWARD_S = 10.0
 FORGOTTEN = 64  # signals after which a key that was not heard again is no longer part of the cycle
+
+
+def _nothing() -> None:
+    pass
 
 
 class Steps:
@@ -24,36 +46,42 @@ class Steps:
     What is called while a CUDA graph is being captured is no step: it runs when the graph is replayed.
     """
 
-    def __init__(self, on_restart, observers, expected):
-        self.on_step = None
+    def __init__(
+        self, on_restart: Callable[..., bool], observers: Observers, expected: Callable[[], float]
+    ) -> None:
+        self.on_step: Callable[[], object] = _nothing
         self.on_restart = on_restart
         self.expected = expected
-        self.sources = [Forwards(), Loaders(observers), Optimizers(observers)]
+        self.sources: list[Source] = [Forwards(), Loaders(observers), Optimizers(observers)]
         self.sources += [Replays(), Marks(), ProfilerSteps()]
-        self.installed = []
-        self.cycles = {}  # kind -> Cycle
-        self.chosen = None
-        self.thread = None
-        self.holding_since = None
+        self.installed: list[Source] = []
+        self.cycles: dict[str, Cycle] = {}  # by kind
+        self.chosen: str | None = None
+        self.thread: int | None = None
+        self.holding_since: float | None = None
         self.held = 0
-        self.torch = None
+        self.torch: Any = None
         self.step_in_graph = False  # a graph was captured that holds an optimizer's step
 
     @property
-    def anchor(self):
-        return self.cycles[self.chosen].anchor
+    def anchor(self) -> int | None:
+        """The key that is the beat; None before there is one."""
+        return self.cycles[self.chosen].anchor if self.chosen is not None else None
 
-    def heard_of_anchor(self):
+    def heard_of_anchor(self) -> int:
+        """How often; 0 before there is a beat."""
+        if self.chosen is None or self.anchor is None:
+            return 0
         return self.cycles[self.chosen].counts[self.anchor]
 
-    def install(self, torch):
+    def install(self, torch: ModuleType) -> None:
         self.torch = torch
         for source in self.sources:
             if self.chosen is None or RANK[source.kind] >= RANK[self.chosen]:
                 source.install(torch, self.heard)
                 self.installed.append(source)
 
-    def compiling(self):
+    def compiling(self) -> None:
         """The script compiles: a global forward hook would be compiled in, so it has to go."""
         for source in [source for source in self.installed if isinstance(source, Forwards)]:
             self._remove(source)
@@ -61,32 +89,36 @@ class Steps:
             compiled.install(self.torch, self.heard)
             self.installed.append(compiled)
 
-    def quiet(self):
+    def quiet(self) -> None:
         """The beat is settled: all sources go but the chosen one, which from now on only ticks, and the
         optimizers where it is a lesser one: a model that acted so far may yet be trained."""
         for source in list(self.installed):
-            if isinstance(source, Optimizers) and RANK[self.chosen] < RANK["optimizer"]:
+            if (
+                isinstance(source, Optimizers)
+                and self.chosen is not None
+                and RANK[self.chosen] < RANK["optimizer"]
+            ):
                 continue
             self._remove(source)
             if source.kind == self.chosen:
                 source.install_tick(self.torch, self.anchor, self)
                 self.installed.append(source)
 
-    def tick(self):
+    def tick(self) -> None:
         if not self._graph_is_captured():
             self.on_step()  # looked up anew: each window has its own
 
-    def unknown(self):
+    def unknown(self) -> None:
         """An optimizer that was not part of the cycle so far made a step: listen to all once more."""
         if self.on_restart():
             self.remove()
             self.install(self.torch)
 
-    def remove(self):
+    def remove(self) -> None:
         for source in list(self.installed):
             self._remove(source)
 
-    def heard(self, kind, key):
+    def heard(self, kind: str, key: int) -> None:
         if self.thread is None:
             self.thread = threading.get_ident()
         elif self.thread != threading.get_ident():
@@ -112,11 +144,11 @@ class Steps:
         if kind == self.chosen and key == cycle.anchor and not self._held(kind):
             self.on_step()
 
-    def _graph_is_captured(self):
+    def _graph_is_captured(self) -> bool:
         cuda = self.torch.cuda
-        return cuda.is_initialized() and cuda.is_current_stream_capturing()
+        return bool(cuda.is_initialized() and cuda.is_current_stream_capturing())
 
-    def _held(self, kind):
+    def _held(self, kind: str) -> bool:
         patience = self.expected() if RANK[kind] < RANK["optimizer"] else 0
         if not patience:
             return False
@@ -125,7 +157,7 @@ class Steps:
         self.held += held
         return held
 
-    def _choose(self, kind):
+    def _choose(self, kind: str) -> None:
         if self.chosen is not None:
             self.on_restart(better=True)
         self.chosen = kind
@@ -134,7 +166,7 @@ class Steps:
         for source in [source for source in self.installed if RANK[source.kind] < RANK[kind]]:
             self._remove(source)
 
-    def _remove(self, source):
+    def _remove(self, source: Source) -> None:
         source.remove()
         self.installed.remove(source)
 
@@ -146,13 +178,14 @@ class Cycle:
     of equals the one that comes last in the cycle.
     """
 
-    def __init__(self):
-        self.counts = {}
-        self.last = {}  # key -> number of the signal at which it was last heard; in that order
+    def __init__(self) -> None:
+        self.counts: dict[int, int] = {}
+        #: Key -> number of the signal at which it was last heard; in that order
+        self.last: dict[int, int] = {}
         self.signals = 0
-        self.anchor = None
+        self.anchor: int | None = None
 
-    def heard(self, key):
+    def heard(self, key: int) -> None:
         self.signals += 1
         self.counts[key] = self.counts.get(key, 0) + 1
         self.last.pop(key, None)

@@ -1,9 +1,16 @@
 """The losses of the first steps: the tensors that ``backward()`` was called on, read at the end."""
 
+from __future__ import annotations
+
 import math
 from time import time_ns
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ..patches import Patches
+
+if TYPE_CHECKING:
+    from ..patches import Function
 
 MOST = 200
 #: Copied when they are made. Compiled code that replays CUDA graphs writes each step's loss over the last
@@ -14,19 +21,19 @@ COPIED = 20
 class Losses:
     """Keeps detached tensors: no value is read, and so nothing waits, before ``values()``."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.patches = Patches()
-        self.kept = []
+        self.kept: list[Any] = []
         self.backwards = 0
-        self.first_ns = None  # when it was called first since this was None
-        self.not_finite_at = None  # known after ``values()``
+        self.first_ns: int | None = None  # when it was called first since this was None
+        self.not_finite_at: int | None = None  # known after ``values()``
 
-    def install(self, torch):
+    def install(self, torch: ModuleType) -> None:
         keep = self.kept.append
         initialized, capturing = torch.cuda.is_initialized, torch.cuda.is_current_stream_capturing
 
-        def make(original):
-            def backward(tensors, *arguments, **named):
+        def make(original: Function) -> Function:
+            def backward(tensors: Any, *arguments: Any, **named: Any) -> Any:
                 self.backwards += 1
                 if self.first_ns is None:
                     self.first_ns = time_ns()
@@ -40,10 +47,10 @@ class Losses:
 
         self.patches.replace(torch.autograd, "backward", make)
 
-    def remove(self):
+    def remove(self) -> None:
         self.patches.restore()
 
-    def values(self):
+    def values(self) -> list[float]:
         """The losses up to the first that is not finite, which JSON could not hold, or was overwritten."""
         values = []
         for tensor in self.kept:

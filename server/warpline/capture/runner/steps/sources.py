@@ -6,24 +6,47 @@ beat and little else, since it runs while steps are timed. ``RANK`` orders the s
 explicit ones come before those that are guessed from.
 """
 
+from __future__ import annotations
+
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from time import perf_counter_ns
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..patches import Patches
 
+if TYPE_CHECKING:
+    from ..observers import Observers
+    from ..patches import Function
+    from .beat import Steps
+
 RANK = {"forward": 1, "loader": 2, "optimizer": 3, "replay": 4, "mark": 5, "profiler": 6}
 STEP_MARKS = ("step", "train_step", "training_step")
+
+#: Called with the kind of a source and the key that it was heard with.
+Heard = Callable[[str, int], None]
+
+
+class Source(Protocol):
+    kind: str
+
+    def install(self, torch: ModuleType, heard: Heard) -> None: ...
+
+    def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None: ...
+
+    def remove(self) -> None: ...
 
 
 class Patched:
     """A source that listens by replacing a method for a while."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.patches = Patches()
 
-    def remove(self):
+    def remove(self) -> None:
         self.patches.restore()
 
 
@@ -35,25 +58,25 @@ class Optimizers(Patched):
 
     kind = "optimizer"
 
-    def __init__(self, observers):
+    def __init__(self, observers: Observers) -> None:
         super().__init__()
         self.observers = observers
-        self.last = None
+        self.last: int | None = None
 
-    def install(self, torch, heard):
+    def install(self, torch: ModuleType, heard: Heard) -> None:
         stepped = self.observers.stepped
 
-        def hook(optimizer, arguments, named):
+        def hook(optimizer: Any, arguments: Any, named: Any) -> None:
             self.last = id(optimizer)
             stepped(optimizer, sys._getframe(1))
             heard("optimizer", id(optimizer))
 
         self._listen(torch, hook, lambda key: heard("optimizer", key))
 
-    def install_tick(self, torch, anchor, steps):
+    def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
         known = set(steps.cycles["optimizer"].counts)
 
-        def hook(optimizer, arguments, named):
+        def hook(optimizer: Any, arguments: Any, named: Any) -> None:
             self.last = key = id(optimizer)
             if key == anchor:
                 steps.tick()
@@ -62,14 +85,14 @@ class Optimizers(Patched):
 
         self._listen(torch, hook, lambda key: steps.tick() if key == anchor else None)
 
-    def _listen(self, torch, hook, left_out):
+    def _listen(self, torch: ModuleType, hook: Function, left_out: Callable[[int], None]) -> None:
         from torch.amp.grad_scaler import GradScaler
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         self.handle = register_optimizer_step_post_hook(hook)
 
-        def make(original):
-            def step(scaler, optimizer, *arguments, **named):
+        def make(original: Function) -> Function:
+            def step(scaler: Any, optimizer: Any, *arguments: Any, **named: Any) -> Any:
                 self.last = None
                 result = original(scaler, optimizer, *arguments, **named)
                 if self.last != id(optimizer):
@@ -80,7 +103,7 @@ class Optimizers(Patched):
 
         self.patches.replace(GradScaler, "step", make)
 
-    def remove(self):
+    def remove(self) -> None:
         self.handle.remove()
         super().remove()
 
@@ -90,15 +113,15 @@ class Loaders(Patched):
 
     kind = "loader"
 
-    def __init__(self, observers):
+    def __init__(self, observers: Observers) -> None:
         super().__init__()
         self.observers = observers
 
-    def install(self, torch, heard):
+    def install(self, torch: ModuleType, heard: Heard) -> None:
         took = self.observers.loader_ns
 
-        def make(original):
-            def __next__(iterator):
+        def make(original: Function) -> Function:
+            def __next__(iterator: Any) -> Any:
                 heard("loader", id(getattr(iterator, "_dataset", None)))
                 begin = perf_counter_ns()
                 batch = original(iterator)
@@ -109,9 +132,9 @@ class Loaders(Patched):
 
         self._listen(make)
 
-    def install_tick(self, torch, anchor, steps):
-        def make(original):
-            def __next__(iterator):
+    def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
+        def make(original: Function) -> Function:
+            def __next__(iterator: Any) -> Any:
                 if id(getattr(iterator, "_dataset", None)) == anchor:
                     steps.tick()
                 return original(iterator)
@@ -120,7 +143,7 @@ class Loaders(Patched):
 
         self._listen(make)
 
-    def _listen(self, make):
+    def _listen(self, make: Callable[[Function], Function]) -> None:
         from torch.utils.data.dataloader import _BaseDataLoaderIter
 
         self.patches.replace(_BaseDataLoaderIter, "__next__", make)
@@ -131,16 +154,17 @@ class Forwards:
 
     kind = "forward"
 
-    def __init__(self):
-        self.modules = {}  # id -> weak reference
+    def __init__(self) -> None:
+        self.modules: dict[int, weakref.ref[Any]] = {}  # id -> weak reference
 
-    def install(self, torch, heard):
+    def install(self, torch: ModuleType, heard: Heard) -> None:
         from torch.nn.modules.module import Module, register_module_forward_pre_hook
 
         inner = Module._call_impl.__code__
 
-        def hook(module, arguments):
-            frame, calls = sys._getframe(1), 0
+        def hook(module: Any, arguments: Any) -> None:
+            frame: FrameType | None = sys._getframe(1)
+            calls = 0
             while frame is not None:
                 if frame.f_code is inner:
                     calls += 1
@@ -152,19 +176,19 @@ class Forwards:
 
         self.handle = register_module_forward_pre_hook(hook)
 
-    def install_tick(self, torch, anchor, steps):
+    def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
         """A hook on that one module: a global one would slow every module's call."""
         thread = threading.get_ident()
 
-        def hook(module, arguments):
+        def hook(module: Any, arguments: Any) -> None:
             if threading.get_ident() == thread:
                 steps.tick()
 
-        module = self.modules[anchor]()
+        module = self.modules[anchor]() if anchor is not None else None
         if module is not None:
             self.handle = module.register_forward_pre_hook(hook)
 
-    def remove(self):
+    def remove(self) -> None:
         self.handle.remove()
 
 
@@ -173,17 +197,17 @@ class CompiledForwards(Patched):
 
     kind = "forward"
 
-    def install(self, torch, heard):
+    def install(self, torch: ModuleType, heard: Heard) -> None:
         self._listen(lambda module: heard("forward", id(module)))
 
-    def install_tick(self, torch, anchor, steps):
+    def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
         self._listen(lambda module: steps.tick() if id(module) == anchor else None)
 
-    def _listen(self, before):
+    def _listen(self, before: Callable[[Any], None]) -> None:
         from torch._dynamo.eval_frame import OptimizedModule
 
-        def make(original):
-            def __call__(module, *arguments, **named):
+        def make(original: Function) -> Function:
+            def __call__(module: Any, *arguments: Any, **named: Any) -> Any:
                 before(module)
                 return original(module, *arguments, **named)
 
@@ -197,15 +221,15 @@ class Replays(Patched):
 
     kind = "replay"
 
-    def install(self, torch, heard):
+    def install(self, torch: ModuleType, heard: Heard) -> None:
         self._listen(torch, lambda graph: heard("replay", id(graph)))
 
-    def install_tick(self, torch, anchor, steps):
+    def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
         self._listen(torch, lambda graph: steps.tick() if id(graph) == anchor else None)
 
-    def _listen(self, torch, after):
-        def make(original):
-            def replay(graph):
+    def _listen(self, torch: ModuleType, after: Function) -> None:
+        def make(original: Function) -> Function:
+            def replay(graph: Any) -> None:
                 original(graph)
                 after(graph)
 
@@ -219,17 +243,17 @@ class Marks(Patched):
 
     kind = "mark"
 
-    def install(self, torch, heard):
+    def install(self, torch: ModuleType, heard: Heard) -> None:
         self._listen(lambda: heard("mark", 0))
 
-    def install_tick(self, torch, anchor, steps):
+    def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
         self._listen(steps.tick)
 
-    def _listen(self, after):
+    def _listen(self, after: Function) -> None:
         from torch.autograd.profiler import record_function
 
-        def make(original):
-            def __exit__(mark, *error):
+        def make(original: Function) -> Function:
+            def __exit__(mark: Any, *error: Any) -> Any:
                 result = original(mark, *error)
                 if mark.name in STEP_MARKS and error[0] is None:
                     after()
@@ -245,17 +269,17 @@ class ProfilerSteps(Patched):
 
     kind = "profiler"
 
-    def install(self, torch, heard):
+    def install(self, torch: ModuleType, heard: Heard) -> None:
         self._listen(lambda: heard("profiler", 0))
 
-    def install_tick(self, torch, anchor, steps):
+    def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
         self._listen(steps.tick)
 
-    def _listen(self, after):
+    def _listen(self, after: Function) -> None:
         from torch.profiler import profile
 
-        def make(original):
-            def step(profiler):
+        def make(original: Function) -> Function:
+            def step(profiler: Any) -> Any:
                 result = original(profiler)
                 after()
                 return result

@@ -1,24 +1,26 @@
 """Garbage collections during the windows, by ``gc.callbacks``."""
 
+from __future__ import annotations
+
 import gc
 from time import time_ns
 
 
 class Garbage:
-    def __init__(self):
-        self.spans = []  # (start_ns, end_ns)
+    def __init__(self) -> None:
+        self.spans: list[tuple[int, int]] = []  # (start_ns, end_ns)
         self.begun = 0
 
-    def start(self):
+    def start(self) -> None:
         self.spans = []
         gc.callbacks.append(self._called)
 
-    def stop(self):
+    def stop(self) -> list[tuple[int, int]]:
         if self._called in gc.callbacks:
             gc.callbacks.remove(self._called)
         return self.spans
 
-    def _called(self, phase, info):
+    def _called(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
             self.begun = time_ns()
         elif self.begun:

@@ -1,9 +1,18 @@
 """One step looked at closely, outside timing and capture: copies, syncs, tensors made on the host."""
 
+from __future__ import annotations
+
 import sys
 import weakref
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from torch.overrides import TorchFunctionMode
+
+if TYPE_CHECKING:
+    from ..births.sites import Sites
+    from ..lines.userfiles import Place
+    from ..patches import Function
 
 FACTORIES = frozenset({
     "zeros", "ones", "full", "empty", "rand", "randn", "randint", "arange", "linspace", "logspace", "eye",
@@ -18,18 +27,25 @@ SYNCS = {
 }  # fmt: skip
 
 
-class Survey(TorchFunctionMode):
+class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here where types are checked
     """Entered and left at step boundaries. ``sites`` and ``flags`` are what it saw."""
 
-    def __init__(self, torch, sites):
+    def __init__(self, torch: ModuleType, sites: Sites) -> None:
         super().__init__()
         self.torch = torch
         self.place = sites.place
-        self.sites = {}  # (kind, place, what) -> facts
-        self.flags = {"autocast": False, "grad_enabled_in_step": False}
-        self.host_made = {}  # id(tensor) -> (weak reference, place, factory)
+        self.sites: dict[tuple[str, Place, str | None], dict[str, Any]] = {}  # (kind, place, what) -> facts
+        self.flags: dict[str, Any] = {"autocast": False, "grad_enabled_in_step": False}
+        #: id(tensor) -> (weak reference, place, factory)
+        self.host_made: dict[int, tuple[Any, Place, str]] = {}
 
-    def __torch_function__(self, function, types, arguments=(), named=None):
+    def __torch_function__(
+        self,
+        function: Function,
+        types: Any,
+        arguments: tuple[Any, ...] = (),
+        named: dict[str, Any] | None = None,
+    ) -> Any:
         named = named or {}
         result = function(*arguments, **named)
         try:
@@ -38,7 +54,7 @@ class Survey(TorchFunctionMode):
             pass
         return result
 
-    def _note(self, name, arguments, named, result):
+    def _note(self, name: str, arguments: tuple[Any, ...], named: dict[str, Any], result: Any) -> None:
         torch = self.torch
         if torch.is_autocast_enabled():
             self.flags["autocast"] = True
@@ -56,13 +72,13 @@ class Survey(TorchFunctionMode):
         if name in SYNCS and isinstance(arguments[0], torch.Tensor) and arguments[0].device.type != "cpu":
             self._count("sync", SYNCS[name], {"what": SYNCS[name]})
 
-    def _made(self, name, tensor):
+    def _made(self, name: str, tensor: Any) -> None:
         if tensor.device.type == "cpu":
             place = self.place(sys._getframe(1))
             if place is not None:
                 self.host_made[id(tensor)] = (weakref.ref(tensor), place, name)
 
-    def _moved(self, source, arguments, named, result):
+    def _moved(self, source: Any, arguments: tuple[Any, ...], named: dict[str, Any], result: Any) -> None:
         if source is result or not isinstance(result, self.torch.Tensor):
             return
         if source.device.type != "cpu":
@@ -81,7 +97,14 @@ class Survey(TorchFunctionMode):
                 "tensor", factory, {"device": "cpu", "to": str(result.device), "op": factory}, size, place
             )
 
-    def _count(self, kind, what, facts, size=None, place=None):
+    def _count(
+        self,
+        kind: str,
+        what: str | None,
+        facts: dict[str, Any],
+        size: int | None = None,
+        place: Place | None = None,
+    ) -> None:
         place = place or self.place(sys._getframe(1))
         if place is None:
             return
@@ -90,7 +113,7 @@ class Survey(TorchFunctionMode):
         if size is not None:
             known["bytes"] = known.get("bytes", 0) + size
 
-    def found(self):
+    def found(self) -> list[dict[str, Any]]:
         return [
             {
                 "kind": kind,
@@ -104,7 +127,7 @@ class Survey(TorchFunctionMode):
         ]
 
 
-def leave(mode):
+def leave(mode: Any) -> None:
     """Take ``mode`` off torch's stack of modes, also when the script has put others on top of it."""
     from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 

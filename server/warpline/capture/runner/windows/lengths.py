@@ -1,5 +1,9 @@
 """How long the windows are. Times in ns; pure functions of what was seen."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 WARMUP_LEAST = 3
 WARMUP_MOST = 40
 WARMUP_MOST_NS = 12_000_000_000
@@ -14,7 +18,7 @@ STEPS_A_SECOND = 800  # at most
 USUAL = 2.0  # times the quickest: a longer step did something else as well, as the first ones do
 
 
-def settled(durations, compiling, least_ns=0):
+def settled(durations: Sequence[int], compiling: bool, least_ns: int = 0) -> bool:
     """True once step times have come to rest, or long enough was waited for it.
 
     ``durations`` are those of the warm-up so far; ``compiling`` says that something was compiled
@@ -30,7 +34,7 @@ def settled(durations, compiling, least_ns=0):
     return not compiling and last <= SETTLED * quickest
 
 
-def timed_steps(step_ns, window_ns=WINDOW_NS):
+def timed_steps(step_ns: int, window_ns: int = WINDOW_NS) -> int:
     """Steps of the timing window: so long, but at least 10 of quick and 3 of slow steps."""
     if step_ns >= 5_000_000_000:
         return 2
@@ -40,17 +44,17 @@ def timed_steps(step_ns, window_ns=WINDOW_NS):
     return max(least, min(_most(window_ns), window_ns // max(step_ns, 1)))
 
 
-def more_timed_steps(done, elapsed_ns, window_ns=WINDOW_NS):
+def more_timed_steps(done: int, elapsed_ns: int, window_ns: int = WINDOW_NS) -> int:
     """Steps to add to a timing window of ``done`` steps: it turned out shorter than was expected."""
     if elapsed_ns >= 0.6 * window_ns or done >= _most(window_ns):
         return 0
     return max(1, timed_steps(elapsed_ns // done, window_ns) - done)
 
 
-def _most(window_ns):
+def _most(window_ns: int) -> int:
     return STEPS_A_SECOND * window_ns // 1_000_000_000
 
 
-def captured_steps(wanted, lines):
+def captured_steps(wanted: int, lines: int) -> int:
     """Steps to capture when one runs this many lines of Python: 20 million records are enough."""
     return max(1, min(wanted, 20_000_000 // max(lines, 1)))

@@ -1,29 +1,32 @@
 """Keeps what torch itself would print about being profiled off the script's standard error."""
 
+from __future__ import annotations
+
 import os
+from types import ModuleType
 
 
 class Quiet:
     """``start`` before the profiler is prepared, ``stop`` after it has written."""
 
-    def __init__(self):
-        self.kineto = None
-        self.level = None
+    def __init__(self) -> None:
+        self.kineto: str | None = None
+        self.level: int | None = None
 
-    def start(self, torch):
+    def start(self, torch: ModuleType) -> None:
         self.kineto = os.environ.get("KINETO_LOG_LEVEL")
         os.environ["KINETO_LOG_LEVEL"] = "99"
         try:
             import ctypes
 
-            library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so"))
+            library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__ or ""), "lib", "libc10.so"))
             self.flag = ctypes.c_int.in_dll(library, "FLAGS_caffe2_log_level")
-            self.level = self.flag.value
-            self.flag.value = max(self.level, 2)  # errors only
+            self.level = level = self.flag.value
+            self.flag.value = max(level, 2)  # errors only
         except (OSError, ValueError):
             self.level = None
 
-    def stop(self):
+    def stop(self) -> None:
         if self.kineto is None:
             os.environ.pop("KINETO_LOG_LEVEL", None)
         else:

@@ -6,10 +6,17 @@ recorder, which is ours then, is left alone, since a range that is open now woul
 recording that it began in, which torch has freed by then. A note says what its trace lacks.
 """
 
+from __future__ import annotations
+
 import json
+from collections.abc import Callable
 from time import time_ns
+from typing import TYPE_CHECKING, Any
 
 from ..patches import Patches
+
+if TYPE_CHECKING:
+    from ..patches import Function
 
 PATIENCE_STEPS = 30  # steps under the script's profiler before it is paused
 PATIENCE_TIMES = 2  # times that it may start inside one of our windows before it is paused there
@@ -23,7 +30,7 @@ NOTE = (
 class OwnProfiler:
     """``active`` is the script's recording ``torch.autograd.profiler.profile``, if there is one."""
 
-    def __init__(self, disturbed, excused):
+    def __init__(self, disturbed: Callable[[], None], excused: Function) -> None:
         self.disturbed = disturbed  # called before it starts inside one of our windows
         self.excused = excused  # called with what takes time in a step that is not the step's
         self.disturbances = 0
@@ -37,10 +44,10 @@ class OwnProfiler:
         self.patches = Patches()
 
     @property
-    def in_the_way(self):
+    def in_the_way(self) -> bool:
         return self.active is not None and not self.paused
 
-    def install(self):
+    def install(self) -> None:
         from torch.autograd.profiler import profile
 
         self.prepare, self.begin = profile._prepare_trace, profile._start_trace
@@ -48,21 +55,21 @@ class OwnProfiler:
         self.patches.replace(profile, "_start_trace", self._make_start)
         self.patches.replace(profile, "__exit__", self._make_exit)
 
-    def pause(self):
+    def pause(self) -> None:
         """Take the recorder away from the script's profiler, and from what it starts, until ``resume``."""
         from torch.autograd import _disable_profiler
 
         self.kept = _disable_profiler() if self.started else None
         self.paused = self.used_pause = True
 
-    def resume(self):
+    def resume(self) -> None:
         if self.paused:
             self.paused, self.kept = False, None
             self.prepare(self.active)
             if self.started:
                 self.begin(self.active)
 
-    def remove(self):
+    def remove(self) -> None:
         """Our windows are over: whatever was paused goes on, with the next step.
 
         Not at once: a range that was opened while we recorded (``optimizer.step()`` is in one, and a step
@@ -78,20 +85,20 @@ class OwnProfiler:
         register_optimizer_step_pre_hook(lambda *_: self._go_on())
         self.patches.replace(profile, "step", self._make_step)
 
-    def _go_on(self):
+    def _go_on(self) -> None:
         if self.paused:
             self.patches.restore()
             self.resume()
 
-    def _make_step(self, original):
-        def step(theirs):
+    def _make_step(self, original: Function) -> Function:
+        def step(theirs: Any) -> None:
             original(theirs)
             self._go_on()
 
         return step
 
-    def _make_prepare(self, original):
-        def _prepare_trace(theirs):
+    def _make_prepare(self, original: Function) -> Function:
+        def _prepare_trace(theirs: Any) -> None:
             self.started = False
             impatient = self.measuring and self.disturbances >= PATIENCE_TIMES
             if not self.over and (impatient or self.used_pause):
@@ -105,16 +112,16 @@ class OwnProfiler:
 
         return _prepare_trace
 
-    def _make_start(self, original):
-        def _start_trace(theirs):
+    def _make_start(self, original: Function) -> Function:
+        def _start_trace(theirs: Any) -> None:
             self.started = True
             if not self.paused:
                 original(theirs)
 
         return _start_trace
 
-    def _make_exit(self, original):
-        def __exit__(theirs, *error):
+    def _make_exit(self, original: Function) -> Function:
+        def __exit__(theirs: Any, *error: Any) -> Any:
             if self.paused and self.active is theirs:
                 # What was recorded is going to be read or written now, in this step.
                 return self.excused(lambda: self._end_paused(original, theirs, error), bool(self.kept))
@@ -125,7 +132,7 @@ class OwnProfiler:
 
         return __exit__
 
-    def _end_paused(self, original, theirs, error):
+    def _end_paused(self, original: Function, theirs: Any, error: tuple[Any, ...]) -> Any:
         from torch.autograd import profiler
 
         result = self.kept or NothingRecorded()
@@ -141,18 +148,18 @@ class OwnProfiler:
 class NothingRecorded:
     """What torch's ``_ProfilerResult`` is for a recording without events."""
 
-    def trace_start_ns(self):
+    def trace_start_ns(self) -> int:
         return time_ns()
 
-    def events(self):
+    def events(self) -> list[Any]:
         return []
 
-    def trace_activities(self):
+    def trace_activities(self) -> list[Any]:
         return []
 
-    def experimental_event_tree(self):
+    def experimental_event_tree(self) -> list[Any]:
         return []
 
-    def save(self, path):
+    def save(self, path: str) -> None:
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"schemaVersion": 1, "traceEvents": []}, file)

@@ -1,8 +1,12 @@
 """One capture: torch's profiler and the line records, started and stopped together, and written."""
 
+from __future__ import annotations
+
 import os
 import sys
 from time import time_ns
+from types import CodeType, ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ....wire.inside import INSIDE_PAIRS, INSIDE_TABLE
 from .. import folder
@@ -16,6 +20,12 @@ from .noise import Quiet
 from .operatorcost import OperatorCost
 from .recording import Recording
 
+if TYPE_CHECKING:
+    from ..control import Control
+    from ..device.usermarks import UserMarks
+    from ..lines.locations import Locations
+    from ..texts import Texts
+
 if sys.version_info >= (3, 12):
     from ..lines.monitoring import Monitoring as LineEvents
 else:
@@ -23,32 +33,40 @@ else:
 
 
 class Recorder:
-    def __init__(self, torch, control, script, locations, user_marks, texts):
+    def __init__(
+        self,
+        torch: ModuleType,
+        control: Control,
+        script: str,
+        locations: Locations,
+        user_marks: UserMarks,
+        texts: Texts,
+    ) -> None:
         self.torch = torch
         self.control = control
         self.script = script
         self.locations = locations
-        locations.library = LibraryLines(torch, locations)
+        self.library = locations.library = LibraryLines(torch, locations)
         self.lines = LineEvents(locations)
         self.checkpoints = Checkpoints(self.lines.enter_thread)
         self.engine_threads = EngineThreads(self.lines.enter_thread)
         self.quiet = Quiet()
         self.user_marks = user_marks
         self.texts = texts
-        self.line_marks = None
+        self.line_marks: LineMarks | None = None
         self.operator_cost = OperatorCost(torch)
-        self.recording = None
+        self.recording = Recording(False)  # until ``start``
         self.running = False
-        self.loops = []  # of quick lines, which are recorded where they begin and end only
-        self.never = set()  # code objects of loops in which an operator has begun after all
-        self.notes = []
+        self.loops: list[loops.Loop] = []  # of quick lines, which are recorded where they begin and end only
+        self.never: set[CodeType] = set()  # code objects of loops in which an operator has begun after all
+        self.notes: list[str] = []
 
-    def needs_all_threads(self):
+    def needs_all_threads(self) -> bool:
         """Lines of the user's run on other threads of Python's, and torch does not record those yet."""
         others = self.locations.python_threads() > 1
         return others and not self.recording.all_threads and self.recording.can_record_all_threads
 
-    def find_loops(self, step_ns):
+    def find_loops(self, step_ns: float) -> bool:
         """Look for quick loops in what was recorded; False if there is no need to.
 
         Otherwise this capture has ended, nothing of it is kept, and the next one leaves their lines out.
@@ -64,18 +82,18 @@ class Recorder:
         self.discard()
         return True
 
-    def choose_library_lines(self, step_ns):
+    def choose_library_lines(self, step_ns: float) -> None:
         """After a whole step: leave out code of libraries that runs too many lines."""
-        self.locations.library.choose(step_ns)
+        self.library.choose(step_ns)
 
-    def holds(self):
+    def holds(self) -> bool:
         """End this capture. False if an operator began where lines were left out: then nothing of it is
         kept, and the next one has all lines of that code."""
         self.operator_cost.watched()
         self.stop()
         if not self.loops:
             return True
-        wrong = loops.surprised_by(self.loops, self.locations, self.recording.began_ns())
+        wrong = loops.surprised_by(self.loops, self.locations, self.recording.began_ns() or [])
         if not wrong:
             return True
         self.never |= wrong
@@ -84,7 +102,7 @@ class Recorder:
         self.discard()
         return False
 
-    def start(self, all_threads):
+    def start(self, all_threads: bool) -> None:
         self.running = True
         self.quiet.start(self.torch)
         # CUDA is the script's to initialise; a whole script may still be going to.
@@ -99,7 +117,7 @@ class Recorder:
             self._mark_lines()
         self.lines.start()
 
-    def _mark_lines(self):
+    def _mark_lines(self) -> None:
         marks = LineMarks(self.torch, self.locations)
         if marks.possible:
             self.line_marks = marks
@@ -107,12 +125,12 @@ class Recorder:
         else:
             self.notes.append("no NVTX ranges could be written: install the nvtx package beside torch")
 
-    def step(self, number):
+    def step(self, number: int | None) -> None:
         """Step ``number`` of the captured ones begins; None: they are over."""
         if self.line_marks is not None:
             self.line_marks.step(number)
 
-    def stop(self):
+    def stop(self) -> None:
         if not self.running:
             return
         self.running = False
@@ -124,18 +142,18 @@ class Recorder:
         self.recording.stop()
         self.quiet.stop()
 
-    def discard(self):
+    def discard(self) -> None:
         """End this capture; nothing of it is kept in memory."""
         self.stop()
         self.recording.discard()
         self.locations.clear_records()
 
-    def forget(self):
+    def forget(self) -> None:
         """In a forked child."""
         if self.lines.running:
             self.lines.stop()
 
-    def write(self, manifest, facts):
+    def write(self, manifest: dict[str, Any], facts: dict[str, Any]) -> None:
         """The whole run folder; ``manifest`` and ``facts`` are what only the session knows."""
         path = self.control.folder
         os.makedirs(path, exist_ok=True)
@@ -143,7 +161,7 @@ class Recorder:
         loops.share_out(self.loops, self.locations)
         folder.write_bytes(path, "lines.bin", self.locations.packed())
         folder.write_bytes(path, INSIDE_PAIRS, self.locations.packed_library())
-        folder.write(path, INSIDE_TABLE, self.locations.library.as_dict())
+        folder.write(path, INSIDE_TABLE, self.library.as_dict())
         estimated = {place: times for loop in self.loops for place, times in loop.times.items()}
         folder.write(
             path, "locations.json", {**self.locations.as_dict(), "estimated": list(estimated.items())}

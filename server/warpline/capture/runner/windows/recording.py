@@ -1,7 +1,10 @@
 """torch's profiler by its own low-level calls: nothing is parsed in Python, C++ writes the trace."""
 
+from __future__ import annotations
+
 import errno
 import os
+from typing import Any
 
 import torch
 from torch._C._profiler import _ExperimentalConfig
@@ -16,7 +19,7 @@ from torch.autograd import (
 )
 
 try:
-    _EVERY_THREAD = _ExperimentalConfig(profile_all_threads=True)
+    _EVERY_THREAD: Any = _ExperimentalConfig(profile_all_threads=True)
 except TypeError:  # an older torch: operators of the thread that starts the recording only
     _EVERY_THREAD = None
 
@@ -24,7 +27,7 @@ except TypeError:  # an older torch: operators of the thread that starts the rec
 class Recording:
     """Ops with shapes and memory, launches and kernels. ``prepare``, ``start``, ``stop``, ``save``."""
 
-    def __init__(self, cuda, all_threads=False):
+    def __init__(self, cuda: bool, all_threads: bool = False) -> None:
         """``cuda``: kernels and launches too, where torch can see them.
 
         ``all_threads``: operators of the script's other threads too; torch then forgets memory.
@@ -34,18 +37,18 @@ class Recording:
         self.activities = {ProfilerActivity.CPU}
         if cuda and torch.cuda.is_available() and ProfilerActivity.CUDA in _supported_activities():
             self.activities.add(ProfilerActivity.CUDA)
-        self.result = None
+        self.result: Any = None  # torch's, once it has been stopped
 
-    def prepare(self):
+    def prepare(self) -> None:
         _prepare_profiler(self._config(), self.activities)
 
-    def start(self):
+    def start(self) -> None:
         _enable_profiler(self._config(), self.activities)
 
-    def stop(self):
+    def stop(self) -> None:
         self.result = _disable_profiler()
 
-    def save(self, path):
+    def save(self, path: str) -> None:
         """Write the Chrome trace. Raises OSError where it could not be written whole: torch does not.
 
         The events stay in memory until ``discard``: to free them takes as long as to write them.
@@ -54,23 +57,23 @@ class Recording:
         if not _is_whole(path):
             raise OSError(errno.ENOSPC, "the trace is incomplete, the disk may be full")
 
-    def discard(self):
+    def discard(self) -> None:
         self.result = None
 
-    def began_ns(self):
+    def began_ns(self) -> list[int] | None:
         """When each operator and each launch began, in no order; None where torch does not say."""
         events = self.result.events()
         if events and not hasattr(events[0], "start_ns"):
             return None
         return [event.start_ns() for event in events if event.device_type() == torch.autograd.DeviceType.CPU]
 
-    def _config(self):
+    def _config(self) -> Any:
         shapes, memory, stack, flops, modules = True, True, False, False, False
         extra = _EVERY_THREAD if self.all_threads and _EVERY_THREAD else _ExperimentalConfig()
         return ProfilerConfig(ProfilerState.KINETO, shapes, memory, stack, flops, modules, extra)
 
 
-def _is_whole(path):
+def _is_whole(path: str) -> bool:
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.path.getsize(path) - 16))

@@ -1,11 +1,14 @@
 """The timing window in slices. Between them this process and all that it started stand still, and another
 process has its turn: what slows a machine down for seconds then slows both alike."""
 
+from __future__ import annotations
+
 import os
 import signal
 
 from ..device.stamps import DeviceStamps
-from .stages import Timing, differences
+from .stages import differences
+from .timing import Timing
 
 
 class Slices(Timing):
@@ -16,18 +19,19 @@ class Slices(Timing):
     the host's time would hold the filling or the emptying of the launch queue, once a slice.
     """
 
-    def begin(self):
+    def begin(self) -> None:
         session = self.session
         session.steps.quiet()
         session.own_profiler.measuring = True
-        self.stamps, self.excused, self.slices = [], {}, []
+        self.stamps, self.excused = [], {}
+        self.slices: list[int] = []
         self.last = session.windows["timed"] + 1
         self.device = DeviceStamps(session.torch) if session.torch.cuda.is_initialized() else None
         session.steps.on_step = self._quick_tick()
         session.synchronize()
         self._rest()
 
-    def _more(self):
+    def _more(self) -> int:
         session = self.session
         session.synchronize()
         seen = differences(self.stamps)
@@ -41,7 +45,7 @@ class Slices(Timing):
         self._rest()
         return 0
 
-    def _rest(self):
+    def _rest(self) -> None:
         """Stand still until the server says which: another slice, or the end. The last thing before it is
         to tell; loader workers stop with us, or their queue would be full when we go on."""
         session = self.session
@@ -52,6 +56,6 @@ class Slices(Timing):
             session.finish_timing()
         session.pipe.progress("timing", len(self.slices), None, "timing")
 
-    def excuse(self, duration_ns):
+    def excuse(self, duration_ns: int, long: bool) -> None:
         if self.stamps:
-            Timing.excuse(self, duration_ns)
+            super().excuse(duration_ns, long)

@@ -1,0 +1,131 @@
+"""The windows that look closely: the survey of one step, and the capture."""
+
+from __future__ import annotations
+
+from time import time_ns
+
+from . import lengths
+from .stages import Stage, of
+
+
+class Survey(Stage):
+    """One step looked at closely, at whatever speed."""
+
+    def begin(self) -> None:
+        if not self.session.observers.start_survey():
+            self.session.go(Capture)
+
+    def tick(self) -> None:
+        self.session.boundaries += 1
+        self.session.observers.stop_survey()
+        self.session.go(Capture)
+
+    def can_restart(self, better: bool) -> bool:
+        return better
+
+    def forked(self) -> None:
+        self.session.observers.stop_survey()
+
+    def abandon(self) -> None:
+        self.session.observers.stop_survey()
+
+
+class Capture(Stage):
+    """Profiler and line records. Its own first step is slow and is not counted."""
+
+    looked = False  # for quick loops, once
+    resting = False
+    all_threads = False
+
+    def begin(self) -> None:
+        self.stamps: list[int] | None = None  # once it counts
+        self.session.pipe.progress("capturing", 0, self.session.windows["captured"], "starting the profiler")
+        self.session.recorder.start(self.all_threads)
+
+    def rest(self, all_threads: bool) -> None:
+        """Begin once more, a step later. A range that is open now would, when it ends in the next
+        recording, be written to memory of the one that has ended (torch checks only that there is one)."""
+        self.resting = True
+        self.all_threads = all_threads
+
+    def tick(self) -> None:
+        session = self.session
+        session.boundaries += 1
+        if self.resting:
+            self.resting = False
+            self.begin()
+            return
+        if self.stamps is None:
+            self._rehearsed()
+            return
+        done, wanted = len(self.stamps), self.wanted
+        if done == wanted:
+            session.synchronize()
+        self.stamps.append(time_ns())
+        if done == wanted and not session.recorder.holds():
+            session.observers.garbage.stop()
+            self.rest(self.all_threads)
+            return
+        session.recorder.step(done + 1 if done < wanted else None)
+        session.pipe.progress("capturing", done, wanted, "capturing %s" % of(done, wanted))
+        if done == wanted:
+            session.finish_capture(self.stamps)
+
+    def _rehearsed(self) -> None:
+        session = self.session
+        if session.recorder.needs_all_threads():
+            session.recorder.discard()
+            self.rest(all_threads=True)
+            return
+        session.synchronize()
+        if not self.looked and session.windows["survey"]:  # else steps are few
+            self.looked = True
+            if session.recorder.find_loops(sum(session.timed) / len(session.timed)):
+                self.rest(self.all_threads)
+                return
+        session.recorder.choose_library_lines(sum(session.timed) / len(session.timed))
+        lines = session.recorder.locations.forget_all_but_last()
+        self.wanted = lengths.captured_steps(session.windows["captured"], lines)
+        if self.wanted < session.windows["captured"]:
+            session.notes.append(
+                "a step runs %d lines of Python: only %d of %d steps were captured"
+                % (lines, self.wanted, session.windows["captured"])
+            )
+        session.observers.garbage.start()
+        session.recorder.step(1)
+        self.stamps = [time_ns()]
+
+    def can_restart(self, better: bool) -> bool:
+        return better
+
+    def excuse(self, duration_ns: int, long: bool) -> None:
+        """The captured steps begin with the next one: this one is not as the others are."""
+        if long and self.stamps is not None:
+            self.session.observers.garbage.stop()
+            self.stamps = None
+
+    def abandon(self) -> None:
+        self.session.observers.garbage.stop()
+        self.session.recorder.discard()
+
+
+class Whole(Stage):
+    """A script without steps: from the import of torch to the script's end."""
+
+    at_end = True
+
+    def begin(self) -> None:
+        session = self.session
+        session.pipe.progress("capturing", 0, None, "capturing the whole script")
+        session.timed = tuple(session.windows["whole_ns"])
+        session.make_recorder()
+        session.recorder.start(False)
+        session.observers.garbage.start()
+        self.stamps = [time_ns()]
+
+    def ended(self) -> None:
+        self.session.guarded(self._finish, None)()
+
+    def _finish(self) -> None:
+        self.session.synchronize()
+        self.session.finish_capture([*self.stamps, time_ns()])

@@ -1,0 +1,94 @@
+"""The timing window: steps without the profiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import time_ns
+
+from ..device.stamps import DeviceStamps, on_device
+from . import lengths
+from .capturing import Capture, Survey
+from .stages import Stage, differences
+
+
+class Timing(Stage):
+    """One time stamp a step; the device is idle at both ends."""
+
+    def begin(self) -> None:
+        session = self.session
+        self.fixed = session.windows["timed"]
+        has_device = session.torch.cuda.is_initialized()
+        self.window_ns = lengths.WINDOW_DEVICE_NS if has_device else lengths.WINDOW_NS
+        wanted = self.fixed or lengths.timed_steps(session.step_ns, self.window_ns)
+        session.pipe.progress("timing", 0, wanted, "timing %d steps" % wanted)
+        session.steps.quiet()
+        session.own_profiler.measuring = True
+        if session.control.purpose == "profile":
+            session.observers.start_timing()
+        self.last = wanted + 1
+        self.stamps: list[int] = []
+        self.excused: dict[int, int] = {}  # number of the step -> time in it that is not the script's
+        told = session.control.purpose == "profile" and has_device
+        self.device = DeviceStamps(session.torch) if told else None
+        session.steps.on_step = self._quick_tick()
+        session.synchronize()
+        self.stamps.append(time_ns())
+        if self.device is not None:
+            self.device.mark()
+
+    def _quick_tick(self) -> Callable[[], None]:
+        stamps, finished = self.stamps, self.session.guarded(self._more, 0)
+        stamp, last = stamps.append, self.last
+        mark = self.device.mark if self.device is not None else None
+
+        def tick() -> None:
+            nonlocal last
+            stamp(time_ns())
+            if mark is not None:
+                mark()
+            if len(stamps) == last:
+                last += finished()
+
+        return tick
+
+    def _more(self) -> int:
+        """Steps to add, when the window turned out too short; 0 ends it."""
+        session = self.session
+        session.synchronize()
+        self.stamps[-1] = time_ns()
+        if not self.fixed:
+            elapsed_ns = self.stamps[-1] - self.stamps[0]
+            more = lengths.more_timed_steps(len(self.stamps) - 1, elapsed_ns, self.window_ns)
+            if more:
+                return more
+        session.timed = self._durations()
+        session.boundaries += len(session.timed)
+        if session.control.purpose == "time":
+            session.finish_timing()
+        session.observers.stop_timing(len(session.timed))
+        session.make_recorder()
+        session.go(Survey if session.windows["survey"] else Capture)
+        return 0
+
+    def _durations(self) -> tuple[int, ...]:
+        """Of each step, as the device saw them where there is one; what was interrupted, as the host did."""
+        seen = tuple(
+            duration - self.excused.get(at, 0) for at, duration in enumerate(differences(self.stamps))
+        )
+        if self.device is None or self.excused:
+            return seen
+        return on_device(seen, self.device.durations_ns() or ())
+
+    def excuse(self, duration_ns: int, long: bool) -> None:
+        at = len(self.stamps) - 1
+        self.excused[at] = self.excused.get(at, 0) + duration_ns
+
+    def can_restart(self, better: bool) -> bool:
+        return True
+
+    def boundaries_so_far(self) -> int:
+        return max(0, len(self.stamps) - 1)
+
+    def abandon(self) -> None:
+        self.session.boundaries += self.boundaries_so_far()
+        self.session.observers.stop_timing(max(1, len(self.stamps) - 1))
