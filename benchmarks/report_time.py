@@ -22,7 +22,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
 
-from warpline import attribution, pipeline, trace
+from warpline import attribution, pipeline, runs, trace
+from warpline.trace import decode
 from warpline.wire.run import Request
 
 GOALS_S = {65_000: 1.0, 1_000_000: 5.0}
@@ -114,7 +115,7 @@ def measured(events: int, python: str) -> Round:
         read = time.perf_counter()
         attribution.attribute(found)
         done = time.perf_counter()
-        count = (run / "trace.json").read_bytes().count(b'"ph"')
+        count = decode.text(runs.part(run, runs.TRACE)).count(b'"ph"')
     return Round(count, total, read - begin, done - read, stop, export)
 
 

@@ -7,6 +7,7 @@ Both are made anew when they are missing or unreadable.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
 import threading
@@ -15,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from warpline import project, runs
+from warpline import keeping, project, runs
 from warpline.capture.progress import Progress
 from warpline.model import units
 from warpline.model.kernel import KernelInside
@@ -66,7 +67,18 @@ def profile(
     # Long before the steps begin the target imports torch: our own imports are out of the way by then.
     threading.Thread(target=_import_stages, name="warpline-imports", daemon=True).start()
     run = capture(request, runs.new_run(where), on_progress, cancelled, on_ready=ready, stdin=stdin)
-    return run, _with_late_notes(run, made[0]) if made else report_of(run)
+    report = _with_late_notes(run, made[0]) if made else report_of(run)
+    runs.pack(run)
+    _prune(where)
+    return run, report
+
+
+def _prune(folder: Path) -> None:
+    """Remove old runs of a project. A folder that the user named for runs is the user's to tidy."""
+    if folder.parent.name != ".warpline":
+        return
+    with contextlib.suppress(Problem):  # of settings that cannot be read: nothing is removed by guess
+        keeping.prune(folder, project.settings(folder))
 
 
 def _with_late_notes(run: Path, report: Report) -> Report:
@@ -91,6 +103,7 @@ def import_trace(path: Path, *, folder: Path | None = None) -> list[tuple[Path, 
     for file in foreign.traces(path):
         run = foreign.import_run(file, runs.new_run(where))
         made.append((run, report_of(run)))
+        runs.pack(run)
     return made
 
 

@@ -34,6 +34,9 @@ class Settings:
     steps: Annotated[int, Meta(ge=1)] = 5
     warmup: Annotated[int, Meta(ge=0)] | None = None
     timeout: Annotated[float, Meta(gt=0)] | None = None
+    keep_runs: Annotated[int, Meta(ge=1)] = 100  # runs that stay; the newest of each command always does
+    keep_days: Annotated[float, Meta(gt=0)] = 90  # and for how long
+    keep_mb: Annotated[float, Meta(gt=0)] = 1000  # and how much room all of them take
 
 
 def settings(folder: Path) -> Settings:
@@ -96,4 +99,7 @@ def _read(path: Path) -> Settings:
         steps=found.steps,
         warmup=found.warmup,
         timeout=found.timeout,
+        keep_runs=found.keep_runs,
+        keep_days=found.keep_days,
+        keep_mb=found.keep_mb,
     )

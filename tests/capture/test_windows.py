@@ -63,7 +63,7 @@ def test_it_grows_when_steps_turned_out_shorter() -> None:
 
 def test_steps_of_many_lines_are_captured_less_often() -> None:
     assert lengths.captured_steps(5, 1000) == 5
-    assert lengths.captured_steps(5, 10_000_000) == 2
+    assert lengths.captured_steps(5, 5_000_000) == 2
     assert lengths.captured_steps(5, 10**9) == 1
 
 
@@ -106,3 +106,10 @@ def test_without_the_device_s_times_the_host_s_stay() -> None:
     assert stamps.durations_ns() is None
     assert on_device((3, 4), ()) == (3, 4)
     assert on_device((3, 4), (0, 0)) == (3, 4)
+
+
+def test_a_large_trace_has_fewer_steps() -> None:
+    assert lengths.fewer_steps(5, 800_000_000) == 0
+    assert lengths.fewer_steps(5, 2_000_000_000) == 2
+    assert lengths.fewer_steps(5, 10**11) == 1
+    assert lengths.fewer_steps(1, 10**11) == 0, "less than one step is none"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -126,7 +127,8 @@ def test_a_broken_run_is_one_line(folder: Path) -> None:
 
 def test_import_of_a_trace_made_elsewhere(example_run: ExampleRun, tmp_path: Path) -> None:
     """The Chrome trace that torch wrote, without anything of ours beside it."""
-    shutil.copy(example_run.run / "trace.json", tmp_path / "elsewhere.pt.trace.json")
+    plain = gzip.decompress((example_run.run / "trace.json.gz").read_bytes())
+    (tmp_path / "elsewhere.pt.trace.json").write_bytes(plain)
     done = warpline("import", "elsewhere.pt.trace.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     shown = warpline("show", "--json", "-", cwd=tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from tests.conftest import ExampleRun
 from tests.kineto import MAIN, KinetoRun, at_line
-from warpline import pipeline, trace
+from warpline import pipeline, runs, trace
 from warpline.attribution import attribute
 from warpline.model.problem import Problem
 from warpline.trace import foreign
@@ -34,7 +35,7 @@ def test_kernels_are_linked_to_their_launches(tmp_path: Path) -> None:
 def test_a_real_run_is_read_whole(example_run: ExampleRun) -> None:
     """Every op of the trace is a row, with its parent around it, in the order of its thread."""
     found = trace.read(example_run.run)
-    events = json.loads((example_run.run / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+    events = json.loads(gzip.decompress((example_run.run / "trace.json.gz").read_bytes()))["traceEvents"]
     ops = [event for event in events if event.get("cat") == "cpu_op"]
     assert int((found.host.kind == OP).sum()) == len(ops) > 1000
     child = np.flatnonzero(found.host.parent >= 0)
@@ -62,6 +63,28 @@ def test_a_broken_part_is_one_clear_line(tmp_path: Path, part: str, content: byt
     with pytest.raises(Problem) as problem:
         trace.read(run)
     assert "\n" not in str(problem.value)
+
+
+def test_a_packed_run_reads_as_the_plain_one(recorded: Callable[[str], Path], tmp_path: Path) -> None:
+    """Old runs lie plain; a packed one that was cut off is one clear line."""
+    run = tmp_path / "run"
+    shutil.copytree(recorded("quickstart"), run)
+    (run / "lines.bin").write_bytes(b"".join([(run / "lines.bin").read_bytes()] * 3000))
+    plain = trace.read(run)
+    large = (run / "trace.json").stat().st_size
+    runs.pack(run)
+    assert not (run / "trace.json").exists() and not (run / "lines.bin").exists()
+    assert (run / "trace.json.gz").stat().st_size < large / 5
+    packed = trace.read(run)
+    assert packed.names == plain.names and (packed.host.start_ns == plain.host.start_ns).all()
+    assert (packed.records.time_ns == plain.records.time_ns).all()
+    runs.pack(run)  # there is nothing left to do
+    assert not list(run.glob(".*"))
+    for name in ("lines.bin.gz", "trace.json.gz"):
+        (run / name).write_bytes((run / name).read_bytes()[:1000])
+        with pytest.raises(Problem) as problem:
+            trace.read(run)
+        assert "\n" not in str(problem.value)
 
 
 def test_a_truncated_line_file_costs_its_last_record(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ COMMANDS = {
     "kernel": ("kernel", "look inside one kernel with Nsight Compute"),
     "import": ("import_", "read traces made elsewhere into a run"),
     "report": ("report", "write a run as one self-contained page"),
+    "runs": ("runs", "the runs of this project; --prune removes old ones"),
     "rules": ("rules", "list the rules"),
     "explain": ("explain", "the page of one rule"),
     "doctor": ("doctor", "what this machine can measure, and how to get what is missing"),

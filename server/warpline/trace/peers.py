@@ -5,8 +5,10 @@ Only that is read: a whole trace for each rank would make the report wait.
 
 from __future__ import annotations
 
+import gzip
 import mmap
 import re
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -29,19 +31,24 @@ def peers(run: Path) -> tuple[Exchanges, ...]:
     for folder in sorted((run / "ranks").glob("*")):
         try:
             captured = runs.manifest(folder).captured
-            with (
-                (folder / "trace.json").open("rb") as file,
-                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text,
-            ):
-                exchanges = _exchanges(text)
-        except (Problem, OSError, ValueError):
+            exchanges = _exchanges_of(runs.part(folder, runs.TRACE))
+        except (Problem, OSError, EOFError, ValueError, zlib.error):
             continue
         if captured:
             found.append(exchanges.begun(captured[0][0], captured[-1][1]))
     return tuple(found)
 
 
-def _exchanges(text: mmap.mmap) -> Exchanges:
+def _exchanges_of(trace: Path) -> Exchanges:
+    with trace.open("rb") as file:
+        if trace.suffix == ".gz":
+            with gzip.open(file) as packed:
+                return _exchanges(packed.read())
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            return _exchanges(text)
+
+
+def _exchanges(text: mmap.mmap | bytes) -> Exchanges:
     base = _BASE.search(text)
     times = np.array([match.groups() for match in _EVENT.finditer(text)], np.float64).reshape(-1, 2)
     start = np.round(times[:, 0] * 1000).astype(np.int64) + (int(base[1]) if base is not None else 0)

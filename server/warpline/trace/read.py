@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -48,10 +50,10 @@ def read(run: Path) -> Trace:
     locations = runs.read(run, "locations.json", Locations)
     sources = runs.sources(run)
     with collector_paused():
-        tables, chrome, bad = tables_of(run / "trace.json")
+        tables, chrome, bad = tables_of(runs.part(run, runs.TRACE))
         notes = [f"{bad} malformed events of the trace were left out"] if bad else []
         threads = len(locations.threads)
-        lines, odd = pairs(run / "lines.bin", threads, len(locations.locations))
+        lines, odd = pairs(runs.part(run, "lines.bin"), threads, len(locations.locations))
         if odd:
             notes.append(f"{odd} malformed line records were left out")
         libraries, inside = _libraries(run, threads)
@@ -65,7 +67,7 @@ def _libraries(run: Path, threads: int) -> tuple[LibraryLocations, Pairs]:
     if not (run / INSIDE_TABLE).exists():
         return LibraryLocations(), NO_PAIRS
     table = runs.read(run, INSIDE_TABLE, LibraryLocations)
-    return table, pairs(run / INSIDE_PAIRS, threads, len(table.locations))[0]
+    return table, pairs(runs.part(run, INSIDE_PAIRS), threads, len(table.locations))[0]
 
 
 def pairs(path: Path, threads: int, locations: int) -> tuple[Pairs, int]:
@@ -73,9 +75,10 @@ def pairs(path: Path, threads: int, locations: int) -> tuple[Pairs, int]:
     number of threads and locations that they may name."""
     try:
         data = path.read_bytes()
+        data = gzip.decompress(data) if path.suffix == ".gz" else data
     except FileNotFoundError:
         data = b""
-    except OSError as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise Problem(f"cannot read {path}: {error}") from None
     whole = np.frombuffer(data, "<i8", len(data) // 16 * 2).reshape(-1, 2)
     thread, location = whole[:, 1] >> LOCATION_BITS, whole[:, 1] & ((1 << LOCATION_BITS) - 1)

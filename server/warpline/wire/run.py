@@ -13,6 +13,7 @@
       inside.bin        the same for lines of libraries below the user's; see ``wire/inside.py``
       inside.json       LibraryLocations: the table that ``inside.bin`` indexes
       trace.json        the Chrome trace as torch.profiler wrote it (``with_stack`` off)
+      *.gz              once the report is made, trace.json and large *.bin are packed (gzip)
       sources.json      {path: text} of the user files that appear in Locations or in a site, as they were
                         compiled; a file whose text is not known for certain is not in it
       report.json       the finished Report (cache; written by the server, may be absent)

@@ -62,7 +62,7 @@ class Capture(Stage):
         if done == wanted:
             session.synchronize()
         self.stamps.append(time_ns())
-        if done == wanted and not session.recorder.holds():
+        if done == wanted and not (session.recorder.holds() and self._small_enough()):
             session.observers.garbage.stop()
             self.rest(self.all_threads)
             return
@@ -70,6 +70,24 @@ class Capture(Stage):
         session.pipe.progress("capturing", done, wanted, "capturing %s" % of(done, wanted))
         if done == wanted:
             session.finish_capture(self.stamps)
+
+    def _small_enough(self) -> bool:
+        """False: nothing of this capture is kept, and the next one has fewer steps. Where more steps than
+        usual were asked for they are kept, whatever their size."""
+        session = self.session
+        if session.windows["captured"] > lengths.USUAL_STEPS:
+            return True
+        size = session.recorder.save()
+        fewer = lengths.fewer_steps(self.wanted, size)
+        if not fewer:
+            return True
+        session.notes.append(
+            "the trace of %d steps has %d MB: only %d were kept (--steps %d keeps more)"
+            % (self.wanted, size // 1_000_000, fewer, lengths.USUAL_STEPS + 1)
+        )
+        session.windows["captured"] = fewer
+        session.recorder.discard()
+        return False
 
     def _rehearsed(self) -> None:
         session = self.session

@@ -56,6 +56,7 @@ class Recorder:
         self.line_marks: LineMarks | None = None
         self.operator_cost = OperatorCost(torch)
         self.recording = Recording(False)  # until ``start``
+        self.saved = False  # its trace was written
         self.running = False
         self.loops: list[loops.Loop] = []  # of quick lines, which are recorded where they begin and end only
         self.never: set[CodeType] = set()  # code objects of loops in which an operator has begun after all
@@ -146,6 +147,7 @@ class Recorder:
         """End this capture; nothing of it is kept in memory."""
         self.stop()
         self.recording.discard()
+        self.saved = False
         self.locations.clear_records()
 
     def forget(self) -> None:
@@ -153,11 +155,19 @@ class Recorder:
         if self.lines.running:
             self.lines.stop()
 
+    def save(self) -> int:
+        """Write the trace of what was captured; returns its size in bytes."""
+        os.makedirs(self.control.folder, exist_ok=True)
+        path = os.path.join(self.control.folder, "trace.json")
+        self.recording.save(path)
+        self.saved = True
+        return os.path.getsize(path)
+
     def write(self, manifest: dict[str, Any], facts: dict[str, Any]) -> None:
         """The whole run folder; ``manifest`` and ``facts`` are what only the session knows."""
         path = self.control.folder
-        os.makedirs(path, exist_ok=True)
-        self.recording.save(os.path.join(path, "trace.json"))
+        if not self.saved:
+            self.save()
         loops.share_out(self.loops, self.locations)
         folder.write_bytes(path, "lines.bin", self.locations.packed())
         folder.write_bytes(path, INSIDE_PAIRS, self.locations.packed_library())
