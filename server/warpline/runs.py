@@ -26,8 +26,8 @@ FACTS = "facts.json"
 SOURCES = "sources.json"
 TRACE = "trace.json"
 
-#: Of a trace a thirteenth to a sixteenth is left. At level 6 packing takes 9 to 11 ms for each MB, unpacking a
-#: tenth of what decoding takes (three traces of 2 to 6 MB, best of five; ``benchmarks/packing.py``).
+#: Of a trace a thirteenth to a sixteenth is left. At level 6 packing takes 9 to 11 ms for each MB, unpacking
+#: a tenth of what decoding takes (three traces of 2 to 6 MB, best of five; ``benchmarks/packing.py``).
 _LEVEL = 6
 _WORTH_PACKING = 1 << 16  # bytes
 
