@@ -3,6 +3,7 @@
 - malformed requests are answered with an error, where pygls shows a message and leaves the client waiting;
 - ``$/cancelRequest`` reaches a running command, where pygls only answers the client;
 - parameters of our own requests arrive as the plain JSON they were;
+- a request after ``shutdown`` is answered with an error;
 - documents are kept by :mod:`warpline.lsp.documents`.
 """
 
@@ -50,6 +51,8 @@ class Protocol(LanguageServerProtocol):
 
     def __init__(self, server: Server, converter: Converter) -> None:
         super().__init__(server, converter)
+        #: What the process ends with: 1 where ``exit`` came without ``shutdown``.
+        self.status = 0
         #: request id -> what ends the work behind it
         self.on_cancel: dict[str | int, Callable[[], object]] = {}
 
@@ -73,6 +76,12 @@ class Protocol(LanguageServerProtocol):
     def handle_message(self, message: Any) -> None:
         if not hasattr(message, "jsonrpc"):
             raise JsonRpcInvalidRequest(message="not a JSON-RPC 2.0 message")
+        if getattr(message, "method", "") == types.EXIT and not self._shutdown:
+            self.status = 1
+        if self._shutdown and hasattr(message, "id") and hasattr(message, "method"):
+            error = JsonRpcInvalidRequest(message=f"{message.method} after shutdown: only exit may follow")
+            self._send_response(message.id, error=error.to_response_error())
+            return
         super().handle_message(message)
 
     def _handle_request(self, msg_id: str | int, method_name: str, params: Any) -> None:

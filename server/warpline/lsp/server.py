@@ -19,6 +19,7 @@ from warpline.lsp import methods
 from warpline.lsp.documents import Documents
 from warpline.lsp.engine import Engine
 from warpline.lsp.folders import Folders
+from warpline.lsp.headers import Pipe
 from warpline.lsp.loading import Loading
 from warpline.lsp.protocol import Answered, Protocol, converter
 
@@ -100,7 +101,7 @@ def serve(port: int | None = None) -> int:
     gc.set_threshold(20_000, 10, 10)
     try:
         if port is None:
-            server.start_io(requests, answers)
+            server.start_io(Pipe(requests), answers)  # type: ignore[arg-type]  # pygls reads no more of it
         else:
             from warpline.lsp import tcp
 
@@ -112,4 +113,4 @@ def serve(port: int | None = None) -> int:
         server.folders.kill()
         with contextlib.suppress(OSError):
             answers.close()
-    return 0
+    return server.protocol.status

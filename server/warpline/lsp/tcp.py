@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from pygls.io_ import run_async
 
+from warpline.lsp.headers import Connection
+
 if TYPE_CHECKING:
     from warpline.lsp.server import Server
 
@@ -27,7 +29,7 @@ async def _serve(server: Server, port: int) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             await run_async(
                 stop_event=threading.Event(),
-                reader=reader,
+                reader=Connection(reader),
                 protocol=server.protocol,
                 error_handler=server.report_server_error,
             )

@@ -15,6 +15,8 @@ from warpline.view.anchor_text import key, split
 #: Not from the run. ``_NEW`` is the same for a line that came with the edits not yet settled.
 NONE = -1
 _NEW = -2
+#: So many states of a text are remembered, one for each change of all its lines.
+_STATES = 8
 
 
 class Anchor:
@@ -31,6 +33,9 @@ class Anchor:
         self._lost.add([self._base[i] for i in gone], gone)
         self._where: dict[int, int] | None = None
         self._fresh = False
+        #: What the text was before each change of all its lines (by its keys), and where its lines were.
+        self._states: dict[tuple[str, ...], list[int]] = {}
+        self._large = False
         #: Another one after every edit: what was computed from the anchor holds as long as it is the same.
         self.version = 0
 
@@ -70,6 +75,8 @@ class Anchor:
         the last removed in the last added.
         """
         keys = [key(line) for line in added]
+        if removed >= len(self._keys):
+            self._remember()
         old_keys = self._keys[start : start + removed]
         old = self._origin[start : start + removed]
         match = _follow(old_keys, keys, head, tail)
@@ -87,11 +94,30 @@ class Anchor:
         if not self._fresh:
             return
         self._fresh = False
+        if self._large and self._as_before():
+            return
         while _NEW in self._origin:
             line = end = self._origin.index(_NEW)
             while end < len(self._origin) and self._origin[end] == _NEW:
                 end += 1
             self._origin[line:end] = self._lost.take(self._keys[line:end])
+
+    def _remember(self) -> None:
+        """Before a change of the whole text (a formatter, a sort, another branch): undoing it must bring
+        each line back, also where the order or the lines themselves do not say which was which."""
+        if _NEW not in self._origin:
+            self._states.setdefault(tuple(self._keys), list(self._origin))
+            while len(self._states) > _STATES:
+                self._states.pop(next(iter(self._states)))
+        self._large = True
+
+    def _as_before(self) -> bool:
+        """Whether the text is as it was before such a change; then its lines stand where they did."""
+        self._large = False
+        known = self._states.get(tuple(self._keys))
+        if known is not None:
+            self._origin[:] = known
+        return known is not None
 
 
 def _follow(old: Sequence[str], new: Sequence[str], head: bool, tail: bool) -> list[int]:
