@@ -24,8 +24,14 @@ def write_run(
     argv: tuple[str, ...] = (),
     report: bool = True,
     scale: float = 1.0,
+    device: str = "Test CPU",
+    spread: float = 0.0,
+    request: Request | None = None,
 ) -> Path:
-    """A complete run in ``folder/.warpline/runs``: every line that ends in ``# 12.5 ms`` cost that much."""
+    """A complete run in ``folder/.warpline/runs``: every line that ends in ``# 12.5 ms`` cost that much.
+
+    ``spread``: how far the timed steps lie from their mean at most, as a share of it.
+    """
     run = runs.new_run(runs.runs_folder(folder))
     if name is not None:
         run = run.with_name(name)
@@ -41,9 +47,9 @@ def write_run(
         python_version="3.11.0",
         torch_version="2.13.0",
         device=DeviceFacts(),
-        request=Request(target=str(script), argv=argv, cwd=str(folder)),
+        request=request or Request(target=str(script), argv=argv, cwd=str(folder)),
         step_source="optimizer",
-        timed_ns=(1,),
+        timed_ns=tuple(int(total * 1e6 * (1 + spread * (n - 5) / 5)) for n in range(11)),
         captured=((0, 1),),
         line_events="none",
         roots=(str(folder),),
@@ -52,7 +58,7 @@ def write_run(
     runs.write_json(run, "facts.json", Facts())
     runs.write_json(run, "manifest.json", manifest)
     if report:
-        write_report(run, script, made, findings, total, argv)
+        write_report(run, script, made, findings, total, argv, device)
     return run
 
 
@@ -63,6 +69,7 @@ def write_report(
     findings: Sequence[r.Finding],
     total: float,
     argv: tuple[str, ...] = (),
+    device: str = "Test CPU",
 ) -> None:
     runs.write_json(
         run,
@@ -71,7 +78,7 @@ def write_report(
             format=1,
             script=str(script),
             argv=argv,
-            environment=r.Environment("3.11.0", "2.13.0", r.Device("cpu", "Test CPU", 1)),
+            environment=r.Environment("3.11.0", "2.13.0", r.Device("cpu", device, 1)),
             steps=r.Steps(5, total, total * 1.5, 1.5, 90.0),
             lines=made,
             unattributed=r.Unattributed(0.0, 0.0),

@@ -12,7 +12,7 @@ from warpline.lsp.methods import FIX_ALL
 from warpline.lsp.server import Server
 from warpline.lsp.session import Session
 from warpline.lsp.standing import standing
-from warpline.view import actions
+from warpline.view import actions, gains
 from warpline.view.diagnostics import Notice
 
 #: Rules about one kernel: at the kernel's own line, or at the one that launches it.
@@ -22,9 +22,9 @@ OF_KERNELS = ("uncoalesced-access", "small-grid", "tail-wave")
 async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
     path = convert.path(params.text_document.uri)
     session = ls.folders.session(path) if path else None
-    stand = standing(session, path, configuration.of(ls, path).ignore) if path and session else None
-    if path is None or session is None or stand is None:
+    if path is None or session is None:
         return []
+    stand = standing(session, path, configuration.of(ls, path).ignore)
     only = params.context.only
     offered: list[types.CodeAction] = []
     if _wanted(types.CodeActionKind.QuickFix, only):
@@ -85,13 +85,15 @@ def _of_notice(
     ]
     for n, (number, fix) in enumerate(editing):
         unsafe = "" if fix.applicability == "safe" else " (may change results)"
-        add(fix.title + unsafe, "fix", True if n == 0 and not unsafe else None, fix=number)
+        gain = gains.short(finding) if n == 0 else ""  # of the first one only: that is what was tried
+        title = f"{fix.title}: {gain}" if gain else fix.title
+        add(title + unsafe, "fix", True if n == 0 and not unsafe else None, fix=number)
     if editing and len(alike) > 1:
         all_of_it = [n.finding.id for n in alike if actions.best(n.finding, safe_only=False) is not None]
         add(f"Apply every fix of {finding.rule} in this file", "all", findings=all_of_it, safe=False)
     if editing and ls.offers()["measure"]:
         measure: dict[str, Any] = {"uri": convert.uri(path), "findingId": finding.id, "apply": False}
-        found.append(_command("Measure what this fix gains", "warpline.measure", measure, shown))
+        found.append(_command("Measure this fix", "warpline.measure", measure, shown))
     if finding.rule in OF_KERNELS and _on_gpu(session):
         at = {"uri": convert.uri(path), "line": notice.line}
         found.append(_command("Look inside with Nsight Compute", "warpline.kernel", at, shown))
@@ -103,11 +105,11 @@ def _of_notice(
 
 
 def _on_gpu(session: Session) -> bool:
-    return session.results is not None and session.results.report.environment.device.kind == "cuda"
+    return session.results.report.environment.device.kind == "cuda"
 
 
 def _data(session: Session, path: str, what: str, **more: Any) -> dict[str, Any]:
-    return {"what": what, "path": path, "run": str(session.results.run if session.results else ""), **more}
+    return {"what": what, "path": path, "run": str(session.results.run), **more}
 
 
 def _command(title: str, command: str, argument: Any, shown: list[types.Diagnostic]) -> types.CodeAction:

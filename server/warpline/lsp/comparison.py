@@ -49,6 +49,7 @@ def _row(
     return {
         "uri": convert.uri(file),
         "line": place,
+        "runLine": line,
         "function": costs[0].function if costs else "",
         "text": content(session.lines(file)[place]).strip() if place >= 0 else "",
         "beforeMs": was,
@@ -62,6 +63,7 @@ def _gone(before: Results, file: str, line: int, value: float) -> dict[str, Any]
     return {
         "uri": convert.uri(file),
         "line": -1,
+        "runLine": None,
         "function": before.costs[file][line][0].function,
         "text": content(text[line - 1]).strip() if line <= len(text) else "",
         "beforeMs": value,

@@ -29,24 +29,24 @@ async def register_for_changes(ls: Server) -> None:
 
 async def fetch(ls: Server, pushed: object = None) -> None:
     """Settle the settings of every session. ``pushed``: what the client sent along, if it did."""
-    sessions = list(ls.folders)
-    answers: list[object] = [pushed] * len(sessions)
-    if sessions and ls.can("workspace.configuration"):
+    folders = list(ls.folders)
+    answers: list[object] = [pushed] * len(folders)
+    if folders and ls.can("workspace.configuration"):
         items = [
-            types.ConfigurationItem(scope_uri=convert.uri(str(session.folder)), section=SECTION)
-            for session in sessions
+            types.ConfigurationItem(scope_uri=convert.uri(str(folder.path)), section=SECTION)
+            for folder in folders
         ]
         request = ls.workspace_configuration_async(types.ConfigurationParams(items=items))
         try:
             answers = list(await asyncio.wait_for(request, _PATIENCE_S))
         except (asyncio.TimeoutError, JsonRpcException):
             ls.log("the client did not answer workspace/configuration; the project's settings hold")
-    for session, answer in zip(sessions, answers, strict=False):
-        told = session.settings.problem
-        session.project = session.project_stamp()  # before it is read: what is written meanwhile is seen
-        session.settings = merged(session.folder, answer)
-        if session.settings.problem and session.settings.problem != told:
-            ls.show(session.settings.problem, types.MessageType.Warning)
+    for folder, answer in zip(folders, answers, strict=False):
+        told = folder.settings.problem
+        folder.project = folder.project_stamp()  # before it is read: what is written meanwhile is seen
+        folder.settings = merged(folder.path, answer)
+        if folder.settings.problem and folder.settings.problem != told:
+            ls.show(folder.settings.problem, types.MessageType.Warning)
 
 
 async def changed(ls: Server, params: types.DidChangeConfigurationParams) -> None:
@@ -59,7 +59,7 @@ async def changed(ls: Server, params: types.DidChangeConfigurationParams) -> Non
 def of(ls: Server, path: str) -> Settings:
     """The settings that hold for a file."""
     home = ls.folders.home(path)
-    for session in ls.folders:
-        if session.folder == home:
-            return session.settings
+    for folder in ls.folders:
+        if folder.path == home:
+            return folder.settings
     return Settings()

@@ -37,6 +37,28 @@ async def pull(
     return types.RelatedFullDocumentDiagnosticReport(items=items, result_id=result or None)
 
 
+async def pull_all(ls: Server, params: types.WorkspaceDiagnosticParams) -> types.WorkspaceDiagnosticReport:
+    """The findings of all files, open or not. One that has none any more is told once, empty."""
+    await ls.loading.over()
+    before = {previous.uri: previous.value for previous in params.previous_result_ids}
+    items: list[types.WorkspaceDocumentDiagnosticReport] = []
+    named = {convert.path(uri): uri for uri in before}
+    for path in sorted({*with_findings(ls), *filter(None, named)}):
+        document = ls.documents.at(path)
+        uri = document.uri if document else named.get(path) or convert.uri(path)
+        version = document.version if document else None
+        result, found = _diagnostics(ls, path)
+        if result and result == before.get(uri):
+            items.append(types.WorkspaceUnchangedDocumentDiagnosticReport(uri, result, version=version))
+        elif found or uri in before:
+            items.append(
+                types.WorkspaceFullDocumentDiagnosticReport(
+                    uri, found, version=version, result_id=result or None
+                )
+            )
+    return types.WorkspaceDiagnosticReport(items=items)
+
+
 def push(ls: Server, path: str) -> None:
     document = ls.documents.at(path)
     ls.text_document_publish_diagnostics(
@@ -51,10 +73,15 @@ def push(ls: Server, path: str) -> None:
 
 def push_all(ls: Server) -> None:
     """Every file with findings, and those that had some before."""
-    files = {file for session in ls.folders if session.results for file in session.results.findings}
+    files = set(with_findings(ls))
     opened = {document.path for document in ls.documents if document.path}
     for path in sorted(files | opened | _pushed):
         push(ls, path)
+
+
+def with_findings(ls: Server) -> list[str]:
+    """The files with findings, of whichever script and folder."""
+    return sorted({f for folder in ls.folders for one in folder.sessions for f in one.results.findings})
 
 
 def push_soon(ls: Server, path: str) -> None:
@@ -72,9 +99,9 @@ _waiting: dict[str, asyncio.TimerHandle] = {}
 def _diagnostics(ls: Server, path: str) -> tuple[str, list[types.Diagnostic]]:
     """The diagnostics of a file, and a name that stands for exactly these."""
     session, settings = ls.folders.session(path), configuration.of(ls, path)
-    stand = standing(session, path, settings.ignore) if session is not None else None
-    if session is None or stand is None or not settings.diagnostics:
+    if session is None or not settings.diagnostics:
         return _NOTHING
+    stand = standing(session, path, settings.ignore)
     links = {rule: pages.uri(ls, rule, path) for rule in stand.by_rule}
     key = tuple(links.items())
     if key not in stand.shown:

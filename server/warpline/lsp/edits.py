@@ -24,7 +24,7 @@ async def made(ls: Server, data: dict[str, Any]) -> types.WorkspaceEdit | None:
     """The edit that an action's ``data`` (see code_action.py) stands for; None when it cannot be made."""
     path = data["path"]
     session = ls.folders.session(path)
-    if session is None or session.results is None or str(session.results.run) != data.get("run"):
+    if session is None or str(session.results.run) != data.get("run"):
         return None
     findings = {finding.id: finding for finding in session.results.findings.get(path, ())}
     if data.get("what") == "all":
@@ -47,7 +47,7 @@ async def fix_of(ls: Server, session: Session, finding: Finding, number: int) ->
     """One fix of a finding. Where nothing that it depends on changed it is the run's own, moved along;
     else the rule makes it anew."""
     results = session.results
-    if results is None or number >= len(finding.fixes):
+    if number >= len(finding.fixes):
         return None
     fix = finding.fixes[number]
     if not {edit.file for edit in fix.edits} - {finding.file}:
@@ -90,7 +90,7 @@ async def _all(
 ) -> types.WorkspaceEdit | None:
     """Several findings' fixes as one change that can be undone at once."""
     results = session.results
-    if results is None or not findings:
+    if not findings:
         return None
     chosen = []
     for finding in findings:

@@ -1,9 +1,9 @@
-"""The sessions: one for each workspace folder, and for folders of files that are in none."""
+"""The folders: those of the workspace, and those of files that are in none."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from warpline.lsp.documents import Documents
 from warpline.lsp.engine import Engine
 
 if TYPE_CHECKING:
+    from warpline.lsp.folder import Folder
     from warpline.lsp.session import Session
 
 
@@ -34,26 +35,26 @@ class Running:
 
 
 class Folders:
-    """Sessions by folder. ``running``: the profile under way in a folder, one at most."""
+    """``running``: the profile under way in a folder, one at most."""
 
     def __init__(self, documents: Documents) -> None:
         self.documents = documents
         self.workspace: list[Path] = []
         self.running: dict[Path, Running] = {}
-        self._sessions: dict[Path, Session] = {}
+        self._folders: dict[Path, Folder] = {}
 
-    def __iter__(self) -> Iterator[Session]:
-        return iter(tuple(self._sessions.values()))
+    def __iter__(self) -> Iterator[Folder]:
+        return iter(tuple(self._folders.values()))
 
-    def add(self, folder: Path) -> Session:
-        from warpline.lsp.session import Session  # with all that results need: not at the start
+    def add(self, path: Path) -> Folder:
+        from warpline.lsp.folder import Folder  # with all that results need: not at the start
 
-        if folder not in self._sessions:
-            self._sessions[folder] = Session(folder, self.documents)
-        return self._sessions[folder]
+        if path not in self._folders:
+            self._folders[path] = Folder(path, self.documents)
+        return self._folders[path]
 
     def remove(self, folder: Path) -> None:
-        self._sessions.pop(folder, None)
+        self._folders.pop(folder, None)
 
     def home(self, path: str) -> Path:
         """The folder that a file is profiled in: the innermost workspace folder around it, else its own."""
@@ -70,23 +71,25 @@ class Folders:
         return [home]
 
     def session(self, path: str) -> Session | None:
-        """The session whose results speak of a file; of several the one with the newest run."""
-        found = [session for session in self if session.results is not None and session.results.has(path)]
-        return max(
-            found, key=lambda session: session.results.created_ns if session.results else 0, default=None
-        )
+        """The session whose results speak of a file; of several folders the one with the newest run."""
+        return _latest(folder.session(path) for folder in self)
 
     def newest(self, path: str | None) -> Session | None:
-        """The session with results for the folder of ``path``, or the newest of all."""
-        if path is not None:
-            found = self.session(path) or self._sessions.get(self.home(path))
-            return found if found is not None and found.results is not None else None
-        return max(
-            (session for session in self if session.results is not None),
-            key=lambda session: session.results.created_ns if session.results else 0,
-            default=None,
-        )
+        """The session with results for a file, else the newest of its folder; of all for None."""
+        if path is None:
+            return _latest(folder.newest for folder in self)
+        home = self._folders.get(self.home(path))
+        return self.session(path) or (home.newest if home is not None else None)
+
+    def files(self) -> list[str]:
+        """All files with results."""
+        return sorted({file for folder in self for file in folder.files()})
 
     def kill(self) -> None:
         for running in tuple(self.running.values()):
             running.engine.kill()
+
+
+def _latest(sessions: Iterable[Session | None]) -> Session | None:
+    found = [session for session in sessions if session is not None]
+    return max(found, key=lambda session: session.results.created_ns, default=None)

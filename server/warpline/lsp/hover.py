@@ -5,7 +5,9 @@ from __future__ import annotations
 from lsprotocol import types
 
 from warpline.lsp import convert
+from warpline.lsp.results import Results
 from warpline.lsp.server import Server
+from warpline.view import gains
 from warpline.view.anchor_lines import at
 from warpline.view.hover import card, plain
 
@@ -30,7 +32,7 @@ def hover(ls: Server, params: types.HoverParams) -> types.Hover | None:
 def card_at(ls: Server, path: str, line: int, markdown: bool) -> str | None:
     """The card of a line of a file as it is now; None where nothing is known of it."""
     session = ls.folders.session(path)
-    if session is None or session.results is None:
+    if session is None:
         return None
     results = session.results
     anchor = session.anchor(path)
@@ -41,9 +43,20 @@ def card_at(ls: Server, path: str, line: int, markdown: bool) -> str | None:
     inside = "" if anchor.stale(line) else results.inside.get((path, run_line), "")
     if found is None:
         return plain(inside, markdown) if inside else None
-    findings = [] if found.stale else [f for f in results.findings.get(path, ()) if f.line == run_line]
+    findings = [] if found.stale else _measured(results, path, run_line)
     loader_ms = results.loader_ms.get((path, run_line), 0.0)
     return card(found, results.report, findings, loader_ms, markdown, inside)
+
+
+def _measured(results: Results, path: str, run_line: int) -> list[str]:
+    """What was measured of the fixes for a line."""
+    words = []
+    for finding in results.findings.get(path, ()):
+        if finding.line == run_line and finding.measured is not None:
+            verdict = results.verdicts.get(finding.id)
+            kept, reason = (verdict.kept, verdict.reason) if verdict is not None else (None, "")
+            words.append(f"{finding.rule}: {gains.long(finding, kept, reason)}")
+    return words
 
 
 def markup(words: str, markdown: bool) -> types.MarkupContent:

@@ -26,6 +26,7 @@ def initialize(ls: Server, params: types.InitializeParams) -> None:
     ls.pushes = ls.can("text_document.diagnostic") is None
     if not ls.pushes:
         methods.offer(ls, methods.PULL)
+        methods.offer(ls, methods.PULL_ALL)
 
 
 def add(ls: Server, uri: str) -> None:

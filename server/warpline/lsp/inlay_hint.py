@@ -7,16 +7,18 @@ from lsprotocol import types
 from warpline.lsp import configuration, convert
 from warpline.lsp.hover import card_at, markup
 from warpline.lsp.server import Server
+from warpline.lsp.session import Session
+from warpline.view import change
 from warpline.view.anchor_lines import standing
 from warpline.view.anchor_text import content
-from warpline.view.hints import hints
+from warpline.view.hints import Hint, hints
 
 
 async def inlay_hint(ls: Server, params: types.InlayHintParams) -> list[types.InlayHint]:
     await ls.loading.over()
     path = convert.path(params.text_document.uri)
     session = ls.folders.session(path) if path else None
-    if path is None or session is None or session.results is None:
+    if path is None or session is None:
         return []
     settings = configuration.of(ls, path)
     anchor = session.anchor(path)
@@ -36,7 +38,7 @@ async def inlay_hint(ls: Server, params: types.InlayHintParams) -> list[types.In
             position=ls.documents.codec.position(
                 hint.line, len(content(lines[hint.line]).rstrip()), lines[hint.line]
             ),
-            label=hint.text,
+            label=hint.text + _difference(session, path, hint),
             padding_left=True,
             tooltip=None if lazy else _tooltip(ls, path, hint.line),
             data={"path": path, "line": hint.line, "run": str(session.results.run)},
@@ -45,17 +47,22 @@ async def inlay_hint(ls: Server, params: types.InlayHintParams) -> list[types.In
     ]
 
 
+def _difference(session: Session, path: str, hint: Hint) -> str:
+    """`` · -1.30 ms`` where the run is compared with another one."""
+    anchor = session.anchor(path)
+    if not session.against or anchor is None:
+        return ""
+    was = session.against.get((path, anchor.origin(hint.line) + 1))
+    return "" if was is None else f" · {change.difference(hint.step_ms - was)}"
+
+
 def resolve(ls: Server, hint: types.InlayHint) -> types.InlayHint:
     data = hint.data if isinstance(hint.data, dict) else {}
     path, line = data.get("path"), data.get("line")
     if isinstance(path, str) and isinstance(line, int):
         session = ls.folders.session(path)
         # Of another run by now, or after edits: the client asks anew and gets new hints.
-        if (
-            session is not None
-            and session.results is not None
-            and str(session.results.run) == data.get("run")
-        ):
+        if session is not None and str(session.results.run) == data.get("run"):
             hint.tooltip = _tooltip(ls, path, line)
     return hint
 

@@ -39,15 +39,14 @@ async def look(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
     params = parameters(argument, KernelParams)
     path = convert.path(params.uri)
     session = ls.folders.session(path) if path else None
-    results = session.results if session is not None else None
     anchor = session.anchor(path) if session is not None and path is not None else None
-    if path is None or session is None or results is None or anchor is None:
+    if path is None or session is None or anchor is None:
         raise Refused("there are no results for this file: profile it first")
     await turn(ls, session.folder, "refuse", params.uri)
     title = "Warpline: looking inside the kernel"
     async with under_way(ls, session.folder, params.uri, params.work_done_token, title, bar) as (engine, at):
         answer: dict[str, Any] = await engine.ask(
-            "kernel", at.report, run=str(results.run), file=path, line=anchor.origin(params.line) + 1
+            "kernel", at.report, run=str(session.results.run), file=path, line=anchor.origin(params.line) + 1
         )
     await refresh.look(ls)
     return answer

@@ -11,7 +11,8 @@ from warpline.lsp import convert, edits, refresh
 from warpline.lsp.request import Refused, parameters
 from warpline.lsp.server import Server
 from warpline.lsp.under_way import commanded, requested, turn, under_way
-from warpline.view import units
+from warpline.model.report import Measured
+from warpline.view import gains
 
 
 class MeasureParams(msgspec.Struct, rename="camel"):
@@ -30,8 +31,7 @@ async def asked(ls: Server, params: Any) -> Any:
 async def command(ls: Server, *arguments: Any) -> Any:
     found = await commanded(ls, lambda: measure(ls, arguments[0] if arguments else None, bar=True))
     if found is not None:
-        bounds = f"between {found['low']:.2f} and {found['high']:.2f}"
-        ls.show(f"{units.speedup(found['speedup'])} as fast ({bounds})", types.MessageType.Info)
+        ls.show(found["summary"], types.MessageType.Info)
     return found
 
 
@@ -43,9 +43,9 @@ async def measure(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
     params = parameters(argument, MeasureParams)
     path = convert.path(params.uri)
     session = ls.folders.session(path) if path else None
-    results = session.results if session is not None else None
-    if path is None or session is None or results is None:
+    if path is None or session is None:
         raise Refused("there are no results for this file: profile it first")
+    results = session.results
     finding = next((f for f in results.report.findings if f.id == params.finding_id), None)
     if finding is None:
         raise Refused("this finding is of an earlier run: profile the file again")
@@ -72,13 +72,20 @@ async def measure(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
         "memoryRatio": measured["memory_ratio"],
         "kept": answer["kept"],
         "reason": answer["reason"],
+        "summary": f"{finding.rule}: {_words(measured, answer)}",
         "applied": applied,
     }
 
 
+def _words(measured: dict[str, Any], answer: dict[str, Any]) -> str:
+    words = gains.measured(msgspec.convert(measured, Measured))
+    reason = answer["reason"]
+    return words if reason in ("faster", "slower") or reason in words else f"{words}: {reason}"
+
+
 async def _apply(ls: Server, path: str, finding: str) -> bool:
     session = ls.folders.session(path)
-    run = str(session.results.run) if session is not None and session.results is not None else ""
+    run = str(session.results.run) if session is not None else ""
     edit = await edits.made(ls, {"what": "fix", "path": path, "run": run, "finding": finding, "fix": 0})
     if edit is None:
         return False

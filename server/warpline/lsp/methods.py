@@ -70,7 +70,9 @@ METHODS = (
     Method("warpline/kernel", "kernel", "asked", waits=True),
     Method("warpline/heat", "overview", "heat"),
     Method("warpline/overview", "overview", "overview"),
-    Method("warpline/compare", "overview", "compare", waits=True),
+    Method("warpline/runs", "runs_view", "listed", waits=True),
+    Method("warpline/openRun", "runs_view", "opened", waits=True),
+    Method("warpline/compare", "compare", "compare", waits=True),
 )
 COMMANDS = (
     Method("warpline.profile", "profile", "command", waits=True),
@@ -87,9 +89,10 @@ PULL = Method(
     "pull",
     waits=True,
     options=types.DiagnosticOptions(
-        identifier="warpline", inter_file_dependencies=True, workspace_diagnostics=False
+        identifier="warpline", inter_file_dependencies=True, workspace_diagnostics=True
     ),
 )
+PULL_ALL = Method(types.WORKSPACE_DIAGNOSTIC, "diagnostic", "pull_all", waits=True)
 
 
 def register(server: Server) -> None:
@@ -105,7 +108,7 @@ def offer(server: Server, method: Method) -> None:
 
 def load() -> None:
     """Import all handlers now."""
-    for method in (*METHODS, *COMMANDS, PULL):
+    for method in (*METHODS, *COMMANDS, PULL, PULL_ALL):
         _function(method)
 
 

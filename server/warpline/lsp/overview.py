@@ -1,41 +1,45 @@
-"""warpline/heat, warpline/overview, warpline/compare: results for what LSP has no place for."""
+"""warpline/heat and warpline/overview: results for what LSP has no place for."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcInvalidParams
 
 from warpline.lsp import configuration, convert
-from warpline.lsp.results import Results, load
+from warpline.lsp.results import Results
 from warpline.lsp.server import Server
 from warpline.lsp.session import Session
-from warpline.model.problem import Problem
 from warpline.model.report import Finding, Line
+from warpline.view import change, gains, units
 from warpline.view.anchor_lines import Standing, standing
 from warpline.view.anchor_text import content
 from warpline.view.diagnostics import notices
 from warpline.view.hints import label, share
 
-_TOP = 50
+_TOP = 200
 
 
 def heat(ls: Server, params: Any) -> dict[str, Any] | None:
     uri = params.get("uri") if isinstance(params, dict) else None
     if not isinstance(uri, str):
         raise JsonRpcInvalidParams(message="warpline/heat needs a uri")
+    first, last = params.get("first"), params.get("last")
     path = convert.path(uri)
     session = ls.folders.session(path) if path else None
     anchor = session.anchor(path) if session and path else None
-    if path is None or session is None or session.results is None or anchor is None:
+    if path is None or session is None or anchor is None:
         return None
     results = session.results
     settings = configuration.of(ls, path)
     document = ls.documents.at(path)
+    lines = standing(
+        results.costs.get(path, {}),
+        anchor,
+        first if isinstance(first, int) else 0,
+        last if isinstance(last, int) else None,
+    )
     return {
         "version": document.version if document else None,
         "run": str(results.run),
@@ -48,64 +52,54 @@ def heat(ls: Server, params: Any) -> dict[str, Any] | None:
                 "stale": line.stale,
                 "label": label(line, results.step_ms, settings.wording),
             }
-            for line in standing(results.costs.get(path, {}), anchor)
+            for line in lines
         ],
     }
 
 
 def overview(ls: Server, params: Any) -> dict[str, Any] | None:
-    session = _session(ls, params)
-    results = session.results if session is not None else None
-    if session is None or results is None:
+    session = asked_for(ls, params)
+    if session is None:
         return None
+    results = session.results
     device = results.report.environment.device
+    before = results.before
     return {
         "run": str(results.run),
         "script": results.report.script,
         "argv": list(results.report.argv),
         "stepMs": results.step_ms,
-        "previousStepMs": results.before.step_ms if results.before else None,
+        "previousStepMs": before.step_ms if before else None,
+        "change": change.of_step(before.step_ms, results.step_ms, before.noise) if before else None,
+        "noise": results.noise,
+        "label": f"{units.ms(results.step_ms)} a step",
+        "summary": summary(results),
         "createdMs": results.created_ns // 1_000_000,
         "device": f"{device.kind}: {device.name}" if device.name else device.kind,
         "deviceBusyPercent": results.report.steps.device_busy_percent,
         "lines": _lines(session, results),
-        "findings": [_finding(ls, session, results, f) for f in results.report.findings],
+        "findings": [_finding(session, results, f) for f in results.report.findings],
         "notes": list(results.report.notes),
     }
 
 
-async def compare(ls: Server, params: Any) -> dict[str, Any] | None:
-    session = _session(ls, params)
-    results = session.results if session is not None else None
-    if session is None or results is None:
-        return None
-    asked = params.get("run") if isinstance(params, dict) else None
-    run = Path(asked) if isinstance(asked, str) else results.before.run if results.before else None
-    if run is None:
-        return None
-    try:
-        before = await asyncio.to_thread(load, run, [])
-    except Problem as problem:
-        raise JsonRpcException(str(problem), types.LSPErrorCodes.RequestFailed.value) from None
-    from warpline.lsp.comparison import rows
-
-    return {
-        "before": _summary(before),
-        "after": _summary(results),
-        "speedup": before.step_ms / results.step_ms if results.step_ms > 0 else 0.0,
-        "lines": rows(session, before, results),
-    }
+def summary(results: Results) -> str:
+    """``52.4 ms a step, 3 findings, best 1.25x``: what came of a profile."""
+    found = results.report.findings
+    speedups = [speedup for finding in found if (speedup := gained(finding)) is not None]
+    count = "no findings" if not found else "1 finding" if len(found) == 1 else f"{len(found)} findings"
+    return f"{units.ms(results.step_ms)} a step, {count}{gains.best(speedups)}"
 
 
-def _summary(results: Results) -> dict[str, Any]:
-    return {
-        "run": str(results.run),
-        "stepMs": results.step_ms,
-        "createdMs": results.created_ns // 1_000_000,
-    }
+def gained(finding: Finding) -> float | None:
+    """The speed-up that is measured, else predicted."""
+    if finding.measured is not None:
+        return finding.measured.speedup if finding.measured.low > 1 else None
+    return finding.predicted.speedup if finding.predicted is not None else None
 
 
-def _session(ls: Server, params: Any) -> Session | None:
+def asked_for(ls: Server, params: Any) -> Session | None:
+    """The session of a request's ``uri``; the newest of all where it names none."""
     uri = params.get("uri") if isinstance(params, Mapping) else None
     path = convert.path(uri) if isinstance(uri, str) else None
     return None if isinstance(uri, str) and path is None else ls.folders.newest(path)
@@ -123,16 +117,18 @@ def _lines(session: Session, results: Results) -> list[dict[str, Any]]:
         if anchor is None or line < 0:
             continue
         stands = Standing(line, tuple(costs), anchor.stale(line))
+        part = share(stands.step_ms, results.step_ms)
         found.append(
             {
                 "uri": convert.uri(file),
                 "line": line,
                 "function": costs[0].function,
                 "text": content(session.lines(file)[line]).strip(),
-                "share": share(stands.step_ms, results.step_ms),
+                "share": part,
                 "stepMs": stands.step_ms,
-                "label": label(stands, results.step_ms),
+                "label": f"{units.percent(part)}  {units.ms(stands.step_ms)}",
                 "stale": stands.stale,
+                "inside": _inside(costs, results.step_ms),
             }
         )
         if len(found) == _TOP:
@@ -140,9 +136,27 @@ def _lines(session: Session, results: Results) -> list[dict[str, Any]]:
     return found
 
 
-def _finding(ls: Server, session: Session, results: Results, finding: Finding) -> dict[str, Any]:
+def _inside(costs: Iterable[Line], step_ms: float) -> list[dict[str, Any]]:
+    """Where a line's time is in library code, the longest first; empty where the run does not say."""
+    parts = [part for cost in costs for part in getattr(cost, "inside", ())]
+    return [
+        {
+            "label": f"{units.percent(share(part.step_ms, step_ms))}  {units.ms(part.step_ms)}",
+            "name": part.module or part.function,
+            "uri": convert.uri(part.file),
+            "line": max(part.line - 1, 0),
+            "stepMs": part.step_ms,
+        }
+        for part in sorted(parts, key=lambda part: -part.step_ms)
+        if part.step_ms > 0
+    ]
+
+
+def _finding(session: Session, results: Results, finding: Finding) -> dict[str, Any]:
     stands = next(notices([finding], session.anchor, session.lines), None)
     line = stands.line if stands is not None else _where(session, finding.file, finding.line)
+    verdict = results.verdicts.get(finding.id)
+    kept, reason = (verdict.kept, verdict.reason) if verdict is not None else (None, "")
     return {
         "id": finding.id,
         "rule": finding.rule,
@@ -156,7 +170,10 @@ def _finding(ls: Server, session: Session, results: Results, finding: Finding) -
         },
         "predicted": finding.predicted.speedup if finding.predicted else None,
         "measured": finding.measured.speedup if finding.measured else None,
-        "fixes": [fix.title for fix in finding.fixes],
+        "kept": kept,
+        "gain": gains.short(finding),
+        "detail": gains.long(finding, kept, reason),
+        "fixes": [fix.title for fix in finding.fixes if fix.edits],
         "stale": stands is None,
     }
 

@@ -55,7 +55,7 @@ async def _profile(ls: Server, argument: Any, by_command: bool) -> dict[str, Any
     params = parse(argument)
     path, folder = place(params, ls.folders)
     settings = configuration.of(ls, path)
-    session = ls.folders.add(folder)
+    home = ls.folders.add(folder)
     when_busy = params.when_busy or settings.when_busy
     if by_command and when_busy != "queue":
         when_busy = await _choice(ls, folder)
@@ -74,8 +74,8 @@ async def _profile(ls: Server, argument: Any, by_command: bool) -> dict[str, Any
             )
         except Failed as error:
             raise _explained(error, wanted.python, engine) from None
-    if await session.refresh():
-        refresh.announce(ls, session)
+    if await home.refresh():
+        refresh.announce(ls, home)
         refresh.shown(ls)
     return _result(ls, folder, answer["run"])
 
@@ -120,8 +120,8 @@ def _explained(error: Failed, python: str, engine: Engine) -> Failed | Refused:
 
 
 def _result(ls: Server, folder: Path, run: str) -> dict[str, Any]:
-    session = ls.folders.add(folder)
-    results = session.results
+    session = ls.folders.add(folder).newest
+    results = session.results if session is not None else None
     if results is None or str(results.run) != run:
         raise Failed(f"the run {run} was made, and cannot be read", 2)
     report = results.report

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from warpline.lsp import configuration, convert, diagnostic
+from warpline.lsp.folder import Folder
 from warpline.lsp.server import Server
-from warpline.lsp.session import Session
 
 
 async def look(ls: Server) -> None:
@@ -12,14 +12,14 @@ async def look(ls: Server) -> None:
     tell(ls, await load(ls))
 
 
-async def load(ls: Server) -> list[Session]:
-    """The sessions that have other results now; nobody is told yet."""
-    return [session for session in ls.folders if await session.refresh()]
+async def load(ls: Server) -> list[Folder]:
+    """The folders that have other results now; nobody is told yet."""
+    return [folder for folder in ls.folders if await folder.refresh()]
 
 
-def tell(ls: Server, changed: list[Session]) -> None:
-    for session in changed:
-        announce(ls, session)
+def tell(ls: Server, changed: list[Folder]) -> None:
+    for folder in changed:
+        announce(ls, folder)
     if changed:
         shown(ls)
 
@@ -29,16 +29,16 @@ async def settings_and_results(ls: Server) -> None:
     await look(ls)
 
 
-def announce(ls: Server, session: Session) -> None:
+def announce(ls: Server, folder: Folder) -> None:
     """``warpline/results``: what a folder's results are now."""
-    results = session.results
+    results = folder.newest.results if folder.newest is not None else None
     ls.protocol.notify(
         "warpline/results",
         {
             "run": str(results.run) if results else None,
             "script": results.report.script if results else "",
             "stepMs": results.step_ms if results else 0.0,
-            "uris": [convert.uri(file) for file in results.files()] if results else [],
+            "uris": [convert.uri(file) for file in folder.files()],
         },
     )
 

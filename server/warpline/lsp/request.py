@@ -97,7 +97,10 @@ def place(params: ProfileParams, folders: Folders) -> tuple[str, Path]:
 def request(params: ProfileParams, path: str, folder: Path, settings: Settings) -> Request:
     """Everything that is needed to run it. Raises Refused."""
     launch = _launch(params.launch or {}, path, folder)
-    module = params.module or (None if params.uri and not launch.get("module") else launch.get("module"))
+    module = params.module or launch.get("module")
+    last = last_request(folder, module or launch.get("program") or path)
+    if last is not None and last.module and params.module is None and not launch:
+        module = last.target  # the file was run as a module of its package: as a script it would not import
     target = module or (str(launch["program"]) if launch.get("program") else path)
     if module is None and not Path(target).is_file():
         raise Refused(f"there is no file {target}: save it first")
@@ -108,7 +111,7 @@ def request(params: ProfileParams, path: str, folder: Path, settings: Settings) 
     made = Request(
         target=target,
         module=module is not None,
-        argv=tuple(args if args is not None else last_arguments(folder, target)),
+        argv=tuple(args if args is not None else last.argv if last is not None else ()),
         cwd=cwd,
         python=str(Path(python).expanduser()) if python else "",
         launcher=tuple(shlex.split(launcher) if isinstance(launcher, str) else launcher),
@@ -125,21 +128,30 @@ def request(params: ProfileParams, path: str, folder: Path, settings: Settings) 
         raise Refused(f"{problem}: choose another one", "no-python") from None
 
 
-def last_arguments(folder: Path, target: str) -> tuple[str, ...]:
-    """The arguments that a script or module was profiled with the last time in this folder."""
+def last_request(folder: Path, target: str) -> Request | None:
+    """How a script (or module) was profiled the last time in this folder."""
     place = folder / ".warpline" / "runs"
     try:
         names = sorted((entry.name for entry in os.scandir(place) if entry.name[:1] != "."), reverse=True)
     except OSError:
-        return ()
+        return None
     for name in names:
         try:
-            asked = runs.manifest(place / name).request
+            manifest = runs.manifest(place / name)
         except Problem:
             continue
-        if asked.target == target:
-            return asked.argv
-    return ()
+        if target in (manifest.request.target, manifest.script):
+            return manifest.request
+    return None
+
+
+def last_of(folders: Folders, path: str) -> Request | None:
+    """The same for a file, of the runs that are loaded."""
+    for folder in folders:
+        for session in folder.sessions:
+            if session.results.report.script == path:
+                return session.results.request
+    return None
 
 
 def _launch(launch: dict[str, Any], path: str, folder: Path) -> dict[str, Any]:

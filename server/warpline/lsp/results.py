@@ -12,22 +12,23 @@ from pathlib import Path
 import msgspec
 
 from warpline import runs
+from warpline.lsp.before import REPORT, Before, before, read_report
 from warpline.model.problem import Problem
-from warpline.model.report import FORMAT, Finding, Line, Report
+from warpline.model.report import Finding, Line, Report
+from warpline.view import change
 from warpline.view.anchor_lines import Costs, costs_by_line
-from warpline.view.lenses import Function, function_totals, functions
+from warpline.view.lenses import Function, functions
+from warpline.wire.run import Request
 
-REPORT = "report.json"
 MEASURED = "measured.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
-    """The run before of the same script, as much of it as lenses need."""
+class Verdict:
+    """What a measurement of a fix came to. ``kept``: the gain is proven and nothing speaks against it."""
 
-    run: Path
-    step_ms: float
-    functions: Mapping[tuple[str, str], float]
+    kept: bool
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,10 @@ class Results:
     loader_ms: Mapping[tuple[str, int], float]  # waiting for data, by line of the run
     inside: Mapping[tuple[str, int], str]  # what Nsight Compute said, by line of the run
     stamp: tuple[int, ...]
+    request: Request = field(default_factory=Request)
+    noise: float | None = None  # of the steps, see view/change.py
     before: Before | None = None
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)  # finding -> what its measurement says
     _summed: dict[str, tuple[float, tuple[Function, ...]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -92,6 +96,19 @@ def complete(folder: Path) -> list[Path]:
     return [run for run in _runs(folder) if (run / REPORT).is_file()]
 
 
+def script(run: Path) -> str:
+    """The script that a run is of. Raises Problem."""
+    return runs.manifest(run).script
+
+
+def changed(path: Path) -> int:
+    """When a file or folder was last written, in ns; 0 when it is not there."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 def unreported(folder: Path) -> Path | None:
     """The newest run when it is complete but nobody has made its report yet."""
     newest = next(iter(_runs(folder)), None)
@@ -117,10 +134,10 @@ def renamed(results: Results, old: str, new: str) -> Results:
         )
         for finding in results.report.findings
     )
-    before = results.before
-    if before is not None:
-        functions = {(name(file), function): ms for (file, function), ms in before.functions.items()}
-        before = replace(before, functions=functions)
+    earlier = results.before
+    if earlier is not None:
+        functions = {(name(file), function): ms for (file, function), ms in earlier.functions.items()}
+        earlier = replace(earlier, functions=functions)
     return replace(
         results,
         report=replace(results.report, lines=lines, findings=findings),
@@ -129,7 +146,7 @@ def renamed(results: Results, old: str, new: str) -> Results:
         findings=by_file(findings),
         loader_ms={(name(file), line): ms for (file, line), ms in results.loader_ms.items()},
         inside={(name(file), line): words for (file, line), words in results.inside.items()},
-        before=before,
+        before=earlier,
     )
 
 
@@ -164,11 +181,13 @@ def load(run: Path, others: list[Path]) -> Results:
 def _load(run: Path, others: list[Path]) -> Results:
     manifest = runs.manifest(run)
     seen = stamp(run)
-    report = _report(run)
+    report = read_report(run)
+    verdicts: dict[str, Verdict] = {}
     if (run / MEASURED).is_file():
         from warpline.measure import store  # not at start-up: few runs were measured
 
         report = replace(report, findings=store.attach(run, report.findings, _text))
+        verdicts = {name: Verdict(one.kept, one.reason) for name, one in store.fresh(run, _text).items()}
     sources = runs.sources(run)
     return Results(
         run=run,
@@ -180,7 +199,10 @@ def _load(run: Path, others: list[Path]) -> Results:
         loader_ms=_waits(run),
         inside=_inside(run, sources),
         stamp=seen,
-        before=_before(report, others),
+        request=manifest.request,
+        noise=change.noise(manifest.timed_ns),
+        before=before(report, change.noise(manifest.timed_ns), others),
+        verdicts=verdicts,
     )
 
 
@@ -220,25 +242,6 @@ def _inside(run: Path, sources: Mapping[str, str]) -> dict[tuple[str, int], str]
 
             found |= words_by_line(kernel)
     return found
-
-
-def _report(run: Path) -> Report:
-    report = runs.read(run, REPORT, Report)
-    if report.format != FORMAT:
-        raise Problem(f"{run} has report format {report.format}; this Warpline reads {FORMAT}")
-    return report
-
-
-def _before(report: Report, others: list[Path]) -> Before | None:
-    for run in others:
-        try:
-            if runs.manifest(run).script != report.script:
-                continue
-            earlier = _report(run)
-        except Problem:
-            continue
-        return Before(run, earlier.steps.step_ms, function_totals(earlier.lines))
-    return None
 
 
 def _waits(run: Path) -> dict[tuple[str, int], float]:

@@ -38,11 +38,9 @@ class Stand:
         ]
 
 
-def standing(session: Session, path: str, ignore: Collection[str]) -> Stand | None:
-    """``ignore``: the rules that the settings silence for the file. None without results."""
+def standing(session: Session, path: str, ignore: Collection[str]) -> Stand:
+    """``ignore``: the rules that the settings silence for the file."""
     results = session.results
-    if results is None:
-        return None
     known = session.stands.get(path)
     if (
         known is not None

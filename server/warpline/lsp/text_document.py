@@ -12,22 +12,20 @@ async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
     path = convert.path(params.text_document.uri)
     if path is None:
         return
-    known = {session.folder for session in ls.folders}
-    for folder in ls.folders.around(path):
+    known = {folder.path for folder in ls.folders}
+    for place in ls.folders.around(path):
         # A script profiled in a terminal leaves its runs where the terminal was.
-        if folder == ls.folders.home(path) or (folder / ".warpline" / "runs").is_dir():
-            ls.folders.add(folder)
-    if {session.folder for session in ls.folders} != known:
+        if place == ls.folders.home(path) or (place / ".warpline" / "runs").is_dir():
+            ls.folders.add(place)
+    if {folder.path for folder in ls.folders} != known:
         ls.loading.begin(path)
         try:
             await configuration.fetch(ls)
             await refresh.look(ls)
         finally:
             ls.loading.end(path)
-    document = ls.documents.at(path)
-    adopted = [session for session in ls.folders if document is not None and session.adopt(document)]
-    for session in adopted:
-        refresh.announce(ls, session)
+    for folder in [folder for folder in ls.folders if folder.adopt(path)]:
+        refresh.announce(ls, folder)
         refresh.shown(ls)
     if ls.pushes:
         diagnostic.push(ls, path)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpline.lsp import configuration, refresh
 from warpline.lsp.engine import Failed
-from warpline.lsp.session import Session
+from warpline.lsp.folder import Folder
 
 if TYPE_CHECKING:
     from warpline.lsp.server import Server
@@ -37,7 +37,7 @@ class Watch:
         self._loop = asyncio.get_running_loop()
         self._observer: Any = None
         self._watched: dict[str, Any] = {}
-        self._stamps: dict[Path, tuple[int, int]] = {}
+        self._stamps: dict[Path, tuple[int, ...]] = {}
         self._sources: dict[str, int] = {}
         self._since: dict[Path, float] = {}
 
@@ -56,18 +56,18 @@ class Watch:
 
     async def _look(self) -> None:
         new = False
-        for session in self._ls.folders:
-            stamp = session.stamp()
-            if self._stamps.get(session.folder) == stamp:
+        for folder in self._ls.folders:
+            stamp = folder.stamp()
+            if self._stamps.get(folder.path) == stamp:
                 continue
-            if await session.refresh():
-                refresh.announce(self._ls, session)
+            if await folder.refresh():
+                refresh.announce(self._ls, folder)
                 new = True
             # Taken before the look: what came during it is seen the next time.
-            self._stamps[session.folder] = stamp
-            if (run := session.unreported()) is not None:
-                self._stamps.pop(session.folder)
-                self._report_later(session, run)
+            self._stamps[folder.path] = stamp
+            if (run := folder.unreported()) is not None:
+                self._stamps.pop(folder.path)
+                self._report_later(folder, run)
         if self._projects_changed():
             await configuration.fetch(self._ls)
             new = True
@@ -76,28 +76,28 @@ class Watch:
 
     def _projects_changed(self) -> bool:
         """Whether a folder's settings were written since they were read."""
-        return any(session.project not in (None, session.project_stamp()) for session in self._ls.folders)
+        return any(folder.project not in (None, folder.project_stamp()) for folder in self._ls.folders)
 
-    def _report_later(self, session: Session, run: Path) -> None:
+    def _report_later(self, folder: Folder, run: Path) -> None:
         """Make the report of a run ourselves when whoever made the run does not."""
         now = self._loop.time()
         since = self._since.setdefault(run, now)
         if now - since >= _REPORT_AFTER_S:
             self._since[run] = float("inf")
-            self._ls.start(self._report(session, run))
+            self._ls.start(self._report(folder, run))
 
-    async def _report(self, session: Session, run: Path) -> None:
+    async def _report(self, folder: Folder, run: Path) -> None:
         try:
             await self._ls.desk.ask("report", run=str(run))
         except Failed as problem:
-            session.refuse(run)
+            folder.refuse(run)
             self._ls.log(f"{run}: {problem}")
 
     def _sources_changed(self) -> bool:
         """Whether a file with results, not open in the editor, was written since the last look."""
         before, self._sources = self._sources, {}
-        for session in self._ls.folders:
-            for file in session.results.files() if session.results is not None else ():
+        for folder in self._ls.folders:
+            for file in folder.files():
                 if self._ls.documents.at(file) is None and Path(file).parent.as_posix() in self._watched:
                     with contextlib.suppress(OSError):
                         self._sources[file] = Path(file).stat().st_mtime_ns
@@ -106,21 +106,20 @@ class Watch:
     def _follow(self) -> None:
         """Watch the folders that matter now; in a thread, since it may wait for a slow disk."""
         wanted: dict[str, bool] = {}
-        for session in tuple(self._ls.folders):
-            wanted[session.folder.as_posix()] = False
-            if session.runs.is_dir():
-                wanted[session.runs.as_posix()] = True
-            elif session.runs.parent.is_dir():
-                wanted[session.runs.parent.as_posix()] = False
-            files = session.results.files() if session.results is not None else ()
-            for folder in sorted({Path(file).parent.as_posix() for file in files})[:_FOLDERS]:
-                wanted.setdefault(folder, False)
-        for folder in [folder for folder in self._watched if folder not in wanted]:
+        for folder in tuple(self._ls.folders):
+            wanted[folder.path.as_posix()] = False
+            if folder.runs.is_dir():
+                wanted[folder.runs.as_posix()] = True
+            elif folder.runs.parent.is_dir():
+                wanted[folder.runs.parent.as_posix()] = False
+            for place in sorted({Path(file).parent.as_posix() for file in folder.files()})[:_FOLDERS]:
+                wanted.setdefault(place, False)
+        for place in [place for place in self._watched if place not in wanted]:
             with contextlib.suppress(Exception):
-                self._observer.unschedule(self._watched.pop(folder))
-        for folder, deep in wanted.items():
-            if folder not in self._watched:
-                self._add(folder, deep)
+                self._observer.unschedule(self._watched.pop(place))
+        for place, deep in wanted.items():
+            if place not in self._watched:
+                self._add(place, deep)
 
     def _add(self, folder: str, deep: bool) -> None:
         from watchdog.events import FileSystemEventHandler

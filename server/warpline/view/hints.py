@@ -17,6 +17,7 @@ class Hint:
     line: int  # 0-based, in the text as it is now
     text: str
     stale: bool
+    step_ms: float
 
 
 def hints(
@@ -25,7 +26,7 @@ def hints(
     """Hints for the lines that take at least ``threshold`` percent of the step."""
     for line in lines:
         if line.step_ms > 0 and line.step_ms * 100 >= threshold * step_ms:
-            yield Hint(line.line, label(line, step_ms, wording), line.stale)
+            yield Hint(line.line, label(line, step_ms, wording), line.stale, line.step_ms)
 
 
 def label(line: Standing, step_ms: float, wording: str = WORDING) -> str:

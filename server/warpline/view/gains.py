@@ -1,0 +1,67 @@
+"""What a fix gains, said alike in the tree, the hover, the titles of fixes and messages."""
+
+from __future__ import annotations
+
+from warpline.model.report import Finding, Measured
+from warpline.view import units
+
+#: A smaller difference in memory, or in the loss, is not told.
+_MEMORY, _LOSS = 0.01, 1e-9
+
+
+def factor(speedup: float) -> str:
+    """``1.10x``; below 1 ``28 % slower``."""
+    if 0 < speedup < 0.995:
+        return f"{units.percent(1 / speedup - 1)} slower"
+    return f"{speedup:.2f}x" if speedup < 9.995 else f"{speedup:.1f}x"
+
+
+def interval(measured: Measured) -> str:
+    """``1.10x, 1.09 to 1.12``, or that there is no measurable gain: the whole interval has to lie above 1."""
+    bounds = f"{measured.low:.2f} to {measured.high:.2f}"
+    if measured.low <= 1.0 <= measured.high:
+        return f"no measurable gain, {bounds}"
+    return f"{factor(measured.speedup)}, {bounds}"
+
+
+def besides(measured: Measured) -> str:
+    """What else the measurement saw: ``14 % less memory; the loss differs by 0.02``; empty when nothing."""
+    found = []
+    if measured.memory_ratio is not None and abs(measured.memory_ratio - 1) >= _MEMORY:
+        more = "more" if measured.memory_ratio > 1 else "less"
+        found.append(f"{units.percent(abs(measured.memory_ratio - 1))} {more} memory")
+    if measured.loss_drift is not None and abs(measured.loss_drift) > _LOSS:
+        found.append(f"the loss differs by {measured.loss_drift:.2g}")
+    return "; ".join(found)
+
+
+def measured(found: Measured) -> str:
+    """``1.10x, 1.09 to 1.12; 14 % less memory``."""
+    return "; ".join(filter(None, (interval(found), besides(found))))
+
+
+def short(finding: Finding) -> str:
+    """For the end of a fix's title: what was measured, else what is predicted; empty: neither is known."""
+    if finding.measured is not None:
+        return measured(finding.measured)
+    predicted = finding.predicted
+    if predicted is None or predicted.speedup < 1.005:
+        return ""
+    most = "at most " if predicted.basis == "bound" else ""
+    return f"{most}{factor(predicted.speedup)} predicted"
+
+
+def long(finding: Finding, kept: bool | None = None, reason: str = "") -> str:
+    """The same with the verdict: ``measured 1.10x, 1.09 to 1.12: faster``."""
+    if finding.measured is None:
+        return short(finding)
+    words = f"measured {measured(finding.measured)}"
+    if reason and reason not in ("faster", "slower", "no measurable gain"):
+        words += f": {reason}"
+    return words if kept in (None, True) else f"{words}; not worth applying"
+
+
+def best(speedups: list[float]) -> str:
+    """``, best 1.25x`` for the end of a summary; empty where nothing gains 1 %."""
+    top = max(speedups, default=0.0)
+    return f", best {factor(top)}" if top >= 1.01 else ""
