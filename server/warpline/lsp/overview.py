@@ -17,6 +17,7 @@ from warpline.view.anchor_lines import Standing, standing
 from warpline.view.anchor_text import content
 from warpline.view.diagnostics import notices
 from warpline.view.hints import label, share
+from warpline.view.inside import largest
 
 _TOP = 200
 
@@ -138,17 +139,14 @@ def _lines(session: Session, results: Results) -> list[dict[str, Any]]:
 
 def _inside(costs: Iterable[Line], step_ms: float) -> list[dict[str, Any]]:
     """Where a line's time is in library code, the longest first; empty where the run does not say."""
-    parts = [part for cost in costs for part in getattr(cost, "inside", ())]
     return [
         {
             "label": f"{units.percent(share(part.step_ms, step_ms))}  {units.ms(part.step_ms)}",
-            "name": part.module or part.function,
-            "uri": convert.uri(part.file),
-            "line": max(part.line - 1, 0),
+            "name": part.name,
+            "place": part.place,
             "stepMs": part.step_ms,
         }
-        for part in sorted(parts, key=lambda part: -part.step_ms)
-        if part.step_ms > 0
+        for part in largest((entry for cost in costs for entry in cost.inside), step_ms)
     ]
 
 
