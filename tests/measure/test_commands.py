@@ -107,7 +107,7 @@ def test_a_script_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 
 def test_one_fix_is_measured_on_the_running_script(tuned: Tuned, example_run: ExampleRun) -> None:
     before = tuned.script.read_bytes()
-    words = ("--run", tuned.run, "--rule", "per-tensor-optimizer", "--budget", "0.1")
+    words = ("--run", tuned.run, "--rule", "per-tensor-optimizer", "--budget", "200")
     done = warpline(
         "fix", "--measure", *words, "--json", "-", "--progress-fd", "2", tuned.script, cwd=example_run.folder
     )

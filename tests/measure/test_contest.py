@@ -24,7 +24,8 @@ LOSSES = (2.0, 1.9, 1.8, 1.7)
 class Machine:
     """A timer: plain steps take 20 ms, changed ones what the overlay says, with some noise."""
 
-    def __init__(self, noise: float = 0.01, losses: tuple[float, ...] = LOSSES) -> None:
+    def __init__(self, noise: float = 0.01, losses: tuple[float, ...] = LOSSES, peak: float = 100.0) -> None:
+        self.peak = peak
         self.draw, self.noise, self.losses = random.Random(7), noise, losses
         self.order: list[str] = []
 
@@ -36,7 +37,7 @@ class Machine:
         if not word[0].isdigit():
             raise Problem(word)
         scale = 1 + abs(self.draw.gauss(0, self.noise))
-        return Timed(float(word) * scale, self.losses if overlay else LOSSES, 100.0 if overlay else 200.0)
+        return Timed(float(word) * scale, self.losses if overlay else LOSSES, self.peak if overlay else 200.0)
 
 
 def candidate(word: str, **more: object) -> Candidate:
@@ -59,9 +60,23 @@ def test_plain_and_changed_run_in_turn() -> None:
 
 
 def test_what_changes_nothing_is_not_kept() -> None:
-    found = measure(REQUEST, candidate("20"), timer=Machine(noise=0.03))
+    found = measure(REQUEST, candidate("20"), timer=Machine(noise=0.03, peak=200.0))
     assert not found.kept
     assert "noise" in found.reason
+
+
+def test_half_the_memory_at_the_same_speed_is_a_gain() -> None:
+    found = measure(REQUEST, candidate("20"), timer=Machine(noise=0.003))
+    assert found.kept
+    assert found.reason == "as fast, with 50 % of the peak memory"
+    assert found.measured is not None
+    assert found.measured.memory_ratio == 0.5
+
+
+def test_half_the_memory_of_a_slower_script_is_none() -> None:
+    found = measure(REQUEST, candidate("22"), timer=Machine(noise=0.003))
+    assert not found.kept
+    assert found.reason == "slower"
 
 
 def test_what_is_slower_is_said_to_be() -> None:
@@ -118,7 +133,7 @@ def test_cancel_ends_it_between_processes() -> None:
     cancelled, machine = threading.Event(), Machine()
 
     def stop(done: int, total: int, message: str) -> None:
-        if done >= 4:
+        if done >= 1:
             cancelled.set()
 
     with pytest.raises(Problem) as caught:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from warpline.capture.timing import Timing
 from warpline.measure import Candidate, timed
 from warpline.measure.pairs import Limits, Pairs
 from warpline.measure.rounds import play
+from warpline.measure.slices import Left, shared
 from warpline.measure.timed import Processes, Timed, sliced
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
@@ -77,13 +79,32 @@ def ready(asked: Request) -> Processes:
     return processes
 
 
+def compared(
+    timer: Processes,
+    asked: Request,
+    processes: list[tuple[dict[str, str], float]],
+    cancelled: threading.Event | None = None,
+) -> list[Timed] | None:
+    """Plain and changed of each pair; None when there is none."""
+    found: list[Timed] = []
+    shared(
+        timer,
+        asked,
+        processes[0],
+        processes[1:],
+        cancelled,
+        lambda at, plain, changed, s: found.extend((plain, changed)),
+    )
+    return found or None
+
+
 def log(asked: Request) -> list[str]:
     file = Path(asked.cwd, "log")
     return file.read_text().splitlines() if file.exists() else []
 
 
 def test_one_works_while_the_other_and_its_workers_stand_still(asked: Request, ready: Processes) -> None:
-    found = ready.in_slices(asked, both(asked))
+    found = compared(ready, asked, both(asked))
     assert found is not None
     assert all(one.step_ms > 0 and len(one.losses) > WARMUP for one in found)
     # Four batches of the one worker fit into a slice.
@@ -124,7 +145,7 @@ def test_a_script_that_ends_early_has_fewer_slices(asked: Request, ready: Proces
     short = [(one, limit) for one, limit in both(asked, workers=0)]
     for one, _ in short:
         one[asked.target] = one[asked.target].replace("10**6", "200")
-    found = ready.in_slices(asked, short)
+    found = compared(ready, asked, short)
     assert found is not None
     assert all(len(one.slices) >= SLICES for one in found)
 
@@ -141,9 +162,16 @@ class Stated(Processes):
         self.asked.append("one")
         return Timed(10.0)
 
-    def in_slices(self, request: Request, processes: object, cancelled: object = None) -> list[Timed]:
-        self.asked.append("two")
-        return [Timed(10.0), Timed(10.0)]
+
+def sharing(timer: Stated, request: Request, plain: object, changed: Sequence[object], *more: object) -> Left:
+    timer.asked.append("two")
+    _, keep, starting = more
+    assert callable(keep)
+    assert callable(starting)
+    for number in range(len(changed)):
+        assert starting(number)
+        keep(number, Timed(10.0), Timed(10.0), 1.0)
+    return Left()
 
 
 @pytest.mark.parametrize(("launcher", "wanted"), [((), ["two"]), (("torchrun",), ["one", "one"])])
@@ -151,6 +179,7 @@ def test_ranks_of_a_launcher_are_not_stopped(
     launcher: tuple[str, ...], wanted: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(timed, "cores", lambda: 1)  # nothing is started ahead
+    monkeypatch.setattr("warpline.measure.slices.shared", sharing)
     timer = Stated()
     request = Request(target="/train.py", launcher=launcher)
     play(request, [Pairs(Candidate(("f",), "a fix", {"/train.py": ""}))], [0], limits=Limits(), timer=timer)
@@ -161,7 +190,8 @@ def test_without_room_for_two_the_second_is_not_started(
     asked: Request, ready: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("warpline.capture.room.SPARE", 10.0**9)
-    assert ready.in_slices(asked, both(asked)) is None
+    assert compared(ready, asked, both(asked)) is None
+    assert ready.slice_steps is None
     assert {line.split()[0] for line in log(asked)} == {"plain"}
 
 
@@ -172,7 +202,7 @@ def test_cancel_ends_those_that_stand_still_too(asked: Request, ready: Processes
 
     def work() -> None:
         try:
-            ready.in_slices(asked, both(asked), cancelled)
+            compared(ready, asked, both(asked), cancelled)
         except Problem as problem:
             failed.append(problem)
 
@@ -188,12 +218,14 @@ def test_cancel_ends_those_that_stand_still_too(asked: Request, ready: Processes
 
 def test_kill_9_leaves_no_process_that_stands_still(asked: Request) -> None:
     program = (
+        "from warpline.measure.slices import shared\n"
         "from warpline.measure.timed import Processes\n"
         "from warpline.wire.run import Request\n"
         f"asked = Request(target={asked.target!r}, python={asked.python!r}, warmup=2)\n"
         "processes = Processes()\n"
         "processes._timed, processes._steps = True, 600\n"
-        f"processes.in_slices(asked, {both(asked)!r})\n"
+        f"plain, *changed = {both(asked)!r}\n"
+        "shared(processes, asked, plain, changed, None, print)\n"
     )
     server = subprocess.Popen(
         [sys.executable, "-c", program], env=environment(), stdin=subprocess.DEVNULL, start_new_session=True

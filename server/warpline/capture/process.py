@@ -43,6 +43,10 @@ except OSError as error:
 """
 
 
+class StillCompiling(Problem):
+    """A script that would make steps once its model is compiled."""
+
+
 class Target:
     """Use as a context manager: whatever happens, nothing of the process tree is left after it."""
 
@@ -150,7 +154,7 @@ class Target:
                 raise Problem("cancelled", 130)
             late = clock.late
             if late and not outcome.ready and problem is None:
-                raise Problem(self._timed_out(stage, outcome.compiling), 1)
+                raise self._timed_out(stage, outcome.compiling)
             if message is None or late:
                 break
             event = message.get("event")
@@ -184,15 +188,17 @@ class Target:
         """Why nothing was measured."""
         return Problem(outcome.failure(self.name, self.process.returncode if self.process else None), 1)
 
-    def _timed_out(self, stage: str, compiling: bool) -> str:
+    def _timed_out(self, stage: str, compiling: bool) -> Problem:
         if stage in WAITS and self.turn is not None:
-            return f"{self.name} waited {self.turn.patience_s:g} s for its turn, which did not come"
+            waited = f"{self.turn.patience_s:g} s for its turn, which did not come"
+            return Problem(f"{self.name} waited {waited}", 1)
         seconds = f"{self.request.timeout_s:g} s"
         if compiling:
-            return f"{self.name} was still compiling after {seconds}"
+            return StillCompiling(f"{self.name} was still compiling after {seconds}", 1)
         if stage in ("starting", "waiting"):
-            return f"{self.name} made no step within {seconds} (--timeout)"
-        return f"{self.name} could not be measured within {seconds} (--timeout); it was at: {stage}"
+            return Problem(f"{self.name} made no step within {seconds} (--timeout)", 1)
+        at = f"it was at: {stage}"
+        return Problem(f"{self.name} could not be measured within {seconds} (--timeout); {at}", 1)
 
     def _listen(self) -> None:
         rest = b""

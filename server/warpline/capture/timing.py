@@ -46,7 +46,8 @@ def time_steps(
     and numpy before the script's first line after their import (None: not touched). With ``turn``
     the script waits after its import of torch until that comes; ``timeout_s`` begins anew then. With
     ``sliced`` it waits, standing still, before every ``steps`` steps as well, until the turn ends; it is
-    not run a second time. A script that is run a second time does not wait again: it has its turn.
+    not run a second time, and when it ends well or is cancelled, the slices so far are the answer, if there
+    are any. A script that is run a second time does not wait again: it has its turn.
     ``interrupted_s`` is what it may take to end by itself when it is cancelled. The script's output is kept
     away. Raises Problem: status 1 with the reason when the script failed, hung, or made too few steps, 130
     when ``cancelled`` was set; the whole process tree
@@ -82,9 +83,16 @@ def time_steps(
                     interrupted_s=interrupted_s,
                 ) as target,
             ):
-                outcome = target.follow(say, cancelled or threading.Event(), lambda: None)
-            if outcome.ready:
-                return _read(folder)
+                try:
+                    outcome = target.follow(say, cancelled or threading.Event(), lambda: None)
+                except Problem as problem:
+                    so_far = _read(folder) if sliced and problem.status == 130 else None
+                    if so_far is None:
+                        raise
+                    return so_far
+            found = _read(folder) if outcome.ready or (sliced and outcome.clean) else None
+            if found is not None:
+                return found
             if not outcome.clean:
                 raise target.failure(outcome)
             if sliced:
@@ -99,7 +107,9 @@ def time_steps(
         raise Problem(f"{Path(request.target).name} made fewer steps when it was run again", 1)
 
 
-def _read(folder: Path) -> Timing:
+def _read(folder: Path) -> Timing | None:
+    """What the runner wrote, by rename; None before its first slice."""
     import msgspec
 
-    return msgspec.json.decode((folder / "timing.json").read_bytes(), type=Timing)
+    path = folder / "timing.json"
+    return msgspec.json.decode(path.read_bytes(), type=Timing) if path.exists() else None

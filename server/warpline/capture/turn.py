@@ -22,6 +22,7 @@ GO, END = b"g", b"e"  # ``runner/slices.py`` reads them
 STOPPING_S = 10.0
 #: How long a target waits for its turn where nobody says how long the others may take.
 PATIENCE_S = 600.0
+LOOK_S = 0.1  # how often a wait looks whether it was cancelled
 #: What takes a target along should we be killed: SIGKILL would leave those that it started stopped for ever.
 GUARD = 'read end || kill -s KILL -- "-$0"'
 
@@ -71,9 +72,15 @@ class Turn:
             with contextlib.suppress(OSError):
                 os.killpg(self.group, signal.SIGCONT)
 
-    def rest(self) -> None:
-        """Wait until the target stands still, or has ended. Raises Problem where it does not come to that."""
-        if not self.rested.wait(self.patience_s):
+    def rest(self, cancelled: threading.Event | None = None) -> None:
+        """Wait until the target stands still, or has ended. Raises Problem where it does not come to that, or
+        with status 130 when ``cancelled`` is set."""
+        late = time.monotonic() + self.patience_s
+        while not self.rested.wait(LOOK_S):
+            if cancelled is not None and cancelled.is_set():
+                raise Problem("cancelled", 130)
+            if time.monotonic() < late:
+                continue
             raise Problem(f"a process did not get to the end of its slice within {self.patience_s:g} s", 1)
         if self.group is not None and not _stopped(self.group):
             raise Problem("the system does not say that a process stands still", 1)

@@ -35,9 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--progress-fd", type=int, metavar="N", help="write progress to this descriptor as JSON lines"
     )
-    parser.add_argument(
-        "--budget", type=seconds, metavar="SECONDS", help="with --measure: for each fix (300)"
-    )
+    parser.add_argument("--budget", type=seconds, metavar="SECONDS", help="with --measure: for all of it")
     target.configure(parser)
 
 

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warpline.commands import deadline
 from warpline.model.problem import Problem
 
 if TYPE_CHECKING:
     from warpline.capture.progress import Progress
-    from warpline.measure import Outcome
+    from warpline.measure import Candidate
+    from warpline.measure.contest import Contest
     from warpline.measure.proposals import Proposal, Workbench
+
+#: The budget where none is named: for the plain script and each fix.
+PER_FIX_S, LEAST_S = 90.0, 180.0
 
 
 def run(options: argparse.Namespace) -> int:
@@ -28,56 +34,94 @@ def run(options: argparse.Namespace) -> int:
     from warpline.measure.fixes import workbench
     from warpline.terminal import progress
 
+    began = time.monotonic()
+    output.check(options)
     run_folder = fix.folder_of(options)
     report = pipeline.report_of(run_folder)
     bench = workbench(pipeline.profile_of(run_folder))
     proposals = bench.proposals(fix.chosen(report.findings, options))
+    tried = list(_candidates(bench, proposals))
+    budget_s = options.budget or max(LEAST_S, PER_FIX_S * len(tried))
+    ended: list[str] = []
     with progress.shown(options.progress_fd) as shown:
-        outcomes = _measured(options, run_folder, bench, proposals, shown.update)
+        contest = _contest(options, run_folder, bench, tried, began + budget_s, shown.update)
+        with deadline.enforced(began, budget_s, ended):
+            try:
+                contest.run()
+            except Problem as problem:
+                # A plain script that fails once does not cost what was found before.
+                if problem.status != 1 or all(one.untimed for one in contest.outcomes()):
+                    raise
+                print(f"warpline: {problem}", file=sys.stderr)
+        if contest.cut_short and not ended:
+            ended.append("budget")
+    outcomes = contest.outcomes(report.steps.step_ms)
+    _keep(run_folder, bench, tried, contest)
     kept = [one for one in outcomes if one.kept and one.measured is not None]
     best = max(kept, key=lambda one: one.measured.speedup if one.measured else 0.0, default=None)
     found = results.results(outcomes, best, bench.texts, report.steps.step_ms)
     if options.json:
         output.json(found, options.json)
     if options.json != "-":
-        predicted = {one.finding.id: one.finding.predicted for one in proposals}
         speedups = {
-            outcome.candidate.key: said.speedup
-            for outcome in outcomes
-            if (said := predicted[outcome.candidate.fixes[0]]) is not None
+            candidate.key: one.finding.predicted.speedup
+            for one, candidate in tried
+            if one.finding.predicted is not None
         }
-        trials.show(outcomes, found, speedups, pipeline.past_predictions(run_folder.parent))
-    return 0
+        notes = [*trials.ending(ended, budget_s), *pipeline.past_predictions(run_folder.parent)]
+        trials.show(outcomes, found, speedups, notes)
+    return 130 if "interrupted" in ended else 0
 
 
-def _measured(
+def _candidates(bench: Workbench, proposals: Sequence[Proposal]) -> list[tuple[Proposal, Candidate]]:
+    found = []
+    for one in proposals:
+        candidate = bench.candidate([one])
+        if candidate is None:
+            why = "there is no edit to measure (its line changed, or it has none)"
+            print(f"warpline: {one.finding.rule}: {why}", file=sys.stderr)
+        else:
+            found.append((one, candidate))
+    return found
+
+
+def _contest(
     options: argparse.Namespace,
     run_folder: Path,
     bench: Workbench,
-    proposals: Sequence[Proposal],
+    tried: Sequence[tuple[Proposal, Candidate]],
+    end: float,
     say: Callable[[Progress], None],
-) -> list[Outcome]:
+) -> Contest:
     from warpline import runs
     from warpline.capture.progress import Progress
     from warpline.commands import target
-    from warpline.measure.fixes import measure_fix
-    from warpline.measure.pairs import Limits
+    from warpline.measure.contest import Contest
+    from warpline.measure.pairs import QUICK
+    from warpline.measure.timed import Processes
 
-    request = target.again(options, runs.manifest(run_folder).request)
-    limits = Limits(seconds=options.budget or Limits().seconds)
-    outcomes: list[Outcome] = []
-    for number, one in enumerate(proposals):
-        title = f"{one.finding.rule} ({number + 1}/{len(proposals)})"
+    left_s = max(1.0, end - time.monotonic())
+    return Contest(
+        target.again(options, runs.manifest(run_folder).request),
+        [candidate for _, candidate in tried],
+        QUICK,
+        Processes(bench.profile.steps.step_ms, deadline.ending_s(left_s)),
+        lambda done, total, message: say(Progress("measuring", done, total, message)),
+        deadline=end,
+    )
 
-        def report(done: int, total: int, message: str, title: str = title) -> None:
-            say(Progress("measuring", done, total, f"{title}: {message}"))
 
+def _keep(
+    run_folder: Path, bench: Workbench, tried: Sequence[tuple[Proposal, Candidate]], contest: Contest
+) -> None:
+    """Beside the run, what was timed at least twice, or failed: the rest is no measurement."""
+    from warpline.measure import store
+
+    for (one, _), outcome in zip(tried, contest.outcomes(), strict=True):
+        if outcome.rounds == 1 or outcome.untimed:
+            continue
         try:
-            outcomes.append(
-                measure_fix(run_folder, bench, one.finding, request, limits=limits, on_progress=report)
-            )
+            store.add(run_folder, store.entry(outcome, one.finding, bench.texts))
         except Problem as problem:
-            if problem.status != 2:
-                raise
-            print(f"warpline: {problem}", file=sys.stderr)
-    return outcomes
+            print(f"warpline: what was measured is not kept: {problem}", file=sys.stderr)
+            return

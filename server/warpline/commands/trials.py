@@ -34,6 +34,15 @@ def show(
             out.print(Text(f"Note: {note}", style="dim"))
 
 
+def ending(ended: Sequence[str], budget_s: float) -> list[str]:
+    """In words, why it ended before it was done; if it did."""
+    if "interrupted" in ended:
+        return ["interrupted: this is what was found until then"]
+    if ended:
+        return [f"the budget of {units.seconds(budget_s)} ended: this is what was found until then"]
+    return []
+
+
 def _row(cells: Sequence[str]) -> str:
     return "  ".join(
         f"{cell:>{width}}" for cell, width in zip(cells, _COLUMNS.values(), strict=True)

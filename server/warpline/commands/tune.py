@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpline.commands import run_argument, target
+from warpline.commands import deadline, run_argument, target
 from warpline.commands.profile import number, seconds
+from warpline.model import units
 from warpline.model.problem import Problem
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def run(options: argparse.Namespace) -> int:
     from warpline.commands import output, trials
     from warpline.diagnosis.files import text_of
     from warpline.measure import results, store
+    from warpline.measure.ending import Ending
     from warpline.measure.ledger import Ledger
     from warpline.measure.proposals import Workbench
     from warpline.measure.search import Search
@@ -53,6 +55,9 @@ def run(options: argparse.Namespace) -> int:
     from warpline.terminal import progress
 
     began = time.monotonic()
+    output.check(options)
+    budget_s = options.budget or BUDGET_S
+    ended: list[str] = []
     folder = Path(options.run_dir).absolute() if options.run_dir else runs.nearest(Path.cwd())
     if not options.run_dir and not folder.is_dir():
         folder = runs.runs_folder(Path.cwd())
@@ -62,7 +67,14 @@ def run(options: argparse.Namespace) -> int:
         request = target.again(options, runs.manifest(run_folder).request)
     with progress.shown(options.progress_fd) as shown:
         if run_folder is None or not _is_of(run_folder, request):
-            run_folder = pipeline.profile(request, folder=folder, on_progress=shown.update)[0]
+            with deadline.enforced(began, budget_s, ended):
+                cancelled = Ending(deadline=began + budget_s)
+                run_folder = pipeline.profile(
+                    request, folder=folder, on_progress=shown.update, cancelled=cancelled
+                )[0]
+            if ended:
+                raise Problem(*_ended_early(ended, budget_s))
+            assert run_folder is not None
         profile, report = pipeline.profile_of(run_folder), pipeline.report_of(run_folder)
         bench = Workbench(profile, text_of, pipeline.predictor_of(run_folder))
         ledger = Ledger(run_folder, profile, text_of, options.fresh)
@@ -70,16 +82,18 @@ def run(options: argparse.Namespace) -> int:
             request,
             bench,
             ledger,
-            budget_s=options.budget or BUDGET_S,
+            budget_s=budget_s,
             began=began,
-            timer=Processes(report.steps.step_ms),
+            timer=Processes(report.steps.step_ms, deadline.ending_s(budget_s)),
             cores=int(profile.facts.flags["cpu_count"]),
             on_progress=lambda done, total, message: shown.update(
                 Progress("measuring", done, total, message)
             ),
         )
         findings = [one for one in report.findings if not options.rule or one.rule in options.rule]
-        outcomes, best = search.run(bench.proposals(findings, alternatives=True))
+        with deadline.enforced(began, budget_s, ended):
+            search.run(bench.proposals(findings, alternatives=True))
+    outcomes, best = search.known()
     for one in findings:
         if best is not None and best.candidate.fixes == (one.id,):
             store.add(run_folder, store.entry(best, one, text_of))
@@ -89,9 +103,19 @@ def run(options: argparse.Namespace) -> int:
     notes = _left(best, run_folder, found.best.patch, options.write)
     if options.json != "-":
         trials.show(
-            outcomes, found, search.predictions(), [*notes, *pipeline.past_predictions(run_folder.parent)]
+            outcomes,
+            found,
+            search.predictions(),
+            [*trials.ending(ended, budget_s), *notes, *pipeline.past_predictions(run_folder.parent)],
         )
-    return 0
+    return 130 if "interrupted" in ended else 0
+
+
+def _ended_early(ended: list[str], budget_s: float) -> tuple[str, int]:
+    if "interrupted" in ended:
+        return "interrupted", 130
+    within = units.seconds(budget_s)
+    return f"the script could not be profiled within {within} (--budget): nothing was tried", 1
 
 
 def _newest(request: Request, folder: Path) -> Path | None:

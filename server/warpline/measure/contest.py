@@ -1,37 +1,154 @@
-"""Plain against changed: rounds of processes in turn, until the interval is narrow enough."""
+"""Plain against changed: rounds of processes in turn, until the intervals are narrow enough or time is up."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from statistics import fmean
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from warpline.measure import interval, losses, timed
+from warpline.measure import timed
 from warpline.measure.candidate import Candidate
-from warpline.measure.interval import Interval
+from warpline.measure.ending import Ending
+from warpline.measure.forecast import Forecast
 from warpline.measure.pairs import Limits, Pairs
-from warpline.measure.rounds import play
+from warpline.measure.rounds import in_slices, play
 from warpline.measure.timed import Timer
-from warpline.model.report import Measured
+from warpline.measure.verdict import Outcome, outcome
+from warpline.model.problem import Problem
 from warpline.wire.run import Request
+
+__all__ = ["Contest", "Outcome", "measure", "outcome"]
 
 Report = Callable[[int, int, str], None]
 """``(done, total, message)``: processes run, processes expected."""
+#: Two rounds are the least that the clock of ``Limits.seconds`` may leave: one has no spread.
+LEAST_ROUNDS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of one candidate. ``measured`` is None when it could not be timed."""
+def _silent(done: int, total: int, message: str) -> None:
+    pass
 
-    candidate: Candidate
-    baseline_step_ms: float
-    step_ms: float | None
-    measured: Measured | None
-    kept: bool
-    reason: str
-    rounds: int
+
+@dataclass(slots=True)
+class Contest:
+    """Several candidates against the plain script, which runs once a round for all of them.
+
+    ``deadline`` (``time.monotonic()``) ends it where it is; what was seen by then is in ``outcomes()``, also
+    after ``run`` was ended by an exception.
+    """
+
+    request: Request
+    candidates: Sequence[Candidate]
+    limits: Limits = field(default_factory=Limits)
+    timer: Timer = field(default_factory=timed.Processes)
+    on_progress: Report = _silent
+    cancelled: threading.Event | None = None
+    deadline: float | None = None
+    several: list[Pairs] = field(init=False)
+    forecast: Forecast = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.several = [Pairs(candidate) for candidate in self.candidates]
+        self.forecast = Forecast(self.limits)
+
+    def run(self) -> None:
+        """Until all have rounds enough, or the deadline. Raises Problem when the plain script itself cannot
+        be timed (status 1) or on cancel (130); what goes wrong with a changed one is its outcome."""
+        self._tell(None)
+        try:
+            self._rounds()
+        except Problem as problem:
+            if problem.status != 130 or not self._late or self._asked_to_end:
+                raise
+
+    def _rounds(self) -> None:
+        if self.several and not in_slices(self.timer, self.request):
+            self._warm_up()
+        began = time.monotonic()
+        while several := self._unfinished(began):
+            done = len(several[0].changed)
+            needed = min(pairs.needed(self.limits) for pairs in several)
+            self._play(several, range(done, needed), began)
+
+    def outcomes(self, baseline_ms: float = 0.0) -> list[Outcome]:
+        """What is known of each candidate, in their order; ``baseline_ms`` where no plain step was timed."""
+        return [outcome(pairs, self.limits, baseline_ms) for pairs in self.several]
+
+    def _warm_up(self) -> None:
+        """The first pair warms the file caches and finds what fails; it does not count, nor does its time."""
+        warm = [Pairs(pairs.candidate) for pairs in self.several]
+        try:
+            self._play(warm, range(1), None)
+        finally:
+            for pairs, seen in zip(self.several, warm, strict=True):
+                pairs.baseline_ms = seen.baseline_ms
+                pairs.failure = seen.failure
+                pairs.seconds, pairs.plain_seconds = seen.seconds, seen.plain_seconds
+
+    def _play(self, several: Sequence[Pairs], rounds: Sequence[int], began: float | None) -> None:
+        def after() -> bool:
+            return began is not None and set(map(id, self._unfinished(began))) == set(map(id, several))
+
+        def starting(pairs: Pairs) -> bool:
+            self._tell(pairs)
+            return self._time_for([pairs]) != []
+
+        play(
+            self.request,
+            several,
+            rounds,
+            limits=self.limits,
+            timer=self.timer,
+            cancelled=Ending(self.cancelled, math.inf if self.deadline is None else self.deadline),
+            after=after,
+            starting=starting,
+        )
+
+    def _unfinished(self, began: float) -> list[Pairs]:
+        left = [
+            pairs
+            for pairs in self.several
+            if not pairs.failure
+            and len(pairs.changed) < pairs.needed(self.limits)
+            and self._clock(pairs, began)
+        ]
+        fewest = min((len(pairs.changed) for pairs in left), default=0)
+        # One that had no turn in a round that was cut short comes first.
+        return self._time_for([pairs for pairs in left if len(pairs.changed) == fewest])
+
+    def _clock(self, pairs: Pairs, began: float) -> bool:
+        return time.monotonic() - began <= self.limits.seconds or len(pairs.changed) < LEAST_ROUNDS
+
+    @property
+    def cut_short(self) -> bool:
+        """Some candidate had fewer rounds than it needed."""
+        return any(not one.failure and len(one.changed) < one.needed(self.limits) for one in self.several)
+
+    @property
+    def _late(self) -> bool:
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    @property
+    def _asked_to_end(self) -> bool:
+        return self.cancelled is not None and self.cancelled.is_set()
+
+    def _time_for(self, several: list[Pairs]) -> list[Pairs]:
+        """As many of ``several``, from the first on, as there is time for until the deadline."""
+        if self.deadline is None:
+            return several
+        left_s = self.deadline - time.monotonic()
+        fitting: list[Pairs] = []
+        for pairs in several:
+            if self.forecast.round_s([*fitting, pairs], self.several) > left_s:
+                break
+            fitting.append(pairs)
+        return fitting
+
+    def _tell(self, pairs: Pairs | None) -> None:
+        done, total, message = self.forecast.said(self.several, pairs, self.deadline)
+        self.on_progress(done, total, message)
 
 
 def measure(
@@ -43,67 +160,14 @@ def measure(
     on_progress: Report | None = None,
     cancelled: threading.Event | None = None,
 ) -> Outcome:
-    """Run plain and changed in turn and say what the change gains.
-
-    Raises Problem when the plain script itself cannot be timed (status 1) or on cancel (130); what
-    goes wrong with the changed one is its outcome.
-    """
-    limits, timer = limits or Limits(), timer or timed.Processes()
-    report = on_progress or (lambda done, total, message: None)
-    began = time.monotonic()
-    # The first pair warms the file caches and finds what fails; the clock does not count it.
-    report(0, 2 * limits.first + 2, "plain")
-    warm = Pairs(candidate)
-    play(request, [warm], (0,), limits=limits, timer=timer, cancelled=cancelled)
-    pairs = Pairs(candidate, baseline_ms=warm.baseline_ms, failure=warm.failure)
-
-    def more() -> bool:
-        done, needed = len(pairs.changed), pairs.needed(limits)
-        # Two rounds are the least that the clock may leave.
-        if done >= needed or (time.monotonic() - began > limits.seconds and done >= 2):
-            return False
-        report(2 * done + 2, 2 * needed + 2, f"round {done + 1}")
-        return True
-
-    while not pairs.failure and more():
-        numbers = range(len(pairs.changed), pairs.needed(limits))
-        play(request, [pairs], numbers, limits=limits, timer=timer, cancelled=cancelled, after=more)
-    return outcome(pairs, limits)
-
-
-def outcome(pairs: Pairs, limits: Limits) -> Outcome:
-    """The verdict on what was seen. A gain is one whose whole interval lies above 1."""
-    candidate, rounds = pairs.candidate, len(pairs.changed)
-    baseline = fmean(pairs.baseline_ms)
-    if pairs.failure or not rounds:
-        return Outcome(candidate, baseline, None, None, False, pairs.failure or "it was not timed", rounds)
-    found = interval.of(pairs.log_ratios(), limits.first)
-    moved = losses.drift(
-        [run.losses for run in pairs.plain],
-        [run.losses for run in pairs.changed],
-        candidate.safe,
+    """Run plain and changed in turn and say what the change gains. Raises what ``Contest.run`` raises."""
+    contest = Contest(
+        request,
+        [candidate],
+        limits or Limits(),
+        timer or timed.Processes(),
+        on_progress or _silent,
+        cancelled,
     )
-    measured = Measured(found.speedup, found.low, found.high, moved.value, _memory(pairs))
-    reason = _verdict(found, moved)
-    step_ms = fmean(run.step_ms for run in pairs.changed) / candidate.work
-    kept = found.low > 1.0 and moved.allowed
-    return Outcome(candidate, baseline, step_ms, measured, kept, reason, rounds)
-
-
-def _verdict(found: Interval, moved: losses.Drift) -> str:
-    if not moved.allowed:
-        return moved.reason
-    if found.high < 1.0:
-        return "slower"
-    if found.low <= 1.0:
-        return "no gain that can be told from noise"
-    return moved.reason or "faster"
-
-
-def _memory(pairs: Pairs) -> float | None:
-    both = [
-        (plain.peak_bytes, changed.peak_bytes)
-        for plain, changed in zip(pairs.plain, pairs.changed, strict=True)
-        if plain.peak_bytes and changed.peak_bytes
-    ]
-    return fmean(changed / plain for plain, changed in both) if both else None
+    contest.run()
+    return contest.outcomes()[0]

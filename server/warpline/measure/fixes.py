@@ -10,7 +10,7 @@ from warpline.measure import store
 from warpline.measure.contest import Outcome, Report, measure
 from warpline.measure.pairs import Limits
 from warpline.measure.proposals import Workbench
-from warpline.measure.timed import Timer
+from warpline.measure.timed import Processes, Timer
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
 from warpline.model.report import Finding
@@ -41,7 +41,7 @@ def measure_fix(
         request or bench.profile.manifest.request,
         candidate,
         limits,
-        timer=timer,
+        timer=timer or Processes(bench.profile.steps.step_ms),
         on_progress=on_progress,
         cancelled=cancelled,
     )

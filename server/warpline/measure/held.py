@@ -38,8 +38,8 @@ class Held:
         ``patience_s``: the longest wait for one turn; ``interrupted_s``: for its end when it is given up."""
         self.overlay = overlay
         self._request, self._steps = request, steps
-        self._given_up = Ending(cancelled)
-        self._turn, self._sliced = Turn(patience_s), sliced
+        self._cancelled, self._given_up = cancelled, Ending(cancelled)
+        self._turn, self.sliced = Turn(patience_s), sliced
         self._interrupted_s = interrupted_s
         own_s = request.timeout_s or patience_s
         #: The capture has limits for all that it does: this one only sees that they hold.
@@ -55,7 +55,7 @@ class Held:
             steps=self._steps,
             cancelled=self._given_up,
             turn=self._turn,
-            sliced=self._sliced,
+            sliced=self.sliced,
             interrupted_s=self._interrupted_s,
         )
         self._timing.add_done_callback(self._over)
@@ -79,6 +79,21 @@ class Held:
         wait([self._timing], timeout=self._interrupted_s + SPARE_S)
 
     @property
+    def given_up(self) -> bool:
+        """It was told to end, or all that runs was."""
+        return self._given_up.is_set()
+
+    @property
+    def over(self) -> bool:
+        """Its process has ended."""
+        return self._timing.done()
+
+    @property
+    def failed(self) -> bool:
+        """Its process has ended, and not well."""
+        return self.over and self._timing.exception() is not None
+
+    @property
     def group(self) -> int | None:
         """Its process group, once it rests."""
         return self._turn.group
@@ -97,20 +112,33 @@ class Held:
         self._turn.come()
         return self._result()
 
-    def slice(self) -> None:
+    def slice(self) -> bool:
         """Let the process go on up to where it rests next: at first through its warm-up, then one slice.
 
-        Raises what went wrong.
+        False when its script ended. Raises what went wrong, with status 130 when that is a cancel.
         """
+        if self._timing.done():
+            return False
         self._turn.come()
-        self._turn.rest()
+        self._turn.rest(self._cancelled)
         if self._timing.done():
             self._timing.result()
+            return False
+        return True
 
     def end(self) -> Timing:
         """After the last slice: the timing of all of them."""
-        self._turn.come(END)
+        if not self._timing.done():
+            self._turn.come(END)
         return self._result()
+
+    def cut_off(self) -> Timing | None:
+        """End it where it is: the timing of the slices that it made, if there are any."""
+        self.give_up()
+        self.gone()
+        if not self._timing.done() or self._timing.exception() is not None:
+            return None
+        return self._timing.result()
 
     def _result(self) -> Timing:
         try:

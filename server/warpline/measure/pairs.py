@@ -23,7 +23,11 @@ class Limits:
     plain_s: float | None = None  # for one of the plain script, where that is another
 
 
-@dataclass(slots=True)
+#: For many fixes at once: a clear gain is seen in three rounds, a small one asks for more of them.
+QUICK = Limits(first=3, rounds=10, seconds=math.inf, run_s=60.0, plain_s=120.0)
+
+
+@dataclass(slots=True, eq=False)
 class Pairs:
     """The rounds of one candidate so far, the plain run of each beside the changed one."""
 

@@ -1,4 +1,4 @@
-"""Rounds of processes: the plain script and each candidate, in turn."""
+"""Rounds of processes: the plain script once and each candidate once."""
 
 from __future__ import annotations
 
@@ -6,13 +6,34 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import TypeGuard
 
-from warpline.measure import timed
+from warpline.measure import slices, timed
 from warpline.measure.pairs import Limits, Pairs
 from warpline.measure.timed import Timed, Timer
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What all rounds of one call have in common. ``starting`` is asked before each process of a candidate;
+    False leaves it, and those after it, out of the round."""
+
+    request: Request
+    limits: Limits
+    timer: Timer
+    cancelled: threading.Event | None = None
+    starting: Callable[[Pairs], bool] = lambda pairs: True
+
+    def limit_s(self, turn: Pairs | None) -> float:
+        limits = self.limits
+        return limits.run_s if turn is not None or limits.plain_s is None else limits.plain_s
+
+    def check(self) -> None:
+        if self.cancelled is not None and self.cancelled.is_set():
+            raise Problem("interrupted", 130)
 
 
 def play(
@@ -24,93 +45,104 @@ def play(
     timer: Timer,
     cancelled: threading.Event | None = None,
     after: Callable[[], bool] = lambda: True,
+    starting: Callable[[Pairs], bool] = lambda pairs: True,
 ) -> None:
     """Rounds ``numbers``. A round is the plain script once and each candidate once; every other round
     goes the other way round, so that a machine that slowly warms up or fills favours neither.
 
-    Where there is only one, plain and changed are both alive and take turns in slices of their windows, as
-    long as that works. All candidates have the same ``base``. One that failed is left out from then on.
+    Where that works, the plain process and one candidate's at a time are both alive and take turns in
+    slices of their windows. All candidates have the same ``base``. One that failed is left out from then on.
     ``after`` is called behind each round; False ends it there.
     """
+    setting = Setting(request, limits, timer, cancelled, starting)
     together = max(1, timed.SIDE_BY_SIDE // (len(several) + 1))
     for first in range(0, len(numbers), together):
         group = numbers[first : first + together]
-        rounds = [_turns(several, number) for number in group]
-        processes = [(_overlay(several, turn), _limit(limits, turn)) for turns in rounds for turn in turns]
-        # A launcher's ranks are not ours to stop: they wait for each other.
-        sliced = timer if len(several) == 1 and not request.launcher and _in_slices(timer) else None
-        with _started(timer, request, processes, cancelled, slices=sliced is not None):
+        sliced = in_slices(timer, request)
+        rounds = [_turns(several, 0 if sliced else number) for number in group]
+        processes = [(_overlay(several, turn), setting.limit_s(turn)) for turns in rounds for turn in turns]
+        with _started(timer, request, processes, cancelled, slices=sliced):
             for turns in rounds:
-                if sliced is None or not _sliced(request, several[0], turns, limits, sliced, cancelled):
-                    _round(request, several, turns, limits, timer, cancelled)
+                _one_round(setting, several, turns)
                 if not after() or all(pairs.failure for pairs in several):
                     return
 
 
-def _turns(several: Sequence[Pairs], number: int) -> list[Pairs | None]:
-    turns: list[Pairs | None] = [None, *several]
-    return turns[::-1] if number % 2 else turns
+def in_slices(timer: Timer, request: Request) -> TypeGuard[timed.Processes]:
+    """Whether rounds are timed in slices. A launcher's ranks are not ours to stop."""
+    return isinstance(timer, timed.Processes) and timer.slice_steps is not None and not request.launcher
 
 
-def _overlay(several: Sequence[Pairs], turn: Pairs | None) -> Mapping[str, str]:
-    return several[0].candidate.base if turn is None else turn.candidate.overlay
+def _one_round(setting: Setting, several: Sequence[Pairs], turns: Sequence[Pairs | None]) -> None:
+    left = [pairs for pairs in several if not pairs.failure]
+    while left and in_slices(setting.timer, setting.request):
+        kept, beside, ended = _shared(setting, left)
+        left = [pairs for pairs in left if pairs not in kept and not pairs.failure]
+        if ended:
+            return
+        if beside:
+            # They failed while the plain script was alive. What works alone needs to be alone.
+            _each_alone(setting, [*beside, None], beside)
+            left = [pairs for pairs in left if pairs not in beside]
+            if any(not pairs.failure for pairs in beside):
+                setting.timer.one_at_a_time()
+        elif not kept:
+            break
+    if left:
+        _each_alone(setting, [turn for turn in turns if turn is None or turn in left], left)
 
 
-def _limit(limits: Limits, turn: Pairs | None) -> float:
-    return limits.run_s if turn is not None or limits.plain_s is None else limits.plain_s
+def _shared(setting: Setting, several: Sequence[Pairs]) -> tuple[list[Pairs], list[Pairs], bool]:
+    """``(kept, failed beside the plain script, whether no more were wanted)``."""
+    timer = setting.timer
+    assert isinstance(timer, timed.Processes)
+    kept: list[Pairs] = []
+    ended = False
+    began, waited_s = time.monotonic(), 0.0
+
+    def keep(number: int, plain: Timed, changed: Timed, seconds: float) -> None:
+        pairs = several[number]
+        kept.append(pairs)
+        pairs.add(plain, changed, waited_s)
+        pairs.seconds = max(pairs.seconds, seconds)
+
+    def starting(number: int) -> bool:
+        nonlocal ended, waited_s
+        if number == 0:
+            waited_s = time.monotonic() - began  # up to where the plain script stands behind its warm-up
+        ended = not setting.starting(several[number])
+        return not ended
+
+    plain = _overlay(several, None), setting.limit_s(None)
+    changed = [(pairs.candidate.overlay, setting.limit_s(pairs)) for pairs in several]
+    left = slices.shared(timer, setting.request, plain, changed, setting.cancelled, keep, starting)
+    for number, why in left.failed.items():
+        several[number].failure = why
+    return kept, [several[number] for number in left.beside], ended
 
 
-def _in_slices(timer: Timer) -> TypeGuard[timed.Processes]:
-    return isinstance(timer, timed.Processes) and timer.slice_steps is not None
-
-
-def _sliced(
-    request: Request,
-    pairs: Pairs,
-    turns: Sequence[Pairs | None],
-    limits: Limits,
-    timer: timed.Processes,
-    cancelled: threading.Event | None,
-) -> bool:
-    """One round, in slices; False where that could not be done."""
-    began = time.monotonic()
-    processes = [(_overlay([pairs], turn), _limit(limits, turn)) for turn in turns]
-    found = timer.in_slices(request, processes, cancelled)
-    if found is None:
-        return False
-    plain, changed = found if turns[0] is None else found[::-1]
-    seconds = (time.monotonic() - began) / 2
-    pairs.add(plain, changed, seconds)
-    pairs.seconds = max(pairs.seconds, seconds)
-    return True
-
-
-def _round(
-    request: Request,
-    several: Sequence[Pairs],
-    turns: Sequence[Pairs | None],
-    limits: Limits,
-    timer: Timer,
-    cancelled: threading.Event | None,
-) -> None:
+def _each_alone(setting: Setting, turns: Sequence[Pairs | None], several: Sequence[Pairs]) -> None:
+    """Each process by itself, in the order of ``turns``; None is the plain script."""
     plain: Timed | None = None
     seen: list[tuple[Pairs, Timed | None]] = []  # None: it failed
     plain_s = 0.0
     try:
         for turn in turns:
-            if cancelled is not None and cancelled.is_set():
-                raise Problem("interrupted", 130)
-            if turn is not None and turn.failure:
+            if turn is not None and (turn.failure or not setting.starting(turn)):
                 continue
+            setting.check()
+            if turn is None and seen and all(changed is None for _, changed in seen):
+                continue  # there is nothing to compare it with
             began = time.monotonic()
+            overlay = _overlay(several, turn)
             try:
-                found = timer(request, _overlay(several, turn), _limit(limits, turn), cancelled)
+                found = setting.timer(setting.request, overlay, setting.limit_s(turn), setting.cancelled)
             except Problem as problem:
                 if turn is not None:
                     turn.seconds = max(turn.seconds, time.monotonic() - began)
-                ended = problem.status == 130 or (cancelled is not None and cancelled.is_set())
-                if turn is None or ended:
+                if turn is None or problem.status == 130:
                     raise
+                setting.check()
                 turn.failure = str(problem)
                 seen.append((turn, None))
                 continue
@@ -125,6 +157,15 @@ def _round(
         if plain is not None:
             for pairs, changed in seen:
                 pairs.add(plain, changed, plain_s)
+
+
+def _turns(several: Sequence[Pairs], number: int) -> list[Pairs | None]:
+    turns: list[Pairs | None] = [None, *several]
+    return turns[::-1] if number % 2 else turns
+
+
+def _overlay(several: Sequence[Pairs], turn: Pairs | None) -> Mapping[str, str]:
+    return several[0].candidate.base if turn is None else turn.candidate.overlay
 
 
 def _started(

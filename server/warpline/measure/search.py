@@ -60,6 +60,7 @@ class Search:
     cancelled: threading.Event | None = None
     began: float = field(default_factory=time.monotonic)  # of all that the budget is for
     attempts: list[Attempt] = field(default_factory=list)
+    proven: list[Outcome] = field(default_factory=list)  # or tried to be
     budget: Budget = field(init=False)
 
     def __post_init__(self) -> None:
@@ -70,11 +71,15 @@ class Search:
         best = self._best_of(self._first(proposals))
         if best is not None:
             best = self._with_numbers(self._grown(best, proposals))
-        proven = self._proven(best)
+        self._prove_one_of(best)
+        return self.known()
+
+    def known(self) -> tuple[list[Outcome], Outcome | None]:
+        """The same of what has been tried so far, also after ``run`` was ended by an exception."""
         outcomes = {attempt.outcome.candidate.key: _once(attempt.outcome) for attempt in self.attempts}
-        for outcome in proven:
+        for outcome in self.proven:
             outcomes[outcome.candidate.key] = outcome
-        kept = [outcome for outcome in proven if outcome.kept]
+        kept = [outcome for outcome in self.proven if outcome.kept]
         return list(outcomes.values()), kept[0] if kept else None
 
     def predictions(self) -> dict[str, float]:
@@ -191,17 +196,15 @@ class Search:
 
     # -- the proof --------------------------------------------------------------------------------
 
-    def _proven(self, best: Attempt | None) -> list[Outcome]:
-        """Outcomes of ``best`` and those nearest to it, up to the first that is proven."""
-        found: list[Outcome] = []
+    def _prove_one_of(self, best: Attempt | None) -> None:
+        """``best``, or one of those nearest to it: up to the first that is proven."""
         ranked = sorted(self.attempts, key=lambda attempt: (attempt is not best, -attempt.speedup))
         for attempt in ranked[:3]:
             if attempt.speedup < 1 + STEP / 2 or self.budget.left_s <= 0:
                 break
-            found.append(self._prove(attempt))
-            if found[-1].kept:
+            self.proven.append(self._prove(attempt))
+            if self.proven[-1].kept:
                 break
-        return found
 
     def _prove(self, attempt: Attempt) -> Outcome:
         candidate = attempt.outcome.candidate

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from statistics import median
 
-from warpline.capture import room, signals, turn
+from warpline.capture import signals, turn
 from warpline.capture.launch import time_steps
 from warpline.capture.probe import cores
 from warpline.capture.process import INTERRUPTED_S
@@ -33,9 +32,8 @@ WARMUP = 40
 #: a machine that slows down for a second does so for both. None is shorter than ``LEAST_SLICE`` steps, as
 #: one more at its beginning does not count.
 SLICES, LONGER, LEAST_SLICE = 36, 1.5, 4
-#: Where steps have become much longer than they were, or a script ends early, fewer slices have to do; of the
-#: steps that it made in slices only a share, as the next warm-up may be longer.
-FEWEST, BUSY_S, SCARCE = 8, 15.0, 0.7
+#: Where steps have become much longer than they were, or a script ends early, fewer slices have to do.
+FEWEST, BUSY_S = 8, 15.0
 #: Slices are put together until each has so many times a batch of every loader worker; fewer than
 #: ``LEAST_SLICES`` of them have no middle worth the name, and the window's mean is taken.
 BURSTS, LEAST_SLICES = 4, 4
@@ -71,9 +69,9 @@ class Processes:
         self.ending_s = ending_s
         self._patience_s = PATIENCE_S
         self._steps = window_steps(step_ms * 1e6) if step_ms else None
-        self._timed = False
+        self._timed = step_ms is not None
         self._alone = not turn.possible()  # no two of them may be alive, or the script has too few steps
-        self._most = MOST_STEPS  # in slices; fewer where a script has no more
+        self._ahead = True  # some may be started while others are still to be timed
         self._held: deque[Held] = deque()
         self._to_start: Callable[[], None] = _nothing
 
@@ -87,17 +85,17 @@ class Processes:
         slices: bool = False,
     ) -> Iterator[None]:
         """Inside the block calls for ``processes`` (overlay, limit in seconds), in this order, find them
-        started; with ``slices`` calls of ``in_slices``.
+        started; with ``slices`` those of :mod:`warpline.measure.slices`.
 
         Importing torch is most of a short process. All of them do it at once and wait before they go
         on; each is then timed by itself, while no other one does anything. The very first process is
         run alone: the others have to know how many steps there are.
         """
-        wanted = processes[: min(SIDE_BY_SIDE, cores() // 2)]
+        wanted = processes[: _side_by_side()]
         # All others may take their time twice, importing and being timed, before the last one has its turn.
         self._patience_s = SLOW_TURN_S + 2 * sum(limit_s for _, limit_s in processes)
         # A launcher's ranks would all wait for the one word that there is.
-        if len(wanted) < 2 or request.launcher:
+        if len(wanted) < 2 or request.launcher or not self._ahead:
             yield
             return
         with ExitStack() as stack:
@@ -107,7 +105,7 @@ class Processes:
             def start(several: Sequence[tuple[Overlay, float]]) -> None:
                 self._to_start = _nothing
                 for overlay, limit_s in several:
-                    held = self._hold(request, overlay, limit_s, cancelled, slices)
+                    held = self.hold(request, overlay, limit_s, cancelled, slices)
                     started.append(stack.enter_context(held))
                 self._held.extend(started)
                 for held in started:
@@ -131,7 +129,7 @@ class Processes:
         """Time the steps with ``overlay`` laid over the sources; all processes are gone at ``limit_s``."""
         if self._timed:
             self._to_start()
-        held = self._started(overlay)
+        held = self.started(overlay, slices=False)
         if held is not None:
             timing = held.result()
         else:
@@ -140,7 +138,7 @@ class Processes:
                 limited, overlay, steps=self._steps, cancelled=cancelled, interrupted_s=self.ending_s
             )
         steps = len(timing.steps_ns)
-        found = _mean(timing)
+        found = mean(timing)
         self._timed = True
         if self._steps is None:
             self._steps = max(steps, window_steps(found.step_ms * 1e6))
@@ -152,73 +150,34 @@ class Processes:
 
     @property
     def slice_steps(self) -> int | None:
-        """Steps of a slice, if scripts can be timed in slices; not before one was timed by itself."""
+        """Steps of a slice, if scripts can be timed in slices; not before it is known how long a step is."""
         if self._alone or not self._timed or self._sliced_steps < 2 * LEAST_SLICE:
             return None
         return max(LEAST_SLICE, self._sliced_steps // SLICES)
 
     @property
     def _sliced_steps(self) -> int:
-        return min(self._most, int(LONGER * (self._steps or 0)))
+        return min(MOST_STEPS, int(LONGER * (self._steps or 0)))
 
-    def in_slices(
-        self,
-        request: Request,
-        processes: Sequence[tuple[Overlay, float]],
-        cancelled: threading.Event | None = None,
-    ) -> list[Timed] | None:
-        """Time two processes (overlay, limit in seconds) in slices of their windows, in turn, both alive and
-        one of them standing still at any time.
+    @property
+    def slices(self) -> int:
+        """How many slices of ``slice_steps`` each of two processes makes in turn."""
+        return self._sliced_steps // (self.slice_steps or 1)
 
-        None when that cannot be done: no room for both, or one of them failed (twice, where it made a few
-        slices at first). Then both are gone, and this is not tried again: each has to be timed by itself,
-        which also tells whose failure it is.
-        """
-        length = self.slice_steps
-        if length is None:
-            return None
-        count, done = self._sliced_steps // length, 0
-        with ExitStack() as stack:
-            stack.enter_context(signals.end_like_interrupt())
-            both: list[Held] = []
-            try:
-                for overlay, limit_s in processes:
-                    if both and not room.for_another(both[0].group):
-                        raise Problem("there is no room for two of them in memory", 1)
-                    held = self._started(overlay) or stack.enter_context(
-                        self._hold(request, overlay, limit_s, cancelled, slices=True)
-                    )
-                    both.append(held)
-                    held.slice()  # up to the end of its warm-up
-                began = time.monotonic()
-                while done < count and (done < FEWEST or time.monotonic() < began + BUSY_S):
-                    for held in both[:: -1 if done % 2 else 1]:
-                        held.slice()
-                    done += 1
-                found = [held.end() for held in both]
-                if any(len(timing.steps_ns) != done * length for timing in found):
-                    raise Problem("a window was interrupted", 1)
-                # Batches of k workers may come k at a time: only many bursts together are like others.
-                steps = max(length, BURSTS * max(timing.workers for timing in found))
-                seen = [sliced(timing, -(-steps // length) * length) for timing in found]
-                # The first window may have been made for a busy moment's steps.
-                slower_ns = max(one.step_ms for one in seen) * 1e6
-                self._steps = max(self._steps or 0, window_steps(slower_ns))
-                return seen
-            except Problem as problem:
-                for held in (*both, *self._held):  # all at once: each may take seconds to end
-                    held.give_up()
-                if problem.status == 130 or (cancelled is not None and cancelled.is_set()):
-                    raise
-                for held in both:
-                    held.gone()
-                self._held.clear()
-        # A script that ended behind some slices may have no more steps.
-        self._most = int(done * length * SCARCE)
-        self._alone = done < FEWEST
-        return self.in_slices(request, processes, cancelled)
+    def one_at_a_time(self) -> None:
+        """Two of them cannot both be alive: none is started from now on before the last one has ended."""
+        self._alone, self._ahead = True, False
+        self._end_held()
 
-    def _hold(
+    def whole_windows(self) -> None:
+        """The script has too few steps for slices: each is timed by itself from now on."""
+        self._alone = True
+
+    def as_slow_as(self, step_ms: float) -> None:
+        """The first window may have been made for a busy moment's steps."""
+        self._steps = max(self._steps or 0, window_steps(step_ms * 1e6))
+
+    def hold(
         self,
         request: Request,
         overlay: Overlay,
@@ -226,25 +185,42 @@ class Processes:
         cancelled: threading.Event | None,
         slices: bool,
     ) -> Held:
+        """A process that waits for its turn, not started yet."""
         steps = self.slice_steps if slices else self._steps
         limited = replace(request, timeout_s=limit_s)
         patience_s, ending_s = self._patience_s, self.ending_s
         return Held(limited, overlay, steps, cancelled, slices, patience_s, ending_s)
 
-    def _started(self, overlay: Overlay) -> Held | None:
+    def started(self, overlay: Overlay, *, slices: bool) -> Held | None:
         """The next process that was started with ``overlay``; those before it gave up their turn."""
+        if any(held.failed for held in self._held):
+            self.one_at_a_time()  # it may want what another one holds: a lock, a port
+        if any(held.sliced != slices for held in self._held):
+            self._end_held()
         if not any(held.overlay == overlay for held in self._held):
             return None
         while self._held[0].overlay != overlay:
             self._held.popleft()
         return self._held.popleft()
 
+    def _end_held(self) -> None:
+        for held in self._held:  # all at once: each may take seconds to end
+            held.give_up()
+        for held in self._held:
+            held.gone()
+        self._held.clear()
+
 
 def _nothing() -> None:
     pass
 
 
-def _mean(timing: Timing) -> Timed:
+def _side_by_side() -> int:
+    """How many may import torch at once: each keeps a core and a bit busy; two do well on two cores."""
+    return min(SIDE_BY_SIDE, max(cores() // 2, min(2, cores())))
+
+
+def mean(timing: Timing) -> Timed:
     if not timing.steps_ns:
         raise Problem("the script ended before one step could be timed", 1)
     mean_ns = sum(timing.steps_ns) / len(timing.steps_ns)
@@ -256,8 +232,8 @@ def sliced(timing: Timing, length: int) -> Timed:
     times = timing.steps_ns
     slices = [sum(times[at : at + length]) / length / 1e6 for at in range(0, len(times) - length + 1, length)]
     if len(slices) < LEAST_SLICES:
-        return _mean(timing)
-    return replace(_mean(timing), step_ms=median(slices), slices=tuple(slices))
+        return mean(timing)
+    return replace(mean(timing), step_ms=median(slices), slices=tuple(slices))
 
 
 def window_steps(step_ns: float) -> int:

@@ -25,6 +25,12 @@ def milliseconds(value: float) -> str:
     return _digits(value, smallest=0.001)
 
 
+def seconds(value: float) -> str:
+    """How long a person waits: ``45 s``, ``3 min 20 s``."""
+    whole = max(0, round(value))
+    return f"{whole} s" if whole < 90 else f"{whole // 60} min {whole % 60} s"
+
+
 def percent(ratio: float) -> str:
     """A share given as 0..1: ``percent(0.38) == "38 %"``, ``percent(0.004) == "0.4 %"``."""
     return percentage(ratio * 100)

@@ -10,8 +10,20 @@ from warpline.model.units import (
     percent,
     percentage,
     rate,
+    seconds,
     size,
     speedup,
 )
 
-__all__ = ["count", "evidence", "milliseconds", "ms", "percent", "percentage", "rate", "size", "speedup"]
+__all__ = [
+    "count",
+    "evidence",
+    "milliseconds",
+    "ms",
+    "percent",
+    "percentage",
+    "rate",
+    "seconds",
+    "size",
+    "speedup",
+]

@@ -24,6 +24,12 @@ def write_bytes(path: str, name: str, data: bytes) -> None:
         file.write(data)
 
 
+def write_whole(path: str, name: str, value: Any) -> None:
+    """By rename: a reader finds all of it or what was there before."""
+    write(path, "." + name, value)
+    os.replace(os.path.join(path, "." + name), os.path.join(path, name))
+
+
 def write_manifest(path: str, manifest: dict[str, Any]) -> None:
     scratch = os.path.join(path, ".manifest")
     with open(scratch, "w", encoding="utf-8") as file:

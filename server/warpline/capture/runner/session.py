@@ -143,15 +143,19 @@ class Session:
 
     def finish_timing(self) -> None:
         """Of purpose "time": write the figures and end."""
+        self._take_hands_off()
+        self.write_timing(self.timed)
+        self._tell_and_stop()
+
+    def write_timing(self, steps_ns: tuple[int, ...]) -> None:
         from .device import machine
 
-        self._take_hands_off()
         os.makedirs(self.control.folder, exist_ok=True)
-        folder.write(
+        folder.write_whole(
             self.control.folder,
             "timing.json",
             {
-                "steps_ns": self.timed,
+                "steps_ns": steps_ns,
                 "workers": children.living(),
                 "losses": self.observers.losses.values(),
                 "loss_not_finite_at": self.observers.losses.not_finite_at,
@@ -160,7 +164,6 @@ class Session:
                 "device": machine.device(self.torch)["kind"],
             },
         )
-        self._tell_and_stop()
 
     def finish_capture(self, stamps: Sequence[int]) -> None:
         """Write the run folder; then end the script, unless it may go on."""

@@ -49,6 +49,8 @@ class Slices(Timing):
         """Stand still until the server says which: another slice, or the end. The last thing before it is
         to tell; loader workers stop with us, or their queue would be full when we go on."""
         session = self.session
+        if self.slices:  # whoever ends this process while it stands still has what was timed so far
+            session.write_timing(tuple(self.slices))
         session.pipe.progress("resting", len(self.slices), None, "waiting for its turn")
         os.kill(0, signal.SIGSTOP)
         if session.next_turn() == b"e":

@@ -1,0 +1,98 @@
+"""What the rounds of one candidate say of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+
+from warpline.measure import interval, losses
+from warpline.measure.candidate import Candidate
+from warpline.measure.interval import Interval
+from warpline.measure.pairs import Limits, Pairs
+from warpline.model import units
+from warpline.model.report import Measured
+
+#: Two processes of one script differ by a few percent in their resident peak: below this it is the change.
+LIGHTER = 0.9
+#: What is not slower than this is as fast: twice the half-width that the rounds aim at.
+AS_FAST = 0.96
+NOT_TIMED = "there was no time to time it"
+ONCE = "timed in 1 round, which proves nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one candidate. ``measured`` is None when it could not be timed."""
+
+    candidate: Candidate
+    baseline_step_ms: float
+    step_ms: float | None
+    measured: Measured | None
+    kept: bool
+    reason: str
+    rounds: int
+
+    @property
+    def untimed(self) -> bool:
+        """Nothing was seen of it: neither a time nor a failure."""
+        return self.measured is None and self.reason == NOT_TIMED
+
+
+def outcome(pairs: Pairs, limits: Limits, baseline_ms: float = 0.0) -> Outcome:
+    """The verdict on what was seen. A gain is one whose whole interval lies above 1.
+
+    ``baseline_ms``: the plain step where none was timed beside this candidate.
+    """
+    candidate, rounds = pairs.candidate, len(pairs.changed)
+    baseline = fmean(pairs.baseline_ms) if pairs.baseline_ms else baseline_ms
+    if pairs.failure or not rounds:
+        return Outcome(candidate, baseline, None, None, False, pairs.failure or NOT_TIMED, rounds)
+    found = interval.of(pairs.log_ratios(), limits.first)
+    moved = losses.drift(
+        [run.losses for run in pairs.plain],
+        [run.losses for run in pairs.changed],
+        candidate.safe,
+    )
+    measured = Measured(found.speedup, found.low, found.high, moved.value, _memory(pairs))
+    lighter = _lighter(pairs, found)
+    reason = lighter if moved.allowed and lighter else _verdict(found, moved, rounds)
+    step_ms = fmean(run.step_ms for run in pairs.changed) / candidate.work
+    kept = (found.low > 1.0 or bool(lighter)) and moved.allowed
+    return Outcome(candidate, baseline, step_ms, measured, kept, reason, rounds)
+
+
+def _verdict(found: Interval, moved: losses.Drift, rounds: int) -> str:
+    if not moved.allowed:
+        return moved.reason
+    if rounds == 1:
+        return ONCE
+    if found.high < 1.0:
+        return "slower"
+    if found.low <= 1.0:
+        return "no gain that can be told from noise"
+    return moved.reason or "faster"
+
+
+def _lighter(pairs: Pairs, found: Interval) -> str:
+    """In words, that it needs less memory and is as fast; else empty. Each round has to say so."""
+    ratios = _memory_ratios(pairs)
+    if len(ratios) < 2 or len(ratios) < len(pairs.changed) or max(ratios) > LIGHTER:
+        return ""
+    if found.low > 1.0:
+        return f"faster, with {units.percent(fmean(ratios))} of the peak memory"
+    if found.low < AS_FAST or found.high < 1.0:
+        return ""
+    return f"as fast, with {units.percent(fmean(ratios))} of the peak memory"
+
+
+def _memory(pairs: Pairs) -> float | None:
+    ratios = _memory_ratios(pairs)
+    return fmean(ratios) if ratios else None
+
+
+def _memory_ratios(pairs: Pairs) -> list[float]:
+    return [
+        changed.peak_bytes / plain.peak_bytes
+        for plain, changed in zip(pairs.plain, pairs.changed, strict=True)
+        if plain.peak_bytes and changed.peak_bytes
+    ]
