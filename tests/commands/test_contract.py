@@ -71,6 +71,17 @@ SHAPE: dict[str, Any] = {
                     "shapes": [[int]],
                 }
             ],
+            "inside": [
+                {
+                    "module": Maybe(TEXT),
+                    "file": TEXT,
+                    "line": int,
+                    "function": TEXT,
+                    "step_ms": NUMBER,
+                    "device_ms": NUMBER,
+                    "calls": NUMBER,
+                }
+            ],
             "roofline": Maybe(
                 {
                     "flops": NUMBER,

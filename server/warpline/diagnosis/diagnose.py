@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from warpline.diagnosis.gate import LEAST, least_percent, left_out, within_evidence
 from warpline.diagnosis.identity import identities
 from warpline.diagnosis.rebase import rebase
 from warpline.diagnosis.suppress import Suppressions
@@ -21,8 +22,6 @@ Predict = Callable[[Profile, Change], "Predicted | None"]
 #: Share of the step, in percent, from which on a saving is a warning, an information, else a hint.
 #: (Input wait: 5 % in the TensorBoard plugin, 10 % and more in TraceML.)
 WARNING, INFORMATION = 10.0, 5.0
-#: A simulated gain below this is none: something slower hides what the change would save.
-HIDDEN = 1.0
 #: A simulated step this many times as long is worse, and not the simulation's own error.
 HARM = 1.02
 
@@ -31,6 +30,8 @@ HARM = 1.02
 class Diagnosis:
     findings: tuple[Finding, ...]  # what saves most first
     notes: tuple[str, ...]
+    #: What would gain too little alone: something slower hides it. It may gain once that is fixed.
+    below: tuple[Finding, ...] = ()
 
 
 def diagnose(
@@ -65,12 +66,26 @@ def diagnose(
         found += [(rule, draft) for draft in drafts if not _suppressed(rule, draft, texts, suppressions)]
     kept = _merged(found)
     ids = identities([(rule.name, draft) for rule, draft in kept], profile.manifest.roots, texts)
-    findings = [
-        _finding(context, rule, draft, name, predict) for (rule, draft), name in zip(kept, ids, strict=True)
-    ]
-    findings = [finding for finding in findings if not _harms(context, finding)]
-    findings.sort(key=lambda finding: (_predicted_ms(finding), finding.file, finding.line, finding.rule))
-    return Diagnosis(tuple(findings), tuple(context.notes))
+    least = least_percent(profile.manifest.timed_ns)
+    findings: list[Finding] = []
+    below: list[Finding] = []
+    for (rule, draft), name in zip(kept, ids, strict=True):
+        finding = _finding(context, rule, draft, name, predict)
+        if _harms(context, finding):
+            continue
+        about_memory = draft.cost_ms is None
+        (findings if about_memory or _gain(context, finding) >= least else below).append(finding)
+    for some in (findings, below):
+        some.sort(key=lambda finding: (_predicted_ms(finding), finding.file, finding.line, finding.rule))
+    if below:
+        context.note(left_out(below))
+    return Diagnosis(tuple(findings), tuple(context.notes), tuple(below))
+
+
+def _gain(context: Context, finding: Finding) -> float:
+    """Percent of the step that fixing it saves at most; 0 where nothing can be predicted."""
+    after = finding.predicted
+    return context.share(context.step_ms - after.step_ms) if after is not None else 0.0
 
 
 def _matters(context: Context, draft: Draft) -> bool:
@@ -122,12 +137,10 @@ def _finding(context: Context, rule: Rule, draft: Draft, name: str, predict: Pre
         step_ms = max(context.step_ms - draft.saving_ms, 0.0)
         speedup = context.step_ms / step_ms if step_ms > 0 else 1.0
         predicted = Predicted(step_ms, speedup, "bound") if draft.saving_ms > 0 and step_ms > 0 else None
-    saved = context.share(context.step_ms - predicted.step_ms) if predicted is not None else 0.0
-    hidden = predicted is not None and predicted.basis == "simulated" and _hides(context, predicted)
-    return Finding(
+    finding = Finding(
         id=name,
         rule=rule.name,
-        severity="hint" if hidden else draft.severity or rule.severity or _severity(saved),
+        severity="hint",
         file=draft.file,
         line=draft.line,
         cause=draft.cause,
@@ -136,6 +149,13 @@ def _finding(context: Context, rule: Rule, draft: Draft, name: str, predict: Pre
         predicted=predicted,
         fixes=fixes,
     )
+    shortest = within_evidence(finding, context.step_ms)
+    if predicted is not None and shortest is not None and predicted.step_ms < shortest:
+        finding = replace(
+            finding, predicted=replace(predicted, step_ms=shortest, speedup=context.step_ms / shortest)
+        )
+    severity = draft.severity or rule.severity or _severity(_gain(context, finding))
+    return replace(finding, severity=severity)
 
 
 def _simulated(
@@ -152,7 +172,7 @@ def _simulated(
 
 def _hides(context: Context, after: Predicted) -> bool:
     """Whether something slower hides what a change saves."""
-    return context.share(context.step_ms - after.step_ms) < HIDDEN
+    return context.share(context.step_ms - after.step_ms) < LEAST
 
 
 def _harms(context: Context, finding: Finding) -> bool:

@@ -64,8 +64,6 @@ def _figures(report: Report) -> str:
 def _findings(found: Sequence[Finding], shown: Table) -> str:
     parts = ["<h2>Findings</h2>"]
     for finding in found:
-        if findings.is_hidden(finding):
-            continue
         said = findings.summary(finding, shown.names)
         parts.append(
             f'<div class="finding {escape(said.severity)}"><p><code>{_text(said.place)}</code> '
@@ -73,8 +71,6 @@ def _findings(found: Sequence[Finding], shown: Table) -> str:
             + "".join(f'<p class="soft">{_text(line)}</p>' for line in said.details)
             + "</div>"
         )
-    if hidden := findings.hidden(found, shown.names):
-        parts.append(f'<p class="soft">{_text(hidden)}</p>')
     if len(parts) == 1:
         parts.append("<p>No rule saw anything to gain here.</p>")
     return "\n".join(parts)

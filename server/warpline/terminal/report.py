@@ -129,8 +129,6 @@ def _print_findings(out: Console, report: Report, shown: Table) -> None:
         return
     out.print(Text("\nFindings", style="bold"))
     for finding in report.findings:
-        if findings.is_hidden(finding):
-            continue
         said = findings.summary(finding, shown.names)
         mark, style = _SEVERITY[said.severity]
         heading = Text(f"{mark} ", style=style)
@@ -140,8 +138,6 @@ def _print_findings(out: Console, report: Report, shown: Table) -> None:
         out.print(Padding(Text(said.message), (0, 0, 0, 2)))
         for line in said.details:
             out.print(Padding(Text(line, style="dim"), (0, 0, 0, 4)))
-    if hidden := findings.hidden(report.findings, shown.names):
-        out.print(Text(f"· {hidden}", style="dim"))
     safe = sum(fix.applicability == "safe" for finding in report.findings for fix in finding.fixes)
     if any(finding.fixes for finding in report.findings):
         out.print(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from warpline.model.report import Evidence, Finding
@@ -47,24 +47,6 @@ def summary(finding: Finding, names: Mapping[str, str]) -> Summary:
         message=text.printable(finding.message),
         details=tuple(details),
     )
-
-
-def is_hidden(finding: Finding) -> bool:
-    """Whether a simulation says that mending it alone would gain less than 1 % now, and nothing was measured.
-    Such findings are told in one line together: once what hides them is mended, they may be worth it."""
-    expected = finding.predicted
-    simulated = expected is not None and expected.basis == "simulated" and expected.speedup < 1.01
-    return simulated and finding.measured is None
-
-
-def hidden(found: Iterable[Finding], names: Mapping[str, str]) -> str:
-    """``would gain nothing now, since something slower hides it: fp32-matmul at train.py:18``; empty
-    when there are none."""
-    places: dict[str, list[str]] = {}
-    for finding in filter(is_hidden, found):
-        places.setdefault(text.printable(finding.rule), []).append(_place(finding.file, finding.line, names))
-    told = "; ".join(f"{rule} at {', '.join(dict.fromkeys(at))}" for rule, at in places.items())
-    return f"Would gain nothing now, since something slower hides it: {told}." if told else ""
 
 
 def evidence(finding: Finding) -> tuple[str, ...]:

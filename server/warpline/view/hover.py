@@ -14,7 +14,6 @@ from warpline.model.kernel_name import readable
 from warpline.model.report import Finding, KernelUse, Line, OpUse, Report
 from warpline.view import gains, units
 from warpline.view.anchor_lines import Standing
-from warpline.view.findings import is_hidden
 from warpline.view.hints import share
 from warpline.view.inside import largest
 
@@ -103,8 +102,6 @@ def plain(words: str, markdown: bool) -> str:
 
 def gain(finding: Finding) -> str:
     """`` (1.10x, 1.09 to 1.12)``, what is known of the fix; empty when nothing is."""
-    if finding.measured is None and is_hidden(finding):
-        return " (would gain nothing now, since something slower hides it)"
     words = gains.short(finding)
     return f" ({words})" if words else ""
 

@@ -1,0 +1,49 @@
+"""Which findings are worth a person's time: those whose fix could gain more than the noise."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean, median
+
+from warpline.model.report import Finding
+
+#: Percent of the step that a fix must be able to save (design.md, section 4).
+LEAST = 1.0
+#: Half the width of a 95 % interval of a mean, in standard errors.
+WIDTH = 1.96
+#: The median absolute deviation of normal values, as a share of their standard deviation.
+DEVIATION = 0.6745
+
+
+def least_percent(timed_ns: Sequence[int]) -> float:
+    """Percent of the step below which a gain is none: 1 %, or the noise of the timing window if that is more.
+
+    The noise is half the width of the 95 % interval of the mean step. Its spread is estimated by the median
+    absolute deviation, so that a few slow steps (an evaluation, a neighbour's burst) do not hide findings.
+    """
+    if len(timed_ns) < 3:
+        return LEAST
+    middle = median(timed_ns)
+    spread = median(abs(step - middle) for step in timed_ns) / DEVIATION
+    return max(LEAST, 100 * WIDTH * spread / math.sqrt(len(timed_ns)) / fmean(timed_ns))
+
+
+def within_evidence(finding: Finding, step_ms: float) -> float | None:
+    """The shortest step that the finding's own evidence allows it to promise; None where none is in ms."""
+    said = [one.value for one in finding.evidence if one.unit == "ms"]
+    return max(0.0, step_ms - sum(said)) if said else None
+
+
+def left_out(findings: Sequence[Finding]) -> str:
+    """One line for the notes about the findings that gain too little; empty where there are none."""
+    if not findings:
+        return ""
+    count = len(findings)
+    many = Counter(f"{one.rule} at {Path(one.file).name}:{one.line}" for one in findings)
+    return (
+        f"{count} {'finding' if count == 1 else 'findings'} left out, since fixing "
+        f"{'it' if count == 1 else 'one of them'} alone would gain nothing measurable now: {', '.join(many)}"
+    )
