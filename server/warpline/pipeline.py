@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from warpline import keeping, project, runs
-from warpline.capture.progress import Progress
 from warpline.model import units
 from warpline.model.kernel import KernelInside
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
 from warpline.model.report import FORMAT, Report
+from warpline.wire import stages
+from warpline.wire.messages import Progress
 from warpline.wire.run import Request
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def _make(run: Path, on_progress: Callable[[Progress], None] | None) -> tuple[Pr
 
     def tell(done: int, message: str) -> None:
         if on_progress is not None:
-            on_progress(Progress("reading", done, 3, message))
+            on_progress(Progress(stages.READING, done, 3, message))
 
     tell(0, "reading the trace")
     events = trace.read(run)

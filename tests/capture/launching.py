@@ -11,7 +11,7 @@ import numpy as np
 
 from warpline import runs
 from warpline.capture import launch
-from warpline.capture.progress import Progress
+from warpline.wire.messages import Progress
 from warpline.wire.run import Locations, Manifest, Request
 
 SCRIPTS = Path(__file__).parent / "scripts"

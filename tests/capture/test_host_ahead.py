@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 from warpline.capture.runner.windows.stages import Warmup
+from warpline.wire.control import Windows
 
 DEVICE_S = 0.02
 
@@ -16,7 +17,7 @@ def test_the_wait_for_the_device_is_not_the_hosts() -> None:
     gone: list[Any] = []
     session: Any = MagicMock()
     session.own_profiler = SimpleNamespace(in_the_way=False)
-    session.windows = {"warmup": 3}
+    session.windows = Windows(warmup=3)
     session.synchronize = lambda: time.sleep(DEVICE_S)
     session.go = gone.append
     stage = Warmup(session)

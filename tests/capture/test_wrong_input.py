@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from warpline import runs
 from warpline.capture import launch
 from warpline.capture.outcome import Outcome
 from warpline.model.problem import Problem
+from warpline.wire.messages import Ended
 from warpline.wire.run import Request
 
 STEP = "optimizer.zero_grad()\n    net(torch.randn(4, 16)).sum().backward()\n    optimizer.step()\n"
@@ -88,14 +90,14 @@ def test_what_helps_is_said_of_failed_imports(tmp_path: Path, error: str, messag
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg/__init__.py").touch()
     asked = Request(target=str(tmp_path / "pkg/train.py"), python="/a/python")
-    outcome = Outcome(ended={"error": error, "message": message, "clean": False})
+    outcome = Outcome(ended=Ended(error=error, message=message))
     assert outcome.remedy(asked).removeprefix("; ") == said
 
 
 def test_a_launcher_that_fails_is_named() -> None:
     asked = Request(target="/a/train.py", launcher=("torchrun", "--nproc-per-node"))
     assert Outcome().remedy(asked) == "; torchrun started it, and may have said why"
-    assert Outcome(ended={"error": "ValueError", "clean": False}).remedy(asked) == ""
+    assert Outcome(ended=Ended(error="ValueError")).remedy(asked) == ""
 
 
 READS = START + f"print(input())\nfor at in range(3):\n    {STEP}"
@@ -161,10 +163,10 @@ def test_it_ends_abruptly_after_some_steps(tmp_path: Path) -> None:
 
 
 def test_work_done_by_other_processes_is_said() -> None:
-    ended = {"clean": True, "torch": True, "steps": 0, "boundaries": 0, "whole_ns": 10_000_000_000}
-    _, _, notes = launch.second_try(Request(), Outcome(ended={**ended, "children_s": 12.0}))
+    ended = Ended(clean=True, torch=True, whole_ns=10_000_000_000)
+    _, _, notes = launch.second_try(Request(), Outcome(ended=replace(ended, children_s=12.0)))
     assert notes[1].startswith("processes that the script started used 12.0 s of processor time")
-    _, _, notes = launch.second_try(Request(), Outcome(ended={**ended, "children_s": 0.4}))
+    _, _, notes = launch.second_try(Request(), Outcome(ended=replace(ended, children_s=0.4)))
     assert len(notes) == 1
 
 

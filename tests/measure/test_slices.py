@@ -17,7 +17,6 @@ import pytest
 
 from tests.conftest import LIMIT_S, environment
 from warpline.capture import tree, turn
-from warpline.capture.timing import Timing
 from warpline.measure import Candidate, timed
 from warpline.measure.pairs import Limits, Pairs
 from warpline.measure.rounds import play
@@ -25,6 +24,7 @@ from warpline.measure.slices import Left, shared
 from warpline.measure.timed import Processes, Timed, sliced
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
+from warpline.wire.timing import Timing
 
 pytestmark = pytest.mark.skipif(not turn.possible(), reason="elsewhere scripts are timed one after the other")
 

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from warpline.capture.progress import Progress
 from warpline.model.problem import Problem
 from warpline.terminal import progress
+from warpline.wire.messages import Progress
 
 
 def test_each_progress_is_one_line() -> None:

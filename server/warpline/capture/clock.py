@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-WAITS = {"held", "resting"}  # stages in which another process has its turn
+from warpline.wire import stages
 
 
 class Clock:
@@ -26,12 +26,12 @@ class Clock:
 
     def at(self, before: str, stage: str) -> None:
         """The target went from one stage to another."""
-        if stage in WAITS and before not in WAITS:
+        if stage in stages.TURNS and before not in stages.TURNS:
             if self._deadline is not None:
                 self._left_s = self._deadline - time.monotonic()
             self._deadline = _from_now(self._turn_s)
-        elif before in WAITS and stage not in WAITS:
-            self._deadline = _from_now(self._own_s if before == "held" else self._left_s)
+        elif before in stages.TURNS and stage not in stages.TURNS:
+            self._deadline = _from_now(self._own_s if before == stages.HELD else self._left_s)
 
     def end_within(self, seconds: float | None) -> None:
         """From now on; None: without a limit."""

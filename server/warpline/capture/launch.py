@@ -10,13 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from warpline.capture import interpreter
-from warpline.capture.control import Purpose, Windows, write_control
+from warpline.capture.control import write_control
 from warpline.capture.outcome import Outcome
 from warpline.capture.process import Target
-from warpline.capture.progress import Progress
-from warpline.capture.timing import Timing, time_steps
+from warpline.capture.timing import time_steps
 from warpline.model.problem import Problem
+from warpline.wire import stages
+from warpline.wire.control import Purpose, Windows
+from warpline.wire.messages import Progress
 from warpline.wire.run import Request
+from warpline.wire.timing import Timing
 
 __all__ = ["Progress", "Timing", "capture", "time_steps"]
 
@@ -58,7 +61,7 @@ def capture(
 
     def ready() -> None:
         partial.rename(destination)
-        say(Progress("ending", 0, None, "the script is ending"))
+        say(Progress(stages.ENDING, 0, None, "the script is ending"))
         if on_ready is not None and not request.whole_run:
             on_ready(destination)
 
@@ -84,7 +87,7 @@ def capture(
                 remedy = again if last and began is None and outcome.hungry else outcome.remedy(request)
                 raise Problem(f"{problem}{remedy}", problem.status)
             purpose, windows, notes = second_try(request, outcome)
-            say(Progress("starting", 0, None, notes[0]))
+            say(Progress(stages.STARTING, 0, None, notes[0]))
         raise Problem(
             f"{request.target} made fewer steps when it was run again: nothing could be measured", 1
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from warpline.model import units
+from warpline.wire.messages import Ended
 from warpline.wire.run import Manifest, Request
 
 #: From this share of the run's time on, processor time of child processes is where the work is.
@@ -19,37 +19,42 @@ CHILDREN_SHARE = 0.5
 @dataclass(slots=True)
 class Outcome:
     ready: bool = False  # everything that was asked for has been written
-    ended: dict[str, Any] = field(default_factory=dict)  # the runner's own last message
+    ended: Ended | None = None  # the runner's own last message
     stepped: bool = False  # a step was seen, whether or not the runner could tell how many
     compiling: bool = False  # the last that was heard of it is that it compiles
 
     @property
+    def last(self) -> Ended:
+        """The same, as if nothing had happened where it did not come to that."""
+        return self.ended or Ended()
+
+    @property
     def clean(self) -> bool:
         """The script came to its end by itself, without an error."""
-        return bool(self.ended.get("clean")) and bool(self.ended.get("torch"))
+        return self.last.clean and self.last.torch
 
     @property
     def steps(self) -> int:
-        return int(self.ended.get("steps", 0))
+        return self.last.steps
 
     @property
     def boundaries(self) -> int:
         """Step boundaries that could be used; the first steps pass before the beat is found."""
-        return int(self.ended.get("boundaries", 0))
+        return self.last.boundaries
 
     @property
     def held(self) -> int:
         """Batches or forwards that were not taken for steps, since an optimizer might have made some."""
-        return int(self.ended.get("held", 0))
+        return self.last.held
 
     @property
     def whole_ns(self) -> int:
-        return int(self.ended.get("whole_ns", 0))
+        return self.last.whole_ns
 
     @property
     def elsewhere(self) -> str:
         """A note when most of the work was done by processes that the script started, else empty."""
-        seconds = float(self.ended.get("children_s", 0.0))
+        seconds = self.last.children_s
         if seconds < CHILDREN_SHARE * self.whole_ns / 1e9:
             return ""
         return (
@@ -61,7 +66,7 @@ class Outcome:
     @property
     def how(self) -> str:
         """How a script ended that did not end well."""
-        error, status = self.ended.get("error"), self.ended.get("status")
+        error, status = self.last.error, self.last.status
         return (
             f"failed with {error}" if error else f"exited with status {status if status is not None else 1}"
         )
@@ -69,13 +74,13 @@ class Outcome:
     @property
     def hungry(self) -> bool:
         """It failed because it asked for input and there was none."""
-        return self.ended.get("error") == "EOFError"
+        return self.last.error == "EOFError"
 
     def amend(self, manifest: Path, name: str) -> None:
         """Say in a manifest that the script, measured already, failed later; nothing if it did not."""
-        if not self.ended or self.ended.get("clean"):
+        if self.ended is None or self.ended.clean:
             return
-        status = self.ended.get("status")
+        status = self.last.status
         told = msgspec.json.decode(manifest.read_bytes(), type=Manifest)
         told = replace(
             told,
@@ -88,26 +93,26 @@ class Outcome:
 
     def failure(self, name: str, returncode: int | None) -> str:
         """One line: why nothing was measured."""
-        if self.ended.get("clean"):
+        if self.last.clean:
             return f"{name} ended without importing torch: there is nothing to measure"
         done = "1 step" if self.steps == 1 else f"{self.steps} steps"
         when = f"after {done}, before it was measured" if self.steps else "before its first step"
-        if not self.ended and returncode is not None:
+        if self.ended is None and returncode is not None:
             when = "before it was measured" if self.stepped else "before its first step"
             if returncode < 0:
                 return f"{name} was killed by {signal.Signals(-returncode).name} {when}"
             return f"{name} ended abruptly, as by os._exit({returncode}), {when}"
-        if self.ended.get("error"):
-            detail = self.ended["message"].partition("\n")[0]
-            return f"{name} failed with {self.ended['error']}{': ' + detail if detail else ''}, {when}"
-        status = self.ended.get("status")
+        if self.last.error:
+            detail = self.last.message.partition("\n")[0]
+            return f"{name} failed with {self.last.error}{': ' + detail if detail else ''}, {when}"
+        status = self.last.status
         return f"{name} exited with status {returncode if status is None else status} {when}"
 
     def remedy(self, request: Request) -> str:
         """What helps against common failures at a script's start, after "; "; else empty."""
-        if not self.ended and request.launcher:
+        if self.ended is None and request.launcher:
             return f"; {request.launcher[0]} started it, and may have said why"
-        said = f"{self.ended.get('error')}: {self.ended.get('message', '')}"
+        said = f"{self.last.error}: {self.last.message}"
         if said.startswith("ModuleNotFoundError: "):
             return f"; it ran in {request.python}, and --python names another"
         if said.startswith("ImportError: attempted relative import with no known parent package"):

@@ -14,17 +14,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
-
-import msgspec
 
 from warpline.capture import signals, tree
-from warpline.capture.clock import WAITS, Clock
-from warpline.capture.control import Control
+from warpline.capture.clock import Clock
+from warpline.capture.control import path_of
 from warpline.capture.outcome import Outcome
-from warpline.capture.progress import Progress
+from warpline.capture.pipe import Heard, hear
 from warpline.capture.turn import Turn
 from warpline.model.problem import Problem
+from warpline.wire import stages
+from warpline.wire.control import Control
+from warpline.wire.messages import Compiling, Ended, Failed, Progress, Ready
 from warpline.wire.run import Request
 
 BOOT = Path(__file__).parent / "runner" / "boot.py"
@@ -69,7 +69,7 @@ class Target:
         self.interrupted_s = interrupted_s
         self.threads: list[threading.Thread] = []
         self.process: subprocess.Popen[bytes] | None = None
-        self.messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self.messages: queue.SimpleQueue[Heard | None] = queue.SimpleQueue()
         self.name = request.target if request.module else Path(request.target).name
         self.mark = f"{os.getpid()}-{Path(control.pipe).parent.name}"
 
@@ -90,7 +90,7 @@ class Target:
         return self
 
     def _start(self) -> None:
-        command = [*self.request.launcher, str(BOOT), str(self.control.path)]
+        command = [*self.request.launcher, str(BOOT), str(path_of(self.control))]
         if self.request.launcher:
             command = [sys.executable, "-c", TIED_TO_US, *command]
         else:
@@ -144,39 +144,39 @@ class Target:
         outcome = Outcome()
         problem: Problem | None = None
         clock = Clock(self.request.timeout_s, self.turn.patience_s if self.turn is not None else None)
-        stage = "starting"
+        stage = stages.STARTING
         while True:
             try:
-                message = self.messages.get(timeout=0.1)
+                heard = self.messages.get(timeout=0.1)
             except queue.Empty:
-                message = {}
+                heard = Heard()
             if cancelled.is_set():
                 raise Problem("cancelled", 130)
             late = clock.late
             if late and not outcome.ready and problem is None:
                 raise self._timed_out(stage, outcome.compiling)
-            if message is None or late:
+            if heard is None or late:
                 break
-            event = message.get("event")
-            if event == "progress" and message["rank"] == 0:
-                before, stage = stage, message["stage"]
+            message = heard.message
+            if isinstance(message, Progress) and heard.rank == 0:
+                before, stage = stage, message.stage
                 if self.turn is not None:
                     clock.at(before, stage)
                     self.turn.waits(stage)
-                outcome.stepped = outcome.stepped or stage not in ("starting", "held", "waiting")
-                on_progress(Progress(stage, message["done"], message["total"], message["message"]))
-            elif event == "compiling" and message["rank"] == 0:
-                outcome.compiling = message["begun"]
+                outcome.stepped = outcome.stepped or stage not in stages.BEFORE_STEPS
+                on_progress(message)
+            elif isinstance(message, Compiling) and heard.rank == 0:
+                outcome.compiling = message.begun
                 if outcome.compiling:
                     on_progress(Progress(stage, 0, None, "compiling"))
-            elif event == "problem":
-                problem = problem or Problem(message["message"], message["status"])
+            elif isinstance(message, Failed):
+                problem = problem or Problem(message.message, message.status)
                 clock.end_within(ENDING_S)
-            elif event == "ended" and (message["rank"] == 0 or not message["clean"]):
+            elif isinstance(message, Ended) and (heard.rank == 0 or not message.clean):
                 outcome.ended = message
-            elif event == "ready":
-                ready.add(message["rank"])
-                if len(ready) == message["world"]:
+            elif isinstance(message, Ready):
+                ready.add(heard.rank)
+                if len(ready) == message.world:
                     outcome.ready = True
                     clock.end_within(None if self.request.whole_run else ENDING_S)
                     on_ready()
@@ -189,13 +189,13 @@ class Target:
         return Problem(outcome.failure(self.name, self.process.returncode if self.process else None), 1)
 
     def _timed_out(self, stage: str, compiling: bool) -> Problem:
-        if stage in WAITS and self.turn is not None:
+        if stage in stages.TURNS and self.turn is not None:
             waited = f"{self.turn.patience_s:g} s for its turn, which did not come"
             return Problem(f"{self.name} waited {waited}", 1)
         seconds = f"{self.request.timeout_s:g} s"
         if compiling:
             return StillCompiling(f"{self.name} was still compiling after {seconds}", 1)
-        if stage in ("starting", "waiting"):
+        if stage in stages.BEFORE_STEPS:
             return Problem(f"{self.name} made no step within {seconds} (--timeout)", 1)
         at = f"it was at: {stage}"
         return Problem(f"{self.name} could not be measured within {seconds} (--timeout); {at}", 1)
@@ -212,8 +212,8 @@ class Target:
                 if line == b"\0":
                     self.messages.put(None)
                     return
-                with contextlib.suppress(msgspec.MsgspecError):
-                    self.messages.put(msgspec.json.decode(line))
+                if (heard := hear(line)) is not None:
+                    self.messages.put(heard)
 
     def _wait(self) -> None:
         assert self.process is not None

@@ -5,26 +5,17 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-from warpline.capture.control import Purpose, Windows, write_control
+from warpline.capture.control import write_control
 from warpline.capture.process import INTERRUPTED_S, Target
-from warpline.capture.progress import Progress
 from warpline.capture.turn import Turn
 from warpline.model.problem import Problem
+from warpline.wire import timing
+from warpline.wire.control import Purpose, Windows
+from warpline.wire.messages import Progress
 from warpline.wire.run import Request
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    steps_ns: tuple[int, ...]  # durations of the steps of the timing window, the device idle at both ends
-    losses: tuple[float, ...] = ()  # of the first backward passes of the run, warm-up included
-    loss_not_finite_at: int | None = None  # number of the first loss that is; ``losses`` ends before it
-    workers: int = 0  # processes that it had started and that were alive at the end: a loader's, as a rule
-    peak_bytes: int = 0  # torch's peak of the device, without one the process's resident peak
-    step_source: str = ""
-    device: str = "cpu"
+from warpline.wire.timing import Timing
 
 
 def time_steps(
@@ -111,5 +102,5 @@ def _read(folder: Path) -> Timing | None:
     """What the runner wrote, by rename; None before its first slice."""
     import msgspec
 
-    path = folder / "timing.json"
+    path = folder / timing.NAME
     return msgspec.json.decode(path.read_bytes(), type=Timing) if path.exists() else None

@@ -16,8 +16,9 @@ from types import TracebackType
 
 from warpline.capture import tree
 from warpline.model.problem import Problem
+from warpline.wire import stages
+from warpline.wire.control import GO
 
-GO, END = b"g", b"e"  # ``runner/slices.py`` reads them
 #: A target that said that it stops has stopped by then, or is stuck in the kernel.
 STOPPING_S = 10.0
 #: How long a target waits for its turn where nobody says how long the others may take.
@@ -58,9 +59,9 @@ class Turn:
 
     def waits(self, stage: str) -> None:
         """What the target tells of its progress."""
-        if stage == "held":
+        if stage == stages.HELD:
             self.reached.set()
-        elif stage == "resting":
+        elif stage == stages.RESTING:
             self.rested.set()
 
     def come(self, word: bytes = GO) -> None:

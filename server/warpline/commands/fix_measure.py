@@ -17,10 +17,10 @@ from warpline.commands import deadline
 from warpline.model.problem import Problem
 
 if TYPE_CHECKING:
-    from warpline.capture.progress import Progress
     from warpline.measure import Candidate
     from warpline.measure.contest import Contest
     from warpline.measure.proposals import Proposal, Workbench
+    from warpline.wire.messages import Progress
 
 #: The budget where none is named: for the plain script and each fix.
 PER_FIX_S, LEAST_S = 90.0, 180.0
@@ -94,7 +94,6 @@ def _contest(
     say: Callable[[Progress], None],
 ) -> Contest:
     from warpline import runs
-    from warpline.capture.progress import Progress
     from warpline.commands import target
     from warpline.measure.contest import Contest
     from warpline.measure.pairs import QUICK

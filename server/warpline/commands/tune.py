@@ -43,7 +43,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from warpline import pipeline, runs
-    from warpline.capture.progress import Progress
     from warpline.commands import output, trials
     from warpline.diagnosis.files import text_of
     from warpline.measure import results, store
@@ -53,6 +52,7 @@ def run(options: argparse.Namespace) -> int:
     from warpline.measure.search import Search
     from warpline.measure.timed import Processes
     from warpline.terminal import progress
+    from warpline.wire.messages import Progress
 
     began = time.monotonic()
     output.check(options)

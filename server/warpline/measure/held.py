@@ -9,11 +9,12 @@ from types import TracebackType
 
 from warpline.capture.launch import time_steps
 from warpline.capture.process import INTERRUPTED_S
-from warpline.capture.timing import Timing
-from warpline.capture.turn import END, PATIENCE_S, Turn
+from warpline.capture.turn import PATIENCE_S, Turn
 from warpline.measure.ending import Ending
 from warpline.model.problem import Problem
+from warpline.wire.control import END
 from warpline.wire.run import Request
+from warpline.wire.timing import Timing
 
 #: What our own threads may add to any of the limits, on a machine that is busy.
 SPARE_S = 15.0

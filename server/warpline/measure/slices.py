@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 
 from warpline.capture import room, signals
 from warpline.capture.process import StillCompiling
-from warpline.capture.timing import Timing
 from warpline.measure.held import Held
 from warpline.measure.timed import BURSTS, BUSY_S, FEWEST, Overlay, Processes, Timed, sliced
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
+from warpline.wire.timing import Timing
 
 Process = tuple[Overlay, float]
 """A process to start: what is laid over the sources, and its limit in seconds."""

@@ -13,11 +13,11 @@ from warpline.capture import signals, turn
 from warpline.capture.launch import time_steps
 from warpline.capture.probe import cores
 from warpline.capture.process import INTERRUPTED_S
-from warpline.capture.timing import Timing
 from warpline.capture.turn import PATIENCE_S
 from warpline.measure.held import Held
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
+from warpline.wire.timing import Timing
 
 #: A process costs seconds before its first step, so its window is worth being longer than the half
 #: second that the runner would take.

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TextIO
 
-from warpline.capture.progress import Progress
 from warpline.model.problem import Problem
+from warpline.wire.messages import Progress
 
 _BAR = 20
 

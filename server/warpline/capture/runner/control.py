@@ -4,46 +4,70 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
+from typing import Any
+
+from ...wire import control as wire
+from ...wire.control import Purpose, Windows
+from ...wire.run import Request
 
 
 class Control:
-    """The control file's fields as attributes; see ``capture/control.py`` for the writing side.
+    """The fields of ``wire.control.Control``, and what the launcher's environment says.
 
-    ``rank`` and ``world`` come from the launcher's environment (RANK, WORLD_SIZE), if there is one;
-    ``local_rank`` and ``local_world`` count the ranks on this machine.
+    ``rank`` and ``world`` come from RANK and WORLD_SIZE, if there is a launcher; ``local_rank`` and
+    ``local_world`` count the ranks on this machine. ``folder`` is this rank's own, ``root`` that of rank 0.
     """
 
     def __init__(self, path: str, injected: list[str]) -> None:
-        with open(path, encoding="utf-8") as file:
-            fields = json.load(file)
-        self.request = fields["request"]
-        self.argv = [*injected, *self.request["argv"]]
-        self.purpose = fields["purpose"]  # "profile" | "time" | "whole"
-        self.pipe = fields["pipe"]
-        self.notes = fields["notes"]
-        self.seed = fields["seed"]
-        self.overlay = fields["overlay"]  # path -> text
-        self.turn = fields["turn"]  # path of a FIFO with a word for each wait, or empty
-        self.turn_s = fields["turn_s"]  # how long to wait for each
-        launched = bool(self.request["launcher"])
+        asked = read(path)
+        self.request = asked.request
+        self.argv = [*injected, *asked.request.argv]
+        self.purpose = asked.purpose
+        self.pipe = asked.pipe
+        self.notes = asked.notes
+        self.seed = asked.seed
+        self.overlay = dict(asked.overlay)
+        self.turn = asked.turn
+        self.turn_s = asked.turn_s
+        launched = bool(asked.request.launcher)
         self.rank = _number("RANK", 0) if launched else 0
         self.world = _number("WORLD_SIZE", 1) if launched else 1
         self.local_rank = _number("LOCAL_RANK", self.rank) if launched else 0
         self.local_world = _number("LOCAL_WORLD_SIZE", self.world) if launched else 1
-        self.windows = fields["windows"]
-        if self.world > 1:
-            self._same_for_all_ranks()
-        self.root = fields["folder"]
+        self.windows = asked.windows if self.world == 1 else same_for_all_ranks(asked.windows)
+        self.root = asked.folder
         self.folder = self.folder_of(self.local_rank)
 
     def folder_of(self, local_rank: int) -> str:
         return self.root if local_rank == 0 else os.path.join(self.root, "ranks", str(local_rank))
 
-    def _same_for_all_ranks(self) -> None:
-        """Ranks wait for each other: their windows must begin and end at the same steps."""
-        for name, steps in (("warmup", 10), ("timed", 20)):
-            if self.windows[name] is None:
-                self.windows[name] = steps
+
+def read(path: str) -> wire.Control:
+    with open(path, encoding="utf-8") as file:
+        fields = json.load(file)
+    return wire.Control(
+        **{
+            **_tuples(fields),
+            "request": Request(**_tuples(fields["request"])),
+            "purpose": Purpose(fields["purpose"]),
+            "windows": Windows(**_tuples(fields["windows"])),
+        }
+    )
+
+
+def same_for_all_ranks(windows: Windows) -> Windows:
+    """Ranks wait for each other: their windows must begin and end at the same steps."""
+    return replace(
+        windows,
+        warmup=10 if windows.warmup is None else windows.warmup,
+        timed=20 if windows.timed is None else windows.timed,
+    )
+
+
+def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields as dataclasses have them: JSON has lists for tuples."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
 def _number(name: str, otherwise: int) -> int:

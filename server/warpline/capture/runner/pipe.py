@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any
+
+from ...wire.messages import EVENTS, Message, Progress
+
+_EVENTS = {kind: event for event, kind in EVENTS.items()}
 
 
 class Pipe:
-    """Messages: ``{"event": …, "rank": k, …}``; the events are progress, compiling, problem, note, ready and
-    summary.
-    """
+    """Messages are those of ``wire/messages.py``."""
 
     PATIENCE_S = 0.2  # progress within one stage is told at most this often: a write costs 10 us
 
@@ -25,11 +26,10 @@ class Pipe:
         except OSError:
             pass
 
-    def send(self, event: str, **fields: Any) -> None:
-        fields["event"] = event
-        fields["rank"] = self.rank
+    def send(self, message: Message) -> None:
         if self.fd is None:
             return
+        fields = {"event": _EVENTS[type(message)], "rank": self.rank, **vars(message)}
         try:
             os.write(self.fd, (json.dumps(fields) + "\n").encode("utf-8"))
         except OSError:
@@ -40,7 +40,7 @@ class Pipe:
         if stage == self.stage and now - self.told < self.PATIENCE_S:
             return
         self.stage, self.told = stage, now
-        self.send("progress", stage=stage, done=done, total=total, message=message)
+        self.send(Progress(stage, done, total, message))
 
     def close(self) -> None:
         if self.fd is not None:

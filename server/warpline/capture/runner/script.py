@@ -20,7 +20,7 @@ _run_module_as_main: Any = runpy._run_module_as_main  # type: ignore[attr-define
 
 def run(control: Control) -> None:
     request = control.request
-    target, argv = request["target"], control.argv
+    target, argv = request.target, control.argv
     main = sys.modules["__main__"].__dict__
     kept: dict[str, Any] = {name: {} for name in ("__annotations__",) if name in main}  # not in every Python
     main.clear()
@@ -34,13 +34,13 @@ def run(control: Control) -> None:
         __builtins__=builtins,
     )
     safe = bool(getattr(sys.flags, "safe_path", False) or sys.flags.isolated)
-    if request["module"]:
+    if request.module:
         _path_entry(os.getcwd(), safe)
         sys.argv = ["-m", *argv]
         _original_arguments(["-m", target], argv)
         _run_module_as_main(target)
         return
-    typed = request.get("typed") or target
+    typed = request.typed or target
     sys.argv = [typed, *argv]
     _original_arguments([typed], argv)
     if os.path.isdir(target) or not _is_source(target):

@@ -12,11 +12,16 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from time import time_ns
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from . import children, folder, imports
+from ...wire import timing
+from ...wire.control import Purpose
+from ...wire.messages import Compiling, Ended, Failed, Ready
+from ...wire.stages import HELD, STARTING, WRITING
+from . import children, folder, imports, seeds
 from .device import peaks
 from .lines.tracing import WatchedThreads
 from .observers import Observers
@@ -26,7 +31,7 @@ from .windows.capturing import Whole
 from .windows.ownprofiler import NOTE, OwnProfiler
 from .windows.slices import Slices
 from .windows.stages import Stage, Waiting, Warmup
-from .windows.timing import Timing
+from .windows.timing import Timing, figures
 
 if TYPE_CHECKING:
     from .control import Control
@@ -49,7 +54,7 @@ class Session:
         self.control = control
         self.texts = texts
         self.windows = control.windows
-        self.timing = Slices if self.windows["sliced"] else Timing
+        self.timing = Slices if self.windows.sliced else Timing
         self.turns = Turns(control.turn, control.turn_s)
         self.pipe = pipe
         self.notes = list(control.notes)
@@ -71,17 +76,18 @@ class Session:
         self._wait_for_turn()
         self.torch = torch
         self.begun = time_ns()
-        self._seed()
+        if self.control.seed is not None:
+            seeds.plant(torch, self.control.seed)
         roots = tuple(dict.fromkeys((os.path.dirname(self.script()), os.getcwd())))
-        self.observers = Observers(torch, roots, self.control.request["include"], self.texts.text)
-        self.observers.compiled.tell = lambda begun: self.pipe.send("compiling", begun=begun)
+        self.observers = Observers(torch, roots, self.control.request.include, self.texts.text)
+        self.observers.compiled.tell = lambda begun: self.pipe.send(Compiling(begun))
         self.observers.install()
         self.threads = WatchedThreads()
-        if sys.version_info < (3, 12) and self.control.purpose != "time":
+        if sys.version_info < (3, 12) and self.control.purpose is not Purpose.TIME:
             self.threads.start()
-        expected = self.observers.step_expected if self.windows["patient"] else lambda: 0.0
+        expected = self.observers.step_expected if self.windows.patient else lambda: 0.0
         self.steps = Steps(self._restart, self.observers, expected)
-        if self.control.purpose == "whole":
+        if self.control.purpose is Purpose.WHOLE:
             self.go(Whole)
             return
         self.own_profiler.install()
@@ -112,7 +118,7 @@ class Session:
         return guard
 
     def _give_up(self, message: str, status: int) -> None:
-        self.pipe.send("problem", message=message.partition("\n")[0], status=status)
+        self.pipe.send(Failed(message.partition("\n")[0], status))
         self.stage = Stage(self)
         self._stop()
 
@@ -138,7 +144,7 @@ class Session:
 
     def script(self) -> str:
         main = sys.modules["__main__"]
-        file: str = getattr(main, "__file__", None) or self.control.request["target"]
+        file: str = getattr(main, "__file__", None) or self.control.request.target
         return os.path.abspath(file)
 
     def finish_timing(self) -> None:
@@ -148,21 +154,12 @@ class Session:
         self._tell_and_stop()
 
     def write_timing(self, steps_ns: tuple[int, ...]) -> None:
-        from .device import machine
-
+        found = figures(self, steps_ns)
         os.makedirs(self.control.folder, exist_ok=True)
         folder.write_whole(
             self.control.folder,
-            "timing.json",
-            {
-                "steps_ns": steps_ns,
-                "workers": children.living(),
-                "losses": self.observers.losses.values(),
-                "loss_not_finite_at": self.observers.losses.not_finite_at,
-                "peak_bytes": machine.peak_bytes(self.torch),
-                "step_source": self.steps.chosen,
-                "device": machine.device(self.torch)["kind"],
-            },
+            timing.NAME,
+            asdict(found),
         )
 
     def finish_capture(self, stamps: Sequence[int]) -> None:
@@ -170,7 +167,7 @@ class Session:
         self.recorder.stop()
         self.observers.facts["gc_ns"] = self.observers.garbage.stop()
         self._take_hands_off()
-        self.pipe.progress("writing", 0, None, "writing the run")
+        self.pipe.progress(WRITING, 0, None, "writing the run")
         if self.own_profiler.used_pause:
             self.notes.append(NOTE)
         self.recorder.write(
@@ -184,7 +181,7 @@ class Session:
                 **self.observers.all_facts(),
                 "host_step_ns": self.host_step_ns,
                 "host_forward_ns": self.host_forward_ns,
-                "peaks": peaks.of(self.torch, self.control.request["peaks"]),
+                "peaks": peaks.of(self.torch, self.control.request.peaks),
             },
         )
         self._tell_and_stop()
@@ -199,8 +196,7 @@ class Session:
                 self.stage.ended()
             except Stopped:
                 pass
-        self.pipe.send(
-            "ended",
+        told = Ended(
             steps=self.boundaries + self.missed,
             boundaries=self.boundaries,
             held=self.steps.held if self.torch is not None else 0,
@@ -212,6 +208,7 @@ class Session:
             children_s=children.processor_s(),
             torch=self.torch is not None,
         )
+        self.pipe.send(told)
 
     def forget(self) -> None:
         """In a forked child, a loader's worker say: leave it alone."""
@@ -224,9 +221,9 @@ class Session:
         """Until no other process is being timed."""
         if not self.control.turn:
             return
-        self.pipe.progress("held", 0, None, "waiting for its turn")
+        self.pipe.progress(HELD, 0, None, "waiting for its turn")
         self.next_turn()
-        self.pipe.progress("starting", 0, None, "starting the script")
+        self.pipe.progress(STARTING, 0, None, "starting the script")
 
     def next_turn(self) -> bytes:
         """The server's next word. Ends the process when none comes in time."""
@@ -234,16 +231,6 @@ class Session:
         if why:
             self._give_up(why, 1)
         return word
-
-    def _seed(self) -> None:
-        seed = self.control.seed
-        if seed is None:
-            return
-        import random
-
-        random.seed(seed)
-        self.torch.manual_seed(seed)
-        imports.when_imported("numpy", lambda numpy: numpy.random.seed(seed))
 
     def _restart(self, better: bool = False) -> bool:
         """Another beat was found: what was seen so far were not the steps. False: it is too late, unless
@@ -281,12 +268,12 @@ class Session:
     def _tell_and_stop(self) -> None:
         purpose = self.control.purpose
         at_end, self.stage = self.stage.at_end, Stage(self)
-        if purpose != "time":
+        if purpose is not Purpose.TIME:
             folder.wait_for_ranks(self.control)
-        self.pipe.send("ready", world=self.control.local_world)
+        self.pipe.send(Ready(self.control.local_world))
         if self._recorder is not None:
             self._recorder.discard()  # now that the server reads, which takes longer
-        if at_end or (purpose == "profile" and self.control.request["whole_run"]):
+        if at_end or (purpose is Purpose.PROFILE and self.control.request.whole_run):
             return
         self._stop()
 

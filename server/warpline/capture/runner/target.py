@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from ...wire.messages import Failed
+from ...wire.stages import STARTING
 from . import imports, loaderworkers, overlay, script, tracebacks
 from .control import Control
 from .pipe import Pipe
@@ -21,15 +23,15 @@ def run(path: str, injected: list[str]) -> None:
     pipe = Pipe(control.pipe, control.rank)
     missing = imports.torch_problem()
     if missing:
-        pipe.send("problem", message=missing, status=2)
+        pipe.send(Failed(missing, 2))
         sys.exit(2)
     die_with_parent()
     overlay.install(control.overlay, overlay.__file__)
-    texts = Texts(control.request["include"], control.overlay)
+    texts = Texts(control.request.include, control.overlay)
     session = Session(control, pipe, texts)
     imports.when_imported("torch", session.torch_is_here)
     os.register_at_fork(after_in_child=session.forget)
-    pipe.progress("starting", 0, None, "starting the script")
+    pipe.progress(STARTING, 0, None, "starting the script")
     try:
         script.run(control)
     except Stopped:

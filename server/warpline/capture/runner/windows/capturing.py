@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import time_ns
 
+from ....wire.stages import CAPTURING
 from . import lengths
 from .stages import Stage, of
 
@@ -39,7 +41,7 @@ class Capture(Stage):
 
     def begin(self) -> None:
         self.stamps: list[int] | None = None  # once it counts
-        self.session.pipe.progress("capturing", 0, self.session.windows["captured"], "starting the profiler")
+        self.session.pipe.progress(CAPTURING, 0, self.session.windows.captured, "starting the profiler")
         self.session.recorder.start(self.all_threads)
 
     def rest(self, all_threads: bool) -> None:
@@ -67,7 +69,7 @@ class Capture(Stage):
             self.rest(self.all_threads)
             return
         session.recorder.step(done + 1 if done < wanted else None)
-        session.pipe.progress("capturing", done, wanted, "capturing %s" % of(done, wanted))
+        session.pipe.progress(CAPTURING, done, wanted, "capturing %s" % of(done, wanted))
         if done == wanted:
             session.finish_capture(self.stamps)
 
@@ -75,7 +77,7 @@ class Capture(Stage):
         """False: nothing of this capture is kept, and the next one has fewer steps. Where more steps than
         usual were asked for they are kept, whatever their size."""
         session = self.session
-        if session.windows["captured"] > lengths.USUAL_STEPS:
+        if session.windows.captured > lengths.USUAL_STEPS:
             return True
         size = session.recorder.save()
         fewer = lengths.fewer_steps(self.wanted, size)
@@ -85,7 +87,7 @@ class Capture(Stage):
             "the trace of %d steps has %d MB: only %d were kept (--steps %d keeps more)"
             % (self.wanted, size // 1_000_000, fewer, lengths.USUAL_STEPS + 1)
         )
-        session.windows["captured"] = fewer
+        session.windows = replace(session.windows, captured=fewer)
         session.recorder.discard()
         return False
 
@@ -96,18 +98,18 @@ class Capture(Stage):
             self.rest(all_threads=True)
             return
         session.synchronize()
-        if not self.looked and session.windows["survey"]:  # else steps are few
+        if not self.looked and session.windows.survey:  # else steps are few
             self.looked = True
             if session.recorder.find_loops(sum(session.timed) / len(session.timed)):
                 self.rest(self.all_threads)
                 return
         session.recorder.choose_library_lines(sum(session.timed) / len(session.timed))
         lines = session.recorder.locations.forget_all_but_last()
-        self.wanted = lengths.captured_steps(session.windows["captured"], lines)
-        if self.wanted < session.windows["captured"]:
+        self.wanted = lengths.captured_steps(session.windows.captured, lines)
+        if self.wanted < session.windows.captured:
             session.notes.append(
                 "a step runs %d lines of Python: only %d of %d steps were captured"
-                % (lines, self.wanted, session.windows["captured"])
+                % (lines, self.wanted, session.windows.captured)
             )
         session.observers.garbage.start()
         session.recorder.step(1)
@@ -134,8 +136,8 @@ class Whole(Stage):
 
     def begin(self) -> None:
         session = self.session
-        session.pipe.progress("capturing", 0, None, "capturing the whole script")
-        session.timed = tuple(session.windows["whole_ns"])
+        session.pipe.progress(CAPTURING, 0, None, "capturing the whole script")
+        session.timed = session.windows.whole_ns
         session.make_recorder()
         session.recorder.start(False)
         session.observers.garbage.start()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import asdict
 from time import time_ns
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from ....wire.control import Purpose
 from ....wire.inside import INSIDE_PAIRS, INSIDE_TABLE
 from .. import folder
 from ..device import machine
@@ -107,14 +109,14 @@ class Recorder:
         self.running = True
         self.quiet.start(self.torch)
         # CUDA is the script's to initialise; a whole script may still be going to.
-        cuda = self.torch.cuda.is_initialized() or self.control.purpose == "whole"
+        cuda = self.torch.cuda.is_initialized() or self.control.purpose is Purpose.WHOLE
         self.recording = Recording(cuda, all_threads)
         self.recording.prepare()
         self.recording.start()
         self.checkpoints.install()
         self.engine_threads.install()
         self.user_marks.recording = True
-        if self.control.request["nvtx"]:
+        if self.control.request.nvtx:
             self._mark_lines()
         self.lines.start()
 
@@ -193,7 +195,7 @@ class Recorder:
                 "python_version": "%d.%d.%d" % sys.version_info[:3],
                 "torch_version": str(self.torch.__version__),
                 "device": machine.device(self.torch),
-                "request": self.control.request,
+                "request": asdict(self.control.request),
                 "line_events": self.lines.kind,
                 "roots": [root.rstrip(os.sep) for root in self.locations.user_files.roots],
                 "rank": self.control.rank,

@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import signal
 
+from ....wire.control import END
+from ....wire.stages import RESTING, TIMING
 from ..device.stamps import DeviceStamps
 from .stages import differences
 from .timing import Timing
@@ -13,7 +15,7 @@ from .timing import Timing
 
 class Slices(Timing):
     """Each slice is one step that does not count (the device begins idle, the caches are another's), then
-    ``windows["timed"]`` steps.
+    ``windows.timed`` steps.
 
     With a device a slice lasts from when the device got to its first boundary until it got to its last:
     the host's time would hold the filling or the emptying of the launch queue, once a slice.
@@ -25,7 +27,7 @@ class Slices(Timing):
         session.own_profiler.measuring = True
         self.stamps, self.excused = [], {}
         self.slices: list[int] = []
-        self.last = session.windows["timed"] + 1
+        self.last = (session.windows.timed or 1) + 1
         self.device = DeviceStamps(session.torch) if session.torch.cuda.is_initialized() else None
         session.steps.on_step = self._quick_tick()
         session.synchronize()
@@ -51,12 +53,12 @@ class Slices(Timing):
         session = self.session
         if self.slices:  # whoever ends this process while it stands still has what was timed so far
             session.write_timing(tuple(self.slices))
-        session.pipe.progress("resting", len(self.slices), None, "waiting for its turn")
+        session.pipe.progress(RESTING, len(self.slices), None, "waiting for its turn")
         os.kill(0, signal.SIGSTOP)
-        if session.next_turn() == b"e":
+        if session.next_turn() == END:
             session.timed = tuple(self.slices)
             session.finish_timing()
-        session.pipe.progress("timing", len(self.slices), None, "timing")
+        session.pipe.progress(TIMING, len(self.slices), None, "timing")
 
     def excuse(self, duration_ns: int, long: bool) -> None:
         if self.stamps:

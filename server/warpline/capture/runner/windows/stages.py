@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from time import time_ns
 from typing import TYPE_CHECKING
 
+from ....wire.stages import WAITING, WARMUP
 from . import lengths
 from .ownprofiler import PATIENCE_STEPS
 
@@ -56,13 +57,13 @@ class Waiting(Stage):
     """For the first step boundary."""
 
     def begin(self) -> None:
-        self.session.pipe.progress("waiting", 0, None, "waiting for the first step")
+        self.session.pipe.progress(WAITING, 0, None, "waiting for the first step")
 
     def tick(self) -> None:
         session = self.session
         session.boundaries = 1
         session.missed = session.steps.heard_of_anchor() - 1
-        session.go(session.timing if session.windows["warmup"] == 0 else Warmup)
+        session.go(session.timing if session.windows.warmup == 0 else Warmup)
 
     def can_restart(self, better: bool) -> bool:
         return True
@@ -84,7 +85,7 @@ class Warmup(Stage):
         session.boundaries += 1
         if profiler.in_the_way:
             self.in_the_way += 1
-            session.pipe.progress("waiting", 0, None, "waiting for the script's own profiler to end")
+            session.pipe.progress(WAITING, 0, None, "waiting for the script's own profiler to end")
             if self.in_the_way > PATIENCE_STEPS:
                 profiler.pause()
             self.begin_anew()
@@ -93,8 +94,8 @@ class Warmup(Stage):
         session.synchronize()
         self.stamps.append(time_ns())
         durations = differences(self.stamps)
-        wanted, done = session.windows["warmup"], len(durations)
-        session.pipe.progress("warmup", done, wanted, "warm-up %s" % of(done, wanted))
+        wanted, done = session.windows.warmup, len(durations)
+        session.pipe.progress(WARMUP, done, wanted, "warm-up %s" % of(done, wanted))
         compiled = session.observers.compiled_since_last()
         least_ns = lengths.WARMUP_DEVICE_NS if session.torch.cuda.is_initialized() else 0
         if lengths.settled(durations, compiled, least_ns) if wanted is None else done >= wanted:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import time_ns
+from typing import TYPE_CHECKING
 
+from ....wire import timing
+from ....wire.control import Purpose
+from ....wire.stages import TIMING
+from .. import children
+from ..device import machine
 from ..device.stamps import DeviceStamps, on_device
 from . import lengths
 from .capturing import Capture, Survey
 from .stages import Stage, differences
+
+if TYPE_CHECKING:
+    from ..session import Session
 
 
 class Timing(Stage):
@@ -16,19 +25,19 @@ class Timing(Stage):
 
     def begin(self) -> None:
         session = self.session
-        self.fixed = session.windows["timed"]
+        self.fixed = session.windows.timed
         has_device = session.torch.cuda.is_initialized()
         self.window_ns = lengths.WINDOW_DEVICE_NS if has_device else lengths.WINDOW_NS
         wanted = self.fixed or lengths.timed_steps(session.step_ns, self.window_ns)
-        session.pipe.progress("timing", 0, wanted, "timing %d steps" % wanted)
+        session.pipe.progress(TIMING, 0, wanted, "timing %d steps" % wanted)
         session.steps.quiet()
         session.own_profiler.measuring = True
-        if session.control.purpose == "profile":
+        if session.control.purpose is Purpose.PROFILE:
             session.observers.start_timing()
         self.last = wanted + 1
         self.stamps: list[int] = []
         self.excused: dict[int, int] = {}  # number of the step -> time in it that is not the script's
-        told = session.control.purpose == "profile" and has_device
+        told = session.control.purpose is Purpose.PROFILE and has_device
         self.device = DeviceStamps(session.torch) if told else None
         session.steps.on_step = self._quick_tick()
         session.synchronize()
@@ -63,11 +72,11 @@ class Timing(Stage):
                 return more
         session.timed = self._durations()
         session.boundaries += len(session.timed)
-        if session.control.purpose == "time":
+        if session.control.purpose is Purpose.TIME:
             session.finish_timing()
         session.observers.stop_timing(len(session.timed))
         session.make_recorder()
-        session.go(Survey if session.windows["survey"] else Capture)
+        session.go(Survey if session.windows.survey else Capture)
         return 0
 
     def _durations(self) -> tuple[int, ...]:
@@ -92,3 +101,17 @@ class Timing(Stage):
     def abandon(self) -> None:
         self.session.boundaries += self.boundaries_so_far()
         self.session.observers.stop_timing(max(1, len(self.stamps) - 1))
+
+
+def figures(session: Session, steps_ns: tuple[int, ...]) -> timing.Timing:
+    """What is told of a run of which only the steps are timed."""
+    losses = session.observers.losses
+    return timing.Timing(
+        steps_ns=steps_ns,
+        losses=tuple(losses.values()),
+        loss_not_finite_at=losses.not_finite_at,
+        workers=children.living(),
+        peak_bytes=machine.peak_bytes(session.torch),
+        step_source=session.steps.chosen or "",
+        device=machine.device(session.torch)["kind"],
+    )

@@ -1,0 +1,16 @@
+"""The same random numbers in each run that is compared."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from . import imports
+
+
+def plant(torch: ModuleType, seed: int) -> None:
+    """In torch and random at once, in numpy when it is imported."""
+    import random
+
+    random.seed(seed)
+    torch.manual_seed(seed)
+    imports.when_imported("numpy", lambda numpy: numpy.random.seed(seed))

@@ -1,0 +1,45 @@
+"""The control file: what the runner is to do. ``control.json``, beside the pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from .run import Request
+
+#: The words of a turn, a byte each: go on until the next wait, or come to the end.
+GO, END = b"g", b"e"
+
+
+class Purpose(str, Enum):
+    PROFILE = "profile"
+    TIME = "time"
+    WHOLE = "whole"  # a script without steps
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Lengths in steps; None is for the runner to find out."""
+
+    warmup: int | None = None
+    timed: int | None = None
+    captured: int = 5
+    sliced: bool = False  # ``timed`` is the length of one slice; the server says how many
+    survey: bool = True  # one step in between is looked at closely
+    patient: bool = True  # batches and forwards are no steps while an optimizer may yet make one
+    whole_ns: tuple[int, ...] = ()  # of a script without steps: its duration when it ran unprofiled
+
+
+@dataclass(frozen=True)
+class Control:
+    request: Request
+    purpose: Purpose
+    folder: str  # that the run, or timing.json, is to be written to
+    pipe: str  # path of the FIFO for messages
+    windows: Windows
+    seed: int | None = None  # for torch, random and numpy; None: not touched
+    overlay: Mapping[str, str] = field(default_factory=dict)  # {path: text} laid over the sources
+    notes: tuple[str, ...] = ()
+    turn: str = ""  # a FIFO: after its import of torch, and between slices, the target waits for a word
+    turn_s: float = 0.0  # and no longer than this for each

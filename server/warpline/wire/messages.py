@@ -1,0 +1,67 @@
+"""What the runner tells through the pipe: a JSON object a line, ``{"event": …, "rank": k, **fields}``.
+
+``event`` names the kind (``EVENTS``); ``rank`` is the process's, 0 without a launcher. A line that is none
+of these is left out by the reader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Union
+
+
+@dataclass(frozen=True)
+class Progress:
+    stage: str  # one of ``wire.stages``
+    done: int  # steps of this stage that are done
+    total: int | None  # None where the end is not known
+    message: str  # for a person: "warm-up 2/5"
+
+
+@dataclass(frozen=True)
+class Compiling:
+    """A compilation begins or is over."""
+
+    begun: bool
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Measuring is over, and nothing was measured."""
+
+    message: str
+    status: int  # the exit status that the command shall have
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Everything that was asked for has been written by this rank."""
+
+    world: int  # ranks on this machine
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The script is over. Sent at its end, also when it was measured before."""
+
+    steps: int = 0
+    boundaries: int = 0  # step boundaries that could be used; the first ones pass before the beat is found
+    held: int = 0  # batches or forwards not taken for steps, since an optimizer might have made some
+    clean: bool = False  # it came to its end by itself, or by an exit with status 0
+    status: int | None = None  # its exit status, where it asked for one
+    error: str | None = None  # the name of the exception's class
+    message: str = ""  # the exception's text
+    whole_ns: int = 0  # from the import of torch to the end
+    children_s: float = 0.0  # processor time of processes that it had started and that have ended
+    torch: bool = False  # it imported torch
+
+
+Message = Union[Progress, Compiling, Failed, Ready, Ended]
+
+EVENTS: dict[str, type[Message]] = {
+    "progress": Progress,
+    "compiling": Compiling,
+    "problem": Failed,
+    "ready": Ready,
+    "ended": Ended,
+}
