@@ -7,6 +7,7 @@ first step tells, which is not counted.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from time import time_ns
 from types import CodeType, FrameType
@@ -16,15 +17,16 @@ from ..lines.locations import AGAIN, WITHIN, Locations, Records
 from .files import LibraryFiles
 from .modules import ModulePaths
 
+NEITHER, USER, LIBRARY = 0, 1, 2
 FUNCTION = 0x1  # CO_OPTIMIZED: no module's or class's body, which an import runs
 #: Lines of one code object in the capture's first step, after which it is left out: 10 ms of records.
 MOST_OF_CODE = 20_000
-#: What the records of a step may cost, as a part of the step without the profiler, and what one costs
-#: (measured with calibration.py: 200 to 300 ns by monitoring, 400 to 600 by a trace function).
+#: What the records of a step may cost, as a part of the step without the profiler, and what one costs, the
+#: calls and returns of its frames included.
 SHARE = 0.04
-RECORD_NS = 500
-#: That many are recorded however short the step is: enough for every line of a model of some layers.
-LEAST = 2_000
+RECORD_NS = 600 if sys.version_info >= (3, 12) else 2_000
+#: That many are recorded however short the step is: every line of a model of a dozen layers.
+LEAST = 6_000
 
 
 class InsideLines(dict):  # type: ignore[type-arg]
@@ -61,16 +63,26 @@ class LibraryLines:
         self.table: list[tuple[int, int, int, int]] = [(-1, 0, -1, -1)]
         self.owners: list[CodeType | None] = [None]  # beside ``table``
         self.lines: dict[tuple[int, int], InsideLines] = {}  # (id(code), module) -> its lines
-        self.left_out: dict[int, CodeType] = {}
+        self.kinds: dict[int, int] = {}  # id(code) -> NEITHER, USER, LIBRARY
+        self.kept: list[CodeType] = []  # so that no id is given away again
+
+    def kind(self, code: CodeType) -> int:
+        """Whose ``code`` is: NEITHER also where it is not recorded, though it is a library's."""
+        known = self.kinds.get(id(code))
+        if known is not None:
+            return known
+        found = NEITHER
+        if self.user.user_files[code.co_filename] is not None:
+            found = USER
+        elif self.files[code.co_filename] is not None:
+            found = LIBRARY if code.co_flags & FUNCTION and code.co_name not in WITHIN else NEITHER
+        self.kept.append(code)
+        self.kinds[id(code)] = found
+        return found
 
     def is_recorded(self, code: CodeType) -> bool:
-        """Whether lines of ``code`` are recorded at all."""
-        return (
-            self.files[code.co_filename] is not None
-            and bool(code.co_flags & FUNCTION)
-            and code.co_name not in WITHIN
-            and id(code) not in self.left_out
-        )
+        """Whether lines of ``code`` are recorded as a library's."""
+        return self.kind(code) == LIBRARY
 
     def lines_of(self, frame: FrameType) -> InsideLines:
         """For a frame whose code is recorded."""
@@ -82,7 +94,8 @@ class LibraryLines:
         return found
 
     def leave_out(self, code: CodeType) -> None:
-        self.left_out[id(code)] = code
+        self.kept.append(code)
+        self.kinds[id(code)] = NEITHER
 
     def add(self, lines: InsideLines, line: int | None) -> int:
         with self.user.lock:
@@ -95,11 +108,14 @@ class LibraryLines:
 
         ``even_to_user``: note as well that it is none, because a user's line goes on.
         """
-        user = self.user.user_files
+        kinds = self.kinds
         while frame is not None:
-            if user[frame.f_code.co_filename] is not None:
+            kind = kinds.get(id(frame.f_code))
+            if kind is None:
+                kind = self.kind(frame.f_code)
+            if kind == USER:
                 break
-            if self.is_recorded(frame.f_code):
+            if kind == LIBRARY:
                 traced = getattr(frame.f_trace, "inside", None)
                 lines = traced if traced is not None else self.lines_of(frame)
                 records.library.append(time_ns())

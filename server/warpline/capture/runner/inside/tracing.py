@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 from ..lines.locations import AGAIN, Records
-from .locations import InsideLines, LibraryLines
+from .locations import LIBRARY, InsideLines, LibraryLines
 
 RESUMED = 0x20 | 0x80 | 0x200  # generator, coroutine, asynchronous generator: a call may go on with one
 Local = Callable[[FrameType, str, Any], Any]
@@ -19,17 +19,14 @@ def tracer(library: LibraryLines, records: Records) -> Callable[[FrameType, str]
 
     The function has the frame's lines as its attribute ``inside``.
     """
-    add, files, is_recorded, lines_of = (
-        records.library.append,
-        library.files,
-        library.is_recorded,
-        library.lines_of,
-    )
+    add, kinds = records.library.append, library.kinds
+    kind, lines_of = library.kind, library.lines_of
     known: dict[int, Local] = {}  # id(InsideLines) -> its local trace function
 
     def in_library(frame: FrameType, event: str) -> Local | None:
         code = frame.f_code
-        if files[code.co_filename] is None or not is_recorded(code):
+        of = kinds.get(id(code))
+        if (kind(code) if of is None else of) != LIBRARY:
             return None
         lines = lines_of(frame)
         local = known.get(id(lines))
