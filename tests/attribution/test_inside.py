@@ -131,3 +131,17 @@ def test_records_cost_their_line(tmp_path: Path) -> None:
     profile = attribute(replace(trace, facts=replace(trace.facts, line_record_ns=200.0)))
     assert at_line(profile, 10).step_ms < at_line(profile, 11).step_ms
     assert closed(profile) == pytest.approx(1.8)
+
+
+def test_a_wait_stands_at_the_library_s_line(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000)
+    run.line(0, 10)
+    run.library(0, 7, SELF)
+    run.kernel(40, 500, launched=20)
+    run.library(100, 9)
+    run.call("cudaStreamSynchronize", 110, 430)
+    run.library(600, 5)
+    cost = at_line(run.profile(), 10)
+    waits = {entry.line: entry.sync_ms for entry in cost.inside}
+    assert waits[9] == pytest.approx(cost.sync_ms) and cost.sync_ms > 0.3
+    assert waits[7] == waits[5] == 0

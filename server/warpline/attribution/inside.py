@@ -11,6 +11,7 @@ import numpy as np
 
 from warpline.attribution.accounting import Account, launched_inside
 from warpline.attribution.scene import Scene
+from warpline.attribution.waits import closing_wait, sync_calls
 from warpline.model.report import Inside
 from warpline.trace.columns import Floats, Ints
 
@@ -24,7 +25,7 @@ def inside_table(scene: Scene, accounted: Account) -> dict[int, tuple[Inside, ..
     if not len(trace.inside.location):
         return {}
     of, place = _merged(scene), _places(scene)
-    rows: dict[int, list[tuple[int, tuple[float, float, float]]]] = {}
+    rows: dict[int, list[tuple[int, tuple[float, float, float, float]]]] = {}
     parts = accounted.parts
     step = _sums(parts.line, of[parts.inside], parts.step_ms)
     if trace.on_gpu:
@@ -35,22 +36,27 @@ def inside_table(scene: Scene, accounted: Account) -> dict[int, tuple[Inside, ..
         device = _sums(scene.placed.line, of[scene.placed.inside], accounted.op_ms)
     begun = np.flatnonzero(~trace.inside.again & scene.begun(trace.inside.time_ns))
     calls = _sums(scene.under[begun], of[trace.inside.location[begun]], np.ones(len(begun)) / trace.steps)
+    host = scene.trace.host
+    waits = sync_calls(trace) & scene.begun(host.start_ns)
+    waits[closing_wait(trace)] = False
+    lengths: Floats = (host.end_ns - host.start_ns)[waits] * np.float64(accounted.host_scale)
+    sync = _sums(scene.placed.line[waits], of[scene.placed.inside[waits]], lengths)
     for line in {line for line, entry in (*step, *device) if entry}:
         rows[line] = []
     for line, entry in dict.fromkeys((*step, *device)):
         if line and line in rows:
             key = (line, entry)
-            spent = step.get(key, 0.0), device.get(key, 0.0), calls.get(key, 0.0)
-            rows[line].append((entry, spent))
+            first, second, third, fourth = (sums.get(key, 0.0) for sums in (step, device, calls, sync))
+            rows[line].append((entry, (first, second, third, fourth)))
     out = {}
     for line, entries in rows.items():
         own, kept = (0.0, 0.0), []
-        for entry, (step_ms, device_ms, times) in entries:
+        for entry, (step_ms, device_ms, times, sync_ms) in entries:
             if entry == 0 or max(step_ms, device_ms) < LEAST_MS:
                 own = own[0] + step_ms, own[1] + device_ms
             else:
-                module, file, number, function = place[entry]
-                kept.append(Inside(module, file, number, function, step_ms, device_ms, times))
+                module, file, number, function, text = place[entry]
+                kept.append(Inside(module, file, number, function, step_ms, device_ms, times, sync_ms, text))
         if max(own) > 0:
             table = scene.table
             kept.append(Inside(None, table.file[line], table.line[line], table.function[line], *own, 0.0))
@@ -68,7 +74,7 @@ def _merged(scene: Scene) -> Ints:
     return np.array(numbers, np.int64)
 
 
-def _places(scene: Scene) -> list[tuple[str | None, str, int, str]]:
+def _places(scene: Scene) -> list[tuple[str | None, str, int, str, str]]:
     table = scene.trace.libraries
 
     def named(of: tuple[str, ...], at: int) -> str:
@@ -80,8 +86,9 @@ def _places(scene: Scene) -> list[tuple[str | None, str, int, str]]:
             named(table.files, file),
             line,
             named(table.functions, function),
+            named(table.texts, at),
         )
-        for file, line, function, module in table.locations
+        for at, (file, line, function, module) in enumerate(table.locations)
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from warpline.diagnosis.frameworks import at_setting
 from warpline.diagnosis.gate import LEAST, least_percent, left_out, within_evidence
 from warpline.diagnosis.identity import identities
 from warpline.diagnosis.rebase import rebase
@@ -59,7 +60,11 @@ def diagnose(
         if rule.name in silenced or (rule.needs_gpu and not context.on_gpu):
             continue
         try:
-            drafts = [draft for draft in rule.find(context) if _matters(context, draft)]
+            drafts = [
+                at_setting(context, rule.name, draft)
+                for draft in rule.find(context)
+                if _matters(context, draft)
+            ]
         except Exception as error:  # noqa: BLE001  # one rule's mistake must not cost the report
             context.note(f"the rule {rule.name} failed ({type(error).__name__}: {error}) and says nothing")
             continue

@@ -142,12 +142,12 @@ def _inside(cost: Line) -> str:
     found = []
     for part in parts(cost.inside)[:_MOST_PARTS]:
         rows = "".join(
-            f"<tr><td>{_text(place(line))}</td><td>{_text(line.function)}</td>"
+            f"<tr><td>{_text(place(line))}</td><td>{_text(line.text or line.function)}</td>"
             f"<td>{escape(units.ms(line.step_ms))}</td><td>{escape(units.ms(line.device_ms))}</td></tr>"
             for line in part.lines[:_MOST_USES]
         )
         summary = f"{_text(part.name)} {escape(units.ms(part.step_ms))}"
-        heads = "".join(f"<th>{head}</th>" for head in ("line", "function", "of the step", "device"))
+        heads = "".join(f"<th>{head}</th>" for head in ("line", "", "of the step", "device"))
         found.append(f"<details><summary>{summary}</summary><table><tr>{heads}</tr>{rows}</table></details>")
     return "".join(found)
 

@@ -82,6 +82,8 @@ class Inside:
     step_ms: float
     device_ms: float
     calls: float
+    sync_ms: float = 0.0  # in which the host waited for the device
+    text: str = ""  # what the line says
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,7 @@ otherwise), ``true``/``false`` or plain text:
 - ``cost step_ms= device_ms= backward_ms= idle_ms= cpu_ms= sync_ms= loader_ms= calls= launches= …``: fields
   of LineCost; ``step_ms`` defaults to the larger of ``cpu_ms`` and ``device_ms``
 - ``op aten::mm count= device_ms= cpu_ms= phase= shapes=[[8,4],[4,4]] dtypes=float,float outer=false``
+- ``inside file=/lib/trainer.py line=12 step_ms= sync_ms= text=`` (a line of a library below this one)
 - ``kernel NAME count= device_ms= phase= grid=(1,1,1) block=(128,1,1) kind=copy tensor_cores=false``
 - ``site loader num_workers=0 …`` (kinds and keys: warpline.wire.run.Site); ``use loader``: the sites of
   that kind are used on this line (``site loader as=valid …`` and ``use valid`` tell several apart)

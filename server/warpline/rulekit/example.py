@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from warpline.model.profile import Kernel, LineCost, Op, Profile
-from warpline.model.report import Attributed, Steps, Unattributed
+from warpline.model.report import Attributed, Inside, Steps, Unattributed
 from warpline.rulekit.page import without_annotations
 from warpline.wire.run import CompileEvent, DeviceFacts, Facts, Manifest, Request, Site
 
@@ -90,6 +90,10 @@ class _Reader:
             self.costs[place] = replace(cost, **values)
         elif verb == "op":
             self.costs[place] = replace(cost, ops=(*cost.ops, _op(plain[0], values)))
+        elif verb == "inside":
+            entry: dict[str, Any] = {"module": None, "function": "", "step_ms": 0.0} | values
+            entry = {"device_ms": 0.0, "calls": 1.0} | entry
+            self.costs[place] = replace(cost, inside=(*cost.inside, Inside(**entry)))
         elif verb == "kernel":
             known: dict[str, Any] = {"phase": "forward", "count": 1.0, "device_ms": 0.0} | values
             self.costs[place] = replace(cost, kernels=(*cost.kernels, Kernel(plain[0], **known)))

@@ -28,3 +28,4 @@ class LibraryLocations:
     functions: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     locations: tuple[tuple[int, int, int, int], ...] = ((-1, 0, -1, -1),)
+    texts: tuple[str, ...] = ()  # of the lines, beside ``locations``; "" where it cannot be read

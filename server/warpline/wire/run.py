@@ -120,6 +120,8 @@ class Site:
     - ``"to"``: a host-to-device copy: bytes, non_blocking, pinned, calls
     - ``"triton"``: a line that launches a Triton kernel: kernel (its function), calls and bytes (of the
       tensors given to it) in one step
+    - ``"framework"``: type, construction (key of a Construction in wire/frameworks), parameters (names that
+      the installed version takes), values (of those that a setting of ours speaks of)
     - ``"sync"``: what (item, tolist, numpy, bool, print, nonzero, synchronize, empty_cache…), calls
     """
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from .births.frameworks import Frameworks
 from .births.sites import Sites
 from .compiled.graphs import Compiled
 from .device import machine
@@ -39,6 +40,7 @@ class Observers:
         self.names = QualifiedNames(text_of)
         self.losses = Losses()
         self.sites = Sites(self.user_files, self.names)
+        self.frameworks = Frameworks(self.sites)
         self.compiled = Compiled(self.user_files)
         self.cuda_graphs = CudaGraphs(self.user_files, self.names)
         self.marks = UserMarks()
@@ -56,6 +58,7 @@ class Observers:
     def install(self) -> None:
         self.losses.install(self.torch)
         self.sites.install(self.torch)
+        self.frameworks.install()
         self.compiled.install()
         self.marks.install(self.torch)
         self.cuda_graphs.install(self.torch)

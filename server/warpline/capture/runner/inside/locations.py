@@ -7,6 +7,7 @@ first step tells, which is not counted.
 
 from __future__ import annotations
 
+import linecache
 import sys
 from collections import Counter
 from time import time_ns
@@ -17,6 +18,7 @@ from ..lines.locations import AGAIN, WITHIN, Locations, Records
 from .files import LibraryFiles
 from .modules import ModulePaths
 
+LONGEST_TEXT = 200
 NEITHER, USER, LIBRARY = 0, 1, 2
 FUNCTION = 0x1  # CO_OPTIMIZED: no module's or class's body, which an import runs
 #: Lines of one code object in the capture's first step, after which it is left out: 10 ms of records.
@@ -153,4 +155,9 @@ class LibraryLines:
             "functions": [name for _, _, name in self.functions],
             "modules": list(self.modules.paths),
             "locations": self.table,
+            "texts": [self._text(file, line) for file, line, _, _ in self.table],
         }
+
+    def _text(self, file: int, line: int) -> str:
+        path = list(self.numbered_files)[file] if file >= 0 else ""
+        return linecache.getline(path, line).strip()[:LONGEST_TEXT] if path else ""

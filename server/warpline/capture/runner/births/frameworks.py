@@ -1,0 +1,79 @@
+"""Where a framework's settings are made: ``TrainingArguments(...)``, ``L.Trainer(...)``, ``Accelerator()``.
+
+Each is noted as a site of kind "framework" with its parameters in the installed version, the values of those
+that a setting of ours speaks of, and the user's line that made it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from functools import partial
+from typing import Any
+
+from ....wire.frameworks import Construction, constructions
+from ..imports import when_imported
+from . import describe
+
+#: Of one construction; a script that makes more has them in a loop.
+MOST = 20
+
+
+class Frameworks:
+    """``install`` waits for each framework to be imported; ``sites`` (Sites) takes what is made."""
+
+    def __init__(self, sites: Any) -> None:
+        self.sites = sites
+
+    def install(self) -> None:
+        for one in constructions():
+            when_imported(one.module, partial(self._watch, one))
+
+    def _watch(self, one: Construction, module: Any) -> None:
+        owner = getattr(module, one.name, None)
+        if owner is None:
+            return
+        left = [MOST]
+
+        def make(original: Any) -> Any:
+            def constructed(self_: Any, *arguments: Any, **named: Any) -> Any:
+                if left[0] > 0:
+                    left[0] -= 1
+                    self._note(one, original, (self_, *arguments), named, sys._getframe(1))
+                return original(self_, *arguments, **named)
+
+            return constructed
+
+        self.sites.patches.replace(owner, one.method, make)
+
+    def _note(self, one: Construction, original: Any, arguments: Any, named: Any, frame: Any) -> None:
+        try:
+            place = self.sites.place(frame)
+            if place is not None:
+                facts = {"type": type(arguments[0]).__name__, "construction": one.key}
+                facts.update(_passed(one, original, arguments, named))
+                self.sites._add("framework", place, None, facts)
+        except Exception:  # a framework that is made in another way than we know: it has no site
+            return
+
+
+def _passed(one: Construction, original: Any, arguments: Any, named: Any) -> dict[str, Any]:
+    """``parameters``: the names that the call takes; ``values``: of those that settings speak of."""
+    wanted, self_ = one.arguments, arguments[0]
+    if one.method == "__post_init__":  # of a dataclass, whose fields are set by now
+        parameters = list(inspect.signature(type(self_)).parameters)
+        values = {name: getattr(self_, name) for name in parameters if name in wanted}
+    else:
+        signature = inspect.signature(original)
+        parameters = [name for name in signature.parameters if name != "self"]
+        bound = signature.bind_partial(*arguments, **named).arguments
+        values = {name: bound[name] for name in bound if name in wanted}
+        values.update((name, named[name]) for name in named if name in wanted)
+    if one.fields is not None:
+        fields = getattr(importlib.import_module(one.fields[0]), one.fields[1])
+        parameters += [name for name in vars(fields()) if not name.startswith("_")]
+    return {
+        "parameters": sorted(set(parameters)),
+        "values": {name: describe.plain(value) for name, value in values.items()},
+    }

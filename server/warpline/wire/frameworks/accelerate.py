@@ -1,0 +1,17 @@
+"""accelerate: the Accelerator of a loop that the user writes."""
+
+from __future__ import annotations
+
+from . import Construction, Setting
+
+CONSTRUCTIONS = (
+    Construction(
+        "accelerate.accelerator",
+        "Accelerator",
+        (),
+        (
+            Setting("fp32-matmul", {"mixed_precision": '"bf16"'}, "Train in bfloat16", needs="bf16"),
+            Setting("fp32-matmul", {"mixed_precision": '"fp16"'}, "Train in float16", needs="fp16"),
+        ),
+    ),
+)

@@ -1,0 +1,143 @@
+"""Findings inside a framework stand at its own setting in the user's file, with the edit."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpline.diagnosis import diagnose
+from warpline.model.report import Finding
+from warpline.rulekit.applied import apply
+from warpline.rulekit.example import read_example
+from warpline.wire.frameworks import constructions
+
+MATMUL = "cost step_ms=90 device_ms=90; op aten::mm count=9 device_ms=80 dtypes=float,float"
+
+
+def found(code: str, rule: str = "fp32-matmul") -> tuple[Finding, str]:
+    example = read_example(code)
+    every = diagnose(example.profile, example.profile.sources.get).findings
+    return next(finding for finding in every if finding.rule == rule), example.text
+
+
+def trainer(
+    call: str = 'TrainingArguments("out")',
+    parameters: str = "'bf16', 'fp16', 'tf32'",
+    values: str = "{}",
+    device: str = "bf16=true",
+) -> str:
+    return f"""\
+#> flags allow_tf32=false; steps step_ms=100; device {device}
+from transformers import Trainer, TrainingArguments
+
+args = {call}
+#^ site framework construction=transformers.TrainingArguments "parameters=[{parameters}]" "values={values}"
+Trainer(model=model, args=args).train()  #> {MATMUL}
+#^ inside file=/lib/transformers/modeling_bert.py line=9 step_ms=90
+"""
+
+
+def test_bfloat16_is_set_in_the_training_arguments() -> None:
+    finding, text = found(trainer())
+    assert finding.line == text.splitlines().index('args = TrainingArguments("out")') + 1
+    assert text.splitlines()[finding.cause.line - 1].startswith("Trainer(")
+    bf16, tf32 = finding.fixes
+    assert 'TrainingArguments("out", bf16=True)' in apply(text, bf16.edits)
+    assert 'TrainingArguments("out", tf32=True)' in apply(text, tf32.edits)
+    assert "`bf16` of `TrainingArguments`" in finding.message
+
+
+def test_a_device_without_bfloat16_gets_float16() -> None:
+    finding, text = found(trainer(device="bf16=false"))
+    assert 'TrainingArguments("out", fp16=True)' in apply(text, finding.fixes[0].edits)
+
+
+def test_an_argument_that_the_installed_version_lacks_is_not_offered() -> None:
+    finding, text = found(trainer(parameters="'tf32'"))
+    assert "bf16" not in "".join(apply(text, fix.edits) for fix in finding.fixes)
+    assert 'TrainingArguments("out", tf32=True)' in apply(text, finding.fixes[0].edits)
+
+
+def test_a_value_in_the_way_is_replaced_or_refused() -> None:
+    finding, text = found(trainer('TrainingArguments("out", bf16=False)'))
+    assert 'TrainingArguments("out", bf16=True)' in apply(text, finding.fixes[0].edits)
+    finding, text = found(trainer('TrainingArguments("out", bf16=options.half)'))
+    assert not any("bf16=True" in apply(text, fix.edits) for fix in finding.fixes)
+    finding, text = found(trainer(values="{'fp16': True}"))
+    assert not any("bf16=True" in apply(text, fix.edits) for fix in finding.fixes)
+
+
+def test_unpacked_arguments_are_left_alone() -> None:
+    finding, text = found(trainer("TrainingArguments(**options)"))
+    assert not any("bf16=True" in apply(text, fix.edits) for fix in finding.fixes)
+
+
+def test_without_the_call_the_finding_stays_where_it_was() -> None:
+    finding, _ = found(trainer("parse()"))
+    assert finding.line == finding.cause.line
+
+
+@pytest.mark.parametrize(
+    ("written", "key", "parameter", "expected"),
+    [
+        ("L.Trainer(max_epochs=3)", "lightning.Trainer", "precision", 'precision="bf16-mixed"'),
+        ("Accelerator()", "accelerate.Accelerator", "mixed_precision", 'Accelerator(mixed_precision="bf16")'),
+    ],
+)
+def test_other_frameworks(written: str, key: str, parameter: str, expected: str) -> None:
+    finding, text = found(
+        f"""\
+#> flags allow_tf32=false; steps step_ms=100
+import lightning as L
+from accelerate import Accelerator
+
+made = {written}
+#^ site framework construction={key} "parameters=['{parameter}']"
+loss = net(x)  #> {MATMUL}
+"""
+    )
+    assert finding.line == 4
+    assert expected in apply(text, finding.fixes[0].edits)
+
+
+def test_a_loader_of_the_trainer_s_is_changed_in_its_arguments() -> None:
+    finding, text = found(
+        """\
+#> flags cpu_count=8; steps step_ms=100
+from transformers import Trainer, TrainingArguments
+
+args = TrainingArguments("out", dataloader_num_workers=0)
+#^ site framework construction=transformers.TrainingArguments "parameters=['dataloader_num_workers']"
+Trainer(model=model, args=args).train()  #> cost cpu_ms=40 idle_ms=40 loader_ms=40 step_ms=50; use loader
+#^ site loader num_workers=0 in_main_ms=40; inside file=/lib/transformers/trainer.py line=9 step_ms=50
+""",
+        "loader-without-workers",
+    )
+    assert finding.line == 3
+    assert "dataloader_num_workers=2" in apply(text, finding.fixes[0].edits)
+    assert "No edit is offered" not in finding.message
+
+
+def test_settings_of_generate_are_about_its_own_lines() -> None:
+    code = """\
+#> steps step_ms=20 device_busy_percent=30
+out = model.generate(prompts, max_new_tokens=32)
+#^ cost step_ms=20 device_ms=6 idle_ms=14 cpu_ms=20 launches=600
+#^ site framework construction=transformers.GenerationMixin "parameters=['cache_implementation']"
+#^ inside file=/lib/{package}/modeling_gpt2.py line=9 step_ms=20
+"""
+    finding, text = found(code.replace("{package}", "transformers"), "launch-bound")
+    assert 'generate(prompts, max_new_tokens=32, cache_implementation="static")' in apply(
+        text, finding.fixes[0].edits
+    )
+    finding, _ = found(code.replace("{package}", "other"), "launch-bound")
+    assert finding.fixes == ()
+
+
+def test_every_framework_s_file_is_whole() -> None:
+    keys = [one.key for one in constructions()]
+    assert {"transformers.TrainingArguments", "lightning.Trainer", "accelerate.Accelerator"} <= set(keys)
+    assert len(keys) == len(set(keys))
+    for one in constructions():
+        for setting in one.settings:
+            assert setting.arguments and set(setting.where_known) < set(setting.arguments) | {""}
+            assert setting.needs in ("", "bf16", "fp16")
