@@ -28,9 +28,7 @@ from warpline.wire.run import Request
 
 if TYPE_CHECKING:
     from warpline.attribution import Located
-    from warpline.model.change import Change
-    from warpline.model.report import Predicted
-    from warpline.simulate import Simulation
+    from warpline.simulate import Places, Predictor
     from warpline.trace import Trace
 
 REPORT = "report.json"
@@ -114,11 +112,12 @@ def report_of(run: Path, *, on_progress: Callable[[Progress], None] | None = Non
     What was measured for its findings stands in it as long as the code it speaks of is unchanged.
     """
     from warpline.diagnosis.files import text_of
-    from warpline.measure import store
+    from warpline.measure import calibration, store
 
     kept = _kept(run, REPORT, Report)
     report = kept if kept is not None and kept.format == FORMAT else _make(run, on_progress)[1]
     findings = store.attach(run, report.findings, text_of)
+    findings = calibration.bounded(findings, store.errors(run.parent))
     # Where something is predicted only, how far predictions were off belongs beside it.
     guessed = any(one.predicted is not None and one.measured is None for one in findings)
     notes = report.notes + (past_predictions(run.parent) if guessed else ())
@@ -204,6 +203,7 @@ def _kept(run: Path, name: str, kind: type[T]) -> T | None:
 def _make(run: Path, on_progress: Callable[[Progress], None] | None) -> tuple[Profile, Report]:
     from warpline import diagnosis, trace
     from warpline.attribution import attribute, locate
+    from warpline.simulate import Predictor
 
     def tell(done: int, message: str) -> None:
         if on_progress is not None:
@@ -220,40 +220,30 @@ def _make(run: Path, on_progress: Callable[[Progress], None] | None) -> tuple[Pr
     tell(2, "looking for what can be faster")
     settings = project.settings(Path(attributed.manifest.script).parent)
     # The report speaks of the run's lines; a fix is made anew on the text as it is when it is asked for.
-    found = diagnosis.diagnose(attributed, texts, settings.ignore, predict=_predictor(events, located))
-    report = diagnosis.report(attributed, found)
+    predictor = Predictor(lambda: (events, _places(located)))
+    found = diagnosis.diagnose(attributed, texts, settings.ignore, predict=predictor)
+    report = diagnosis.report(attributed, found, diagnosis.plan(attributed, found, predictor))
     keep(run, attributed, report)
     return attributed, report
 
 
-def predictor_of(run: Path) -> Callable[[Profile, Change], Predicted | None]:
-    """``predict(profile, change)`` for a run; its trace is read when the first change is asked about."""
-    made: list[Callable[[Profile, Change], Predicted | None]] = []
+def predictor_of(run: Path) -> Predictor:
+    """Foresees changes of a run; its trace is read when the first one is asked about."""
+    from warpline.simulate import Predictor
 
-    def predict(profile: Profile, change: Change) -> Predicted | None:
-        if not made:
-            from warpline import trace
-            from warpline.attribution import locate
+    def read() -> tuple[Trace, Places]:
+        from warpline import trace
+        from warpline.attribution import locate
 
-            events = trace.read(run)
-            made.append(_predictor(events, locate(events)))
-        return made[0](profile, change)
+        events = trace.read(run)
+        return events, _places(locate(events))
 
-    return predict
+    return Predictor(read)
 
 
-def _predictor(events: Trace, located: Located) -> Callable[[Profile, Change], Predicted | None]:
-    """Predictions by simulation; the simulation is prepared when the first rule asks."""
-    prepared: list[Simulation] = []
+def _places(located: Located) -> Places:
+    from warpline.simulate import Places
 
-    def predict(profile: Profile, change: Change) -> Predicted | None:
-        from warpline.simulate import Places, Simulation
-
-        if not prepared:
-            table = located.table
-            lines = list(zip(table.file, table.line, strict=True))
-            places = Places(located.placed.line, table.of_location, lines)
-            prepared.append(Simulation(events, places, profile))
-        return prepared[0].predict(change)
-
-    return predict
+    table = located.table
+    lines = list(zip(table.file, table.line, strict=True))
+    return Places(located.placed.line, table.of_location, lines)

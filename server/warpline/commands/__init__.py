@@ -14,6 +14,7 @@ COMMANDS = {
     "compare": ("compare", "two runs side by side, line by line"),
     "fix": ("fix", "the quick fixes of the newest run: shown, written, or tried and timed"),
     "tune": ("tune", "try the fixes, alone and together, and leave a patch of the best set"),
+    "plan": ("plan", "the fixes in the order to make them, each with what it gains after the others"),
     "kernel": ("kernel", "look inside one kernel with Nsight Compute"),
     "import": ("import_", "read traces made elsewhere into a run"),
     "report": ("report", "write a run as one self-contained page"),

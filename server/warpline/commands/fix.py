@@ -17,6 +17,12 @@ from warpline.commands import target
 from warpline.commands.profile import seconds
 from warpline.model.problem import Problem
 
+PROJECT = ("pyproject.toml", "setup.py", ".git")
+#: A prediction of less is none: the simulation's own error is as large (``simulate``).
+GAINS = 1.01
+#: From here on less memory is a gain as well (``measure/verdict.py``).
+LIGHTER = 0.9
+
 if TYPE_CHECKING:
     from warpline.diagnosis.together import Together
     from warpline.model.report import Finding
@@ -31,6 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--diff", action="store_true", help="show what would change")
     what.add_argument("--write", action="store_true", help="change the files")
     what.add_argument("--measure", action="store_true", help="try each on the running script and time it")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--all", action="store_true", help="also fixes that are not expected to gain")
+    which.add_argument("--safe", action="store_true", help="only fixes that change no values")
     parser.add_argument("--json", metavar="FILE", help="with --measure: write the results as JSON")
     parser.add_argument(
         "--progress-fd", type=int, metavar="N", help="write progress to this descriptor as JSON lines"
@@ -51,7 +60,9 @@ def run(options: argparse.Namespace) -> int:
 
     run_folder = folder_of(options)
     profile = pipeline.profile_of(run_folder)
-    found = chosen(pipeline.report_of(run_folder).findings, options)
+    found, left_out = selected(chosen(pipeline.report_of(run_folder).findings, options), options)
+    for finding, why in left_out:
+        _say(f"{_name(finding)}: left out, {why}")
     made = together(profile, found, files.text_of)
     for skipped in made.skipped:
         _say(f"{_name(skipped.finding)}: not changed, {skipped.reason}")
@@ -60,7 +71,55 @@ def run(options: argparse.Namespace) -> int:
     if options.diff:
         sys.stdout.write(diff(made))
         return 0
-    return _write(made)
+    return _write(made, root_of(run_folder, profile.manifest.request.cwd))
+
+
+def selected(
+    findings: Sequence[Finding], options: argparse.Namespace
+) -> tuple[list[Finding], list[tuple[Finding, str]]]:
+    """``(those to fix, the others with the reason)``: what is predicted or was measured to gain; with
+    ``--all`` everything, with ``--safe`` what changes no values."""
+    found: list[Finding] = []
+    left: list[tuple[Finding, str]] = []
+    for finding in findings:
+        why = "" if options.all else _no_gain(finding)
+        offered = [fix for fix in finding.fixes if fix.edits and fix.applicability != "display"]
+        if options.safe and offered and offered[0].applicability != "safe":
+            why = "it may change values (--safe)"
+        if why:
+            left.append((finding, why))
+        else:
+            found.append(finding)
+    return found, left
+
+
+def _no_gain(finding: Finding) -> str:
+    """Why a fix is not expected to gain; empty where it is. What was measured counts before a prediction."""
+    if not any(fix.edits for fix in finding.fixes):
+        return ""  # said elsewhere
+    seen, expected = finding.measured, finding.predicted
+    if seen is not None:
+        lighter = seen.memory_ratio is not None and seen.memory_ratio <= LIGHTER and seen.high >= 1.0
+        if seen.low > 1.0 or lighter:
+            return ""
+        return (
+            f"measured {seen.speedup:.2f} times as fast ({seen.low:.2f} to {seen.high:.2f}); --all takes it"
+        )
+    if expected is not None and expected.speedup >= GAINS:
+        return ""
+    return "no gain is predicted; --measure tells, --all takes it"
+
+
+def root_of(run_folder: Path, cwd: str) -> Path:
+    """The project that the run was made in: the folder with ``.warpline`` (else where the script was
+    started), or the nearest one above it that says it is a project."""
+    runs = run_folder.absolute().parent
+    kept_in = runs.parent.parent if runs.parent.name == ".warpline" else Path(cwd or Path.cwd())
+    made_in = kept_in.resolve()
+    for folder in (made_in, *made_in.parents):
+        if any((folder / mark).exists() for mark in PROJECT):
+            return folder
+    return made_in
 
 
 def folder_of(options: argparse.Namespace) -> Path:
@@ -102,12 +161,13 @@ def diff(made: Together) -> str:
     )
 
 
-def _write(made: Together) -> int:
+def _write(made: Together, root: Path) -> int:
     from warpline.diagnosis import files
 
     failed = set()
     for path, text in made.texts.items():
         try:
+            inside(path, root)
             files.write(files.read(path), text)
         except Problem as problem:
             failed.add(path)
@@ -116,6 +176,12 @@ def _write(made: Together) -> int:
         if not failed & {edit.file for edit in change.fix.edits}:
             print(f"{_name(change.finding)}: {change.fix.title}")
     return 0
+
+
+def inside(path: str, root: Path) -> None:
+    """Raises Problem for a file that is not below ``root``, links resolved."""
+    if not Path(path).resolve().is_relative_to(root):
+        raise Problem(f"{path} is not below {root}, the project of the run: it was left as it is")
 
 
 def _name(finding: Finding) -> str:

@@ -13,15 +13,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpline.commands import deadline, run_argument, target
+from warpline.commands import current_run, deadline, fix, target
 from warpline.commands.profile import number, seconds
 from warpline.model import units
 from warpline.model.problem import Problem
 
 if TYPE_CHECKING:
     from warpline.measure import Candidate, Outcome
-    from warpline.model.profile import Profile
-    from warpline.wire.run import Request
 
 BUDGET_S = 300.0
 PATCH = "tune.patch"
@@ -62,11 +60,11 @@ def run(options: argparse.Namespace) -> int:
     if not options.run_dir and not folder.is_dir():
         folder = runs.runs_folder(Path.cwd())
     request = target.request(options)
-    run_folder = _newest(request, folder)
+    run_folder = current_run.newest(request, folder)
     if run_folder is not None:
         request = target.again(options, runs.manifest(run_folder).request)
     with progress.shown(options.progress_fd) as shown:
-        if run_folder is None or not _is_of(run_folder, request):
+        if run_folder is None or not current_run.is_of(run_folder, request):
             with deadline.enforced(began, budget_s, ended):
                 cancelled = Ending(deadline=began + budget_s)
                 run_folder = pipeline.profile(
@@ -100,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     found = results.results(outcomes, best, text_of, report.steps.step_ms)
     if options.json:
         output.json(found, options.json)
-    notes = _left(best, run_folder, found.best.patch, options.write)
+    notes = _left(best, run_folder, request.cwd, found.best.patch, options.write)
     if options.json != "-":
         trials.show(
             outcomes,
@@ -118,48 +116,23 @@ def _ended_early(ended: list[str], budget_s: float) -> tuple[str, int]:
     return f"the script could not be profiled within {within} (--budget): nothing was tried", 1
 
 
-def _newest(request: Request, folder: Path) -> Path | None:
-    """The newest run of the script or module, if there is one."""
-    try:
-        return run_argument.newest_of(request, folder)
-    except Problem:
-        return None
-
-
-def _is_of(run_folder: Path, request: Request) -> bool:
-    """The run is of these arguments, and of the sources as they are."""
-    from warpline import pipeline, runs
-
-    try:
-        return runs.manifest(run_folder).argv == request.argv and not _changed(
-            pipeline.profile_of(run_folder)
-        )
-    except Problem:
-        return False
-
-
-def _changed(profile: Profile) -> bool:
-    from warpline.diagnosis.files import text_of
-
-    return any(text_of(file) != text for file, text in profile.sources.items())
-
-
-def _left(best: Outcome | None, run_folder: Path, patch: str, write: bool) -> list[str]:
+def _left(best: Outcome | None, run_folder: Path, cwd: str, patch: str, write: bool) -> list[str]:
     """Leave the patch beside the run, or write the files; what was done, in words."""
     if best is None:
         return []
     if write:
-        return _written(best.candidate)
+        return _written(best.candidate, fix.root_of(run_folder, cwd))
     path = run_folder / PATCH
     path.write_text(patch, encoding="utf-8", newline="")
     return [f"the patch: {os.path.relpath(path)} (git apply it, or tune --write)"]
 
 
-def _written(candidate: Candidate) -> list[str]:
+def _written(candidate: Candidate, root: Path) -> list[str]:
     from warpline.diagnosis import files
 
     done = []
     for path, text in sorted(candidate.overlay.items()):
+        fix.inside(path, root)
         files.write(files.read(path), text)
         done.append(f"changed {os.path.relpath(path)}")
     return done

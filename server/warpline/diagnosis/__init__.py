@@ -2,6 +2,7 @@
 
 from warpline.diagnosis.diagnose import Diagnosis, diagnose
 from warpline.diagnosis.kernel_at import kernel_at
+from warpline.diagnosis.plan import plan
 from warpline.diagnosis.recompute import fixes
 from warpline.diagnosis.report import report
 from warpline.diagnosis.together import Change, Skipped, Together, together
@@ -14,6 +15,7 @@ __all__ = [
     "diagnose",
     "fixes",
     "kernel_at",
+    "plan",
     "report",
     "together",
 ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from warpline.diagnosis.frameworks import at_setting
@@ -33,6 +33,8 @@ class Diagnosis:
     notes: tuple[str, ...]
     #: What would gain too little alone: something slower hides it. It may gain once that is fixed.
     below: tuple[Finding, ...] = ()
+    #: What each finding's first fix changes, by its id, where its rule names that.
+    changes: Mapping[str, Change] = field(default_factory=dict)
 
 
 def diagnose(
@@ -74,8 +76,11 @@ def diagnose(
     least = least_percent(profile.manifest.timed_ns)
     findings: list[Finding] = []
     below: list[Finding] = []
+    changes: dict[str, Change] = {}
     for (rule, draft), name in zip(kept, ids, strict=True):
-        finding = _finding(context, rule, draft, name, predict)
+        finding, change = _finding(context, rule, draft, name, predict)
+        if change is not None:
+            changes[name] = change
         if _harms(context, finding):
             continue
         about_memory = draft.cost_ms is None
@@ -84,7 +89,7 @@ def diagnose(
         some.sort(key=lambda finding: (_predicted_ms(finding), finding.file, finding.line, finding.rule))
     if below:
         context.note(left_out(below))
-    return Diagnosis(tuple(findings), tuple(context.notes), tuple(below))
+    return Diagnosis(tuple(findings), tuple(context.notes), tuple(below), changes)
 
 
 def _gain(context: Context, finding: Finding) -> float:
@@ -131,13 +136,16 @@ def _places(draft: Draft) -> set[tuple[str, int]]:
     return places | set(getattr(draft.change, "places", ()))
 
 
-def _finding(context: Context, rule: Rule, draft: Draft, name: str, predict: Predict | None) -> Finding:
-    fixes = draft.fixes
+def _finding(
+    context: Context, rule: Rule, draft: Draft, name: str, predict: Predict | None
+) -> tuple[Finding, Change | None]:
+    """The finding, and what its first fix changes."""
+    fixes, change = draft.fixes, draft.change
     predicted = _simulated(context, rule, draft.change, predict)
     if draft.alternative is not None and predicted is not None and _hides(context, predicted):
         other = _simulated(context, rule, draft.alternative, predict)
         if other is not None and other.step_ms < predicted.step_ms:
-            predicted, fixes = other, fixes[::-1]
+            predicted, fixes, change = other, fixes[::-1], draft.alternative
     if predicted is None:
         step_ms = max(context.step_ms - draft.saving_ms, 0.0)
         speedup = context.step_ms / step_ms if step_ms > 0 else 1.0
@@ -160,7 +168,7 @@ def _finding(context: Context, rule: Rule, draft: Draft, name: str, predict: Pre
             finding, predicted=replace(predicted, step_ms=shortest, speedup=context.step_ms / shortest)
         )
     severity = draft.severity or rule.severity or _severity(_gain(context, finding))
-    return replace(finding, severity=severity)
+    return replace(finding, severity=severity), change
 
 
 def _simulated(

@@ -6,14 +6,14 @@ from dataclasses import fields
 
 from warpline.diagnosis.diagnose import Diagnosis
 from warpline.model.profile import LineCost, Profile
-from warpline.model.report import FORMAT, Device, Environment, KernelUse, Line, OpUse, Report
+from warpline.model.report import FORMAT, Device, Environment, KernelUse, Line, OpUse, Plan, Report
 
 #: Fields that a LineCost and a Line share by name, those made anew left out.
 _SHARED = tuple(field.name for field in fields(Line) if field.name not in ("kernels", "ops"))
 
 
-def report(profile: Profile, diagnosis: Diagnosis) -> Report:
-    """All of ``profile`` that the contract shows, with the findings."""
+def report(profile: Profile, diagnosis: Diagnosis, plan: Plan | None = None) -> Report:
+    """All of ``profile`` that the contract shows, with the findings and the order to fix them in."""
     manifest = profile.manifest
     device = Device(
         "cuda" if manifest.device.kind == "cuda" else "cpu", manifest.device.name, manifest.device.count
@@ -29,6 +29,7 @@ def report(profile: Profile, diagnosis: Diagnosis) -> Report:
         attributed=profile.attributed,
         findings=diagnosis.findings,
         notes=tuple(dict.fromkeys((*manifest.notes, *profile.notes, *diagnosis.notes))),
+        plan=plan,
     )
 
 

@@ -111,18 +111,10 @@ class Workbench:
             for name, number in numbers.written(one.change, plain, candidate.overlay)
         }
 
-    def _changes(self) -> dict[str, Change]:
-        """What each finding would change: the rules say it to whoever predicts, so we listen."""
-        heard: list[tuple[Predicted, Change]] = []
-
-        def listen(profile: Profile, change: Change) -> Predicted:
-            heard.append((Predicted(1.0, 1.0, "estimate"), change))
-            return heard[-1][0]
-
-        found = diagnose(self.profile, self.profile.sources.get, predict=listen).findings
-        return {
-            finding.id: change for finding in found for mark, change in heard if finding.predicted is mark
-        }
+    def _changes(self) -> Mapping[str, Change]:
+        """What each finding would change; the same fixes come first as in the report, for which the same
+        predictions were made."""
+        return diagnose(self.profile, self.profile.sources.get, predict=self.predict).changes
 
 
 def _work(changes: Sequence[Change | None], tried: Numbers) -> float:

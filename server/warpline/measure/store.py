@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 
 from warpline import runs
+from warpline.measure.calibration import Miss
 from warpline.measure.candidate import Texts, digest
 from warpline.measure.contest import Outcome
 from warpline.model.problem import Problem
@@ -34,6 +35,7 @@ class Entry:
     kept: bool
     reason: str
     predicted: float | None = None  # the speed-up that was predicted before
+    basis: str = "simulated"  # how
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ def entry(outcome: Outcome, finding: Finding, texts: Texts) -> Entry:
         kept=outcome.kept,
         reason=outcome.reason,
         predicted=finding.predicted.speedup if finding.predicted else None,
+        basis=finding.predicted.basis if finding.predicted else "simulated",
     )
 
 
@@ -92,20 +95,25 @@ def attach(run: Path, findings: Sequence[Finding], texts: Texts) -> tuple[Findin
     )
 
 
-def prediction_error(folder: Path) -> tuple[float, int] | None:
-    """``(median relative error, count)`` of past predictions measured in the runs of ``folder``."""
+def errors(folder: Path) -> list[Miss]:
+    """Past predictions, and what was measured of them, in the runs of ``folder``."""
     try:
         beside = sorted(folder.iterdir())
     except OSError:  # a run that lies where its folder may not be read
-        return None
-    errors = [
-        abs(one.predicted / one.measured.speedup - 1)
+        return []
+    return [
+        Miss(one.basis, one.predicted, one.measured.speedup)
         for run in beside
         if runs.is_run(run)
         for one in load(run)
-        if one.predicted and one.measured
+        if one.predicted and one.measured and one.measured.speedup > 0
     ]
-    return (median(errors), len(errors)) if errors else None
+
+
+def prediction_error(folder: Path) -> tuple[float, int] | None:
+    """``(median relative error, count)`` of past predictions measured in the runs of ``folder``."""
+    found = [abs(one.predicted / one.measured - 1) for one in errors(folder)]
+    return (median(found), len(found)) if found else None
 
 
 def _digest(file: str, texts: Texts) -> str:

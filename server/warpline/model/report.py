@@ -15,7 +15,8 @@ FORMAT = 1
 Phase = Literal["forward", "backward", "recompute"]
 Severity = Literal["error", "warning", "information", "hint"]
 Applicability = Literal["safe", "unsafe", "display"]
-Basis = Literal["simulated", "bound", "estimate"]
+Basis = Literal["probed", "simulated", "bound", "estimate"]
+Resource = Literal["loader", "host", "launches", "memory", "compute", "communication"]
 Bound = Literal["compute", "memory", "launch"]
 
 
@@ -137,9 +138,14 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
+    """``low`` to ``high``: where nine of ten measured gains lie. Set when a report is read, as what was
+    measured since says how wide that is."""
+
     step_ms: float
     speedup: float
     basis: Basis
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +194,31 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One fix, after those before it. ``speedup`` is what it gains then; ``limit`` what bounds the step after
+    it. The finding may gain nothing alone, and then stands in no list but this one."""
+
+    finding: str
+    rule: str
+    file: str
+    line: int
+    title: str
+    step_ms: float
+    speedup: float
+    limit: Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The fixes in the order to make them. ``step_ms`` and ``limit`` are those of the step as it is."""
+
+    step_ms: float
+    limit: Resource
+    steps: tuple[PlanStep, ...]
+    floor_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     format: int
     script: str
@@ -199,3 +230,4 @@ class Report:
     attributed: Attributed
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
+    plan: Plan | None = None

@@ -6,7 +6,8 @@ Replaying without a change gives the measured step.
 
 from __future__ import annotations
 
+from warpline.simulate.predictor import Predictor
 from warpline.simulate.simulation import Simulation
 from warpline.simulate.timeline import Places
 
-__all__ = ["Places", "Simulation"]
+__all__ = ["Places", "Predictor", "Simulation"]

@@ -15,8 +15,8 @@ from warpline.model.change import (
     Together,
 )
 from warpline.model.profile import Profile
-from warpline.model.report import Predicted
-from warpline.simulate import calibrate, device, layout, loading, precision
+from warpline.model.report import Predicted, Resource
+from warpline.simulate import calibrate, device, layout, limits, loading, precision
 from warpline.simulate.changes import Changed
 from warpline.simulate.replay import Feed, replay
 from warpline.simulate.timeline import Places, Timeline, timeline
@@ -31,7 +31,7 @@ class Simulation:
 
     def __init__(self, trace: Trace, places: Places, profile: Profile | None = None) -> None:
         """``profile``: what attribution made of the same trace; on a CPU its lines' costs are kept."""
-        self._trace = trace
+        self._trace, self._profile = trace, profile
         self._rates = device.rates(trace)
         self._changed = Changed(places, self._rates, trace.names)
         self._cores = int(trace.facts.flags.get("cpu_count") or os.cpu_count() or 1)
@@ -56,6 +56,29 @@ class Simulation:
 
         Pure: the same trace and change give the same figures.
         """
+        made = self._made(change)
+        if made is None:
+            return None
+        line, feed, work = made
+        step_ns = max(replay(line, self._clock, feed), self._least(line, feed)) / work
+        if step_ns <= 0:
+            return None
+        speedup = self.step_ns / step_ns
+        # What gains nothing even at the most gains nothing.
+        bound = speedup > GAINS and any(isinstance(one, Scale) and one.at_most for one in _flat((change,)))
+        return Predicted(step_ns / 1e6, speedup, "bound" if bound else "simulated")
+
+    def limit(self, change: Change) -> Resource:
+        """What bounds the step with ``change`` made: the resource whose halving would save most of it."""
+        line, feed, _ = self._made(change) or (self._line, self._feed, 1.0)
+        return limits.of(line, self._clock, feed, self._trace.names)
+
+    def floor_ms(self) -> float:
+        """What the device needs for the step's products and for moving its bytes, whatever is fixed."""
+        return limits.floor_ms(self._line, self._clock, self._rates, self._profile)
+
+    def _made(self, change: Change) -> tuple[Timeline, Feed | None, float] | None:
+        """``(timeline, loader's feed, batches a step)`` with ``change``; None where that cannot be said."""
         changes = _flat((change,))
         line, feed, work = self._line, self._feed, 1.0
         for one in changes:
@@ -73,13 +96,7 @@ class Simulation:
             if isinstance(one, LargerBatch):
                 work *= one.factor
                 feed = replace(feed, period_ns=feed.period_ns * one.factor) if feed else None
-        step_ns = max(replay(line, self._clock, feed), self._least(line, feed)) / work
-        if step_ns <= 0:
-            return None
-        speedup = self.step_ns / step_ns
-        # What gains nothing even at the most gains nothing.
-        bound = speedup > GAINS and any(isinstance(one, Scale) and one.at_most for one in changes)
-        return Predicted(step_ns / 1e6, speedup, "bound" if bound else "simulated")
+        return line, feed, work
 
     def _with_workers(self, change: LoaderWorkers) -> Feed | None:
         usable = replace(change, workers=min(change.workers, max(1, self._cores)))

@@ -14,7 +14,7 @@ from rich.text import Text
 from warpline.model.profile import Profile
 from warpline.model.report import Line, Report
 from warpline.terminal.console import paged
-from warpline.view import findings, units
+from warpline.view import findings, plan, units
 from warpline.view.inside import Part
 from warpline.view.table import Function, Row, Table, table
 from warpline.view.text import printable
@@ -45,6 +45,8 @@ def show(run: Path, report: Report, profile: Profile, top: int | None = None) ->
             for line in lines:
                 out.print(Padding(Text(line), (0, 0, 0, 2)))
         _print_findings(out, report, shown)
+        if report.plan is not None and len(report.plan.steps) > 1:
+            out.print(Text(f"\nPlan: {printable(plan.summary(report.plan))} (warpline plan)"))
         out.print(Text(f"\n{shown.unattributed}", style="dim"))
         for note in report.notes:
             out.print(Text(f"Note: {printable(note)}", style="dim"))

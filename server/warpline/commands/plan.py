@@ -1,0 +1,43 @@
+"""The fixes of SCRIPT in the order to make them, each with what it gains after those before it.
+
+Foreseen by replaying a captured step; nothing is timed. SCRIPT is profiled first when its newest run is of
+other sources or arguments. The floor is what the device needs for the step's work at its best rates.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from warpline.commands import current_run, target
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "warpline plan [options] (SCRIPT | -m MODULE) [ARGS...]"
+    parser.add_argument("--json", metavar="FILE", help="write the plan as JSON ('-': standard output)")
+    parser.add_argument("--run-dir", metavar="DIR", help="where run folders are (.warpline/runs)")
+    target.configure(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from warpline import pipeline, runs
+    from warpline.commands import output
+    from warpline.terminal import plan, progress
+
+    output.check(options)
+    folder = Path(options.run_dir).absolute() if options.run_dir else runs.nearest(Path.cwd())
+    if not options.run_dir and not folder.is_dir():
+        folder = runs.runs_folder(Path.cwd())
+    request = target.request(options)
+    run_folder = current_run.newest(request, folder)
+    if run_folder is not None:
+        request = target.again(options, runs.manifest(run_folder).request)
+    if run_folder is None or not current_run.is_of(run_folder, request):
+        with progress.shown(None) as shown:
+            run_folder = pipeline.profile(request, folder=folder, on_progress=shown.update)[0]
+    report = pipeline.report_of(run_folder)
+    if options.json:
+        output.json({"format": report.format, "plan": report.plan}, options.json)
+    if options.json != "-":
+        plan.show(run_folder, report.plan, pipeline.past_predictions(run_folder.parent))
+    return 0

@@ -1,0 +1,77 @@
+"""What bounds a step, and how short it can get."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from warpline.model.profile import Profile
+from warpline.model.report import Resource
+from warpline.simulate.device import Rates
+from warpline.simulate.replay import Clock, Feed, replay
+from warpline.simulate.timeline import LAUNCH, LOADER, WORK, Timeline
+from warpline.simulate.work import PRODUCT
+from warpline.trace.columns import Bools
+
+#: Kernels and ranges that exchange something between ranks.
+_EXCHANGES = ("nccl", "gloo:", "c10d::")
+
+
+def of(line: Timeline, clock: Clock, feed: Feed | None, names: Sequence[str]) -> Resource:
+    """The resource whose halving would save most of the step, by replaying it with each of them halved."""
+    exchanged = np.array([any(one in name for one in _EXCHANGES) for name in names] or [False])
+    loading = line.kind == LOADER
+    product = line.kernel_work == PRODUCT
+    exchange = exchanged[line.kernel_name] if len(line.kernel_ns) else np.zeros(0, bool)
+    own = ~loading & ((line.kind == WORK) | (line.kind == LAUNCH))
+    called = own & (line.op >= 0)
+    nothing = np.zeros(len(line.host_ns), bool)
+    none = np.zeros(len(line.kernel_ns), bool)
+    host: dict[Resource, Bools]
+    device: dict[Resource, Bools]
+    if len(line.kernel_ns):
+        host = {"host": own & ~called, "launches": called}
+        device = {"compute": product & ~exchange, "memory": ~product & ~exchange, "communication": exchange}
+    else:
+        # The device is the CPU: operators are its work.
+        between = exchanged[line.op_name[np.maximum(line.op, 0)]] & called if len(line.op_name) else nothing
+        works = line.work == PRODUCT
+        host = {
+            "host": own & ~called,
+            "compute": called & works & ~between,
+            "memory": called & ~works & ~between,
+            "communication": between,
+        }
+        device = {}
+    took: dict[Resource, float] = {}
+    for name in (*host, *device):
+        halved = replace(
+            line,
+            host_ns=np.where(host.get(name, nothing), line.host_ns / 2, line.host_ns),
+            kernel_ns=np.where(device.get(name, none), line.kernel_ns / 2, line.kernel_ns),
+        )
+        took[name] = replay(halved, clock, feed)
+    quicker = replace(feed, period_ns=feed.period_ns / 2, take_ns=feed.take_ns / 2) if feed else None
+    waiting = replace(line, host_ns=np.where(loading, line.host_ns / 2, line.host_ns))
+    took["loader"] = replay(waiting, clock, quicker)
+    return min(took, key=took.__getitem__)
+
+
+def floor_ms(line: Timeline, clock: Clock, rates: Rates | None, profile: Profile | None) -> float:
+    """Per step: at each line the larger of its operations at the device's quickest precision and its bytes at
+    the device's bandwidth. Where those rates are not known: the matrix products as quick as they are now.
+    """
+    if rates is not None and profile is not None:
+        best = max(rates.flops.values())
+        return sum(
+            max(cost.roofline.flops / best, cost.roofline.bytes / rates.bytes_per_s) * 1e3
+            for cost in profile.lines
+            if cost.roofline is not None
+        )
+    if len(line.kernel_ns):
+        spent = float(line.kernel_ns[line.kernel_work == PRODUCT].sum()) * clock.device
+    else:
+        spent = float(line.host_ns[(line.op >= 0) & (line.work == PRODUCT)].sum()) * clock.host
+    return spent / line.steps / 1e6

@@ -1,0 +1,62 @@
+"""How wide a prediction's interval is."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from warpline.measure.calibration import ENOUGH, KNOWN, Miss, scale, width, with_bounds
+from warpline.model.report import Predicted
+
+
+def predicted(speedup: float, basis: str = "simulated") -> Predicted:
+    return Predicted(10.0 / speedup, speedup, basis)  # type: ignore[arg-type]
+
+
+def test_it_holds_the_prediction_and_is_wider_for_larger_gains() -> None:
+    widths = []
+    for speedup in (1.02, 1.3, 2.0):
+        found = with_bounds(predicted(speedup), [])
+        assert found.low is not None
+        assert found.high is not None
+        assert found.low < speedup < found.high
+        widths.append(found.high / found.low)
+    assert widths == sorted(widths)
+
+
+def test_all_but_a_tenth_of_what_was_measured_lies_inside() -> None:
+    inside = 0
+    for basis, said, seen in KNOWN:
+        found = with_bounds(predicted(said, basis), [])
+        assert found.low is not None
+        assert found.high is not None
+        inside += found.low <= seen <= found.high
+    assert inside >= 0.9 * len(KNOWN)
+
+
+def test_measurements_here_make_it_as_wide_as_they_need_it() -> None:
+    draw = random.Random(5)
+
+    def past(spread: float) -> list[Miss]:
+        return [Miss("simulated", 2.0, 2.0 * math.exp(draw.gauss(0, spread))) for _ in range(200)]
+
+    close, far = width("simulated", past(0.05)), width("simulated", past(0.5))
+    assert close == pytest.approx(1.645 * 0.05 / scale(2.0), rel=0.3)
+    assert far > 5 * close
+
+
+def test_a_few_measurements_widen_it_and_do_not_narrow_it_yet() -> None:
+    exact = [Miss("simulated", 2.0, 2.0)] * (ENOUGH - len(KNOWN))
+    assert width("simulated", [Miss("simulated", 2.0, 20.0)] * 2) > width("simulated", [])
+    assert width("simulated", exact) > 0.1
+
+
+def test_a_bound_may_gain_nothing_and_is_less_certain_than_a_replay() -> None:
+    bound, replayed = with_bounds(predicted(3.0, "bound"), []), with_bounds(predicted(3.0), [])
+    assert bound.low is not None
+    assert bound.low <= 1.0
+    assert bound.high is not None
+    assert replayed.high is not None
+    assert bound.high > replayed.high
