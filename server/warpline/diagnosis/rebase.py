@@ -8,6 +8,7 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 
 from warpline.model.profile import Profile
+from warpline.wire.births import Argument, Executed
 
 Texts = Callable[[str], "str | None"]
 Place = tuple[str, int]
@@ -34,6 +35,17 @@ class Moves:
             return place
         line = lines.get(place[1])
         return None if line is None else (place[0], line)
+
+    def same(self, file: str, line: int) -> bool:
+        """Whether the line has the same text and indentation as then."""
+        place = self.now((file, line))
+        then, now = ((self._sources.get(file) or "").split("\n"), (self._texts(file) or "").split("\n"))
+        return place is not None and then[line - 1 : line] == now[place[1] - 1 : place[1]]
+
+    def new(self, file: str, count: int) -> list[int]:
+        """Those of ``count`` lines now that the run did not have."""
+        known = set((self._lines(file) or {}).values())
+        return [line for line in range(1, count + 1) if line not in known]
 
     def _lines(self, file: str) -> dict[int, int] | None:
         if file not in self._by_file:
@@ -82,6 +94,10 @@ def rebase(profile: Profile, texts: Texts, moves: Moves | None = None) -> Profil
     """
     moves = moves or Moves(profile, texts)
     files = {cost.file for cost in profile.lines} | {site.file for site in profile.facts.sites}
+    files |= set(profile.facts.executed.lines)
+    files |= {
+        argument.holder.file for site in profile.facts.sites for argument in site.arguments if argument.holder
+    }
     if not any(moves.changed(file) for file in files):
         return profile
     lines = [
@@ -90,7 +106,17 @@ def rebase(profile: Profile, texts: Texts, moves: Moves | None = None) -> Profil
         if (place := moves.now((cost.file, cost.line))) is not None
     ]
     sites = [
-        replace(site, line=place[1], uses=tuple(use for use in map(moves.now, site.uses) if use is not None))
+        replace(
+            site,
+            line=place[1],
+            uses=tuple(use for use in map(moves.now, site.uses) if use is not None),
+            frames=tuple(
+                replace(frame, line=there[1])
+                for frame in site.frames
+                if (there := moves.now((frame.file, frame.line))) is not None
+            ),
+            arguments=tuple(_argument(one, moves) for one in site.arguments),
+        )
         for site in profile.facts.sites
         if (place := moves.now((site.file, site.line))) is not None
     ]
@@ -114,5 +140,39 @@ def rebase(profile: Profile, texts: Texts, moves: Moves | None = None) -> Profil
         )
         for kernel in profile.inside
     ]
-    facts = replace(profile.facts, sites=tuple(sites), compile_events=tuple(events))
+    facts = replace(
+        profile.facts,
+        sites=tuple(sites),
+        compile_events=tuple(events),
+        executed=_executed(profile.facts.executed, texts, moves),
+    )
     return replace(profile, lines=tuple(lines), facts=facts, groups=tuple(groups), inside=tuple(inside))
+
+
+def _argument(argument: Argument, moves: Moves) -> Argument:
+    """``argument`` with its holder moved; one whose line is gone, or changed, is not known any more."""
+    holder = argument.holder
+    if holder is None or not moves.changed(holder.file):
+        return argument
+    place = moves.now((holder.file, holder.line))
+    if place is None:
+        return replace(argument, holder=None)
+    column = holder.column if moves.same(holder.file, holder.line) else -1
+    return replace(argument, holder=replace(holder, line=place[1], column=column))
+
+
+def _executed(executed: Executed, texts: Texts, moves: Moves) -> Executed:
+    """The lines that ran, moved. Of a line that was written since, it is not known whether it runs."""
+    lines, partial = dict(executed.lines), dict(executed.partial)
+    for file in executed.lines:
+        if moves.changed(file):
+            now = (moves.now((file, line)) for line in executed.lines[file])
+            lines[file] = tuple(place[1] for place in now if place is not None)
+            ends = (
+                (moves.now((file, begin)), moves.now((file, end)))
+                for begin, end in executed.partial.get(file, ())
+            )
+            kept = [(first[1], last[1]) for first, last in ends if first is not None and last is not None]
+            count = len(_keys(texts(file) or ""))
+            partial[file] = (*kept, *((line, line) for line in moves.new(file, count)))
+    return replace(executed, lines=lines, partial=partial)

@@ -29,6 +29,9 @@ def compile_model(step: TrainingStep | None) -> Fix:
     if code is _OF_TORCHS and edits.add_import("torch.compile", "import torch") != "torch.compile":
         raise Refused("torch has another name in this file")
     present = _compiled_at(step, name) if name is not None and layer is None else None
+    off = _switched_off(step, name)
+    if off is not None:
+        raise Refused(f"the script has a line of its own for it that was not reached: `{off}`")
     if present is None:
         about_model(step, edits, code, each=code)
     elif code is _OF_OTHERS:
@@ -36,6 +39,19 @@ def compile_model(step: TrainingStep | None) -> Fix:
     else:
         edits.replace_statement(present, code.format(model=name))
     return edits.fix("Compile the model", "unsafe")
+
+
+def _switched_off(step: TrainingStep, name: str | None) -> str | None:
+    """``model = torch.compile(model)`` or ``model.compile()`` in a branch that was not taken, as code."""
+    for call in step.source.nodes(cst.Call):
+        if name is None or step.ran(call):
+            continue
+        given = call.args[0].value if call.args else None
+        function = step.source.is_named(call.func, "torch.compile") and given is not None
+        compiled = function and given is not None and step.source.code(given) == name
+        if compiled or step.source.code(call.func) == f"{name}.compile":
+            return step.source.code(call)
+    return None
 
 
 def is_compiled(context: Context) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from warpline.model.change import Change
 from warpline.model.profile import LineCost, Profile
@@ -10,9 +11,11 @@ from warpline.model.report import Evidence, Fix, Place, Severity
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.edits import Refused
 from warpline.rulekit.message import message as fill
+from warpline.rulekit.reached import Reached, main_edit, touches
 from warpline.rulekit.source import Source, Unreadable, parsed
 from warpline.wire.run import Site
 
+_PYTHON = (".py", ".pyw", ".pyi")
 #: Evidence below both shows nothing: 2 % of the step, or one millisecond when that is less.
 MINIMUM_SHARE = 0.02
 MINIMUM_MS = 1.0
@@ -32,6 +35,7 @@ class Context:
         self.notes: list[str] = []
         self._texts = texts
         self._sources: dict[str, Source | None] = {}
+        self.reached = Reached(profile)
         self._costs = {(cost.file, cost.line): cost for cost in profile.lines}
 
     # -- the profile ----------------------------------------------------------------------------
@@ -77,7 +81,7 @@ class Context:
         if file not in self._sources:
             self._sources[file] = None
             text = self._texts(file)
-            if text is not None:
+            if text is not None and file.endswith(_PYTHON):
                 try:
                     self._sources[file] = parsed(file, text)
                 except Unreadable as reason:
@@ -111,18 +115,28 @@ class Context:
         time per step that it is about: below the threshold the finding is dropped (None: it is about
         memory, and the rule has a threshold of its own). ``saving_ms`` (at most ``cost_ms``, its
         default) is the bound of what the change saves. ``fixes`` are functions that give a Fix or
-        raise Refused; when all refuse, the first reason ends the message. ``alternative``: what the last
-        of them changes, told instead where the first one's change gains nothing.
+        raise Refused; a Fix that would not take effect is refused, too. When all refuse, the first reason
+        ends the message. ``alternative``: what the last of them changes, told instead where the first
+        one's change gains nothing.
         """
         made, reasons = [], []
         for make in fixes:
             try:
-                made.append(make())
+                fix = make()
+                unreached = self.reached.refusal(fix, self.source)
+                if unreached is None:
+                    made.append(fix)
+                else:
+                    reasons.append(unreached)
             except Refused as reason:
                 reasons.append(str(reason))
         text = fill(message, evidence)
         if reasons and not made:
             text += f" No edit is offered: {reasons[0]}."
+        elif made and not touches(made[0], site, self.source):
+            edit = main_edit(made[0])
+            evidence = {**evidence, "edit": Evidence("line of the edit", edit.start[0], "line")}
+            text += f" The edit is at {Path(edit.file).name}:" + fill("{edit}.", evidence)
         most = cost_ms or 0.0
         saving = most if saving_ms is None else min(saving_ms, most)
         return Draft(

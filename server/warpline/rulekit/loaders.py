@@ -10,6 +10,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Applicability, Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.edits import Edits, Refused
+from warpline.rulekit.holders import argument, beside, by_hand, holder, literal_at, words
 from warpline.rulekit.origins import Origin, mapping, option_names, origin, unpacked_origin
 from warpline.rulekit.source import Source
 from warpline.wire.run import Site
@@ -116,12 +117,18 @@ def setting(context: Context, site: Site, name: str) -> Origin | None:
 
 def edit_site(context: Context, site: Site, name: str) -> tuple[str, int]:
     """The line to change ``name`` at: where its value stands, else the call that makes the loader."""
+    held = holder(site, name)
+    if held is not None:
+        return held.file, held.line
     found = setting(context, site, name)
     return (found.file, found.line) if found is not None and found.editable else (site.file, site.line)
 
 
 def whence(context: Context, site: Site, name: str) -> str:
     """Words about where the value stands when that is not the call itself, else ""."""
+    held = holder(site, name)
+    if held is not None:
+        return f" Its value comes from {words(held)}." if words(held) else ""
     found = setting(context, site, name)
     if found is None or found.kind in ("literal", "unknown"):
         return ""
@@ -138,10 +145,19 @@ def change_loader(
     others: Iterable[Edits] = (),
 ) -> Fix:
     """Give the loader ``values``, each where it stands now (config dict, constant, option), else at
-    the call. ``others``: more edits of the same fix. Raises Refused."""
+    the call. What comes after the first may be left out where nothing can hold it. ``others``: more edits
+    of the same fix. Raises Refused."""
     source, call = loader_call(context, site)
     changes = _Changes(context, others)
-    for name, code in values.items():
+    for at, (name, code) in enumerate(values.items()):
+        if argument(site, name) is not None:
+            try:
+                changes.recorded(site, source, call, name, code)
+            except Refused:
+                if at == 0:
+                    raise
+                # It only helps the first, which has been changed.
+            continue
         present = source.argument(call, name, _POSITIONS.get(name))
         if present is not None:
             changes.at_origin(origin(context, source, present.value), name, code)
@@ -151,15 +167,53 @@ def change_loader(
     return first.fix(title, applicability, *rest)
 
 
+def _guarded(source: Source, call: cst.Call, name: str, code: str) -> str:
+    """``code``, where it may be passed whatever the number of workers is, which others may set to none."""
+    if name != "persistent_workers":
+        return code
+    present = source.argument(call, "num_workers", _POSITIONS["num_workers"])
+    if present is None or not isinstance(present.value, (cst.Name, cst.Attribute, cst.Subscript)):
+        raise Refused("the number of workers is not in that call")
+    return f"{source.code(present.value)} > 0"
+
+
 class _Changes:
     """Edits of one fix, those of each file together."""
 
     def __init__(self, context: Context, others: Iterable[Edits]) -> None:
         self.context = context
         self.edits = {other.source.path: other for other in others}
+        self.last: tuple[Source, cst.BaseExpression] | None = None  # where the value before was written
 
     def of(self, source: Source) -> Edits:
         return self.edits.setdefault(source.path, Edits(source))
+
+    def recorded(self, site: Site, source: Source, call: cst.Call, name: str, code: str) -> None:
+        """By what the run recorded: where the value is written, else beside what was changed before."""
+        found = argument(site, name)
+        held = holder(site, name)
+        if found is not None and held is not None:
+            reason = by_hand(held, name)
+            if reason:
+                raise Refused(reason)
+            where, node = literal_at(self.context, held, found.value)
+            self.of(where).replace(node, code)
+            self.last = where, node
+        elif found is not None and not found.passed and self.last is not None:
+            where, node = self.last
+            outer = beside(where, node)
+            if outer is None and where.path == source.path and where.inside(node, call):
+                outer = call
+            if isinstance(outer, cst.Dict):
+                self.of(where).set_entry(outer, name, code)
+            elif outer is not None:
+                self.of(where).set_argument(outer, name, code)
+            else:
+                self.of(source).set_argument(call, name, _guarded(source, call, name, code))
+        elif found is not None and found.passed:
+            raise Refused(f"the place that gives the loader its `{name}` was not found")
+        else:
+            self.absent(source, call, name, code)
 
     def absent(self, source: Source, call: cst.Call, name: str, code: str) -> None:
         """The call does not pass ``name`` itself: in what it unpacks, else as a new argument."""

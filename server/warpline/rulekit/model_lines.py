@@ -66,19 +66,19 @@ def trained(step: TrainingStep) -> tuple[str | None, str | None]:
 
 
 def model_made(step: TrainingStep, name: str) -> Statement | None:
-    """The last statement of the file that makes, moves or wraps the model; None if it is elsewhere."""
+    """The last statement of the file that made, moved or wrapped the model before the steps; None if it is
+    elsewhere."""
     source, found = step.source, None
     for node in source.nodes(cst.Assign):
         if any(source.code(item.target) == name for item in node.targets) and any(
             descend(node.value, cst.Call)
         ):
-            found = source.statement(node) if not source.loops(node) else found
+            found = source.statement(node) if not source.loops(node) and step.ran(node) else found
     if found is None:
         return None
     for statement in source.block(found):
-        if source.line(statement) > source.line(found) and source.code(statement).startswith(
-            (f"{name}.to(", f"{name}.cuda(")
-        ):
+        moved = source.code(statement).startswith((f"{name}.to(", f"{name}.cuda("))
+        if moved and source.line(statement) > source.line(found) and step.ran(statement):
             found = statement
     return found
 
@@ -88,7 +88,7 @@ def is_torchs(step: TrainingStep, name: str) -> bool:
     values = [
         node.value
         for node in step.source.nodes(cst.Assign)
-        if any(step.source.code(item.target) == name for item in node.targets)
+        if any(step.source.code(item.target) == name for item in node.targets) and step.ran(node)
     ]
     made = [_constructor(step.source, value) for value in values]
     return bool(made) and all(found.startswith("torch.nn.") for found in made)

@@ -11,6 +11,7 @@ import libcst as cst
 from warpline.rulekit.context import Context
 from warpline.rulekit.edits import Edits, Refused
 from warpline.rulekit.imports import import_line
+from warpline.rulekit.reached import Reached
 from warpline.rulekit.source import Source, Statement
 from warpline.rulekit.terms.evaluate import descend
 
@@ -28,6 +29,11 @@ class TrainingStep:
 
     source: Source
     backward: cst.Call
+    reached: Reached | None = None
+
+    def ran(self, node: cst.CSTNode) -> bool:
+        """Whether the statement of ``node`` ran before the measured steps ended, or may have."""
+        return self.reached is None or self.reached.node(self.source, node) is not False
 
     @property
     def loss(self) -> cst.BaseExpression:
@@ -126,8 +132,8 @@ def training_steps(context: Context) -> list[TrainingStep]:
                 and isinstance(call.func, cst.Attribute)
                 and call.func.attr.value == "backward"
             ):
-                found.append(TrainingStep(source, call))
-    return sorted(found, key=lambda step: -_spent(context, step))
+                found.append(TrainingStep(source, call, context.reached))
+    return sorted(found, key=lambda step: (not step.ran(step.backward), -_spent(context, step)))
 
 
 def _spent(context: Context, step: TrainingStep) -> float:

@@ -29,6 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from .births import Argument, Executed, Setting, UserFrame
 from .cudagraphs import CapturedGraph, Replay
 
 RUN_FORMAT = 1
@@ -131,6 +132,8 @@ class Site:
     function: str
     facts: dict[str, Any] = field(default_factory=dict)
     uses: tuple[tuple[str, int], ...] = ()  # user lines where it was iterated, called or stepped
+    frames: tuple[UserFrame, ...] = ()  # all of the user's while it was made, innermost first
+    arguments: tuple[Argument, ...] = ()  # what it was made with, and who holds each value
 
 
 @dataclass(frozen=True)
@@ -188,4 +191,6 @@ class Facts:
         default_factory=dict
     )  # utilisation_percent (of windows over a second), clock_mhz, throttle…, other_processes
     peaks: dict[str, float] = field(default_factory=dict)  # measured: flops by dtype, bytes_per_s
+    settings: tuple[Setting, ...] = ()  # in the order in which the script made them
+    executed: Executed = field(default_factory=Executed)
     losses: tuple[float, ...] = ()  # of the first steps, where the runner could see them

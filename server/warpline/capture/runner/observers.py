@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -15,31 +14,25 @@ from .device.memory import Memory
 from .device.nvml import Nvml
 from .device.triton import TritonLaunches
 from .device.usermarks import UserMarks
-from .lines.names import QualifiedNames
-from .lines.userfiles import UserFiles
 from .steps.beat import PATIENCE_BEFORE_BACKWARD_S, PATIENCE_S
 from .steps.losses import Losses
 from .waits.garbage import Garbage
 
 if TYPE_CHECKING:
+    from .before import Before
     from .waits.survey import Survey
 
 
 class Observers:
     """Installed when the script imports torch; reduced to nothing while steps are timed."""
 
-    def __init__(
-        self,
-        torch: ModuleType,
-        roots: Iterable[str],
-        include: Iterable[str],
-        text_of: Callable[[str], str | None],
-    ) -> None:
+    def __init__(self, torch: ModuleType, before: Before) -> None:
         self.torch = torch
-        self.user_files = UserFiles(roots, include)
-        self.names = QualifiedNames(text_of)
+        self.before = before
+        self.user_files = before.user_files
+        self.names = before.names
         self.losses = Losses()
-        self.sites = Sites(self.user_files, self.names)
+        self.sites = Sites(self.user_files, self.names, before.arguments)
         self.frameworks = Frameworks(self.sites)
         self.compiled = Compiled(self.user_files)
         self.cuda_graphs = CudaGraphs(self.user_files, self.names)
@@ -119,6 +112,7 @@ class Observers:
         self.marks.remove()
         self.cuda_graphs.remove()
         self.garbage.stop()
+        self.before.remove()
 
     def all_facts(self) -> dict[str, Any]:
         """``Facts`` of the run folder, as a dict."""
@@ -142,6 +136,7 @@ class Observers:
             "sites": sites,
             "flags": flags,
             "losses": losses,
+            **self.before.facts(),
             **self.compiled.facts(),
             **self.cuda_graphs.facts(),
         }

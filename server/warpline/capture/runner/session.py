@@ -22,6 +22,7 @@ from ...wire.control import Purpose
 from ...wire.messages import Compiling, Ended, Failed, Ready
 from ...wire.stages import HELD, STARTING, WRITING
 from . import children, folder, imports, seeds
+from .before import Before
 from .device import peaks
 from .lines.tracing import WatchedThreads
 from .observers import Observers
@@ -53,6 +54,8 @@ class Session:
     def __init__(self, control: Control, pipe: Pipe, texts: Texts) -> None:
         self.control = control
         self.texts = texts
+        follow = control.purpose is not Purpose.TIME
+        self.before = Before(self._folders(), control.request.include, texts, follow=follow)
         self.windows = control.windows
         self.timing = Slices if self.windows.sliced else Timing
         self.turns = Turns(control.turn, control.turn_s)
@@ -71,6 +74,10 @@ class Session:
         self.begun = time_ns()
         self.own_profiler = OwnProfiler(self._disturbed, self._excused)
 
+    def script_begins(self) -> None:
+        """Right before the script's first line."""
+        self.before.start()
+
     def torch_is_here(self, torch: ModuleType) -> None:
         """The script has imported torch: listen from now on."""
         self._wait_for_turn()
@@ -79,7 +86,8 @@ class Session:
         if self.control.seed is not None:
             seeds.plant(torch, self.control.seed)
         roots = tuple(dict.fromkeys((os.path.dirname(self.script()), os.getcwd())))
-        self.observers = Observers(torch, roots, self.control.request.include, self.texts.text)
+        self.before.user_files.widen(roots)
+        self.observers = Observers(torch, self.before)
         self.observers.compiled.tell = lambda begun: self.pipe.send(Compiling(begun))
         self.observers.install()
         self.threads = WatchedThreads()
@@ -98,6 +106,7 @@ class Session:
     def go(self, stage: Callable[[Session], Stage]) -> None:
         """To the next window."""
         self.stage = stage(self)
+        self.before.at_stage(type(self.stage))
         self.steps.on_step = self.guarded(self.stage.tick, None)
         self.stage.begin()
 
@@ -142,6 +151,12 @@ class Session:
         if self.torch.cuda.is_initialized():
             self.torch.cuda.synchronize()
 
+    def _folders(self) -> tuple[str, ...]:
+        """Where the user's files lie, as far as it is known before the script runs."""
+        request, here = self.control.request, os.getcwd()
+        folder = here if request.module else os.path.dirname(os.path.realpath(request.target))
+        return tuple(dict.fromkeys((folder, here)))
+
     def script(self) -> str:
         main = sys.modules["__main__"]
         file: str = getattr(main, "__file__", None) or self.control.request.target
@@ -170,6 +185,7 @@ class Session:
         self.pipe.progress(WRITING, 0, None, "writing the run")
         if self.own_profiler.used_pause:
             self.notes.append(NOTE)
+        self.before.add_captured(self.recorder.locations)
         self.recorder.write(
             {
                 "step_source": self.steps.chosen or "whole",
@@ -213,6 +229,7 @@ class Session:
     def forget(self) -> None:
         """In a forked child, a loader's worker say: leave it alone."""
         self.pipe.close()
+        self.before.executed.stop()
         if self._recorder is not None:
             self._recorder.forget()
         self.stage.forked()

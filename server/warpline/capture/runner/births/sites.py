@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..imports import when_imported
 from ..lines.userfiles import Place
@@ -17,17 +17,33 @@ if TYPE_CHECKING:
     from ..lines.names import QualifiedNames
     from ..lines.userfiles import UserFiles
     from ..patches import Function
+    from .arguments import Arguments
 
 MOST_MODULES = 20_000  # objects; a model with more tells nothing new
 
-#: (kind, place, weak reference, facts known at once, uses)
-Entry = tuple[str, Place, Any, dict[str, Any], set[tuple[str, int]]]
+
+class Birth(NamedTuple):
+    """How the script came to a place: by which ``way``, with which frames and arguments."""
+
+    way: tuple[Any, ...] = ()
+    frames: Sequence[dict[str, Any]] = ()
+    arguments: Sequence[dict[str, Any]] = ()
+
+
+NO_BIRTH = Birth()
+#: (kind, place, weak reference, facts known at once, uses, birth)
+Entry = tuple[str, Place, Any, dict[str, Any], set[tuple[str, int]], Birth]
 
 
 class Sites:
     """Watches constructors. ``found()`` reads the facts off the objects that still live."""
 
-    def __init__(self, user_files: UserFiles, names: QualifiedNames) -> None:
+    def __init__(
+        self, user_files: UserFiles, names: QualifiedNames, arguments: Arguments | None = None
+    ) -> None:
+        self.arguments = arguments  # None: they are not asked for
+        #: By kind, type and all the user's frames.
+        self.births: dict[tuple[Any, ...], Birth] = {}
         self.user_files = user_files
         self.names = names
         self.patches = Patches()
@@ -59,14 +75,17 @@ class Sites:
     def found(self) -> list[dict[str, Any]]:
         """The sites as dicts, one for each place, kind and type."""
         sites: dict[tuple[Any, ...], dict[str, Any]] = {}
-        for kind, place, reference, facts, uses in self.made:
+        for kind, place, reference, facts, uses, birth in self.made:
             thing = reference() if reference is not None else None
             facts = {**describe.facts(self.torch, kind, thing), **facts} if thing is not None else facts
-            known = sites.get((kind, place, facts.get("type")))
+            # Loaders of one line that was reached from others (train, test) are several sites.
+            key = kind, place, facts.get("type"), birth.way if kind == "loader" else ()
+            known = sites.get(key)
             if known is None:
-                sites[kind, place, facts.get("type")] = {
+                sites[key] = {
                     "kind": kind, "file": place[0], "line": place[1], "function": place[2],
                     "facts": facts, "uses": set(uses),
+                    "frames": birth.frames, "arguments": birth.arguments,
                 }  # fmt: skip
             else:
                 known["uses"] |= uses
@@ -91,11 +110,34 @@ class Sites:
         path = self.user_files[user.f_code.co_filename] or ""
         return path, user.f_lineno, self.names.of(user.f_code, path)
 
-    def _add(self, kind: str, place: Place, thing: Any, facts: dict[str, Any]) -> None:
-        entry: Entry = (kind, place, weakref.ref(thing) if thing is not None else None, facts, set())
+    def _add(
+        self, kind: str, place: Place, thing: Any, facts: dict[str, Any], birth: Birth = NO_BIRTH
+    ) -> None:
+        reference = weakref.ref(thing) if thing is not None else None
+        entry: Entry = (kind, place, reference, facts, set(), birth)
         self.made.append(entry)
         if thing is not None:
             self.by_id[id(thing)] = entry
+
+    def _birth(
+        self,
+        kind: str,
+        frame: FrameType,
+        thing: Any,
+        original: Function,
+        positional: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> Birth:
+        """Frames and arguments; looked for once for each way that the script came to a place."""
+        if self.arguments is None:
+            return NO_BIRTH
+        frames = self.arguments.frames(frame)
+        way = (kind, type(thing), *((one["file"], one["line"]) for one in frames))
+        known = self.births.get(way)
+        if known is None:
+            found = self.arguments.of(frame, thing, original, positional, named)
+            known = self.births[way] = Birth(way, frames, found)
+        return known
 
     def _watch(self, owner: Any, kind: str) -> None:
         def make(original: Function) -> Function:
@@ -107,7 +149,8 @@ class Sites:
                     if kind == "loader":
                         # `for batch in DataLoader(...)` keeps only the iterator: read it while it lives.
                         facts = {**describe.facts(self.torch, kind, self_), **facts}
-                    self._add(kind, place, self_, facts)
+                    birth = self._birth(kind, sys._getframe(1), self_, original, arguments, named)
+                    self._add(kind, place, self_, facts, birth)
 
             return __init__
 
@@ -125,7 +168,8 @@ class Sites:
                         place = self.place(frame)
                         if place is not None:
                             self.modules += 1
-                            self._add("module", place, self_, {})
+                            birth = self._birth("module", sys._getframe(1), self_, original, arguments, named)
+                            self._add("module", place, self_, {}, birth)
 
             return __init__
 
@@ -155,7 +199,8 @@ class Sites:
                     key: named[key] for key in ("mode", "fullgraph", "dynamic") if key in named
                 }
                 kept["backend"] = str(named.get("backend", "inductor"))
-                self._add("compile", place, None, kept)
+                birth = self._birth("compile", sys._getframe(1), model, original, (), named)
+                self._add("compile", place, None, kept, birth)
             return original(model, **named)
 
         return compile

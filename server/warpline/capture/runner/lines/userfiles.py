@@ -35,6 +35,13 @@ class UserFiles(dict[str, "str | None"]):
         )
         self.cwd = os.getcwd()
 
+    def widen(self, roots: Iterable[str]) -> None:
+        """Files below ``roots`` are the user's from now on, too."""
+        more = [os.path.join(os.path.abspath(root), "") for root in roots]
+        if not set(more) <= set(self.roots):
+            self.roots = tuple(dict.fromkeys((*more, *self.roots)))
+            self.clear()
+
     def __missing__(self, filename: str) -> str | None:
         found = self[filename] = self._classify(filename)
         return found

@@ -180,6 +180,10 @@ class Recorder:
         )
         in_sites = [site["file"] for site in facts["sites"]]
         in_sites += [file for graph in facts["captured_graphs"] for file, _, _ in graph["lines"]]
+        for site in facts["sites"]:
+            in_sites += [frame["file"] for frame in site.get("frames", ())]
+            holders = (argument["holder"] for argument in site.get("arguments", ()))
+            in_sites += [holder["file"] for holder in holders if holder is not None]
         files = [*self.locations.files, *in_sites]
         folder.write(path, "sources.json", self.texts.of(files, self.locations.codes()))
         line_cost = line_record_ns(LineEvents) if self.line_marks is None else None

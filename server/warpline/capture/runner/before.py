@@ -1,0 +1,66 @@
+"""All that is watched from the script's first line on: what ran, what it read, what it set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Dict, Optional
+
+from .births.arguments import Arguments
+from .births.settings import Settings
+from .births.syntax import Files
+from .lines.executed import Executed
+from .lines.names import QualifiedNames
+from .lines.userfiles import UserFiles
+from .windows.stages import Stage, Waiting, Warmup
+
+if TYPE_CHECKING:
+    from .lines.locations import Locations
+    from .texts import Texts
+
+
+class Before:
+    """``follow``: False where steps are only timed, and nothing is asked about what came before them."""
+
+    def __init__(self, roots: Sequence[str], include: Sequence[str], texts: Texts, follow: bool) -> None:
+        self.user_files = UserFiles(roots, include)
+        self.names = QualifiedNames(texts.text)
+        self.executed = Executed(self.user_files)
+        self.arguments: Optional[Arguments] = None
+        self.settings: Optional[Settings] = None
+        if follow:
+            self.arguments = Arguments(self.user_files, self.names, self.executed, Files(texts.text))
+            self.settings = Settings(self.arguments.frames)
+
+    def start(self) -> None:
+        if self.arguments is not None and self.settings is not None:
+            self.arguments.loaded.install()
+            self.settings.install()
+            self.executed.start()
+
+    def at_stage(self, stage: type[Stage]) -> None:
+        """A window begins: where steps are timed or captured, nothing of this may run."""
+        if stage is Waiting:
+            return
+        self.executed.first_step()
+        if stage is not Warmup:
+            self.executed.stop()
+        if self.arguments is not None:
+            self.arguments.loaded.remove()
+
+    def add_captured(self, locations: Locations) -> None:
+        """Lines of the captured steps ran, too."""
+        files = list(locations.files)
+        for file, line, _ in locations.table:
+            if file >= 0 and self.executed.order:
+                self.executed.add(files[file], line)
+
+    def facts(self) -> Dict[str, Any]:
+        """The fields of ``wire.run.Facts`` that come of it."""
+        settings = self.settings.found() if self.settings is not None else []
+        return {"settings": settings, "executed": self.executed.as_dict()}
+
+    def remove(self) -> None:
+        self.executed.stop()
+        if self.arguments is not None and self.settings is not None:
+            self.arguments.loaded.remove()
+            self.settings.remove()

@@ -1,0 +1,116 @@
+"""What a constructor was called with: its arguments by name, and the place that holds each value."""
+
+from __future__ import annotations
+
+import inspect
+from types import FrameType
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+from ..lines.executed import Executed
+from ..lines.names import QualifiedNames
+from ..lines.userfiles import UserFiles
+from ..tracebacks import is_ours
+from .describe import plain
+from .follow import DEPTH, Follow, Found
+from .loaded import Loaded
+from .scopes import Scopes
+from .syntax import Files
+
+#: Frames that are noted, and places whose arguments are followed.
+MOST_FRAMES = 30
+MOST_PLACES = 400
+_PLAIN = (bool, int, float, str, type(None), tuple, list)
+
+
+class Arguments:
+    """``of`` is asked once for each place; nothing that goes wrong in it reaches the script."""
+
+    def __init__(
+        self, user_files: UserFiles, names: QualifiedNames, executed: Executed, files: Files
+    ) -> None:
+        self.user_files = user_files
+        self.names = names
+        self.loaded = Loaded(self._place)
+        self.scopes = Scopes(user_files, files, executed)
+        self.follow = Follow(self.scopes, self.loaded)
+        self.places = 0
+
+    def _place(self, frame: FrameType) -> Optional[Tuple[str, int]]:
+        user = self.user_files.nearest(frame)
+        path = self.user_files[user.f_code.co_filename] if user is not None else None
+        return (path, user.f_lineno) if user is not None and path is not None else None
+
+    def frames(self, frame: Optional[FrameType]) -> List[Dict[str, Any]]:
+        """``wire.births.UserFrame`` of each frame of the user's at or outside ``frame``."""
+        found: List[Dict[str, Any]] = []
+        while frame is not None and len(found) < MOST_FRAMES:
+            path = self.user_files[frame.f_code.co_filename]
+            if path is not None:
+                function = self.names.of(frame.f_code, path)
+                found.append({"file": path, "line": frame.f_lineno, "function": function})
+            frame = frame.f_back
+        return found
+
+    def of(
+        self, frame: FrameType, thing: Any, original: Any, positional: Tuple[Any, ...], named: Dict[str, Any]
+    ) -> List[Dict[str, Any]]:
+        """``wire.births.Argument`` for each argument of the call in the user's code that makes ``thing``.
+
+        ``frame`` called ``original(thing, *positional, **named)``: the user's own, or constructors of a
+        library's subclasses, whose arguments are taken instead."""
+        self.places += 1
+        if self.places > MOST_PLACES:
+            return []
+        try:
+            outer, inner = self._outside(frame, thing)
+            if inner is not None:
+                values, passed = _arguments_of(inner), None
+            else:
+                bound = inspect.signature(original).bind(thing, *positional, **named)
+                passed = set(list(bound.arguments)[1:])
+                bound.apply_defaults()
+                values = dict(list(bound.arguments.items())[1:])
+            return self._followed(outer, values, passed)
+        except Exception:
+            return []
+
+    def _outside(
+        self, frame: Optional[FrameType], thing: Any
+    ) -> Tuple[Optional[FrameType], Optional[FrameType]]:
+        """The user's frame that makes ``thing``, and the library's outermost constructor below it."""
+        inner = None
+        while frame is not None and self.user_files[frame.f_code.co_filename] is None:
+            names = frame.f_code.co_varnames
+            constructor = (
+                frame.f_code.co_name == "__init__" and names and not is_ours(frame.f_code.co_filename)
+            )
+            if constructor and frame.f_locals.get(names[0]) is thing:
+                inner = frame
+            frame = frame.f_back
+        return frame, inner
+
+    def _followed(
+        self, frame: Optional[FrameType], values: Dict[str, Any], passed: Optional[Set[str]]
+    ) -> List[Dict[str, Any]]:
+        scope = self.scopes.of_frame(frame) if frame is not None else None
+        call = self.scopes.call_of(frame) if frame is not None else None
+        found = []
+        for position, (name, value) in enumerate(values.items()):
+            if isinstance(value, dict):  # the constructor's own ``**named``
+                continue
+            holder: Optional[Found] = None
+            given = passed is None or name in passed
+            if given and scope is not None and call is not None and isinstance(value, _PLAIN):
+                given_here, holder = self.follow.parameters.passed(call, scope, name, position, value, DEPTH)
+                given = given_here if passed is None else given
+            described = plain(value) if isinstance(value, _PLAIN) else type(value).__qualname__
+            found.append({"name": name, "value": described, "passed": bool(given), "holder": holder})
+        return found
+
+
+def _arguments_of(frame: FrameType) -> Dict[str, Any]:
+    """The parameters of a frame that has just begun, the first one left out."""
+    code = frame.f_code
+    count = code.co_argcount + code.co_kwonlyargcount
+    local = frame.f_locals
+    return {name: local[name] for name in code.co_varnames[1:count] if name in local}

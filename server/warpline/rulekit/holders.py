@@ -1,0 +1,94 @@
+"""Who holds the value of an argument, as the run recorded it: where to edit it, and words for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import libcst as cst
+
+from warpline.rulekit.context import Context
+from warpline.rulekit.edits import Refused
+from warpline.rulekit.source import NOT_LITERAL, Source
+from warpline.wire.births import Argument, Holder
+from warpline.wire.run import Site
+
+_EXPRESSIONS = (
+    cst.Integer, cst.Float, cst.SimpleString, cst.ConcatenatedString, cst.Name, cst.UnaryOperation, cst.Tuple,
+    cst.List,
+)  # fmt: skip
+_LITERALS = ("call", "default", "variable", "entry", "field", "option")
+
+
+def argument(site: Site, name: str) -> Argument | None:
+    """What the run recorded of an argument; None in runs from before it was, or where it is not known."""
+    return next((found for found in site.arguments if found.name == name), None)
+
+
+def holder(site: Site, name: str) -> Holder | None:
+    """The place that holds the value of an argument that was passed; None where it is not known."""
+    found = argument(site, name)
+    return found.holder if found is not None and found.passed else None
+
+
+def words(found: Holder) -> str:
+    """What holds the value, for a message; "" for the call itself."""
+    file, name = Path(found.file).name, f"`{found.name}`" if found.name else "an expression"
+    return {
+        "default": f"the default of {name}",
+        "variable": name,
+        "entry": f"the entry {name}",
+        "field": f"the field {name}",
+        "option": f"the option {name}",
+        "command line": f"{name} on the command line",
+        "file": f"{name} in {file}",
+        "environment": f"the environment variable {name}",
+        "computed": "what is computed there",
+    }.get(found.kind, "")
+
+
+def by_hand(found: Holder, name: str) -> str:
+    """Why no edit of ``found`` is written, and what to do instead; "" where one may be."""
+    if found.kind == "command line":
+        return f"the command line passes `{found.name}`: change it there"
+    if found.kind == "file":
+        return f"change `{found.name}` in {Path(found.file).name} by hand"
+    if found.kind == "environment":
+        return f"`{name}` comes from the environment variable `{found.name}`: set it there"
+    if found.kind == "computed":
+        return f"`{name}` is no plain number on this line: change it by hand"
+    return ""
+
+
+def literal_at(context: Context, found: Holder, value: object) -> tuple[Source, cst.BaseExpression]:
+    """The expression that holds the value, to put another literal there. Raises Refused."""
+    source = context.source(found.file)
+    if source is None:
+        raise Refused(f"{Path(found.file).name}, which holds the value, cannot be read")
+    near = [
+        node
+        for node in source.at(found.line, *_EXPRESSIONS)
+        if source.line(node) == found.line and source.literal(node) is not NOT_LITERAL
+    ]
+    exact = [node for node in near if source.span(node)[0][1] == found.column]
+    same = [
+        node for node in near if source.literal(node) == value and type(source.literal(node)) is type(value)
+    ]
+    chosen = exact[:1] or (same if len(same) == 1 else [])
+    if found.kind not in _LITERALS or not chosen:
+        raise Refused(f"the value was not found in {Path(found.file).name} as it is now")
+    return source, chosen[0]
+
+
+def beside(source: Source, node: cst.BaseExpression) -> cst.Dict | cst.Call | None:
+    """The dict display, or the call's keywords, that hold ``node``: another entry can be put there."""
+    parent = source.parent(node)
+    if isinstance(parent, cst.DictElement):
+        outer = source.parent(parent)
+        return outer if isinstance(outer, cst.Dict) else None
+    if isinstance(parent, cst.Arg) and parent.keyword is not None:
+        call = source.parent(parent)
+        told = isinstance(call, cst.Call) and source.is_named(
+            call.func, "dict", "DataLoader", "partial", "update"
+        )
+        return call if told and isinstance(call, cst.Call) else None
+    return None

@@ -1,0 +1,147 @@
+"""Whether an edit takes effect: its line ran before the measured steps ended, in a file of the project.
+
+An edit in a branch that was not taken, below the training loop, or in another project's file changes
+nothing that was measured. Lines of which the run does not say whether they ran count as reached.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import libcst as cst
+
+from warpline.model.profile import Profile
+from warpline.model.report import Edit, Fix
+from warpline.rulekit.source import Source, Statement
+
+#: Statements without code of their own: Python traces no line of them.
+_SILENT = (cst.Global, cst.Nonlocal)
+
+
+class Reached:
+    """Asked about lines of the text as it is now (the profile has been moved onto it)."""
+
+    def __init__(self, profile: Profile) -> None:
+        facts = profile.facts
+        self._executed = facts.executed
+        self._lines = {file: frozenset(lines) for file, lines in facts.executed.lines.items()}
+        self._roots = tuple(root.rstrip("/\\") + os.sep for root in profile.manifest.roots)
+        self._births = {(frame.file, frame.line) for site in facts.sites for frame in site.frames}
+        # Code that Python does not run itself: compiled, of a kernel, in a worker process.
+        self._elsewhere = bool(facts.compiled_kernels or facts.compile_events) or any(
+            site.kind in ("compile", "triton") or site.facts.get("num_workers") for site in facts.sites
+        )
+
+    def statement(self, source: Source, statement: Statement | None) -> bool | None:
+        """Whether ``statement`` ran; None where that is not known."""
+        if statement is None or not self._executed.complete or source.path not in self._lines:
+            return None
+        first, last = _own_lines(source, statement)
+        lines = self._lines[source.path]
+        if any(line in lines for line in range(first, last + 1)):
+            return True
+        partial = self._executed.partial.get(source.path, ())
+        if any(begin <= last and first <= end for begin, end in partial):
+            return None
+        if _is_silent(statement) or self._not_here(source, statement):
+            return None
+        return False
+
+    def node(self, source: Source, node: cst.CSTNode) -> bool | None:
+        """Whether the statement that ``node`` is part of ran."""
+        return self.statement(source, source.statement(node))
+
+    def _not_here(self, source: Source, statement: Statement) -> bool:
+        """Whether the function around a statement may run where this process does not see it."""
+        function = source.enclosing(statement, cst.FunctionDef)
+        if function is None or not self._elsewhere:
+            return False
+        first, last = source.line(function), source.span(function)[1][0]
+        return not any(file == source.path and first <= line <= last for file, line in self._births)
+
+    def refusal(self, fix: Fix, source_of: Callable[[str], Source | None]) -> str | None:
+        """Why ``fix`` would change nothing that was measured, in words for the end of a message."""
+        for edit in fix.edits:
+            if self._roots and not edit.file.startswith(self._roots):
+                return f"`{Path(edit.file).name}` belongs to another project"
+        for edit in fix.edits:
+            source = source_of(edit.file)
+            if source is not None and self._edit(source, edit) is False:
+                return f"`{source.lines[edit.start[0] - 1].strip()}` did not run before the measured steps"
+        return None
+
+    def _edit(self, source: Source, edit: Edit) -> bool | None:
+        line = edit.start[0]
+        if edit.start != edit.end or not _is_whole_lines(source, edit):
+            return self.statement(source, source.statement_at(line))
+        if not edit.text.strip():
+            return None  # the indentation of a line that stays
+        # New lines stand between two statements of their block: one of them ran, and so will they.
+        wanted = re.match(r"\s*", edit.text.lstrip("\r\n"))[0]  # type: ignore[index]  # matches all
+        beside = []
+        for near in (_above(source, line), line):
+            statement = source.statement_at(near) if 0 < near <= len(source.lines) else None
+            while statement is not None and source.indentation(source.line(statement)) > wanted:
+                outer = source.parent(statement)
+                statement = source.statement(outer) if outer is not None else None
+            if statement is not None:
+                beside.append(self.statement(source, statement))
+        if not beside or True in beside:
+            return True
+        return None if None in beside else False
+
+
+def touches(fix: Fix, place: tuple[str, int], source_of: Callable[[str], Source | None]) -> bool:
+    """Whether ``fix`` edits the statement on the line of ``place``, or the lines beside it."""
+    file, line = place
+    source = source_of(file)
+    statement = source.statement_at(line) if source is not None else None
+    first, last = (line, line)
+    if source is not None and statement is not None:
+        first, last = _own_lines(source, statement)
+        first, last = min(first, line), max(last, line)
+    return any(edit.file == file and edit.start[0] <= last + 1 and first <= edit.end[0] for edit in fix.edits)
+
+
+def main_edit(fix: Fix) -> Edit:
+    """The edit that the fix is about: the first that is no import and no mere indentation."""
+    telling = [edit for edit in fix.edits if not re.match(r"\s*((import|from)\b|$)", edit.text)]
+    return (telling or list(fix.edits))[0]
+
+
+def _own_lines(source: Source, statement: Statement) -> tuple[int, int]:
+    """First and last line of a statement; of a compound one, those of its head."""
+    (first, _), (last, _) = source.span(statement)
+    body = getattr(statement, "body", None)
+    if isinstance(body, cst.IndentedBlock) and body.body:
+        return first, max(first, source.line(body.body[0]) - 1)
+    return first, last
+
+
+def _is_silent(statement: Statement) -> bool:
+    if isinstance(statement, cst.Try):
+        return True
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return False
+    return all(
+        isinstance(small, _SILENT)
+        or (isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString))
+        for small in statement.body
+    )
+
+
+def _is_whole_lines(source: Source, edit: Edit) -> bool:
+    line, column = edit.start
+    at_end = line <= len(source.lines) and column == len(source.lines[line - 1])
+    return column == 0 or (at_end and edit.text.startswith(("\n", "\r")))
+
+
+def _above(source: Source, line: int) -> int:
+    """The last line above ``line`` that has code."""
+    line -= 1
+    while line > 0 and not source.lines[line - 1].split("#")[0].strip():
+        line -= 1
+    return line
