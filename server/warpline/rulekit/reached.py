@@ -75,10 +75,10 @@ class Reached:
 
     def _edit(self, source: Source, edit: Edit) -> bool | None:
         line = edit.start[0]
+        if edit.start == edit.end and not edit.text.strip():
+            return None  # the indentation of a line that stays
         if edit.start != edit.end or not _is_whole_lines(source, edit):
             return self.statement(source, source.statement_at(line))
-        if not edit.text.strip():
-            return None  # the indentation of a line that stays
         # New lines stand between two statements of their block: one of them ran, and so will they.
         wanted = re.match(r"\s*", edit.text.lstrip("\r\n"))[0]  # type: ignore[index]  # matches all
         beside = []
@@ -87,11 +87,11 @@ class Reached:
             while statement is not None and source.indentation(source.line(statement)) > wanted:
                 outer = source.parent(statement)
                 statement = source.statement(outer) if outer is not None else None
-            if statement is not None:
+            if statement is not None and source.indentation(source.line(statement)) == wanted:
                 beside.append(self.statement(source, statement))
-        if not beside or True in beside:
+        if True in beside:
             return True
-        return None if None in beside else False
+        return None if None in beside or not beside else False
 
 
 def touches(fix: Fix, place: tuple[str, int], source_of: Callable[[str], Source | None]) -> bool:
@@ -136,7 +136,9 @@ def _is_silent(statement: Statement) -> bool:
 def _is_whole_lines(source: Source, edit: Edit) -> bool:
     line, column = edit.start
     at_end = line <= len(source.lines) and column == len(source.lines[line - 1])
-    return column == 0 or (at_end and edit.text.startswith(("\n", "\r")))
+    return (column == 0 and edit.text.endswith(("\n", "\r"))) or (
+        at_end and edit.text.startswith(("\n", "\r"))
+    )
 
 
 def _above(source: Source, line: int) -> int:

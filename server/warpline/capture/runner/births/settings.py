@@ -93,7 +93,7 @@ class Settings:
     def _torch(self, torch: Any) -> None:
         for (module, function), name in _SETTERS.items():
             owner = sys.modules.get(module)
-            if owner is not None and isinstance(vars(owner).get(function), type(_function)):
+            if owner is not None and callable(vars(owner).get(function)):
                 self.patches.replace(owner, function, self._setter(name))
         self._properties(torch)
 
@@ -149,7 +149,3 @@ def _by_library(frame: Any) -> bool:
         frame = frame.f_back
     name = frame.f_globals.get("__name__", "") if frame is not None else ""
     return isinstance(name, str) and name.partition(".")[0] == "torch"
-
-
-def _function() -> None:
-    """Of the type that Python's functions have."""

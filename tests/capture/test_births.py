@@ -1,0 +1,252 @@
+"""The record names the line that holds each argument of a loader, an optimizer and a module."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.capture.launching import PYTHONS, Captured, request
+from warpline.wire.births import Holder
+from warpline.wire.run import Site
+
+COMMON = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+class Numbers(Dataset):
+    def __len__(self):
+        return 4096
+    def __getitem__(self, at):
+        return torch.full((8,), float(at % 7)), at % 4
+
+def train(loader, model, optimizer):
+    while True:
+        for x, y in loader:
+            loss = nn.functional.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+"""
+#: Each is built through ``**kwargs``, three files from where its values stand; a comment says what they are.
+BUILD = """\
+from torch import nn, optim
+from torch.utils.data import DataLoader
+
+def build(kind, section, *first):
+    kwargs = section if isinstance(section, dict) else vars(section)
+    return {"loader": DataLoader, "optimizer": optim.SGD, "module": nn.Linear}[kind](*first, **kwargs)
+"""
+MAIN = """\
+from common import Numbers, train
+from build import build
+from config import loader, optimizer, module
+
+model = build("module", module)
+train(build("loader", loader, Numbers()), model, build("optimizer", optimizer, model.parameters()))
+"""
+STYLES = {
+    "dataclass": {
+        "config.py": """\
+from dataclasses import dataclass
+
+@dataclass
+class Loader:
+    batch_size: int = 16  # loader.batch_size
+    num_workers: int = 0  # loader.num_workers
+
+@dataclass
+class Optimizer:
+    lr: float = 1.0
+    momentum: float = 0.9  # optimizer.momentum
+
+@dataclass
+class Module:
+    in_features: int = 8
+    out_features: int = 4
+    bias: bool = False  # module.bias
+
+loader, module = Loader(), Module()
+optimizer = Optimizer(lr=0.1)  # optimizer.lr
+""",
+    },
+    "dict": {
+        "config.py": """\
+import sys
+loader = {"batch_size": 8, "num_workers": 3}
+if sys.platform == "nowhere":
+    loader["num_workers"] = 7
+else:
+    loader["num_workers"] = 0  # loader.num_workers
+loader.update(batch_size=16)  # loader.batch_size
+optimizer = dict(lr=0.5, momentum=0.1)
+optimizer.update({
+    "lr": 0.1,  # optimizer.lr
+    "momentum": 0.9,  # optimizer.momentum
+})
+module = {"in_features": 8, "out_features": 4} | {"bias": False}  # module.bias
+""",
+    },
+    "argparse": {
+        "config.py": """\
+import argparse
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch-size", type=int, default=16)  # loader.batch_size
+parser.add_argument("--num-workers", type=int,
+                    default=0)  # loader.num_workers
+loader = parser.parse_args([])
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", default=0.1)  # optimizer.lr
+parser.add_argument("--momentum", default=0.9)  # optimizer.momentum
+optimizer = parser.parse_args([])
+parser = argparse.ArgumentParser()
+parser.add_argument("--bias", action="store_true")  # module.bias
+module = parser.parse_args([])
+module.in_features, module.out_features = 8, 4
+""",
+    },
+    "yaml": {
+        "settings.yaml": """\
+data:
+  loader: {batch_size: 16, num_workers: 0}  # loader.batch_size loader.num_workers
+optimizer:
+  lr: 0.1  # optimizer.lr
+  momentum: 0.9  # optimizer.momentum
+model:
+  - in_features: 8
+    out_features: 4
+    bias: false  # module.bias
+""",
+        "config.py": """\
+import pathlib
+import yaml
+
+with open(pathlib.Path(__file__).with_name("settings.yaml")) as stream:
+    settings = yaml.safe_load(stream)
+loader, optimizer, module = settings["data"]["loader"], settings["optimizer"], settings["model"][0]
+""",
+    },
+    "json": {
+        "settings.json": """\
+{"loader": {"batch_size": 16,
+            "num_workers": 0},
+ "optimizer": {"lr": 0.1, "momentum": 0.9},
+ "module": [{"in_features": 8, "out_features": 4, "bias": false}]}
+""",
+        "config.py": """\
+import json, pathlib
+
+settings = json.loads(pathlib.Path(__file__).with_name("settings.json").read_text())
+loader, optimizer, module = settings["loader"], settings["optimizer"], settings["module"][0]
+""",
+        "expected": """\
+settings.json:1 loader.batch_size
+settings.json:2 loader.num_workers
+settings.json:3 optimizer.lr
+settings.json:3 optimizer.momentum
+settings.json:4 module.bias
+""",
+    },
+}
+
+
+def _expected(files: dict[str, str]) -> dict[str, tuple[str, int]]:
+    found = {}
+    for name, text in files.items():
+        for number, line in enumerate(text.split("\n"), 1):
+            for word in re.findall(r"\b(?:loader|optimizer|module)\.\w+", line.partition("#")[2]):
+                found[word] = name, number
+    for line in files.get("expected", "").splitlines():
+        place, word = line.split()
+        found[word] = place.split(":")[0], int(place.split(":")[1])
+    return found
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _holders(captured: Captured) -> dict[str, Holder]:
+    return {
+        f"{site.kind}.{argument.name}": argument.holder
+        for site in captured.facts.sites
+        for argument in site.arguments
+        if argument.holder is not None
+    }
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("style", STYLES)
+def test_the_line_that_holds_a_value(tmp_path: Path, style: str, python: str) -> None:
+    files = {"common.py": COMMON, "build.py": BUILD, "main.py": MAIN, **STYLES[style]}
+    _write(tmp_path, files)
+    captured = Captured(request(tmp_path / "main.py", python), tmp_path)
+    found = {key: (Path(one.file).name, one.line) for key, one in _holders(captured).items()}
+    expected = _expected(STYLES[style])
+    assert len(expected) == 5
+    assert {key: found.get(key) for key in expected} == expected
+
+
+SETTINGS = """\
+import os
+os.environ["OMP_NUM_THREADS"] = "2"
+import torch
+from common import Numbers, train, DataLoader, nn
+
+def configure():
+    torch.set_float32_matmul_precision("high")
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cuda.matmul.allow_tf32 = True
+
+configure()
+torch.set_num_threads(1)
+if torch.cuda.is_available() and False:
+    model = nn.Linear(8, 4, bias=False)
+model = nn.Linear(8, 4)
+try:
+    train(DataLoader(Numbers(), 16), model, torch.optim.SGD(model.parameters(), lr=0.1))
+finally:
+    print("after")
+model = nn.Linear(8, 4)
+"""
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Captured:
+    folder = tmp_path_factory.mktemp("settings")
+    _write(folder, {"common.py": COMMON, "main.py": SETTINGS})
+    return Captured(request(folder / "main.py"), folder)
+
+
+def test_who_sets_a_flag(settings: Captured) -> None:
+    made = {one.name: (one.value, [frame.line for frame in one.frames]) for one in settings.facts.settings}
+    assert made["float32_matmul_precision"] == ("high", [7, 11])
+    assert made["torch.backends.cudnn.benchmark"] == (True, [8, 11])
+    assert made["torch.backends.cuda.matmul.allow_tf32"] == (True, [9, 11])
+    assert made["num_threads"] == (1, [12])
+    assert made["os.environ[OMP_NUM_THREADS]"] == ("2", [2])
+
+
+def test_lines_that_ran_before_the_steps(settings: Captured) -> None:
+    executed = settings.facts.executed
+    assert executed.complete, executed.why
+    main = next(lines for file, lines in executed.lines.items() if file.endswith("main.py"))
+    common = next(lines for file, lines in executed.lines.items() if file.endswith("common.py"))
+    assert {2, 7, 13, 15, 17} <= set(main)
+    assert not {14, 19, 20} & set(main)  # a branch not taken; what comes after the steps
+    assert {9, 14, 17} <= set(common)
+    assert main.index(11) < main.index(7) < main.index(12)
+
+
+def test_frames_of_a_birth(settings: Captured) -> None:
+    sites: dict[str, Site] = {site.kind: site for site in settings.facts.sites}
+    assert [frame.line for frame in sites["loader"].frames] == [17]
+    lr = next(one for one in sites["optimizer"].arguments if one.name == "lr")
+    assert (lr.value, lr.passed) == (0.1, True)
+    assert lr.holder is not None and (lr.holder.kind, lr.holder.column) == ("call", 83)
+    workers = next(one for one in sites["loader"].arguments if one.name == "num_workers")
+    assert (workers.value, workers.passed, workers.holder) == (0, False, None)
