@@ -83,7 +83,7 @@ class _Monitoring:
         self.watched: List[CodeType] = []
 
     def start(self) -> bool:
-        monitoring: Any = sys.monitoring
+        monitoring: Any = vars(sys)["monitoring"]  # from Python 3.12 on
         self.tool = next((tool for tool in (3, 4, 5, 1, 0) if monitoring.get_tool(tool) is None), None)
         if self.tool is None:
             self.executed.why = "every tool number of sys.monitoring was taken"
@@ -110,7 +110,7 @@ class _Monitoring:
         return True
 
     def stop(self) -> None:
-        monitoring: Any = sys.monitoring
+        monitoring: Any = vars(sys)["monitoring"]  # from Python 3.12 on
         monitoring.set_events(self.tool, 0)
         for code in self.watched:
             monitoring.set_local_events(self.tool, code, 0)
@@ -132,7 +132,7 @@ class _Tracing:
             return False
         self.thread = threading.get_ident()
         self.trace = self._trace()
-        sys.meta_path.insert(0, self.finder)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, self.finder)
         sys.settrace(self.trace)
         return True
 
@@ -149,7 +149,7 @@ class _Tracing:
 
     def stop(self) -> None:
         if self.finder in sys.meta_path:
-            sys.meta_path.remove(self.finder)  # type: ignore[arg-type]
+            sys.meta_path.remove(self.finder)
         frame = sys._current_frames().get(self.thread)
         while frame is not None:
             if getattr(frame.f_trace, "__qualname__", "").startswith("_Tracing."):
