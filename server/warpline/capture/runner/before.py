@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
 from .births.arguments import Arguments
@@ -14,6 +14,7 @@ from .lines.userfiles import UserFiles
 from .windows.stages import Stage, Waiting, Warmup
 
 if TYPE_CHECKING:
+    from ...wire.run import Request
     from .lines.locations import Locations
     from .texts import Texts
 
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 class Before:
     """``follow``: False where steps are only timed, and nothing is asked about what came before them."""
 
-    def __init__(self, roots: Sequence[str], include: Sequence[str], texts: Texts, follow: bool) -> None:
-        self.user_files = UserFiles(roots, include)
+    def __init__(self, request: Request, texts: Texts, follow: bool) -> None:
+        here = os.getcwd()
+        folder = here if request.module else os.path.dirname(os.path.realpath(request.target))
+        self.user_files = UserFiles(dict.fromkeys((folder, here)), request.include)
         self.names = QualifiedNames(texts.text)
         self.executed = Executed(self.user_files)
         self.arguments: Optional[Arguments] = None
@@ -32,6 +35,7 @@ class Before:
             self.settings = Settings(self.arguments.frames)
 
     def start(self) -> None:
+        """Right before the script's first line."""
         if self.arguments is not None and self.settings is not None:
             self.arguments.loaded.install()
             self.settings.install()

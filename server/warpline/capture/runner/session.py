@@ -54,8 +54,7 @@ class Session:
     def __init__(self, control: Control, pipe: Pipe, texts: Texts) -> None:
         self.control = control
         self.texts = texts
-        follow = control.purpose is not Purpose.TIME
-        self.before = Before(self._folders(), control.request.include, texts, follow=follow)
+        self.before = Before(control.request, texts, follow=control.purpose is not Purpose.TIME)
         self.windows = control.windows
         self.timing = Slices if self.windows.sliced else Timing
         self.turns = Turns(control.turn, control.turn_s)
@@ -73,10 +72,6 @@ class Session:
         self.missed = 0
         self.begun = time_ns()
         self.own_profiler = OwnProfiler(self._disturbed, self._excused)
-
-    def script_begins(self) -> None:
-        """Right before the script's first line."""
-        self.before.start()
 
     def torch_is_here(self, torch: ModuleType) -> None:
         """The script has imported torch: listen from now on."""
@@ -150,12 +145,6 @@ class Session:
     def synchronize(self) -> None:
         if self.torch.cuda.is_initialized():
             self.torch.cuda.synchronize()
-
-    def _folders(self) -> tuple[str, ...]:
-        """Where the user's files lie, as far as it is known before the script runs."""
-        request, here = self.control.request, os.getcwd()
-        folder = here if request.module else os.path.dirname(os.path.realpath(request.target))
-        return tuple(dict.fromkeys((folder, here)))
 
     def script(self) -> str:
         main = sys.modules["__main__"]

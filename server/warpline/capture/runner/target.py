@@ -32,7 +32,7 @@ def run(path: str, injected: list[str]) -> None:
     imports.when_imported("torch", session.torch_is_here)
     os.register_at_fork(after_in_child=session.forget)
     pipe.progress(STARTING, 0, None, "starting the script")
-    session.script_begins()
+    session.before.start()
     try:
         script.run(control)
     except Stopped:
