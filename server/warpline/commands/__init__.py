@@ -21,6 +21,7 @@ COMMANDS = {
     "runs": ("runs", "the runs of this project; --prune removes old ones"),
     "rules": ("rules", "list the rules"),
     "explain": ("explain", "the page of one rule"),
+    "mcp": ("mcp", "the same findings for coding agents (Model Context Protocol over stdio)"),
     "doctor": ("doctor", "what this machine can measure, and how to get what is missing"),
     "server": ("server", "the language server"),
 }

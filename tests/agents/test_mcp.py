@@ -1,0 +1,73 @@
+"""A coding agent's session, by the client of the official SDK."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.types import TextContent
+
+from tests.conftest import ExampleRun, environment
+
+
+def session(folder: Path, *calls: tuple[str, dict[str, Any]]) -> tuple[set[str], list[Any]]:
+    """The tools that ``warpline mcp`` offers in ``folder``, and what it answers."""
+
+    async def talk() -> tuple[set[str], list[Any]]:
+        server = StdioServerParameters(
+            command=sys.executable, args=["-m", "warpline", "mcp"], cwd=folder, env=environment()
+        )
+        async with Client(server, read_timeout_seconds=170) as client:
+            tools = {tool.name for tool in (await client.list_tools()).tools}
+            return tools, [await client.call_tool(name, arguments) for name, arguments in calls]
+
+    return anyio.run(talk)
+
+
+def said(answer: Any) -> str:
+    return "".join(part.text for part in answer.content if isinstance(part, TextContent))
+
+
+def test_an_agent_reads_a_run(example_run: ExampleRun) -> None:
+    script = example_run.script.name
+    wanted = example_run.report.findings[0]
+    tools, (summary, one, diff, page, listed) = session(
+        example_run.folder,
+        ("report", {}),
+        ("finding", {"id": wanted.id}),
+        ("fix_diff", {"script": script, "rule": wanted.rule}),
+        ("explain", {"rule": wanted.rule}),
+        ("runs", {}),
+    )
+    assert {"profile", "report", "finding", "fix_diff", "measure", "plan", "runs", "explain"} <= tools
+    report = summary.structured_content
+    assert report["steps"]["step_ms"] == pytest.approx(example_run.report.steps.step_ms)
+    assert [found["id"] for found in report["findings"]] == [one.id for one in example_run.report.findings]
+    costs = [line["step_ms"] for line in report["lines"]]
+    assert costs == sorted(costs, reverse=True)
+    assert one.structured_content["evidence"]
+    assert said(diff).startswith(f"--- a/{script}")
+    assert wanted.rule in said(page)
+    assert len(listed.structured_content["runs"]) == 1
+
+
+def test_what_goes_wrong_is_one_line(tmp_path: Path) -> None:
+    _, (missing, norun) = session(tmp_path, ("profile", {"script": "nothing.py"}), ("report", {}))
+    for answer in (missing, norun):
+        assert answer.is_error
+        assert "warpline: " in said(answer) and "Traceback" not in said(answer)
+    assert "there is no script nothing.py" in said(missing)
+
+
+def test_an_agent_profiles_a_script(example_run: ExampleRun, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_bytes(example_run.script.read_bytes())
+    _, (answer,) = session(tmp_path, ("profile", {"script": "train.py", "timeout_s": 120}))
+    assert not answer.is_error, said(answer)
+    report = answer.structured_content
+    assert report["script"] == str(tmp_path / "train.py")
+    assert report["lines"] and report["steps"]["captured"] > 0
+    assert len(said(answer)) < 60_000
