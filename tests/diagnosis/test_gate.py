@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from warpline.diagnosis.gate import LEAST, least_percent, left_out, within_evidence
+from warpline.diagnosis.gate import ALWAYS, LEAST, least_percent, left_out, within_evidence
 from warpline.model.report import Evidence, Finding, Place
 
 FINDING = Finding(
@@ -28,6 +28,11 @@ def test_noise_asks_for_more() -> None:
 
 def test_a_few_slow_steps_hide_nothing() -> None:
     assert least_percent([10_000_000] * 95 + [500_000_000] * 5) == LEAST
+
+
+def test_a_busy_machine_hides_no_large_gain() -> None:
+    source = random.Random(0)
+    assert least_percent([round(1e9 * source.uniform(0.2, 2)) for _ in range(5)]) == ALWAYS
 
 
 def test_too_few_steps_say_nothing_about_noise() -> None:

@@ -12,6 +12,9 @@ from warpline.model.report import Finding
 
 #: Percent of the step that a fix must be able to save (design.md, section 4).
 LEAST = 1.0
+#: What could save this much is always told: gains are predicted from shares of the step, which a busy
+#: machine changes far less than it changes the step's length. (From here on a finding is an information.)
+ALWAYS = 5.0
 #: Half the width of a 95 % interval of a mean, in standard errors.
 WIDTH = 1.96
 #: The median absolute deviation of normal values, as a share of their standard deviation.
@@ -19,7 +22,8 @@ DEVIATION = 0.6745
 
 
 def least_percent(timed_ns: Sequence[int]) -> float:
-    """Percent of the step below which a gain is none: 1 %, or the noise of the timing window if that is more.
+    """Percent of the step below which a gain is none: 1 %, or the noise of the timing window if that is more, but
+    never above ``ALWAYS``.
 
     The noise is half the width of the 95 % interval of the mean step. Its spread is estimated by the median
     absolute deviation, so that a few slow steps (an evaluation, a neighbour's burst) do not hide findings.
@@ -28,7 +32,8 @@ def least_percent(timed_ns: Sequence[int]) -> float:
         return LEAST
     middle = median(timed_ns)
     spread = median(abs(step - middle) for step in timed_ns) / DEVIATION
-    return max(LEAST, 100 * WIDTH * spread / math.sqrt(len(timed_ns)) / fmean(timed_ns))
+    noise = 100 * WIDTH * spread / math.sqrt(len(timed_ns)) / fmean(timed_ns)
+    return min(ALWAYS, max(LEAST, noise))
 
 
 def within_evidence(finding: Finding, step_ms: float) -> float | None:
