@@ -1,43 +1,85 @@
 // The commands of package.json. The server's own have other names: the language client registers those itself.
-import * as path from "node:path";
 import * as vscode from "vscode";
-import { measure, profile } from "./profile";
+import * as environment from "./environment";
+import * as interpreter from "./interpreter";
+import * as launch from "./launch";
+import { applyFix, measure, profile, tune } from "./profile";
 import * as protocol from "./protocol";
-import { FindingItem, goTo, place } from "./results";
+import { FindingItem, goTo } from "./results";
+import type { Results } from "./results";
+import { compare } from "./runs";
+import type { Runs } from "./runs";
 import type { Server } from "./server";
-import { ms, times } from "./words";
 
-export function register(server: Server, log: vscode.LogOutputChannel): vscode.Disposable[] {
-  const commands: Record<string, (argument?: unknown) => unknown> = {
+export function register(server: Server, log: vscode.LogOutputChannel, results: Results, runs: Runs): vscode.Disposable[] {
+  const commands: Record<string, (argument?: unknown, more?: unknown) => unknown> = {
     "warpline.profileFile": (resource) => onFile(resource, (uri) => profile(server, { uri })),
     "warpline.profileFileWithArguments": (resource) => onFile(resource, (uri) => withArguments(server, uri)),
     "warpline.profileModule": (resource) => onFile(resource, (uri) => asModule(server, uri)),
     "warpline.profileLaunch": () => launchConfiguration(server),
-    "warpline.compareRuns": () => compareRuns(server),
-    "warpline.measureFinding": (item) =>
-      item instanceof FindingItem && measure(server, { uri: item.finding.uri, findingId: item.finding.id }),
+    "warpline.applyBestSet": () => onShown(results, (uri) => tune(server, uri)),
+    "warpline.compareRuns": (item, selected) => (item === undefined || item instanceof vscode.Uri ? compareWithBefore(server) : runs.compare(item, selected)),
+    "warpline.hideDifference": () => server.running?.sendRequest(protocol.compare, { ...active(), hints: false }),
+    "warpline.openRun": (item) => runs.open(item),
+    "warpline.groupByFunction": () => results.groupBy(true),
+    "warpline.groupByFile": () => results.groupBy(false),
+    "warpline.measureFinding": (item) => item instanceof FindingItem && measure(server, of(item)),
+    "warpline.applyFinding": (item) => item instanceof FindingItem && applyFix(server, of(item)),
     "warpline.explainFinding": (item) =>
       item instanceof FindingItem && vscode.commands.executeCommand("warpline.explain", item.finding.rule),
-    "warpline.goTo": (where) => goTo(where as { uri: string; line: number }), // of the tree's items
+    "warpline.goTo": (where) => goTo(where as protocol.Place), // of the tree's items
     "warpline.goToCause": (item) => item instanceof FindingItem && goTo(item.finding.cause),
+    "warpline.typeInTerminal": (command) => typeInTerminal(String(command)), // of an error's buttons
+    "warpline.chooseInterpreter": () => interpreter.choose(vscode.window.activeTextEditor?.document.uri),
     "warpline.restartServer": () => server.restart(),
     "warpline.showLog": () => log.show(),
   };
   return Object.entries(commands).map(([name, action]) => vscode.commands.registerCommand(name, action));
 }
 
-/** From a menu the file is given; from the palette it is the one in the editor. */
-async function onFile(resource: unknown, action: (uri: string) => unknown): Promise<unknown> {
-  const uri = resource instanceof vscode.Uri ? resource : vscode.window.activeTextEditor?.document.uri;
-  if (uri !== undefined) return action(uri.toString());
-  return vscode.window.showInformationMessage("Open the training script to be profiled first.");
+function of({ finding }: FindingItem): protocol.MeasureParams {
+  return { uri: finding.uri, findingId: finding.id };
 }
 
+/** From a menu the file is given; from the palette it is the one in the editor. */
+async function onFile(resource: unknown, action: (uri: string) => unknown): Promise<unknown> {
+  const notebook = vscode.window.activeNotebookEditor?.notebook.uri;
+  const uri = resource instanceof vscode.Uri ? resource : (vscode.window.activeTextEditor?.document.uri ?? notebook);
+  if (uri !== undefined) return action(uri.toString());
+  return vscode.window.showInformationMessage("Open the training script that should be profiled first.");
+}
+
+/** The file that stands for the run that is shown. */
+function onShown(results: Results, action: (uri: string) => unknown): unknown {
+  const script = results.shown?.script;
+  if (script !== undefined) return action(vscode.Uri.file(script).toString());
+  return vscode.window.showInformationMessage("Profile a script first.");
+}
+
+function active(): { uri?: string } {
+  const uri = vscode.window.activeTextEditor?.document.uri;
+  return uri?.scheme === "file" ? { uri: uri.toString() } : {};
+}
+
+/** The arguments of the last time are there to be changed. */
 async function withArguments(server: Server, uri: string): Promise<unknown> {
-  const line = await vscode.window.showInputBox({ title: "Arguments of the script", placeHolder: "--epochs 1 --data 'my data'" });
-  if (line === undefined) return undefined;
-  const words = line.match(/"[^"]*"|'[^']*'|[^\s"']+/g) ?? [];
-  return profile(server, { uri, args: words.map((word) => word.replace(/^(["'])(.*)\1$/, "$2")) });
+  const client = await server.ready();
+  const known = (await client?.sendRequest(protocol.runs, { uri }).catch(() => [])) ?? [];
+  const { fsPath } = vscode.Uri.parse(uri);
+  const last = known.find(({ script }) => script === fsPath)?.argv ?? [];
+  const value = last.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`)).join(" ");
+  const line = await vscode.window.showInputBox({ title: "Arguments of the script", placeHolder: "--epochs 1 --data 'my data'", value });
+  return line === undefined ? undefined : profile(server, { uri, args: words(line) });
+}
+
+/** The words of a command line: quotes of both kinds hold together, also in the middle of a word. */
+function words(line: string): string[] {
+  const found = line.match(/(?:"(?:\\.|[^"\\])*"|'[^']*'|\\.|[^\s"'\\])+/g) ?? [];
+  return found.map((word) =>
+    word.replace(/"((?:\\.|[^"\\])*)"|'([^']*)'|\\(.)/g, (_, double?: string, single?: string, plain?: string) =>
+      double !== undefined ? double.replace(/\\(["\\$`])/g, "$1") : (single ?? plain ?? ""),
+    ),
+  );
 }
 
 async function asModule(server: Server, uri: string): Promise<unknown> {
@@ -48,36 +90,26 @@ async function asModule(server: Server, uri: string): Promise<unknown> {
 }
 
 async function launchConfiguration(server: Server): Promise<unknown> {
-  const active = vscode.window.activeTextEditor?.document.uri;
-  const known = vscode.workspace.getConfiguration("launch", active).get<vscode.DebugConfiguration[]>("configurations", []);
-  const choices = known
-    .filter(({ type }) => type === "debugpy" || type === "python")
-    .map((launch) => ({ label: launch.name, launch }));
-  if (choices.length === 0) return vscode.window.showInformationMessage("launch.json has no Python configuration.");
+  const resource = vscode.window.activeTextEditor?.document.uri ?? vscode.workspace.workspaceFolders?.[0]?.uri;
+  const choices = launch.configurations(resource).map((found) => ({ label: found.name, found }));
+  if (choices.length === 0) return vscode.window.showInformationMessage("launch.json has no Python configuration that launches a program.");
   const choice = await vscode.window.showQuickPick(choices, { title: "Profile a launch configuration" });
   if (choice === undefined) return undefined;
-  return profile(server, { launch: choice.launch, ...(active === undefined ? {} : { uri: active.toString() }) });
+  try {
+    const found = await launch.resolved(choice.found, resource);
+    return found === undefined ? undefined : await profile(server, { launch: found, ...active() });
+  } catch (error) {
+    return vscode.window.showErrorMessage(`${choice.label}: ${environment.message(error)}`);
+  }
 }
 
-async function compareRuns(server: Server): Promise<void> {
-  const client = await server.ready();
-  if (client === undefined) return;
-  const uri = vscode.window.activeTextEditor?.document.uri;
-  const params = uri?.scheme === "file" ? { uri: uri.toString() } : {};
-  const comparison = await client.sendRequest(protocol.compare, params).catch(() => null);
-  if (comparison === null) {
-    void vscode.window.showInformationMessage("There is no earlier run of the same script to compare with.");
-    return;
-  }
-  const { before, after, speedup, lines } = comparison;
-  const time = (value: number | null, missing: string): string => (value === null ? missing : ms(value));
-  const choices = lines.map((line) => ({
-    label: `${line.deltaMs > 0 ? "+" : ""}${ms(line.deltaMs)}`,
-    description: `${time(line.beforeMs, "new")} → ${time(line.afterMs, "gone")}  ${line.afterMs === null ? path.basename(line.uri) : place(line)}`,
-    detail: line.text.trim(),
-    line,
-  }));
-  const title = `A step: ${ms(before.stepMs)} → ${ms(after.stepMs)}, ${times(speedup)} as fast as before`;
-  const choice = await vscode.window.showQuickPick(choices, { title, matchOnDetail: true });
-  if (choice !== undefined && choice.line.afterMs !== null) await goTo(choice.line);
+async function compareWithBefore(server: Server): Promise<void> {
+  await compare(server, active());
+}
+
+/** Typed and not run: the user reads it and presses Enter. */
+function typeInTerminal(command: string): void {
+  const terminal = vscode.window.activeTerminal ?? vscode.window.createTerminal();
+  terminal.show();
+  terminal.sendText(command, false);
 }

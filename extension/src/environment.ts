@@ -6,22 +6,36 @@ import * as path from "node:path";
 import * as vscode from "vscode";
 import * as interpreter from "./interpreter";
 
-/** The Python that has the server, made if need be. Rejects with a message that a user can act on. */
-export async function python(context: vscode.ExtensionContext, log: vscode.LogOutputChannel): Promise<string> {
+/** The Python that has the server, made if `install` says so; undefined where it is not there. Rejects with a message
+ *  that a user can act on. */
+export async function python(context: vscode.ExtensionContext, log: vscode.LogOutputChannel, install: boolean): Promise<string | undefined> {
   const named = vscode.workspace.getConfiguration("warpline").get<string>("server.python", "");
-  if (named === "") return own(context, log);
+  if (named === "") return own(context, log, install);
   await interpreter.run(named, ["-c", "import warpline"]).catch((error: unknown) => {
     throw new Error(`${named} (setting warpline.server.python) has no Warpline: ${message(error)}`);
   });
   return named;
 }
 
-async function own(context: vscode.ExtensionContext, log: vscode.LogOutputChannel): Promise<string> {
+/** `warpline` in the terminals of this window: a command of two lines that starts the server's Python. */
+export async function onTerminalPath(context: vscode.ExtensionContext, executable: string): Promise<void> {
+  const folder = path.join(context.globalStorageUri.fsPath, "bin");
+  // Not -m: that would look for modules in the current folder first.
+  const start = "import sys; sys.path[:] = [p for p in sys.path if p]; from warpline.__main__ import main; sys.exit(main())";
+  await fs.mkdir(folder, { recursive: true });
+  if (process.platform === "win32") await fs.writeFile(path.join(folder, "warpline.cmd"), `@"${executable}" -c "${start}" %*\r\n`);
+  else await fs.writeFile(path.join(folder, "warpline"), `#!/bin/sh\nexec '${executable}' -c '${start}' "$@"\n`, { mode: 0o755 });
+  context.environmentVariableCollection.description = "Adds the `warpline` command.";
+  context.environmentVariableCollection.append("PATH", path.delimiter + folder);
+}
+
+async function own(context: vscode.ExtensionContext, log: vscode.LogOutputChannel, install: boolean): Promise<string | undefined> {
   const wanted = await fs.readFile(context.asAbsolutePath("dist/requirements.txt"), "utf8");
   const folder = path.join(context.globalStorageUri.fsPath, "server");
   const executable = inside(folder);
   const present = await fs.readFile(path.join(folder, "requirements.txt"), "utf8").catch(() => undefined);
   if (present !== wanted || !existsSync(executable)) {
+    if (!install) return undefined;
     await vscode.window.withProgress(
       { location: vscode.ProgressLocation.Notification, title: "Warpline: installing its server (once)", cancellable: true },
       (progress, token) => make(folder, wanted, log, progress, token),

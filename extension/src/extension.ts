@@ -3,9 +3,10 @@ import * as vscode from "vscode";
 import type { Middleware } from "vscode-languageclient/node";
 import * as commands from "./commands";
 import { Heat } from "./heat";
-import { measure, profile } from "./profile";
+import { measure, profile, tune } from "./profile";
 import type * as protocol from "./protocol";
 import { Results } from "./results";
+import { Runs } from "./runs";
 import { Server } from "./server";
 
 let server: Server | undefined;
@@ -35,6 +36,7 @@ async function begin(context: vscode.ExtensionContext): Promise<void> {
       // Of the lenses with totals.
       if (command === "warpline.overview") return vscode.commands.executeCommand("warpline.results.focus");
       if (command === "warpline.measure") return measure(here, first as protocol.MeasureParams);
+      if (command === "warpline.tune") return tune(here, (first as { uri: string }).uri);
       return next(command, args) as unknown;
     },
     window: {
@@ -50,22 +52,41 @@ async function begin(context: vscode.ExtensionContext): Promise<void> {
   server = here;
   const heat = new Heat(here);
   const results = new Results(here);
+  const runs = new Runs(here);
   context.subscriptions.push(
     log,
     heat,
     results,
-    ...commands.register(here, log),
+    runs,
+    ...commands.register(here, log, results, runs),
     here.onChanged(() => {
       const { capabilities } = here.running?.initializeResult ?? {};
       const offered = capabilities?.experimental as { warpline?: { measure?: boolean } } | undefined;
       void vscode.commands.executeCommand("setContext", "warpline.canMeasure", offered?.warpline?.measure === true);
       heat.refresh();
       void results.refresh();
+      void runs.refresh();
     }),
+    vscode.workspace.onDidOpenTextDocument((document) => void startFor(here, [document])),
     vscode.window.onDidChangeActiveTextEditor(() => void results.refresh()),
     vscode.workspace.onDidChangeConfiguration((change) => {
-      if (change.affectsConfiguration("warpline.server")) void here.restart();
+      if (change.affectsConfiguration("warpline.server")) void here.restart(false);
     }),
   );
-  await here.start();
+  await startFor(here, vscode.workspace.textDocuments);
 }
+
+/** Start the server where it has something to say: a folder with runs, or a script that uses torch. Opening any other
+ *  Python file starts nothing, and nothing is ever downloaded before something is profiled. */
+async function startFor(here: Server, documents: readonly vscode.TextDocument[]): Promise<void> {
+  if (here.running !== undefined) return;
+  const folders = vscode.workspace.workspaceFolders ?? [];
+  const runs = folders.map(({ uri }) => vscode.workspace.fs.stat(vscode.Uri.joinPath(uri, ".warpline", "runs")).then(() => true, () => false));
+  const known = (await Promise.all(runs)).includes(true);
+  const trains = documents.some((document) => document.languageId === "python" && TORCH.test(document.getText()));
+  if (known || trains) await here.start(false);
+}
+
+/** As server/warpline/lsp/torch_use.py has it. */
+const TORCH = /^\s*(?:import|from)\s+(?:torch\w*|lightning|pytorch_lightning|transformers|accelerate|diffusers|timm|peft|trl|fastai|ultralytics|ignite)\b/m;
+

@@ -7,6 +7,8 @@ import * as protocol from "./protocol";
 /** Shares of the step from which a line has the next hotter colour. Below the first it is left blank. */
 const STEPS = [0.005, 0.02, 0.05, 0.1, 0.25];
 const COLOURS = ["#f5c542", "#f5a142", "#f57d3d", "#ec5335", "#d7263d"];
+/** Share from which a line's time is written behind it where inlay hints are off. */
+const SHOWN = 0.01;
 const STALE = "#8a8a8a";
 /** After the last key stroke, the time until the bars are asked for again; meanwhile they move with their lines. */
 const SETTLE_MS = 200;
@@ -14,15 +16,18 @@ const SETTLE_MS = 200;
 export class Heat implements vscode.Disposable {
   private readonly levels = COLOURS.map((colour, level) => decoration(colour, level));
   private readonly stale = decoration(STALE, 0);
+  /** The times at the ends of lines, for those who turned inlay hints off for the whole editor. */
+  private readonly times = vscode.window.createTextEditorDecorationType({});
   private readonly waiting = new Map<string, NodeJS.Timeout>();
   private readonly listeners: vscode.Disposable[];
 
   constructor(private readonly server: Server) {
     this.listeners = [
       vscode.window.onDidChangeVisibleTextEditors(() => this.refresh()),
+      vscode.window.onDidChangeTextEditorVisibleRanges(({ textEditor }) => this.soon(textEditor.document)),
       vscode.workspace.onDidChangeTextDocument(({ document }) => this.soon(document)),
       vscode.workspace.onDidChangeConfiguration((change) => {
-        if (change.affectsConfiguration("warpline.heat")) this.refresh();
+        if (change.affectsConfiguration("warpline.heat") || change.affectsConfiguration("editor.inlayHints")) this.refresh();
       }),
     ];
   }
@@ -33,7 +38,7 @@ export class Heat implements vscode.Disposable {
 
   dispose(): void {
     for (const timer of this.waiting.values()) clearTimeout(timer);
-    for (const item of [...this.listeners, ...this.levels, this.stale]) item.dispose();
+    for (const item of [...this.listeners, ...this.levels, this.stale, this.times]) item.dispose();
   }
 
   private soon(document: vscode.TextDocument): void {
@@ -51,17 +56,40 @@ export class Heat implements vscode.Disposable {
     if (document.languageId !== "python" || document.uri.scheme !== "file") return;
     const wanted = vscode.workspace.getConfiguration("warpline", document.uri).get<boolean>("heat.enabled", true);
     const uri = document.uri.toString();
-    const answer = wanted ? await this.server.running?.sendRequest(protocol.heat, { uri }).catch(() => undefined) : null;
+    const [first, last] = around(editor);
+    const answer = wanted ? await this.server.running?.sendRequest(protocol.heat, { uri, first, last }).catch(() => undefined) : null;
     // Undefined: no server to ask, so what is shown stays. An answer about an older text is not for this one.
     if (answer === undefined || (answer !== null && answer.version !== null && answer.version !== document.version)) return;
     const lines = answer?.lines ?? [];
     const ranges = (chosen: protocol.HeatResult["lines"]): vscode.Range[] => chosen.map(({ line }) => new vscode.Range(line, 0, line, 0));
+    editor.setDecorations(this.times, timesFor(editor, lines));
     editor.setDecorations(this.stale, ranges(lines.filter((line) => line.stale)));
     const level = (share: number): number => STEPS.filter((step) => share >= step).length - 1;
     for (const [index, type] of this.levels.entries()) {
       editor.setDecorations(type, ranges(lines.filter((line) => !line.stale && level(line.share) === index)));
     }
   }
+}
+
+/** The lines on screen and as many above and below them: scrolling a little shows no gap. */
+function around({ visibleRanges, document }: vscode.TextEditor): [number, number] {
+  const first = Math.min(...visibleRanges.map(({ start }) => start.line), document.lineCount);
+  const last = Math.max(...visibleRanges.map(({ end }) => end.line), 0);
+  const height = Math.max(last - first, 40);
+  return [Math.max(first - height, 0), last + height];
+}
+
+function timesFor({ document }: vscode.TextEditor, lines: protocol.HeatResult["lines"]): vscode.DecorationOptions[] {
+  const off = vscode.workspace.getConfiguration("editor", document).get<string>("inlayHints.enabled") === "off";
+  const wanted = vscode.workspace.getConfiguration("warpline", document.uri).get<boolean>("hints.enabled", true);
+  if (!off || !wanted) return [];
+  const color = new vscode.ThemeColor("editorCodeLens.foreground");
+  return lines
+    .filter(({ line, share }) => share >= SHOWN && line < document.lineCount)
+    .map(({ line, label }) => ({
+      range: document.lineAt(line).range,
+      renderOptions: { after: { contentText: label, margin: "0 0 0 2em", color } },
+    }));
 }
 
 function decoration(colour: string, level: number): vscode.TextEditorDecorationType {

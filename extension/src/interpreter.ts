@@ -24,6 +24,33 @@ export async function forScripts(resource?: vscode.Uri): Promise<string | undefi
   return named !== "" ? undefined : chosenInPythonExtension(resource).catch(() => undefined);
 }
 
+/** Choose the interpreter that runs scripts: in the Python extension where it is there, else as a path, also on a
+ *  remote machine, where the dialog shows that machine's files. */
+export async function choose(resource?: vscode.Uri): Promise<void> {
+  const configuration = vscode.workspace.getConfiguration("warpline", resource);
+  const python = vscode.extensions.getExtension("ms-python.python");
+  const [extension, browse, type] = ["Choose in the Python extension", "Browse…", "Type a path…"];
+  const choices = python === undefined ? [browse, type] : [extension, browse, type];
+  const choice = await vscode.window.showQuickPick(choices, { title: "Interpreter that runs your scripts (it needs torch)" });
+  if (choice === extension) {
+    await python?.activate();
+    await configuration.update("python", undefined, target());
+    await vscode.commands.executeCommand("python.setInterpreter");
+    return;
+  }
+  let path: string | undefined;
+  if (choice === browse) path = (await vscode.window.showOpenDialog({ title: "Python interpreter", canSelectMany: false }))?.[0]?.fsPath;
+  if (choice === type) {
+    const prompt = "Absolute, relative to the folder, or with ${workspaceFolder}";
+    path = await vscode.window.showInputBox({ title: "Python interpreter", prompt, value: configuration.get<string>("python", "") });
+  }
+  if (path !== undefined && path !== "") await configuration.update("python", path, target());
+}
+
+function target(): vscode.ConfigurationTarget {
+  return vscode.workspace.workspaceFolders === undefined ? vscode.ConfigurationTarget.Global : vscode.ConfigurationTarget.Workspace;
+}
+
 /** An interpreter that can make the server's environment: Python 3.10 or newer with venv. */
 export async function forServer(): Promise<string | undefined> {
   const names = ["python3", "python", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10"];

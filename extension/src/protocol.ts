@@ -2,6 +2,11 @@
 // Lines are 0-based, times milliseconds per step, shares fractions of the step.
 import { NotificationType, RequestType } from "vscode-languageclient/node";
 
+export interface Place {
+  uri: string;
+  line: number;
+}
+
 export interface ProfileParams {
   uri?: string;
   module?: string;
@@ -12,44 +17,56 @@ export interface ProfileParams {
 }
 
 export interface ProfileResult {
-  stepMs: number;
+  script: string;
+  summary: string;
+  best: (Place & { name: string }) | null;
 }
 
-export interface ProfileRefusal {
+export interface Remedy {
+  title: string;
+  command: string;
+  arguments?: unknown[];
+}
+
+export interface Refusal {
   reason: "busy" | "failed" | "refused" | "no-torch" | "no-python" | "no-steps";
-  remedy?: { title: string; command: string; arguments?: unknown[] };
+  remedies?: Remedy[];
 }
 
 export interface HeatResult {
   version: number | null;
-  lines: { line: number; share: number; stale: boolean }[];
+  lines: { line: number; share: number; stale: boolean; label: string }[];
 }
 
-export interface HotLine {
-  uri: string;
-  line: number;
+export interface HotLine extends Place {
   function: string;
   text: string;
+  share: number;
   label: string;
   stale: boolean;
+  inside: { label: string; name: string; place: string }[];
 }
 
-export interface Finding {
+export interface Finding extends Place {
   id: string;
   rule: string;
   severity: "error" | "warning" | "information" | "hint";
-  uri: string;
-  line: number;
   message: string;
-  cause: { uri: string; line: number };
-  predicted: number | null;
+  cause: Place;
   measured: number | null;
+  gain: string;
+  detail: string;
+  fixes: string[];
+  stale: boolean;
 }
 
 export interface Overview {
+  run: string;
   script: string;
-  stepMs: number;
-  previousStepMs: number | null;
+  argv: string[];
+  label: string;
+  summary: string;
+  change: string | null;
   device: string;
   lines: HotLine[];
   findings: Finding[];
@@ -57,18 +74,27 @@ export interface Overview {
 }
 
 export interface Comparison {
-  before: { stepMs: number; createdMs: number };
-  after: { stepMs: number };
-  speedup: number;
-  lines: {
-    uri: string;
-    line: number;
-    function: string;
-    text: string;
-    beforeMs: number | null;
-    afterMs: number | null;
-    deltaMs: number;
-  }[];
+  title: string;
+  comparable: boolean;
+  lines: (Place & { text: string; afterMs: number | null; label: string })[];
+}
+
+export interface CompareParams {
+  uri?: string;
+  run?: string;
+  with?: string;
+  hints?: boolean;
+}
+
+export interface Run {
+  run: string;
+  script: string;
+  module: string | null;
+  argv: string[];
+  createdMs: number;
+  device: string;
+  label: string;
+  shown: boolean;
 }
 
 export interface MeasureParams {
@@ -78,9 +104,14 @@ export interface MeasureParams {
 }
 
 export interface Measured {
-  speedup: number;
-  low: number;
-  high: number;
+  summary: string;
+  kept: boolean;
+  applied: boolean;
+}
+
+export interface Tuned {
+  summary: string;
+  fixes: string[];
   applied: boolean;
 }
 
@@ -88,12 +119,17 @@ export interface Progress {
   uri: string;
   stage: string;
   message: string;
+  percent?: number;
 }
 
-export const profile = new RequestType<ProfileParams, ProfileResult | null, ProfileRefusal>("warpline/profile");
-export const heat = new RequestType<{ uri: string }, HeatResult | null, void>("warpline/heat");
+export const profile = new RequestType<ProfileParams, ProfileResult | null, Refusal>("warpline/profile");
+export const heat = new RequestType<{ uri: string; first: number; last: number }, HeatResult | null, void>("warpline/heat");
 export const overview = new RequestType<{ uri?: string }, Overview | null, void>("warpline/overview");
-export const compare = new RequestType<{ uri?: string }, Comparison | null, void>("warpline/compare");
-export const measure = new RequestType<MeasureParams, Measured, ProfileRefusal>("warpline/measure");
+export const compare = new RequestType<CompareParams, Comparison | null, void>("warpline/compare");
+export const runs = new RequestType<{ uri?: string }, Run[], void>("warpline/runs");
+export const openRun = new RequestType<{ run: string }, boolean, void>("warpline/openRun");
+export const measure = new RequestType<MeasureParams, Measured, Refusal>("warpline/measure");
+export const apply = new RequestType<MeasureParams, boolean, Refusal>("warpline/apply");
+export const tune = new RequestType<{ uri: string; apply: boolean }, Tuned, Refusal>("warpline/tune");
 export const progress = new NotificationType<Progress>("warpline/progress");
 export const results = new NotificationType<{ run: string | null; uris: string[] }>("warpline/results");

@@ -1,37 +1,67 @@
-// The newest run in the side bar (hot lines, findings, notes) and its step time in the status bar.
+// The run that is shown, in the side bar: notes, findings, lines by file or by function. Its step in the status bar.
 import * as path from "node:path";
 import * as vscode from "vscode";
 import type { Server } from "./server";
 import * as protocol from "./protocol";
-import { ms, times } from "./words";
+
+/** Lines below this share of the step are folded away. */
+const SMALL = 0.01;
+/** After the last key stroke, the time until the places are asked for again. */
+const SETTLE_MS = 300;
 
 /** A finding as a tree item; commands of its context menu get this. */
 export class FindingItem extends vscode.TreeItem {
   constructor(readonly finding: protocol.Finding) {
     super(finding.rule);
-    this.description = gain(finding) ?? "";
-    this.tooltip = `${finding.message}\n${place(finding)}`;
-    this.iconPath = new vscode.ThemeIcon(finding.severity === "hint" ? "lightbulb" : finding.severity === "information" ? "info" : finding.severity);
+    this.description = [finding.gain, place(finding), finding.stale ? "line changed since" : ""].filter((part) => part !== "").join(" · ");
+    this.tooltip = [finding.message, finding.detail, place(finding)].filter((part) => part !== "").join("\n\n");
+    const name = finding.severity === "hint" ? "lightbulb" : finding.severity === "information" ? "info" : finding.severity;
+    this.iconPath = new vscode.ThemeIcon(name, finding.stale ? new vscode.ThemeColor("disabledForeground") : undefined);
     this.command = open(finding);
-    this.contextValue = "finding";
+    this.contextValue = finding.fixes.length === 0 ? "finding" : "finding fixable";
   }
 }
 
-interface Section {
-  name: string;
-  items: vscode.TreeItem[];
+/** Items under a name. */
+class Section extends vscode.TreeItem {
+  constructor(
+    name: string,
+    readonly items: vscode.TreeItem[],
+    folded = false,
+  ) {
+    super(name, folded ? vscode.TreeItemCollapsibleState.Collapsed : vscode.TreeItemCollapsibleState.Expanded);
+  }
 }
 
-export class Results implements vscode.TreeDataProvider<Section | vscode.TreeItem>, vscode.Disposable {
+export class Results implements vscode.TreeDataProvider<vscode.TreeItem>, vscode.Disposable {
   private newest: protocol.Overview | null = null;
+  private byFunction = false;
+  private timer: NodeJS.Timeout | undefined;
   private readonly changed = new vscode.EventEmitter<void>();
   readonly onDidChangeTreeData = this.changed.event;
-  private readonly view = vscode.window.createTreeView<Section | vscode.TreeItem>("warpline.results", { treeDataProvider: this });
+  private readonly view = vscode.window.createTreeView<vscode.TreeItem>("warpline.results", { treeDataProvider: this });
   private readonly status = vscode.window.createStatusBarItem("warpline.step", vscode.StatusBarAlignment.Left);
+  private readonly edits: vscode.Disposable;
 
   constructor(private readonly server: Server) {
     this.status.name = "Warpline: time of a step";
     this.status.command = "warpline.results.focus";
+    this.edits = vscode.workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
+      if (document.languageId !== "python" || contentChanges.length === 0) return;
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => void this.refresh(), SETTLE_MS);
+    });
+  }
+
+  /** The script, and the file to name it by, of the run that is shown. */
+  get shown(): protocol.Overview | null {
+    return this.newest;
+  }
+
+  groupBy(byFunction: boolean): void {
+    this.byFunction = byFunction;
+    void vscode.commands.executeCommand("setContext", "warpline.byFunction", byFunction);
+    this.changed.fire();
   }
 
   async refresh(): Promise<void> {
@@ -42,62 +72,76 @@ export class Results implements vscode.TreeDataProvider<Section | vscode.TreeIte
     const answer = await client.sendRequest(protocol.overview, params).catch(() => undefined);
     if (answer === undefined) return;
     this.newest = answer;
+    void vscode.commands.executeCommand("setContext", "warpline.hasResults", answer !== null);
     this.changed.fire();
-    this.view.description = answer === null ? "" : `${path.basename(answer.script)} · ${ms(answer.stepMs)} a step`;
+    this.view.description = answer === null ? "" : `${path.basename(answer.script)} ${answer.argv.join(" ")}`.trim();
+    this.view.message = answer?.summary ?? "";
     this.status.hide();
     if (answer === null) return;
-    const before = answer.previousStepMs === null ? "" : `, ${ms(answer.previousStepMs)} in the run before`;
-    this.status.text = `$(flame) ${ms(answer.stepMs)}`;
-    this.status.tooltip = `A step of ${path.basename(answer.script)} on ${answer.device}: ${ms(answer.stepMs)}${before}`;
+    this.status.text = `$(flame) ${answer.label.replace(" a step", "")}`;
+    const before = answer.change === null ? "" : ` (${answer.change} since the run before)`;
+    this.status.tooltip = `${path.basename(answer.script)} on ${answer.device}: ${answer.label}${before}`;
     this.status.show();
   }
 
-  getChildren(parent?: Section | vscode.TreeItem): (Section | vscode.TreeItem)[] {
-    if (parent !== undefined) return "items" in parent ? parent.items : [];
-    if (this.newest === null) return [];
+  getChildren(parent?: vscode.TreeItem): vscode.TreeItem[] {
+    if (parent instanceof Section) return parent.items;
+    if (parent !== undefined || this.newest === null) return [];
     const { findings, lines, notes } = this.newest;
     const sections = [
-      { name: "Findings", items: findings.map((finding) => new FindingItem(finding)) },
-      { name: "Hot lines", items: lines.map(hotLine) },
-      { name: "Notes", items: notes.map((note) => Object.assign(new vscode.TreeItem(note), { tooltip: note })) },
+      // What questions the numbers stands above them.
+      new Section("Notes", notes.map((note) => Object.assign(new vscode.TreeItem(note), { tooltip: note, iconPath: new vscode.ThemeIcon("info") }))),
+      new Section("Findings", findings.map((finding) => new FindingItem(finding))),
+      ...this.grouped(lines),
     ];
-    return sections.filter((section) => section.items.length > 0);
+    return sections.filter(({ items }) => items.length > 0);
   }
 
-  getTreeItem(element: Section | vscode.TreeItem): vscode.TreeItem {
-    if (!("items" in element)) return element;
-    const folded = element.name === "Notes";
-    const { Collapsed, Expanded } = vscode.TreeItemCollapsibleState;
-    const item = new vscode.TreeItem(element.name, folded ? Collapsed : Expanded);
-    item.id = element.name;
-    return item;
+  getTreeItem(element: vscode.TreeItem): vscode.TreeItem {
+    return element;
   }
 
   dispose(): void {
-    for (const item of [this.view, this.status, this.changed]) item.dispose();
+    clearTimeout(this.timer);
+    for (const item of [this.view, this.status, this.changed, this.edits]) item.dispose();
+  }
+
+  /** A section for each file, or function, in the order of its costliest line. */
+  private grouped(lines: protocol.HotLine[]): Section[] {
+    const groups = new Map<string, protocol.HotLine[]>();
+    for (const line of lines) {
+      const file = path.basename(vscode.Uri.parse(line.uri).fsPath);
+      const name = this.byFunction ? `${line.function} (${file})` : file;
+      groups.set(name, [...(groups.get(name) ?? []), line]);
+    }
+    return [...groups].map(([name, members]) => {
+      const large = members.filter(({ share }) => share >= SMALL).map(hotLine);
+      const small = members.filter(({ share }) => share < SMALL).map(hotLine);
+      const rest = small.length === 0 ? [] : [new Section(`${small.length} ${small.length === 1 ? "line" : "lines"} below 1 %`, small, true)];
+      return new Section(name, [...large, ...rest], large.length === 0);
+    });
   }
 }
 
 function hotLine(line: protocol.HotLine): vscode.TreeItem {
-  const item = new vscode.TreeItem(line.text.trim() || place(line));
-  item.description = line.stale ? `${line.label} (line changed since)` : line.label;
-  item.tooltip = `${place(line)} in ${line.function}`;
+  const parts = line.inside.map(({ label, name, place: at }) =>
+    Object.assign(new vscode.TreeItem(`${label}  ${name}`), { description: at, iconPath: new vscode.ThemeIcon("library") }),
+  );
+  const item = new Section(`${line.label}  ${place(line)}`, parts, true);
+  if (parts.length === 0) item.collapsibleState = vscode.TreeItemCollapsibleState.None;
+  item.description = line.stale ? `line changed since · ${line.text}` : line.text;
+  item.tooltip = `${line.text}\n${place(line)} in ${line.function}`;
   item.iconPath = new vscode.ThemeIcon("flame", line.stale ? new vscode.ThemeColor("disabledForeground") : undefined);
   item.command = open(line);
   return item;
 }
 
-function gain({ measured, predicted }: protocol.Finding): string | undefined {
-  if (measured !== null) return `${times(measured)} faster, measured`;
-  return predicted === null ? undefined : `${times(predicted)} faster, predicted`;
-}
-
-export function place({ uri, line }: { uri: string; line: number }): string {
+export function place({ uri, line }: protocol.Place): string {
   return `${path.basename(vscode.Uri.parse(uri).fsPath)}:${line + 1}`;
 }
 
 /** Show a line with the cursor on its code, where the light bulb of its fixes is. */
-export async function goTo({ uri, line }: { uri: string; line: number }): Promise<void> {
+export async function goTo({ uri, line }: protocol.Place): Promise<void> {
   const editor = await vscode.window.showTextDocument(vscode.Uri.parse(uri));
   const at = Math.min(line, editor.document.lineCount - 1);
   const start = new vscode.Position(at, editor.document.lineAt(at).firstNonWhitespaceCharacterIndex);
@@ -105,6 +149,6 @@ export async function goTo({ uri, line }: { uri: string; line: number }): Promis
   editor.revealRange(new vscode.Range(start, start), vscode.TextEditorRevealType.InCenterIfOutsideViewport);
 }
 
-function open({ uri, line }: { uri: string; line: number }): vscode.Command {
+function open({ uri, line }: protocol.Place): vscode.Command {
   return { title: "Open", command: "warpline.goTo", arguments: [{ uri, line }] };
 }

@@ -37,18 +37,21 @@ export class Server implements vscode.Disposable {
 
   /** The running client, started if need be; undefined when that fails, which the user has then been told. */
   async ready(): Promise<LanguageClient | undefined> {
-    if (this.running === undefined) await this.start();
+    if (this.running === undefined) await this.start(true);
     return this.running;
   }
 
-  start(): Promise<void> {
-    this.starting ??= this.tryStart().finally(() => (this.starting = undefined));
+  /** `install`: make the server's environment where there is none, which may download it. */
+  async start(install: boolean): Promise<void> {
+    if (this.starting !== undefined) await this.starting;
+    if (this.running !== undefined) return;
+    this.starting ??= this.tryStart(install).finally(() => (this.starting = undefined));
     return this.starting;
   }
 
-  async restart(): Promise<void> {
+  async restart(install = true): Promise<void> {
     await this.dispose();
-    await this.start();
+    await this.start(install);
   }
 
   async dispose(): Promise<void> {
@@ -57,9 +60,11 @@ export class Server implements vscode.Disposable {
     await client?.dispose().catch((error: unknown) => this.log.info(`stopping: ${environment.message(error)}`));
   }
 
-  private async tryStart(): Promise<void> {
+  private async tryStart(install: boolean): Promise<void> {
     try {
-      const python = await environment.python(this.context, this.log);
+      const python = await environment.python(this.context, this.log, install);
+      if (python === undefined) return; // it is made when something is to be profiled
+      await environment.onTerminalPath(this.context, python);
       // Python looks for modules in its current folder first; in the user's, a queue.py would break the server.
       const cwd = this.context.globalStorageUri.fsPath;
       await fs.mkdir(cwd, { recursive: true });

@@ -23,7 +23,7 @@ def test_the_version_is_the_server_s() -> None:
 def test_every_command_is_registered_and_the_other_way_round() -> None:
     contributed = {command["command"] for command in PACKAGE["contributes"]["commands"]}
     registered = set(re.findall(r'^    "(warpline\.\w+)": ', SOURCES, re.MULTILINE))
-    assert registered - contributed == {"warpline.goTo"}  # of the tree's items
+    assert registered - contributed == {"warpline.goTo", "warpline.typeInTerminal"}  # of items and buttons
     assert contributed <= registered
     assert not contributed & set(re.findall(r"^\| `(warpline\.\w+)` \|", PROTOCOL, re.MULTILINE))
 
@@ -32,7 +32,7 @@ def test_every_setting_of_the_server_can_be_set() -> None:
     rows = re.findall(r"^\| (`warpline\.[\w.]+`(?:, `warpline\.[\w.]+`)*) \|", PROTOCOL, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`(warpline\.[\w.]+)`", row)}
     commands = {
-        f"warpline.{name}" for name in ("profile", "cancel", "explain", "overview", "measure", "kernel")
+        f"warpline.{name}" for name in ("profile", "cancel", "explain", "overview", "measure", "kernel", "tune")
     }
     client = {"warpline.server.python", "warpline.heat.enabled", "warpline.trace.server"}
     assert named - commands == set(SETTINGS) - client

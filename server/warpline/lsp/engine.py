@@ -8,7 +8,7 @@ import json
 import os
 import signal
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lsprotocol import types
@@ -30,17 +30,18 @@ class Failed(Exception):
     def __init__(self, message: str, status: int = 2) -> None:
         super().__init__(message)
         self.status = status
+        self.remedies: list[dict[str, Any]] = []
 
     def answer(self) -> JsonRpcException:
         """As the error that answers a request."""
         if self.status == 130:
             return JsonRpcRequestCancelled(message=str(self))
-        return could_not(str(self), "no-steps" if self.status == 1 else "failed")
+        return could_not(str(self), "no-steps" if self.status == 1 else "failed", self.remedies)
 
 
-def could_not(message: str, reason: str, remedy: dict[str, Any] | None = None) -> JsonRpcException:
+def could_not(message: str, reason: str, remedies: Sequence[dict[str, Any]] = ()) -> JsonRpcException:
     """RequestFailed with its reason, as PROTOCOL.md has it."""
-    data = {"reason": reason, **({"remedy": remedy} if remedy else {})}
+    data = {"reason": reason, "remedies": [*remedies], **({"remedy": remedies[0]} if remedies else {})}
     return JsonRpcException(message, types.LSPErrorCodes.RequestFailed.value, data)
 
 

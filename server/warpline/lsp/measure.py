@@ -77,6 +77,13 @@ async def measure(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
     }
 
 
+async def apply(ls: Server, argument: Any) -> bool:
+    """warpline/apply: a finding's first fix, put into the text as it is now."""
+    params = parameters(argument, MeasureParams)
+    path = convert.path(params.uri)
+    return path is not None and await _apply(ls, path, params.finding_id)
+
+
 def _words(measured: dict[str, Any], answer: dict[str, Any]) -> str:
     words = gains.measured(msgspec.convert(measured, Measured))
     reason = answer["reason"]

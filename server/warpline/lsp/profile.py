@@ -9,11 +9,13 @@ from typing import Any
 import msgspec
 from lsprotocol import types
 
-from warpline.lsp import configuration, convert, refresh
+from warpline.lsp import configuration, convert, overview, refresh, remedies
 from warpline.lsp.engine import Engine, Failed
 from warpline.lsp.request import Refused, parse, place, request
 from warpline.lsp.server import Server
+from warpline.lsp.session import Session
 from warpline.lsp.under_way import commanded, requested, turn, under_way
+from warpline.model.report import Report
 from warpline.runs import runs_folder
 
 _WAIT, _STOP = "Wait for it", "Stop it and start this one"
@@ -53,6 +55,7 @@ async def _profile(ls: Server, argument: Any, by_command: bool) -> dict[str, Any
     Raises Refused, Failed.
     """
     params = parse(argument)
+    await ls.loading.over()  # the settings: a request may come right after ``initialized``
     path, folder = place(params, ls.folders)
     settings = configuration.of(ls, path)
     home = ls.folders.add(folder)
@@ -73,11 +76,14 @@ async def _profile(ls: Server, argument: Any, by_command: bool) -> dict[str, Any
                 folder=str(runs_folder(folder)),
             )
         except Failed as error:
-            raise _explained(error, wanted.python, engine) from None
+            raise _explained(error, wanted.python, engine, folder) from None
     if await home.refresh():
         refresh.announce(ls, home)
         refresh.shown(ls)
-    return _result(ls, folder, answer["run"])
+    result = _result(ls, folder, answer["run"])
+    if by_command:
+        ls.show(f"{Path(wanted.target).name}: {result['summary']}", types.MessageType.Info)
+    return result
 
 
 async def _choice(ls: Server, folder: Path) -> str:
@@ -109,21 +115,22 @@ async def _choice(ls: Server, folder: Path) -> str:
     return "queue"
 
 
-def _explained(error: Failed, python: str, engine: Engine) -> Failed | Refused:
-    """A failure whose remedy is known is said with it."""
+def _explained(error: Failed, python: str, engine: Engine, folder: Path) -> Failed | Refused:
+    """A failure with what can be done about it."""
     said = "\n".join((str(error), *engine.tail))
     if "No module named 'torch'" in said or "has no torch" in said:
         return Refused(
             f"{python} has no torch: choose the interpreter that your training runs with", "no-torch"
         )
+    error.remedies = remedies.of_failure(str(error), engine.tail, folder)
     return error
 
 
 def _result(ls: Server, folder: Path, run: str) -> dict[str, Any]:
     session = ls.folders.add(folder).newest
-    results = session.results if session is not None else None
-    if results is None or str(results.run) != run:
+    if session is None or str(session.results.run) != run:
         raise Failed(f"the run {run} was made, and cannot be read", 2)
+    results = session.results
     report = results.report
     return {
         "run": run,
@@ -133,4 +140,19 @@ def _result(ls: Server, folder: Path, run: str) -> dict[str, Any]:
         "lines": len(report.lines),
         "findings": len(report.findings),
         "notes": list(report.notes),
+        "summary": overview.summary(results),
+        "best": _best(ls, session, report),
     }
+
+
+def _best(ls: Server, session: Session, report: Report) -> dict[str, Any] | None:
+    """Where to go next: the finding that gains most, else the costliest line. It may be in any file."""
+    ranked = sorted(report.findings, key=lambda finding: -(overview.gained(finding) or 0.0))
+    places = [(finding.file, finding.line) for finding in ranked]
+    places += [(line.file, line.line) for line in report.lines[:1]]
+    for file, line in places:
+        anchor = session.anchor(file)
+        now = anchor.where(line - 1) if anchor is not None else -1
+        if now >= 0:
+            return {"uri": convert.uri(file), "line": now, "name": f"{Path(file).name}:{now + 1}"}
+    return None

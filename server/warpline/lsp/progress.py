@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 import uuid
 
 from lsprotocol import types
@@ -34,6 +35,7 @@ class Progress:
         self._token, self._bar = token, bar
         self._open = False
         self._percent = 0
+        self._began = 0.0
 
     async def begin(self) -> int | str | None:
         """Open the bar; its token, or None where the client shows none."""
@@ -52,20 +54,37 @@ class Progress:
         return self._token
 
     def report(self, stage: str, done: int, total: int | None, message: str) -> None:
-        self._ls.protocol.notify(
-            "warpline/progress",
-            {"uri": self._uri, "stage": stage, "done": done, "total": total, "message": message},
-        )
-        if not self._open or self._token is None:
-            return
         low, high = _PERCENT.get(stage, (self._percent, self._percent))
         part = min(done / total, 1.0) if total else 0.0
         # Never backwards: bars that do look broken.
         self._percent = max(self._percent, int(low + (high - low) * part))
+        if stage == "measuring" and (left := self._forecast(part)):
+            message = f"{message}, {left}"
+        self._ls.protocol.notify(
+            "warpline/progress",
+            {
+                "uri": self._uri,
+                "stage": stage,
+                "done": done,
+                "total": total,
+                "message": message,
+                "percent": self._percent,
+            },
+        )
+        if not self._open or self._token is None:
+            return
         self._ls.work_done_progress.report(
             self._token,
             types.WorkDoneProgressReport(message=message, percentage=self._percent, cancellable=True),
         )
+
+    def _forecast(self, part: float) -> str:
+        """``about 40 s left``, from the pace until now; nothing before a tenth is done."""
+        now = time.monotonic()
+        self._began = self._began or now
+        if part < 0.1:
+            return ""
+        return f"about {(now - self._began) * (1 - part) / part:.0f} s left"
 
     def end(self, message: str) -> None:
         if self._open and self._token is not None:

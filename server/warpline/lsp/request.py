@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,9 +14,10 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from warpline import runs
 from warpline.capture import interpreter
-from warpline.lsp import convert
+from warpline.lsp import convert, launching
 from warpline.lsp.engine import could_not
 from warpline.lsp.folders import Folders
+from warpline.lsp.remedies import CHOOSE_INTERPRETER, Remedy, run_in_terminal
 from warpline.lsp.settings import Settings
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
@@ -47,16 +48,18 @@ class ProfileParams(msgspec.Struct, rename="camel"):
 class Refused(Exception):
     """A profile that is not begun. ``reason`` as in PROTOCOL.md."""
 
-    def __init__(self, message: str, reason: str = "refused") -> None:
+    def __init__(self, message: str, reason: str = "refused", remedies: Sequence[Remedy] = ()) -> None:
         super().__init__(message)
         self.reason = reason
+        self.remedies = [*remedies]
+        if reason in ("no-python", "no-torch"):
+            self.remedies.insert(0, CHOOSE_INTERPRETER)
 
     def answer(self) -> JsonRpcException:
         """As the error that answers a request."""
         if self.reason == "parameters":
             return JsonRpcInvalidParams(message=str(self))
-        remedy = {"title": "Choose an interpreter", "command": "python.setInterpreter", "arguments": []}
-        return could_not(str(self), self.reason, remedy if self.reason in ("no-python", "no-torch") else None)
+        return could_not(str(self), self.reason, self.remedies)
 
 
 def parse(value: object) -> ProfileParams:
@@ -80,10 +83,19 @@ def place(params: ProfileParams, folders: Folders) -> tuple[str, Path]:
         program = (params.launch or {}).get("program")
         if isinstance(program, str) and Path(program).is_absolute():
             return program, folders.home(program)
-        if folders.workspace and (params.module or (params.launch or {}).get("module")):
+        if folders.workspace and (params.module or params.launch):
             return str(folders.workspace[0] / "_"), folders.workspace[0]
         raise Refused("say which file to profile")
     path = convert.path(params.uri)
+    if params.uri.startswith("vscode-notebook") or (path or "").endswith(".ipynb"):
+        name = Path(
+            path or convert.path(f"file:{params.uri.partition(':')[2].partition('#')[0]}") or "notebook.ipynb"
+        ).name
+        raise Refused(
+            "notebook cells cannot be profiled here yet: save the training loop as a script with "
+            f"`python -m jupyter nbconvert --to script {name}` and profile that",
+            remedies=[run_in_terminal(f"python -m jupyter nbconvert --to script {name}")],
+        )
     if path is None:
         scheme = params.uri.split(":", 1)[0]
         raise Refused(
@@ -96,7 +108,11 @@ def place(params: ProfileParams, folders: Folders) -> tuple[str, Path]:
 
 def request(params: ProfileParams, path: str, folder: Path, settings: Settings) -> Request:
     """Everything that is needed to run it. Raises Refused."""
-    launch = _launch(params.launch or {}, path, folder)
+    try:
+        launch = launching.configuration(params.launch or {}, path, folder)
+    except launching.Unresolved as error:
+        name = str((params.launch or {}).get("name") or "the launch configuration")
+        raise Refused(f"{name}: {error}") from None
     module = params.module or launch.get("module")
     last = last_request(folder, module or launch.get("program") or path)
     if last is not None and last.module and params.module is None and not launch:
@@ -106,16 +122,22 @@ def request(params: ProfileParams, path: str, folder: Path, settings: Settings) 
         raise Refused(f"there is no file {target}: save it first")
     cwd = params.cwd or launch.get("cwd") or str(folder)
     args = params.args if params.args is not None else launch.get("args")
-    python = params.python or launch.get("python") or settings.python
-    launcher = params.launcher if params.launcher is not None else list(settings.launcher)
+    names = launching.variables(path, folder)
+    try:
+        python = launching.interpreter(params.python or launch.get("python") or settings.python, path, folder)
+        environment = launching.replaced(dict(settings.env), names)
+        own = launching.replaced(list(settings.launcher), names)
+    except launching.Unresolved as error:
+        raise Refused(f"settings: {error}") from None
+    launcher = params.launcher if params.launcher is not None else launch.get("launcher", own)
     made = Request(
         target=target,
         module=module is not None,
         argv=tuple(args if args is not None else last.argv if last is not None else ()),
         cwd=cwd,
-        python=str(Path(python).expanduser()) if python else "",
+        python=python,
         launcher=tuple(shlex.split(launcher) if isinstance(launcher, str) else launcher),
-        environment={**settings.env, **launch.get("env", {}), **(params.env or {})},
+        environment={**environment, **launch.get("env", {}), **(params.env or {})},
         steps=params.steps or settings.steps,
         warmup=params.warmup if params.warmup is not None else settings.warmup,
         whole_run=params.whole_run,
@@ -125,7 +147,7 @@ def request(params: ProfileParams, path: str, folder: Path, settings: Settings) 
     try:
         return replace(made, python=interpreter.find(made))
     except Problem as problem:
-        raise Refused(f"{problem}: choose another one", "no-python") from None
+        raise Refused(f"{problem}", "no-python") from None
 
 
 def last_request(folder: Path, target: str) -> Request | None:
@@ -152,40 +174,3 @@ def last_of(folders: Folders, path: str) -> Request | None:
             if session.results.report.script == path:
                 return session.results.request
     return None
-
-
-def _launch(launch: dict[str, Any], path: str, folder: Path) -> dict[str, Any]:
-    """A launch configuration with its variables replaced; only the fields that we read."""
-    names = {
-        "file": path,
-        "workspaceFolder": str(folder),
-        "workspaceRoot": str(folder),
-        "fileDirname": str(Path(path).parent),
-        "fileBasename": Path(path).name,
-        "relativeFile": os.path.relpath(path, folder),
-        "cwd": str(folder),
-        "userHome": str(Path.home()),
-    }
-
-    def replaced(value: Any) -> Any:
-        if isinstance(value, str):
-            return re.sub(r"\$\{(env:)?([\w.]+)\}", variable, value)
-        if isinstance(value, list):
-            return [str(replaced(entry)) for entry in value]
-        if isinstance(value, dict):
-            return {str(name): str(replaced(entry)) for name, entry in value.items()}
-        return value
-
-    def variable(match: re.Match[str]) -> str:
-        return os.environ.get(match[2], "") if match[1] else names.get(match[2], match[0])
-
-    found = {
-        name: replaced(launch[name])
-        for name in ("program", "module", "args", "python", "cwd", "env")
-        if launch.get(name)
-    }
-    if isinstance(found.get("args"), str):
-        found["args"] = shlex.split(found["args"])
-    if isinstance(found.get("python"), list):
-        found["python"] = found["python"][0]
-    return found

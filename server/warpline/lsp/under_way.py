@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from lsprotocol import types
 from pygls.exceptions import JsonRpcRequestCancelled
 
 from warpline.lsp import convert, refresh
@@ -84,11 +85,31 @@ async def commanded(ls: Server, work: Callable[[], Awaitable[Any]]) -> Any:
         return None
     except (Refused, Failed) as error:
         if not isinstance(error, Failed) or error.status != 130:
-            ls.show(str(error))
+            ls.start(_told(ls, str(error), error.remedies))
         return None
     finally:
         if msg_id is not None:
             ls.protocol.on_cancel.pop(msg_id, None)
+
+
+async def _told(ls: Server, message: str, remedies: list[dict[str, Any]]) -> None:
+    """Show what went wrong, with the line of the script to go to where the client can go there."""
+    places = {one["title"]: one["arguments"][0] for one in remedies if one["command"] == "warpline.goTo"}
+    if not places or not ls.can("window.show_document.support"):
+        ls.show(message)
+        return
+    question = types.ShowMessageRequestParams(
+        type=types.MessageType.Error,
+        message=message,
+        actions=[types.MessageActionItem(title=title) for title in places],
+    )
+    choice = await ls.window_show_message_request_async(question)
+    if choice is not None and choice.title in places:
+        place = places[choice.title]
+        at = convert.line_start(place["line"])
+        await ls.window_show_document_async(
+            types.ShowDocumentParams(uri=place["uri"], take_focus=True, selection=types.Range(at, at))
+        )
 
 
 async def requested(work: Awaitable[Any]) -> Any:

@@ -135,6 +135,13 @@ def _profile(run: str, kept: dict[str, Any]) -> Profile:
     return found
 
 
+def tune(job: Job, progress: Report, cancelled: threading.Event, kept: dict[str, Any]) -> Any:
+    """See tune_job.py."""
+    from warpline.lsp import tune_job
+
+    return tune_job.tune(job, progress, cancelled, kept)
+
+
 JOBS = {
     "profile": profile,
     "report": report,
@@ -143,4 +150,5 @@ JOBS = {
     "page": page,
     "measure": measure,
     "kernel": kernel,
+    "tune": tune,
 }

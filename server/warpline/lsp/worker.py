@@ -102,8 +102,11 @@ def main() -> None:
     Worker(requests, answers).serve()
 
 
+_PATH = f"import sys; sys.path[:0] = [{str(Path(__file__).parents[2])!r}]; "
+#: ``python -c START …`` is the command line of the package that runs here.
+START = f"{_PATH}from warpline.__main__ import main; sys.exit(main())"
+
+
 def command() -> list[str]:
     """How to start a worker: with this interpreter, and with the package that runs here."""
-    root = str(Path(__file__).parents[2])
-    start = f"import sys; sys.path[:0] = [{root!r}]; from warpline.lsp.worker import main; main()"
-    return [sys.executable, "-c", start]
+    return [sys.executable, "-c", f"{_PATH}from warpline.lsp.worker import main; main()"]

@@ -1,0 +1,80 @@
+// The runs of the workspace in the side bar: open one, compare two.
+import * as path from "node:path";
+import * as vscode from "vscode";
+import type { Server } from "./server";
+import * as protocol from "./protocol";
+import { goTo, place } from "./results";
+
+export class RunItem extends vscode.TreeItem {
+  constructor(readonly run: protocol.Run) {
+    super(`${run.module ?? path.basename(run.script)} ${run.argv.join(" ")}`.trim());
+    const when = new Date(run.createdMs).toLocaleString(undefined, { dateStyle: "short", timeStyle: "short" });
+    this.description = `${run.label} · ${when}`;
+    this.tooltip = `${run.script} ${run.argv.join(" ")}\n${run.label} a step on ${run.device}\n${when}\n${run.run}`;
+    this.iconPath = new vscode.ThemeIcon(run.shown ? "eye" : "history");
+    this.contextValue = "run";
+    this.command = { title: "Show", command: "warpline.openRun", arguments: [this] };
+  }
+}
+
+export class Runs implements vscode.TreeDataProvider<RunItem>, vscode.Disposable {
+  private items: RunItem[] = [];
+  private readonly changed = new vscode.EventEmitter<void>();
+  readonly onDidChangeTreeData = this.changed.event;
+  private readonly view = vscode.window.createTreeView<RunItem>("warpline.runs", { treeDataProvider: this, canSelectMany: true });
+
+  constructor(private readonly server: Server) {}
+
+  async refresh(): Promise<void> {
+    const rows = await this.server.running?.sendRequest(protocol.runs, {}).catch(() => undefined);
+    if (rows === undefined) return;
+    this.items = rows.map((run) => new RunItem(run));
+    this.changed.fire();
+  }
+
+  getChildren(parent?: RunItem): RunItem[] {
+    return parent === undefined ? this.items : [];
+  }
+
+  getTreeItem(item: RunItem): vscode.TreeItem {
+    return item;
+  }
+
+  async open(item: unknown): Promise<void> {
+    if (item instanceof RunItem) await this.server.running?.sendRequest(protocol.openRun, { run: item.run.run });
+  }
+
+  /** The two that are selected, the older one first; or the one that was clicked with the one that is shown. */
+  async compare(item: unknown, selected: unknown): Promise<void> {
+    const both = (Array.isArray(selected) ? selected : [item]).filter((one): one is RunItem => one instanceof RunItem);
+    const [newer, older] = both.map(({ run }) => run).sort((one, other) => other.createdMs - one.createdMs);
+    if (newer === undefined) return;
+    const { script } = newer;
+    const uri = vscode.Uri.file(script).toString();
+    await compare(this.server, older === undefined ? { uri, run: newer.run } : { uri, run: older.run, with: newer.run });
+  }
+
+  dispose(): void {
+    for (const item of [this.view, this.changed]) item.dispose();
+  }
+}
+
+/** Show the difference of two runs in a list, and in the hints. */
+export async function compare(server: Server, params: protocol.CompareParams): Promise<void> {
+  const client = await server.ready();
+  if (client === undefined) return;
+  const comparison = await client.sendRequest(protocol.compare, { ...params, hints: true }).catch(() => null);
+  if (comparison === null) {
+    const none = "There is no earlier run with the same script, arguments and device. Two runs can be chosen in the Runs view.";
+    void vscode.window.showInformationMessage(none);
+    return;
+  }
+  const choices = comparison.lines.map((line) => ({
+    label: line.label,
+    description: line.afterMs === null ? "" : place(line),
+    detail: line.text.trim(),
+    line,
+  }));
+  const choice = await vscode.window.showQuickPick(choices, { title: comparison.title, matchOnDetail: true });
+  if (choice !== undefined && choice.line.afterMs !== null) await goTo(choice.line);
+}
