@@ -11,6 +11,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from warpline.lsp.server import Server
+from warpline.view import units
 
 #: Where the stages lie on the way from nothing to done, in percent.
 _PERCENT = {
@@ -24,6 +25,9 @@ _PERCENT = {
     "reading": (88, 100),
     "measuring": (0, 100),
 }
+
+#: No forecast is finer than this.
+_LEAST_MS = 10_000.0
 
 
 class Progress:
@@ -84,7 +88,8 @@ class Progress:
         self._began = self._began or now
         if part < 0.1:
             return ""
-        return f"about {(now - self._began) * (1 - part) / part:.0f} s left"
+        left_ms = 1000 * (now - self._began) * (1 - part) / part
+        return f"about {units.ms(max(left_ms, _LEAST_MS))} left"
 
     def end(self, message: str) -> None:
         if self._open and self._token is not None:
