@@ -32,7 +32,8 @@ def test_every_setting_of_the_server_can_be_set() -> None:
     rows = re.findall(r"^\| (`warpline\.[\w.]+`(?:, `warpline\.[\w.]+`)*) \|", PROTOCOL, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`(warpline\.[\w.]+)`", row)}
     commands = {
-        f"warpline.{name}" for name in ("profile", "cancel", "explain", "overview", "measure", "kernel", "tune")
+        f"warpline.{name}"
+        for name in ("profile", "cancel", "explain", "overview", "measure", "kernel", "tune")
     }
     client = {"warpline.server.python", "warpline.heat.enabled", "warpline.trace.server"}
     assert named - commands == set(SETTINGS) - client
