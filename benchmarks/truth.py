@@ -1,0 +1,221 @@
+"""What the report says of each line against an independent stopwatch, script by script.
+
+    python benchmarks/truth.py [--python PATH] [--rounds 3] [--part seen|kept] [--only NAME] [--markdown FILE]
+
+Each script of ``benchmarks/truth/scripts`` runs under ``warpline profile --json`` and under
+``benchmarks/truth/stopwatch.py`` in turn, ``--rounds`` times; of each line's share of the step the median of
+the rounds counts, so that a machine that is slow for a while slows both. Lines below are *figures*: a line, or
+lines that no clock can tell apart (see stopwatch.py). A figure that either side puts at 5 % of the step or
+more passes when it is within 10 % of its time or within 2 % of the step. Operators use ``--threads`` threads.
+
+``seen`` are the scripts that were looked at while the times were worked on; ``kept`` were scored at the end
+only. Exit status 1 when a line fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+SCRIPTS = HERE / "truth" / "scripts"
+STOPWATCH = HERE / "truth" / "stopwatch.py"
+LEAST_SHARE = 0.05  # of the step: what a figure must take to be looked at
+OF_LINE, OF_STEP = 0.10, 0.02  # how far off it may be
+TIMEOUT_S = 300
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Lines whose time is one number: (file, line) pairs, and whether it is the backward pass."""
+
+    lines: frozenset[tuple[str, int]]
+    backward: bool
+
+    def text(self) -> str:
+        file, line = min(self.lines)
+        words = Path(file).read_text(encoding="utf-8").splitlines()[line - 1].strip()
+        more = f" (+{len(self.lines) - 1})" if len(self.lines) > 1 else ""
+        return f"{line}{more}: `{words[:56]}`"
+
+
+@dataclass(frozen=True)
+class Row:
+    script: str
+    figure: Figure
+    measured: float  # shares of the step
+    reported: float
+    step_ms: float
+
+    @property
+    def of_line(self) -> float:
+        return abs(self.reported - self.measured) / max(self.measured, 1e-9)
+
+    @property
+    def of_step(self) -> float:
+        return abs(self.reported - self.measured)
+
+    @property
+    def passed(self) -> bool:
+        return self.of_line <= OF_LINE or self.of_step <= OF_STEP
+
+
+def figures(fine: dict[str, Any]) -> list[Figure]:
+    """The figures of a script, from a stopwatch run with all statements."""
+    statements = fine["statements"]
+    group = list(range(len(statements)))
+
+    def root(at: int) -> int:
+        while group[at] != at:
+            at = group[at]
+        return at
+
+    backward = [
+        at for at, one in enumerate(statements) if one["backward"] or (one["in_backward_ms"] and not one["ms"])
+    ]
+    for at in backward:
+        group[root(at)] = root(backward[0])
+    for at, one in enumerate(statements):
+        if one["short"]:
+            for parent in one["parents"]:
+                group[root(at)] = root(parent)
+    lines: dict[int, set[tuple[str, int]]] = {}
+    for at, one in enumerate(statements):
+        covered = {(one["file"], line) for line in range(one["line"], one["last"] + 1)}
+        lines.setdefault(root(at), set()).update(covered)
+    inside = {root(at) for at in backward}
+    return [Figure(frozenset(covered), at in inside) for at, covered in lines.items()]
+
+
+def measured(figure: Figure, coarse: dict[str, Any]) -> float:
+    """Milliseconds a step by the stopwatch."""
+    total = 0.0
+    for one in coarse["statements"]:
+        here = (one["file"], one["line"]) in figure.lines
+        total += one["ms"] * here + one["in_backward_ms"] * figure.backward
+    return total
+
+
+def reported(figure: Figure, report: dict[str, Any]) -> float:
+    """The same by the report: backward passes stand at the lines of their forward, here they are together."""
+    total = 0.0
+    for line in report["lines"]:
+        later = line["backward_ms"] + line["recompute_ms"]
+        if (str(Path(line["file"]).resolve()), line["line"]) in figure.lines:
+            total += line["step_ms"] - later
+        if figure.backward:
+            total += later
+    return total
+
+
+def rows(script: Path, options: argparse.Namespace) -> list[Row]:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        run_stopwatch(script, folder / "fine.json", options)
+        fine = json.loads((folder / "fine.json").read_text(encoding="utf-8"))
+        watched, told = [], []
+        for turn in range(options.rounds):
+            for which in ("stopwatch", "report") if turn % 2 == 0 else ("report", "stopwatch"):
+                file = folder / f"{which}{turn}.json"
+                if which == "stopwatch":
+                    run_stopwatch(script, file, options, folder / "fine.json")
+                    watched.append(json.loads(file.read_text(encoding="utf-8")))
+                else:
+                    run_warpline(script, file, options)
+                    told.append(json.loads(file.read_text(encoding="utf-8")))
+    if options.keep:
+        Path(options.keep, f"{script.stem}.json").write_text(json.dumps([fine, watched, told]))
+    return compared(script.stem, fine, watched, told)
+
+
+def compared(
+    name: str, fine: dict[str, Any], watched: list[dict[str, Any]], told: list[dict[str, Any]]
+) -> list[Row]:
+    """One row for each figure that takes 5 % of the step or more, by either side."""
+    found = []
+    step_ms = statistics.median(one["step_ms"] for one in watched)
+    for figure in figures(fine):
+        truth = statistics.median(measured(figure, one) / one["step_ms"] for one in watched)
+        ours = statistics.median(reported(figure, one) / one["steps"]["step_ms"] for one in told)
+        if max(truth, ours) >= LEAST_SHARE:
+            found.append(Row(name, figure, truth, ours, step_ms))
+    return sorted(found, key=lambda row: -row.measured)
+
+
+def run_stopwatch(
+    script: Path, file: Path, options: argparse.Namespace, coarse: Path | None = None
+) -> None:
+    given = ["--coarse", str(coarse)] if coarse else []
+    run([options.python, str(STOPWATCH), "--json", str(file), *given, str(script)], options)
+
+
+def run_warpline(script: Path, file: Path, options: argparse.Namespace) -> None:
+    command = [sys.executable, "-m", "warpline", "profile", "--python", options.python, "--json", str(file)]
+    run([*command, "--run-dir", str(file.with_suffix("")), str(script)], options)
+
+
+def run(command: list[str], options: argparse.Namespace) -> None:
+    environment = os.environ | {"OMP_NUM_THREADS": str(options.threads), "MKL_NUM_THREADS": str(options.threads)}
+    environment.setdefault("PYTHONPATH", str(HERE.parent / "server"))
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+
+
+def table(found: Iterable[Row]) -> list[str]:
+    out = ["| script | line | measured ms | reported ms | off, of the line | off, of the step | |"]
+    out.append("|---|---|--:|--:|--:|--:|---|")
+    for row in found:
+        out.append(
+            f"| {row.script} | {row.figure.text()} | {row.measured * row.step_ms:.2f} "
+            f"| {row.reported * row.step_ms:.2f} | {100 * row.of_line:.0f} % | {100 * row.of_step:.1f} % "
+            f"| {'' if row.passed else 'fails'} |"
+        )
+    return out
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--python", default=sys.executable, help="the interpreter with torch")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--part", choices=("seen", "kept"))
+    parser.add_argument("--only", help="names of scripts, comma between them")
+    parser.add_argument("--markdown", type=Path, help="write the table there too")
+    parser.add_argument("--keep", help="a folder to leave all figures in")
+    options = parser.parse_args()
+    parts = [options.part] if options.part else ["seen", "kept"]
+    scripts = [script for part in parts for script in sorted((SCRIPTS / part).glob("*.py"))]
+    if options.only:
+        scripts = [script for script in scripts if script.stem in options.only.split(",")]
+    found: list[Row] = []
+    for script in scripts:
+        new = rows(script, options)
+        found += new
+        print("\n".join(table(new)[0 if script == scripts[0] else 2 :]), flush=True)
+    failed = sum(not row.passed for row in found)
+    version = subprocess.run([options.python, "--version"], capture_output=True, text=True, check=True)
+    print(
+        f"\n{len(found)} lines of {len(scripts)} scripts, {failed} fail; off by "
+        f"{100 * statistics.median(row.of_line for row in found):.1f} % of the line in the median, "
+        f"{100 * max(row.of_step for row in found):.1f} % of the step at most; {version.stdout.strip()}, "
+        f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}"
+    )
+    if options.markdown:
+        options.markdown.write_text("\n".join(table(found)) + "\n", encoding="utf-8")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
