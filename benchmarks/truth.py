@@ -3,10 +3,11 @@
     python benchmarks/truth.py [--python PATH] [--rounds 3] [--part seen|kept] [--only NAME] [--markdown FILE]
 
 Each script of ``benchmarks/truth/scripts`` runs under ``warpline profile --json`` and under
-``benchmarks/truth/stopwatch.py`` in turn, ``--rounds`` times; of each line's share of the step the median of
-the rounds counts, so that a machine that is slow for a while slows both. Lines below are *figures*: a line, or
-lines that no clock can tell apart (see stopwatch.py). A figure that either side puts at 5 % of the step or
-more passes when it is within 10 % of its time or within 2 % of the step. Operators use ``--threads`` threads.
+``benchmarks/truth/stopwatch.py`` in turn, ``--rounds`` times; of each line's share of the step the median
+of the rounds counts, so that a machine that is slow for a while slows both. Lines below are *figures*: a
+line, or lines that no clock can tell apart (see stopwatch.py). A figure that either side puts at 5 % of the
+step or more passes when it is within 10 % of its time or within 2 % of the step. Operators use
+``--threads`` threads.
 
 ``seen`` are the scripts that were looked at while the times were worked on; ``kept`` were scored at the end
 only. Exit status 1 when a line fails.
@@ -80,7 +81,9 @@ def figures(fine: dict[str, Any]) -> list[Figure]:
         return at
 
     backward = [
-        at for at, one in enumerate(statements) if one["backward"] or (one["in_backward_ms"] and not one["ms"])
+        at
+        for at, one in enumerate(statements)
+        if one["backward"] or (one["in_backward_ms"] and not one["ms"])
     ]
     for at in backward:
         group[root(at)] = root(backward[0])
@@ -151,9 +154,7 @@ def compared(
     return sorted(found, key=lambda row: -row.measured)
 
 
-def run_stopwatch(
-    script: Path, file: Path, options: argparse.Namespace, coarse: Path | None = None
-) -> None:
+def run_stopwatch(script: Path, file: Path, options: argparse.Namespace, coarse: Path | None = None) -> None:
     given = ["--coarse", str(coarse)] if coarse else []
     run([options.python, str(STOPWATCH), "--json", str(file), *given, str(script)], options)
 
@@ -164,9 +165,14 @@ def run_warpline(script: Path, file: Path, options: argparse.Namespace) -> None:
 
 
 def run(command: list[str], options: argparse.Namespace) -> None:
-    environment = os.environ | {"OMP_NUM_THREADS": str(options.threads), "MKL_NUM_THREADS": str(options.threads)}
+    environment = os.environ | {
+        "OMP_NUM_THREADS": str(options.threads),
+        "MKL_NUM_THREADS": str(options.threads),
+    }
     environment.setdefault("PYTHONPATH", str(HERE.parent / "server"))
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+    done = subprocess.run(
+        command, check=False, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S
+    )
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
 

@@ -1,9 +1,9 @@
 """What each line of a training script costs, by clock reads alone: no profiler, no trace function.
 
-    python stopwatch.py --json OUT [--coarse OUT_OF_AN_EARLIER_RUN] [--warmup 10] [--seconds 1] SCRIPT [ARGS...]
+    python stopwatch.py --json OUT [--coarse EARLIER_OUT] [--warmup 10] [--seconds 1] SCRIPT [ARGS...]
 
-The sources below the script's folder are compiled with a clock read before and after each statement, simple or
-compound. Every moment is charged to the innermost statement that is open, so the statements add up to the step.
+The sources below the script's folder are compiled with a clock read before and after each statement, simple
+or compound. Every moment is charged to the innermost statement that is open, so they add up to the step.
 
 A clock read costs about 0.1 us, so a statement of 1 us cannot be measured like this. A first run counts how
 often each statement runs and who runs it. In the second run (``--coarse``) statements shorter than
@@ -24,7 +24,6 @@ import importlib.machinery
 import json
 import sys
 import threading
-from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter_ns, process_time_ns
@@ -75,15 +74,8 @@ class Watch:
         spent, inside, whole, times = self.spent, self.in_backward, self.whole, self.times
         stack, began, children, parents = self.open, [], self.children, self.parents
         clock, ident, driving = perf_counter_ns, threading.get_ident, threading.get_ident()
-        into, backwards, last, outside = spent, 0, 0, 0
+        into, backwards, last = spent, 0, 0
         statements, least = self.statements, self.least
-
-        def charge(now: int) -> None:
-            nonlocal outside
-            if stack:
-                into[stack[-1]] += now - last
-            else:
-                outside += now - last
 
         def begin(number: int) -> None:
             nonlocal last, into, backwards
@@ -110,8 +102,7 @@ class Watch:
             into[number] += now - last
             took = now - began.pop()
             whole[number] += took
-            if took < least[number]:
-                least[number] = took
+            least[number] = min(least[number], took)
             times[number] += 1
             stack.pop()
             if statements[number]["backward"]:
@@ -128,7 +119,8 @@ class Watch:
             last = clock()
 
         def close() -> None:
-            charge(clock())
+            if stack:
+                into[stack[-1]] += clock() - last
 
         return begin, end, restart, close
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from warpline.attribution import device
 from warpline.attribution.overhead import LEAST_SHARE
+from warpline.attribution.sampled import factors
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import Pieces, complement, overlay, union
 from warpline.attribution.waits import blocking_copies, closing_wait, sync_calls
@@ -91,11 +92,22 @@ def _on_cpu(scene: Scene) -> Account:
         own += np.bincount(pieces.op[rows], weights=pieces.length_ns[rows], minlength=len(host))
     corrected = less(own, scene.cost.per_op_ns * children)
     ratio = np.divide(corrected, own, out=np.ones(len(host)), where=own > 0)
+    waiting = less(scene.by_line(idle.line, idle.length_ns), _idle_cost(scene))
+    spent = [np.asarray(part.length_ns * ratio[part.op], np.float64) for part in owned]
+    hosts = [_host_line(scene, part) for part in owned]
+    # What each line of the host's took, as seen: its operators, and the rest.
+    seen = waiting + sum(scene.by_line(at, length) for at, length in zip(hosts, spent, strict=True))
+    factor = factors(scene.trace.facts.samples, scene.table, seen)
+    waiting *= factor
+    spent = [np.asarray(length * factor[at], np.float64) for at, length in zip(hosts, spent, strict=True)]
+    own = np.zeros(len(host))
+    for pieces in (each.take(each.working) for each in lines):
+        weight = pieces.length_ns * factor[_host_line(scene, pieces)]
+        own += np.bincount(pieces.op, weights=weight, minlength=len(host))
+    corrected = own * ratio
     busy = np.zeros(len(scene.table))
-    spent = [part.length_ns * ratio[part.op] for part in owned]
     for part, length in zip(owned, spent, strict=True):
         busy += scene.by_line(part.line, length)
-    waiting = less(scene.by_line(idle.line, idle.length_ns), _idle_cost(scene))
     total = busy.sum() + waiting.sum()
     scale = scene.step_ms / total if total > 0 else 0.0
     return Account(
@@ -115,6 +127,15 @@ def _on_cpu(scene: Scene) -> Account:
             waiting * scale,
         ),
     )
+
+
+def _host_line(scene: Scene, pieces: Pieces) -> Ints:
+    """The line that the driving thread is at when each piece begins: also of a backward operator."""
+    records, main = scene.trace.records, scene.trace.main
+    first, last = records.first[main], records.first[main + 1]
+    at = np.searchsorted(records.time_ns[first:last], pieces.start_ns, "right") - 1
+    location = np.where(at >= 0, records.location[first:last][at], 0) if last > first else at * 0
+    return scene.table.of_location[location]
 
 
 def _without(start: Ints, end: Ints, cut: Ints, until: Ints, window: tuple[int, int]) -> tuple[Ints, Ints]:

@@ -7,6 +7,7 @@ import numpy as np
 from warpline.attribution.accounting import Account
 from warpline.attribution.driver import driver_notes
 from warpline.attribution.peaks import peaks_of
+from warpline.attribution.sampled import FEWEST
 from warpline.attribution.scene import Scene
 from warpline.model import units
 from warpline.trace.columns import OP
@@ -20,6 +21,8 @@ UNEVEN = 1.5
 
 #: From this share of the time on, what only some steps did is worth a note.
 UNSEEN = 0.1
+#: From this share of the step on, what plain Python costs matters.
+PYTHON = 0.1
 
 
 def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
@@ -44,10 +47,17 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "kernels that Inductor compiled for the CPU leave no events: their time stands at the def line "
             "of the compiled function, and only the library calls between them at their own lines"
         )
-    if lines := len(np.unique(scene.table.of_location[scene.estimated()[0]])):
+    sampled = not trace.on_gpu and trace.facts.samples.total >= FEWEST
+    if not sampled and (lines := len(np.unique(scene.table.of_location[scene.estimated()[0]]))):
         found.append(
             f"{lines} {'line' if lines == 1 else 'lines'} in loops of plain Python, recorded where the loop "
-            "begins and ends only: its time is exact, how its lines share it is from one step before"
+            "begins and ends only: how its lines share its time is an estimate from one step before"
+        )
+    if not sampled and _slowed(scene, accounted):
+        found.append(
+            "before Python 3.12, recording lines makes all Python two to three times slower, and this run "
+            "was not sampled (with py-spy installed beside warpline, it is): times of lines of plain Python "
+            "are estimates"
         )
     if not trace.manifest.timed_ns:
         found.append("no step was timed without the profiler: times are those under it")
@@ -85,6 +95,12 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             f"no roofline: the peaks of {name} are not known; `warpline profile --peaks` measures them once"
         )
     return tuple(dict.fromkeys(found))
+
+
+def _slowed(scene: Scene, accounted: Account) -> bool:
+    """Whether a trace function slowed a part of the step that matters, on a CPU."""
+    slow = scene.trace.manifest.line_events == "settrace" and not scene.trace.on_gpu
+    return slow and float(accounted.idle_ms.sum()) > PYTHON * accounted.step_ms
 
 
 def _busiest(scene: Scene) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from warpline.capture import interpreter
+from warpline.capture import interpreter, probe
 from warpline.capture.control import write_control
 from warpline.capture.outcome import Outcome
 from warpline.capture.process import Target
@@ -67,7 +67,8 @@ def capture(
 
     cancel = cancelled or threading.Event()
     notes: tuple[str, ...] = ()
-    purpose, windows = Purpose.PROFILE, Windows(request.warmup, captured=max(1, request.steps))
+    purpose = Purpose.PROFILE
+    windows = Windows(request.warmup, captured=max(1, request.steps), sampler=probe.sampler())
     began = position(stdin)
     try:
         for last in (False, True):

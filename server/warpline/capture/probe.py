@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,6 +94,12 @@ def nsight_compute() -> Path | None:
         if runnable:
             return runnable[-1]
     return None
+
+
+def sampler() -> str:
+    """Path of py-spy, which lies beside our own interpreter; "" where it does not."""
+    beside = Path(sys.executable).with_name("py-spy")
+    return str(beside) if beside.is_file() else shutil.which("py-spy") or ""
 
 
 def cores() -> int:

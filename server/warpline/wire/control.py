@@ -28,6 +28,7 @@ class Windows:
     sliced: bool = False  # ``timed`` is the length of one slice; the server says how many
     survey: bool = True  # one step in between is looked at closely
     patient: bool = True  # batches and forwards are no steps while an optimizer may yet make one
+    sampler: str = ""  # path of py-spy, with which lines are timed; empty: they are not
     whole_ns: tuple[int, ...] = ()  # of a script without steps: its duration when it ran unprofiled
 
 

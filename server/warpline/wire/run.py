@@ -31,6 +31,7 @@ from typing import Any
 
 from .births import Argument, Executed, Setting, UserFrame
 from .cudagraphs import CapturedGraph, Replay
+from .samples import Samples
 
 RUN_FORMAT = 1
 
@@ -99,7 +100,7 @@ class Locations:
     locations: tuple[tuple[int, int, int], ...]
     threads: tuple[int, ...]  # native thread ids; index = thread_index of the pairs
     #: (location, how often it was begun in one earlier step): lines of quick loops of plain Python, which
-    #: were recorded where they begin and end only. The loop's time is exact, their shares are that step's.
+    #: were recorded where they begin and end only. Their shares of the loop's time are that step's.
     estimated: tuple[tuple[int, float], ...] = ()
 
 
@@ -190,6 +191,7 @@ class Facts:
     nvml: dict[str, float] = field(
         default_factory=dict
     )  # utilisation_percent (of windows over a second), clock_mhz, throttle…, other_processes
+    samples: Samples = field(default_factory=Samples)  # of lines, while nothing was recorded
     peaks: dict[str, float] = field(default_factory=dict)  # measured: flops by dtype, bytes_per_s
     settings: tuple[Setting, ...] = ()  # in the order in which the script made them
     executed: Executed = field(default_factory=Executed)

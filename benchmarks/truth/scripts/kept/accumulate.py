@@ -6,7 +6,9 @@ import torch
 from torch import nn
 
 torch.manual_seed(0)
-net = nn.Sequential(nn.Conv1d(8, 32, 5), nn.ELU(), nn.Conv1d(32, 32, 5), nn.ELU(), nn.Flatten(), nn.Linear(32 * 120, 4))
+net = nn.Sequential(
+    nn.Conv1d(8, 32, 5), nn.ELU(), nn.Conv1d(32, 32, 5), nn.ELU(), nn.Flatten(), nn.Linear(32 * 120, 4)
+)
 average = copy.deepcopy(net)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
 signals = torch.randn(16, 8, 128)

@@ -8,7 +8,9 @@ import torch
 
 START = datetime(2024, 1, 1)
 LINES = [
-    json.dumps({"when": (START + timedelta(hours=i)).isoformat(), "values": [i % 7, i % 11], "tag": f"t{i % 5}"})
+    json.dumps(
+        {"when": (START + timedelta(hours=i)).isoformat(), "values": [i % 7, i % 11], "tag": f"t{i % 5}"}
+    )
     for i in range(1000)
 ]
 

@@ -23,7 +23,12 @@ def histogram(images):
 class Trainer:
     def __init__(self):
         self.net = nn.Sequential(
-            nn.Conv2d(3, 24, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(24, 24, 3), nn.Flatten(), nn.LazyLinear(5)
+            nn.Conv2d(3, 24, 3),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(24, 24, 3),
+            nn.Flatten(),
+            nn.LazyLinear(5),
         )
         self.images = rng.random((32, 3, 32, 32))
         self.targets = torch.randint(0, 5, (32,))

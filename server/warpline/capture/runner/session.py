@@ -1,6 +1,6 @@
 """From the import of torch to the run folder: what is installed when, and what is written.
 
-profile: waiting, warm-up, timing, survey, capture; then the run folder.
+profile: waiting, warm-up, timing, survey, capture, on a CPU sampling; then the run folder.
 time:    waiting, warm-up, timing; then the figures.
 whole:   the capture is the whole script.
 """
@@ -168,8 +168,6 @@ class Session:
 
     def finish_capture(self, stamps: Sequence[int]) -> None:
         """Write the run folder; then end the script, unless it may go on."""
-        self.recorder.stop()
-        self.observers.facts["gc_ns"] = self.observers.garbage.stop()
         self._take_hands_off()
         self.pipe.progress(WRITING, 0, None, "writing the run")
         if self.own_profiler.used_pause:
@@ -196,7 +194,7 @@ class Session:
         status = error.code if isinstance(error, SystemExit) else None
         clean = error is None or (isinstance(error, SystemExit) and status in (None, 0, False))
         self.boundaries += self.stage.boundaries_so_far()
-        if clean:
+        if clean or self.stage.complete:
             try:
                 self.stage.ended()
             except Stopped:

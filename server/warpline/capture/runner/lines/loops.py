@@ -3,7 +3,7 @@
 A line event costs several times what a short line does, so a loop over numbers would be captured at a
 tenth of its speed. The rehearsal, a whole step recorded with everything, tells the lines that run many
 times and in which no operator begins. Within a loop of such lines no line event is recorded. The
-loop's time is exact; its lines' shares of it are those of the rehearsal.
+loop's time is its own; its lines' shares of it are those of the rehearsal.
 
 No operator can land on a wrong line by this: after the capture ``surprised_by`` looks whether one has
 begun in such a loop all the same, and then the steps are captured anew, with all of its lines.

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import time_ns
+from typing import TYPE_CHECKING
 
 from ....wire.stages import CAPTURING
 from . import lengths
+from .sampling import Sampling
 from .stages import Stage, of
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+
+def stop(session: Session) -> None:
+    """The captured steps are over; what was recorded is kept."""
+    session.recorder.stop()
+    session.observers.facts["gc_ns"] = session.observers.garbage.stop()
 
 
 class Survey(Stage):
@@ -71,7 +82,7 @@ class Capture(Stage):
         session.recorder.step(done + 1 if done < wanted else None)
         session.pipe.progress(CAPTURING, done, wanted, "capturing %s" % of(done, wanted))
         if done == wanted:
-            session.finish_capture(self.stamps)
+            self._captured(self.stamps)
 
     def _small_enough(self) -> bool:
         """False: nothing of this capture is kept, and the next one has fewer steps. Where more steps than
@@ -90,6 +101,14 @@ class Capture(Stage):
         session.windows = replace(session.windows, captured=fewer)
         session.recorder.discard()
         return False
+
+    def _captured(self, stamps: list[int]) -> None:
+        session = self.session
+        stop(session)
+        if session.windows.sampler and session.control.world == 1 and not session.torch.cuda.is_initialized():
+            session.go(lambda session: Sampling(session, stamps))
+        else:
+            session.finish_capture(stamps)
 
     def _rehearsed(self) -> None:
         session = self.session
@@ -148,4 +167,5 @@ class Whole(Stage):
 
     def _finish(self) -> None:
         self.session.synchronize()
+        stop(self.session)
         self.session.finish_capture([*self.stamps, time_ns()])

@@ -22,6 +22,8 @@ class Stage:
 
     #: The script may make its last step in it: then it is not asked to end.
     at_end = False
+    #: What a run needs is there: it ends well even where the script does not.
+    complete = False
 
     def __init__(self, session: Session) -> None:
         self.session = session

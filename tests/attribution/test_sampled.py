@@ -1,0 +1,71 @@
+"""Times of the host's lines by samples, on runs built by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.kineto import KinetoRun, at_line, closed
+from warpline import attribution
+from warpline import trace as traces
+from warpline.attribution.sampled import FEWEST, TRACE_WEIGHT, factors
+from warpline.attribution.table import line_table
+from warpline.model.profile import Profile
+from warpline.wire.run import DeviceFacts, Locations
+from warpline.wire.samples import Samples
+
+FILE = "/project/train.py"
+TABLE = line_table(Locations((FILE,), ("main",), ((-1, 0, -1), (0, 10, 0), (0, 11, 0), (0, 12, 0)), (1,)))
+
+
+def estimates(samples: Samples, seen: list[float]) -> list[float]:
+    """Shares of the step, as an account would have them."""
+    given = np.array(seen) * factors(samples, TABLE, np.array(seen))
+    return list(given / given.sum())
+
+
+def test_many_samples_outweigh_the_trace() -> None:
+    samples = Samples(2000, ((FILE, 10, 1000), (FILE, 11, 1000)))
+    assert estimates(samples, [0.0, 9.0, 1.0, 0.0])[1:3] == pytest.approx([0.5, 0.5], abs=0.02)
+
+
+def test_a_line_that_no_sample_fell_on_keeps_a_part_of_what_the_trace_says() -> None:
+    samples = Samples(1000, ((FILE, 10, 1000),))
+    share = estimates(samples, [0.0, 999.0, 1.0, 0.0])[2]
+    assert share == pytest.approx(0.001 * TRACE_WEIGHT / (1 + TRACE_WEIGHT), rel=0.02)
+
+
+def test_too_few_samples_change_nothing() -> None:
+    samples = Samples(FEWEST - 1, ((FILE, 10, FEWEST - 1),))
+    assert estimates(samples, [0.0, 1.0, 3.0, 0.0]) == [0.0, 0.25, 0.75, 0.0]
+
+
+def test_samples_in_no_line_of_the_run_are_nobody_s() -> None:
+    samples = Samples(2000, ((FILE, 10, 900), ("/elsewhere.py", 3, 200), (FILE, 11, 900)))
+    assert estimates(samples, [0.0, 5.0, 5.0, 0.0])[1:3] == pytest.approx([0.5, 0.5])
+
+
+def test_operators_and_python_of_a_line_are_sampled_alike_and_lines_make_the_step(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000, device=DeviceFacts("cpu", "a CPU", 1))
+    run.line(0, 10)  # 600 us as seen, half of it an operator; 200 in truth
+    run.op("aten::tanh", 100, 300)
+    run.line(600, 11)  # 400 us as seen, 800 in truth
+    profile = sampled(run, {10: 400, 11: 1600})
+    first, second = at_line(profile, 10), at_line(profile, 11)
+    assert first.step_ms == pytest.approx(0.2, rel=0.02)
+    assert second.step_ms == pytest.approx(0.8, rel=0.02)
+    assert first.device_ms == pytest.approx(first.step_ms / 2)
+    assert [op.device_ms for op in first.ops] == [pytest.approx(first.device_ms)]
+    closed(profile)
+
+
+def sampled(run: KinetoRun, counts: dict[int, int]) -> Profile:
+    run.profile()
+    trace = traces.read(run.folder)
+    file = trace.locations.files[0]
+    lines = tuple((file, line, count) for line, count in counts.items())
+    samples = Samples(sum(counts.values()), lines)
+    return attribution.attribute(replace(trace, facts=replace(trace.facts, samples=samples)))

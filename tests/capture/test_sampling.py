@@ -1,0 +1,93 @@
+"""The sampled window: py-spy, which asks a script for its lines while nothing is recorded."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.capture.launching import Captured, request, write
+from warpline.capture import probe
+
+STEPS = """\
+import time
+import torch
+
+def work(count):
+    total = 0
+    for value in range(count):
+        total += value * value
+    return total
+
+net = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range({steps}):
+    work(40000)
+    time.sleep(0.005)
+    optimizer.zero_grad()
+    net(torch.ones(4, 8)).sum().backward()
+    optimizer.step()
+{after}
+"""
+LOOP, SLEEP = range(4, 9), 14
+#: Enough for the other windows, over in the sampled one: the timed one has half a second of 10 ms each.
+FEW, SOME = 60, 160
+
+
+def steps(folder: Path, count: int = 100000, after: str = "") -> Captured:
+    return Captured(request(write(folder, STEPS.format(steps=count, after=after)), warmup=2), folder)
+
+
+def test_lines_are_counted_as_often_as_they_run(tmp_path: Path) -> None:
+    run = steps(tmp_path)
+    assert not [note for note in run.manifest.notes if "sampled" in note]
+    samples = run.facts.samples
+    assert samples.total > 500
+    counts = {line: count for file, line, count in samples.lines if Path(file).name == "train.py"}
+    loop, sleep = sum(counts.get(line, 0) for line in LOOP), counts[SLEEP]
+    assert loop + sleep > 0.8 * samples.total
+    assert sleep > 0.1 * samples.total
+    assert loop > 0.1 * samples.total
+    assert run.output == "", "nothing of ours, and nothing of py-spy's"
+    assert not list(run.run.glob("samples.raw"))
+
+
+def test_a_script_that_ends_in_the_sampled_window_has_its_run(tmp_path: Path) -> None:
+    run = steps(tmp_path, SOME)
+    assert run.manifest.exit_status is None, "it ended well"
+    assert len(run.manifest.captured) == 3
+    assert run.manifest.notes == () or "few steps" in run.manifest.notes[0]
+
+
+def test_a_script_that_leaves_its_steps_is_not_waited_for(tmp_path: Path) -> None:
+    """And what it does then is not counted."""
+    before = time.monotonic()
+    run = steps(tmp_path, FEW, "time.sleep(150)")
+    assert time.monotonic() - before < 100
+    assert run.facts.samples.total == 0 or len(run.manifest.captured) == 3
+
+
+@pytest.mark.parametrize("program", [shutil.which("false"), "/no/such/program", shutil.which("sleep")])
+def test_a_sampler_that_cannot_work_costs_a_note(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "sampler", lambda: program)
+    run = steps(tmp_path)
+    assert run.facts.samples.total == 0
+    assert [note for note in run.manifest.notes if note.startswith("lines were not sampled (py-spy: ")]
+
+
+def test_without_a_sampler_the_run_is_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "sampler", lambda: "")
+    run = steps(tmp_path)
+    assert run.facts.samples.total == 0
+    assert not [note for note in run.manifest.notes if "sampled" in note]
+
+
+def test_it_lies_beside_our_interpreter() -> None:
+    found = probe.sampler()
+    assert found, "py-spy is one of our dependencies"
+    assert Path(found).parent == Path(sys.executable).parent
