@@ -1,6 +1,6 @@
 """What each line of a training script costs, by clock reads alone: no profiler, no trace function.
 
-    python stopwatch.py --json OUT [--coarse EARLIER_OUT] [--warmup 10] [--seconds 1] SCRIPT [ARGS...]
+    python stopwatch.py --json OUT [--coarse EARLIER_OUT] [--warmup 10] [--seconds 2] SCRIPT [ARGS...]
 
 The sources below the script's folder are compiled with a clock read before and after each statement, simple
 or compound. Every moment is charged to the innermost statement that is open, so they add up to the step.
@@ -255,7 +255,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--coarse", type=Path, help="what an earlier run of the same script wrote")
     parser.add_argument("--warmup", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=1.0, help="length of the window")
+    parser.add_argument("--seconds", type=float, default=2.0, help="length of the window")
     parser.add_argument("script", type=Path)
     parser.add_argument("args", nargs=argparse.REMAINDER)
     options = parser.parse_args()
