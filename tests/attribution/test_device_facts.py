@@ -12,6 +12,7 @@ import pytest
 from tests.kineto import AUTOGRAD, KinetoRun, approx, at_line
 from warpline.attribution.kernels import tensor_cores
 from warpline.attribution.peaks import peaks_of
+from warpline.wire.facts import MeasuredPeaks
 from warpline.wire.run import DeviceFacts, Facts
 
 
@@ -122,7 +123,7 @@ def test_an_unknown_device_has_no_roofline(tmp_path: Path) -> None:
 def test_a_device_is_known_by_its_whole_name(name: str, flops: float | None) -> None:
     sheet = peaks_of(name, Facts())
     assert (sheet.fp32 if sheet else None) == flops
-    measured = {"fp32": 1e12, "tf32": 4e12, "bf16": 8e12, "bytes_per_s": 1e11}
+    measured = MeasuredPeaks(fp32=1e12, tf32=4e12, bf16=8e12, bytes_per_s=1e11)
     found = peaks_of(name, Facts(peaks=measured))
     assert found is not None
     assert found.source == ("data sheet" if flops else "measured")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warpline.attribution.driver import driver_notes
+from warpline.wire.facts import Memory, Nvml
 from warpline.wire.run import Facts
 
 #: As an H200 was seen in a long window of matrix products, with nobody else on it.
@@ -16,7 +17,7 @@ MEMORY = {"total_bytes": 150109880320.0, "free_bytes": 148475346944.0, "reserved
 
 
 def notes(busy_percent: float = 99.0, memory: dict[str, float] = MEMORY, **nvml: float) -> list[str]:
-    return driver_notes(Facts(nvml={**QUIET, **nvml}, memory=memory), busy_percent)
+    return driver_notes(Facts(nvml=Nvml(**{**QUIET, **nvml}), memory=Memory(**memory)), busy_percent)
 
 
 def test_a_quiet_device_needs_no_note() -> None:

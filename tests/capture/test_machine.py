@@ -25,7 +25,7 @@ from warpline.capture.runner.device import machine
 for statement in json.loads(sys.argv[1]):
     if not os.fork():
         exec(statement)
-        print(json.dumps([statement, machine.flags(torch)]), flush=True)
+        print(json.dumps([statement, vars(machine.flags(torch))]), flush=True)
         os._exit(0)
     assert os.wait()[1] == 0, statement
 """

@@ -34,30 +34,31 @@ class Library:
 
 
 @pytest.fixture
-def sampler(monkeypatch: pytest.MonkeyPatch) -> nvml.Nvml:
+def sampler(monkeypatch: pytest.MonkeyPatch) -> nvml.NvmlWatch:
     monkeypatch.setattr(ctypes, "CDLL", lambda name: Library())
-    monkeypatch.setattr(nvml.Nvml, "_open", lambda self, torch: ctypes.c_void_p(1))
-    return nvml.Nvml(types.SimpleNamespace())
+    monkeypatch.setattr(nvml.NvmlWatch, "_open", lambda self, torch: ctypes.c_void_p(1))
+    return nvml.NvmlWatch(types.SimpleNamespace())
 
 
-def test_a_short_window_has_clocks_but_no_utilisation(sampler: nvml.Nvml) -> None:
+def test_a_short_window_has_clocks_but_no_utilisation(sampler: nvml.NvmlWatch) -> None:
     sampler.start()
     sampler.stop()
     facts = sampler.facts()
-    assert facts["clock_mhz"] == 1980
-    assert facts["throttle_power_cap"] == 1
-    assert facts["throttle_thermal_hardware"] == 0
-    assert facts["other_processes"] == 1
-    assert facts["utilisation_samples"] == 0
-    assert "utilisation_percent" not in facts
+    assert facts.clock_mhz == 1980
+    assert facts.throttle_power_cap == 1
+    assert facts.throttle_thermal_hardware == 0
+    assert facts.other_processes == 1
+    assert facts.utilisation_samples == 0
+    assert facts.utilisation_percent is None
 
 
 def test_utilisation_counts_once_it_speaks_of_the_window(
-    sampler: nvml.Nvml, monkeypatch: pytest.MonkeyPatch
+    sampler: nvml.NvmlWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nvml, "SETTLED_S", 0.0)
     sampler.start()
     sampler.stop()
     facts = sampler.facts()
-    assert facts["utilisation_percent"] == 80
-    assert facts["utilisation_samples"] == facts["samples"] >= 1
+    assert facts.utilisation_percent == 80
+    assert facts.utilisation_samples == facts.samples
+    assert (facts.samples or 0) >= 1

@@ -113,9 +113,9 @@ def test_sites(loop: Captured) -> None:
 
 def test_facts(loop: Captured) -> None:
     facts = loop.facts
-    assert facts.flags["grad_enabled_in_step"] is True
-    assert facts.flags["autocast"] is False
-    assert facts.memory["peak_bytes"] > 0
+    assert facts.flags.grad_enabled_in_step is True
+    assert facts.flags.autocast is False
+    assert (facts.memory.peak_bytes or 0) > 0
     assert len(facts.losses) >= 2
     assert all(0 < loss < 100 for loss in facts.losses)
     sources = json.loads((loop.run / "sources.json").read_text())

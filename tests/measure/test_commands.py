@@ -55,7 +55,7 @@ def tuned(example_run: ExampleRun, tmp_path_factory: pytest.TempPathFactory) -> 
     assert candidate is not None
     written = bench.written(proposals)
     assert written, "the fix writes a number of workers"
-    cores = int(profile.facts.flags["cpu_count"])
+    cores = profile.facts.flags.cpu_count
     for name, number in written.items():
         for value in numbers.others(name, number, cores):
             other = bench.candidate(proposals, {name: Number(value, number)})

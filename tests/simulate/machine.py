@@ -17,6 +17,7 @@ import numpy as np
 
 from warpline.simulate import Places, Simulation
 from warpline.trace import Trace, read
+from warpline.wire.facts import Flags, MeasuredPeaks
 from warpline.wire.run import DeviceFacts, Facts, Locations, Manifest, Request, Site
 
 FILE = "/train.py"
@@ -132,8 +133,10 @@ def trace(
     sites = (Site("loader", FILE, 1, "<module>", {"num_workers": workers}),)
     record_ns = None if op_record_us is None else op_record_us * US
     host_ns = None if host_step_us is None else host_step_us * US
-    flags = {"cpu_count": cores}
-    facts = Facts(sites, flags, op_record_ns=record_ns, host_step_ns=host_ns, peaks=peaks or {})
+    flags = Flags(cpu_count=cores)
+    facts = Facts(
+        sites, flags, op_record_ns=record_ns, host_step_ns=host_ns, peaks=MeasuredPeaks(**(peaks or {}))
+    )
     locations = Locations((FILE,), ("<module>",), ((-1, 0, -1), *((0, line, 0) for line in lines)), (MAIN,))
     chrome = {"traceEvents": machine.events, "baseTimeNanoseconds": BASE}
     records = np.array([(BASE + at, number[line]) for at, line in machine.records], "<i8")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from warpline.model import units
+from warpline.wire.facts import Nvml
 from warpline.wire.run import Facts
 
 #: Means of fewer samples of NVML's (one in 0.1 s) say nothing: it averages over up to a second itself.
@@ -18,33 +21,31 @@ LOW_CLOCK = 0.85
 #: What a context, its libraries and NCCL's buffers hold beside torch's allocator (0.8 GB seen on an H200).
 BESIDE_TORCH_BYTES = 4 << 30
 
-_REASONS = {
-    "throttle_power_cap": "its power limit",
-    "throttle_hardware_slowdown": "a hardware slowdown",
-    "throttle_thermal_software": "heat",
-    "throttle_thermal_hardware": "heat",
-    "throttle_power_brake": "an external power brake",
-}
-
 
 def driver_notes(facts: Facts, busy_percent: float) -> list[str]:
     """``busy_percent``: the device's busy share of the step, as the trace has it."""
     return [*_clocks(facts.nvml), *_others(facts), *_busy(facts.nvml, busy_percent)]
 
 
-def _clocks(nvml: dict[str, float]) -> list[str]:
-    clock, highest = nvml.get("clock_mhz", 0.0), nvml.get("max_clock_mhz", 0.0)
+def _reasons(nvml: Nvml) -> Iterator[tuple[float | None, str]]:
+    yield nvml.throttle_power_cap, "its power limit"
+    yield nvml.throttle_hardware_slowdown, "a hardware slowdown"
+    yield nvml.throttle_thermal_software, "heat"
+    yield nvml.throttle_thermal_hardware, "heat"
+    yield nvml.throttle_power_brake, "an external power brake"
+
+
+def _clocks(nvml: Nvml) -> list[str]:
+    clock, highest = nvml.clock_mhz or 0.0, nvml.max_clock_mhz or 0.0
     speed = f"{clock:.0f} of {highest:.0f} MHz on average"
-    reasons = {
-        word: share for name, word in _REASONS.items() if (share := nvml.get(name, 0.0)) >= SLOWED_SHARE
-    }
+    reasons = {word: share for share, word in _reasons(nvml) if share is not None and share >= SLOWED_SHARE}
     if reasons and clock <= SLOWED_CLOCK * highest:
         longest = max(reasons.values())
         words = " and ".join(reasons)
         return [
             f"the device was slowed down by {words} in {units.percent(longest)} of the timing window: {speed}"
         ]
-    busy = nvml.get("utilisation_percent", 0.0) >= 50 and nvml.get("utilisation_samples", 0) >= LEAST_SAMPLES
+    busy = (nvml.utilisation_percent or 0.0) >= 50 and (nvml.utilisation_samples or 0) >= LEAST_SAMPLES
     if busy and highest and clock < LOW_CLOCK * highest:
         return [f"the device ran at {speed} while it was busy, and the driver names no reason: fixed clocks?"]
     return []
@@ -52,12 +53,12 @@ def _clocks(nvml: dict[str, float]) -> list[str]:
 
 def _others(facts: Facts) -> list[str]:
     notes = []
-    if others := int(facts.nvml.get("other_processes", 0)):
+    if others := int(facts.nvml.other_processes or 0):
         what = "another process" if others == 1 else f"{others} other processes"
         notes.append(f"{what} had the device open: what ran there of theirs is in these times")
     memory = facts.memory
-    if "free_bytes" in memory:
-        beside = memory["total_bytes"] - memory["free_bytes"] - memory.get("reserved_bytes", 0.0)
+    if memory.free_bytes is not None and memory.total_bytes is not None:
+        beside = memory.total_bytes - memory.free_bytes - (memory.reserved_bytes or 0.0)
         if beside > BESIDE_TORCH_BYTES:
             notes.append(
                 f"{units.size(beside)} of the device's memory was held by others than torch's allocator"
@@ -65,9 +66,9 @@ def _others(facts: Facts) -> list[str]:
     return notes
 
 
-def _busy(nvml: dict[str, float], busy_percent: float) -> list[str]:
-    seen = nvml.get("utilisation_percent")
-    if seen is None or nvml.get("utilisation_samples", 0) < LEAST_SAMPLES:
+def _busy(nvml: Nvml, busy_percent: float) -> list[str]:
+    seen = nvml.utilisation_percent
+    if seen is None or (nvml.utilisation_samples or 0) < LEAST_SAMPLES:
         return []
     if abs(seen - busy_percent) < SAME_POINTS:
         return []

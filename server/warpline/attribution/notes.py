@@ -84,7 +84,7 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "because the machine was busy, is spread over the captured lines; more steps (--steps) even that "
             "out"
         )
-    if isinstance(at := trace.facts.flags.get("loss_not_finite_at"), int):
+    if (at := trace.facts.flags.loss_not_finite_at) is not None:
         found.append(f"the loss was no finite number at backward pass {at + 1} of the script")
     if trace.on_gpu:
         busy = min(1.0, accounted.device_busy_ms / accounted.step_ms) if accounted.step_ms else 0.0

@@ -67,10 +67,10 @@ def peaks_of(device_name: str, facts: Facts) -> Peaks | None:
     if names and not _ANOTHER.search(device_name):
         return KNOWN[max(names, key=len)]
     measured = facts.peaks
-    if measured.get("bytes_per_s") and measured.get("fp32"):
-        fp32 = measured["fp32"]
+    fp32 = measured.fp32
+    if measured.bytes_per_s and fp32:
         return Peaks(
-            fp32, measured.get("tf32", fp32), measured.get("bf16", fp32),
-            measured.get("fp64", fp32 / 2), measured["bytes_per_s"], "measured",
+            fp32, measured.tf32 or fp32, measured.bf16 or fp32, measured.fp64 or fp32 / 2,
+            measured.bytes_per_s, "measured",
         )  # fmt: skip
     return None

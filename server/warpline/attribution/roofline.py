@@ -6,13 +6,15 @@ over the time the line's device work took. The larger of both is the limit it co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from warpline.attribution.peaks import Peaks
 from warpline.model.profile import Op
 from warpline.model.report import Bound, Roofline
+from warpline.wire.facts import Flags
+from warpline.wire.precision import HALF, TF32_SETTINGS
 from warpline.wire.run import Site
+from warpline.wire.sites import Triton, facts_of
 
 #: Below this share of either peak, kernels this short are limited by being launched at all.
 LAUNCH_BOUND_PERCENT = 10.0
@@ -29,7 +31,7 @@ def roofline(
     device_ms: float,
     launches: float,
     peaks: Peaks,
-    flags: Mapping[str, Any],
+    flags: Flags,
     given: float = 0.0,
 ) -> Roofline | None:
     """Of all ops of a line together; None where nothing of it has a formula.
@@ -62,25 +64,25 @@ def given_to_triton(sites: Iterable[Site]) -> dict[tuple[str, int], float]:
     """Bytes of the tensors that Triton kernels are given in a step, by the line that launches them."""
     found: dict[tuple[str, int], float] = {}
     for site in sites:
-        if site.kind == "triton":
+        if site.kind == Triton.KIND:
             place = site.file, site.line
-            found[place] = found.get(place, 0.0) + float(site.facts.get("bytes") or 0)
+            found[place] = found.get(place, 0.0) + float(facts_of(Triton, site).bytes or 0)
     return found
 
 
-def _peak(op: Op, peaks: Peaks, flags: Mapping[str, Any]) -> float:
+def _peak(op: Op, peaks: Peaks, flags: Flags) -> float:
     kinds = {dtype for dtype in op.dtypes if dtype not in ("Scalar", "ScalarList", "")}
     if kinds & _ONE_BYTE:
         return 2 * peaks.half
-    if kinds & {"c10::Half", "c10::BFloat16"}:
+    if kinds & HALF:
         return peaks.half
     if "double" in kinds:
         return peaks.fp64
     return peaks.tf32 if tf32_allowed(op.name, flags) else peaks.fp32
 
 
-def tf32_allowed(name: str, flags: Mapping[str, Any]) -> bool:
+def tf32_allowed(name: str, flags: Flags) -> bool:
     """Whether the operator ``name`` may compute in TF32 what is given to it in float32."""
     if "conv" in name:
-        return bool(flags.get("cudnn_allow_tf32", True))  # torch's default
-    return bool(flags.get("allow_tf32")) or flags.get("float32_matmul_precision") in ("high", "medium")
+        return flags.cudnn_allow_tf32 is not False  # torch's default
+    return bool(flags.allow_tf32) or flags.float32_matmul_precision in TF32_SETTINGS

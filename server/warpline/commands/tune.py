@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
             budget_s=budget_s,
             began=began,
             timer=Processes(report.steps.step_ms, deadline.ending_s(budget_s)),
-            cores=int(profile.facts.flags["cpu_count"]),
+            cores=profile.facts.flags.cpu_count or 1,
             on_progress=lambda done, total, message: shown.update(
                 Progress("measuring", done, total, message)
             ),

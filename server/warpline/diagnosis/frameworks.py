@@ -14,6 +14,7 @@ from warpline.rulekit import Context, Draft, Refused
 from warpline.rulekit.frameworks import setting_fix, written
 from warpline.wire.frameworks import Construction, Setting, constructions
 from warpline.wire.run import Site
+from warpline.wire.sites import Framework, facts_of
 
 #: A line belongs to a framework when so much of it is spent in the framework's files.
 LEAST_SHARE = 0.5
@@ -33,7 +34,7 @@ def at_setting(context: Context, rule: str, draft: Draft) -> Draft:
         if not settings or not _runs_in(context, draft, one):
             continue
         for site in context.sites("framework"):
-            if site.facts.get("construction") != one.key:
+            if facts_of(Framework, site).construction != one.key:
                 continue
             moved = _moved(context, draft, site, one, settings)
             if moved is not None:

@@ -8,10 +8,10 @@ edit site. An empty ``places`` means the whole step. Rules know nothing of how i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+
+from warpline.wire.precision import Precision
 
 Places = tuple[tuple[str, int], ...]
-Precision = Literal["tf32", "bf16", "fp16", "fp32"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from warpline.rulekit.edits import Edits, Refused
 from warpline.rulekit.model_lines import about_model, is_torchs, trained
 from warpline.rulekit.source import Source, Statement
 from warpline.rulekit.training import TrainingStep
+from warpline.wire.run import Site
+from warpline.wire.sites import Compile, facts_of
 
 #: ``Module.compile()`` leaves the code of torch's own modules as it is (seen with torch 2.4 to 2.13, where
 #: ``nn.Sequential(…).compile()`` compiles nothing); this form compiles it, and keeps the model's names.
@@ -111,3 +113,10 @@ def _bare_decorator(source: Source, line: int) -> cst.BaseExpression | None:
             ):
                 return decorator.decorator
     return None
+
+
+def has_graphs(site: Site) -> bool:
+    """Whether this call of ``torch.compile`` asks for CUDA graphs already, or for no kernels of its own."""
+    made = facts_of(Compile, site)
+    mode, backend = made.mode or "default", made.backend or "inductor"
+    return mode not in ("default", "max-autotune-no-cudagraphs") or backend != "inductor"

@@ -15,6 +15,7 @@ from typing import Any
 from warpline.model.profile import Kernel, LineCost, Op, Profile
 from warpline.model.report import Attributed, Inside, Steps, Unattributed
 from warpline.rulekit.page import without_annotations
+from warpline.wire.facts import Flags, MeasuredPeaks, Memory
 from warpline.wire.run import CompileEvent, DeviceFacts, Facts, Manifest, Request, Site
 
 FILE = "/example/train.py"
@@ -152,11 +153,11 @@ def _profile(texts: dict[str, str], reader: _Reader) -> Profile:
     )
     facts = Facts(
         sites=tuple(replace(site, uses=tuple(reader.uses.get(word, ()))) for word, site in reader.sites),
-        flags={"cpu_count": 16} | reader.flags,
+        flags=Flags(**({"cpu_count": 16} | reader.flags)),
         gc_ns=tuple(reader.gc_ns),
         compile_events=tuple(reader.events),
-        memory=reader.memory,
-        peaks=reader.peaks,
+        memory=Memory(**reader.memory),
+        peaks=MeasuredPeaks(**reader.peaks),
     )
     return Profile(
         manifest=replace(manifest, **reader.manifest),

@@ -8,6 +8,7 @@ from warpline.rulekit.edits import Edits, Refused
 from warpline.rulekit.source import NOT_LITERAL
 from warpline.wire.frameworks import Construction, Setting
 from warpline.wire.run import Site
+from warpline.wire.sites import Framework, facts_of
 
 
 def written(one: Construction) -> tuple[str, ...]:
@@ -19,8 +20,8 @@ def setting_fix(
     context: Context, site: Site, one: Construction, setting: Setting, workers: int | None = None
 ) -> Fix:
     """Pass the setting's arguments at ``site``, where ``one`` was constructed. Raises Refused."""
-    parameters = set(site.facts.get("parameters", ()))
-    values = site.facts.get("values", {})
+    made = facts_of(Framework, site)
+    parameters, values = set(made.parameters or ()), made.values or {}
     if setting.needs and (setting.needs == "bf16") != context.device.bf16:
         raise Refused("the device has bfloat16" if context.device.bf16 else "the device has no bfloat16")
     for name in setting.unless:

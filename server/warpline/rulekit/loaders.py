@@ -14,6 +14,7 @@ from warpline.rulekit.holders import argument, beside, by_hand, holder, literal_
 from warpline.rulekit.origins import Origin, mapping, option_names, origin, unpacked_origin
 from warpline.rulekit.source import Source
 from warpline.wire.run import Site
+from warpline.wire.sites import Loader, facts_of
 
 #: DataLoader's parameters in order, for those passed by position.
 _POSITIONS = {"batch_size": 1, "num_workers": 5, "pin_memory": 7, "drop_last": 8}
@@ -29,13 +30,14 @@ def waits(context: Context, site: Site) -> list[LineCost]:
     """The lines at which the step waits for batches of ``site``, or makes them: where it is iterated,
     and for a loader without workers the lines of its dataset; what waits longest first."""
     found = [cost for cost in context.costs(site.uses) if cost.loader_ms > 0]
-    if site.facts.get("num_workers") == 0 and site.uses:
+    if facts_of(Loader, site).num_workers == 0 and site.uses:
         used = [other for other in context.sites("loader") if other.uses]
         if _at_uses(context, site) < max(_at_uses(context, other) for other in used if _alike(site, other)):
             # Two loaders of one dataset: its lines are those of the one that the steps iterate more.
             return sorted(found, key=lambda cost: (-cost.loader_ms, cost.file, cost.line))
         at_use = {place for other in used for place in other.uses}
-        own_files = {site.facts.get("dataset_file"), site.facts.get("collate_file")}
+        own = facts_of(Loader, site)
+        own_files = {own.dataset_file, own.collate_file}
         found += [
             cost
             for cost in context.profile.lines
@@ -51,7 +53,7 @@ def _at_uses(context: Context, site: Site) -> float:
 
 
 def _alike(site: Site, other: Site) -> bool:
-    return other is site or site.facts.get("dataset_file") == other.facts.get("dataset_file")
+    return other is site or facts_of(Loader, site).dataset_file == facts_of(Loader, other).dataset_file
 
 
 def made_in_step(context: Context, site: Site) -> bool:
@@ -65,13 +67,14 @@ def made_in_step(context: Context, site: Site) -> bool:
 
 def iterates_itself(context: Context, site: Site) -> bool:
     """Whether the dataset is an iterable one that does not share its samples out among workers."""
-    file, line = site.facts.get("dataset_file"), site.facts.get("dataset_line")
-    source = context.source(str(file)) if file in context.profile.sources else None
+    dataset = facts_of(Loader, site)
+    file, line = dataset.dataset_file, dataset.dataset_line
+    source = context.source(file) if file is not None and file in context.profile.sources else None
     function = (
         next(iter(source.at(int(line), cst.FunctionDef)), None) if source is not None and line else None
     )
     if source is None or function is None:
-        return "Iterable" in str(site.facts.get("dataset_type", ""))
+        return "Iterable" in (dataset.dataset_type or "")
     owner = source.enclosing(function, cst.ClassDef) or function
     return function.name.value == "__iter__" and "get_worker_info" not in source.code(owner)
 

@@ -14,5 +14,5 @@ def growth_bytes(context: Context) -> float | None:
     kept may only not have been freed yet, so it tells where, never whether."""
     if not context.on_gpu:
         return None  # the resident size of a process grows for many reasons
-    growth = context.profile.facts.memory.get("growth_bytes_per_step")
+    growth = context.profile.facts.memory.growth_bytes_per_step
     return float(growth) if growth is not None and growth >= MINIMUM_GROWTH_BYTES else None

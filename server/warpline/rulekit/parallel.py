@@ -8,11 +8,12 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.source import Source
 from warpline.wire.run import Site
+from warpline.wire.sites import Parallel, facts_of
 
 
 def wrappers(context: Context, *types: str) -> list[Site]:
     """Where the model was wrapped in one of ``types`` ("DataParallel", "DistributedDataParallel")."""
-    return [site for site in context.sites("parallel") if site.facts.get("type") in types]
+    return [site for site in context.sites("parallel") if facts_of(Parallel, site).type in types]
 
 
 def calls_of(context: Context, site: Site) -> list[LineCost]:
@@ -43,7 +44,7 @@ def wrapper_name(context: Context, site: Site) -> str:
 
 def wrapper_call(context: Context, site: Site) -> tuple[Source, cst.Call] | None:
     source = context.source(site.file)
-    call = source.call(site.line, str(site.facts.get("type")), "DDP") if source is not None else None
+    call = source.call(site.line, str(facts_of(Parallel, site).type), "DDP") if source is not None else None
     if source is not None and call is None:
         call = next((c for c in source.calls(site.line) if c.args), None)
     return (source, call) if source is not None and call is not None else None

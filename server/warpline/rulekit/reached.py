@@ -16,6 +16,7 @@ import libcst as cst
 from warpline.model.profile import Profile
 from warpline.model.report import Edit, Fix
 from warpline.rulekit.source import Source, Statement
+from warpline.wire.sites import Compile, Loader, Triton, facts_of
 
 #: Statements without code of their own: Python traces no line of them.
 _SILENT = (cst.Global, cst.Nonlocal)
@@ -32,7 +33,9 @@ class Reached:
         self._births = {(frame.file, frame.line) for site in facts.sites for frame in site.frames}
         # Code that Python does not run itself: compiled, of a kernel, in a worker process.
         self._elsewhere = bool(facts.compiled_kernels or facts.compile_events) or any(
-            site.kind in ("compile", "triton") or site.facts.get("num_workers") for site in facts.sites
+            site.kind in (Compile.KIND, Triton.KIND)
+            or (site.kind == Loader.KIND and facts_of(Loader, site).num_workers)
+            for site in facts.sites
         )
 
     def statement(self, source: Source, statement: Statement | None) -> bool | None:

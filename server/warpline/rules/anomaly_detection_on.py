@@ -88,7 +88,7 @@ class AnomalyDetectionOn(Rule):
     area = "waiting"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        if not context.profile.facts.flags.get("anomaly_mode"):
+        if not context.profile.facts.flags.anomaly_mode:
             return
         costs = [cost for cost in context.profile.lines if _checking(cost) > 0]
         spent = sum(_checking(cost) for cost in costs)

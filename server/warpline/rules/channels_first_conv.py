@@ -109,8 +109,7 @@ from warpline.rulekit.convolutions import convolutions
 from warpline.rulekit.model_lines import about_model, model_place
 from warpline.rulekit.saving import less_device_time
 from warpline.rulekit.training import TrainingStep, training_steps
-
-_HALF = {"c10::Half", "c10::BFloat16"}
+from warpline.wire.precision import HALF
 
 
 class ChannelsFirstConv(Rule):
@@ -162,7 +161,7 @@ def _is_channels_first(op: Op, on_tensor_cores: bool) -> bool:
         return False
     (_, channels, height, width), (_, step, _, along) = op.shapes[0], op.strides[0]
     contiguous = along == 1 and step == height * width and channels > 4 and height * width > 1
-    return contiguous and (op.dtypes[0] in _HALF or on_tensor_cores)
+    return contiguous and (op.dtypes[0] in HALF or on_tensor_cores)
 
 
 def _fix(step: TrainingStep | None) -> Fix:

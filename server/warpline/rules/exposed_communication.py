@@ -68,6 +68,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 from warpline.rulekit.parallel import exposed_communication, wrapper_call, wrapper_name, wrappers
 from warpline.wire.run import Site
+from warpline.wire.sites import Parallel, facts_of
 
 #: Share of the step (TensorBoard plugin).
 MINIMUM_PERCENT = 10.0
@@ -99,7 +100,12 @@ class ExposedCommunication(Rule):
 def _fix(context: Context, site: Site | None) -> Fix:
     found = wrapper_call(context, site) if site is not None else None
     name = wrapper_name(context, site) if site is not None else ""
-    if site is None or found is None or not name or site.facts.get("type") != "DistributedDataParallel":
+    if (
+        site is None
+        or found is None
+        or not name
+        or facts_of(Parallel, site).type != "DistributedDataParallel"
+    ):
         raise Refused("no plain `model = DistributedDataParallel(…)` was found")
     source, call = found
     statement = source.statement(call)

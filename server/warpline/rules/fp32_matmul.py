@@ -136,11 +136,12 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import MatmulRate, Precision
+from warpline.model.change import MatmulRate
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
 from warpline.rulekit.training import TrainingStep, after_imports, training_steps
+from warpline.wire.precision import TF32_SETTINGS, Precision
 
 _PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_addmm_activation"}
 
@@ -157,7 +158,7 @@ class Fp32Matmul(Rule):
         flags = context.profile.facts.flags
         if capability is None or tuple(capability) < _HALF:
             return
-        if flags.get("allow_tf32") or flags.get("float32_matmul_precision") in ("high", "medium"):
+        if flags.allow_tf32 or flags.float32_matmul_precision in TF32_SETTINGS:
             return
         spent = {cost: ms_ for cost in context.profile.lines if (ms_ := _in_float32(cost)) > 0}
         total = sum(spent.values())
@@ -166,7 +167,7 @@ class Fp32Matmul(Rule):
         hottest = max(spent, key=lambda cost: spent[cost])
         step = next((found for found in training_steps(context) if found.forward), None)
         place = (hottest.file, hottest.line)
-        if step is not None and _under_autocast(step) and not flags.get("autocast"):
+        if step is not None and _under_autocast(step) and not flags.autocast:
             return  # edited since the run
         if step is not None and not _under_autocast(step):
             place = (step.source.path, step.source.line(step.forward[0]))
@@ -219,7 +220,7 @@ def _under_autocast(step: TrainingStep) -> bool:
 def _autocast(context: Context, step: TrainingStep | None) -> Fix:
     if step is None:
         raise Refused("the forward pass and the loss were not found beside a `backward()`")
-    if _under_autocast(step) or context.profile.facts.flags.get("autocast"):
+    if _under_autocast(step) or context.profile.facts.flags.autocast:
         raise Refused("the step runs under autocast already, these products outside of it")
     edits = Edits(step.source)
     autocast = edits.add_import("torch.autocast", "import torch")

@@ -80,6 +80,7 @@ from warpline.rulekit import Context, Draft, Refused, Rule, ms, percent
 from warpline.rulekit.frameworks import setting_fix
 from warpline.wire.frameworks import Construction, Setting, constructions
 from warpline.wire.run import Site
+from warpline.wire.sites import Framework, facts_of
 
 
 class FrameworkWait(Rule):
@@ -122,7 +123,7 @@ class FrameworkWait(Rule):
 
 
 def _made(site: Site, one: Construction) -> bool:
-    return site.facts.get("construction") == one.key
+    return facts_of(Framework, site).construction == one.key
 
 
 def _fix(context: Context, site: Site | None, one: Construction, setting: Setting) -> Fix:

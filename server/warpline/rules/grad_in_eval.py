@@ -131,7 +131,7 @@ class GradInEval(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         lines = context.profile.lines
-        if not context.profile.facts.flags.get("grad_enabled_in_step"):
+        if not context.profile.facts.flags.grad_enabled_in_step:
             return
         replayed_ms = context.profile.unattributed.device_ms  # no operators, so nobody knows which pass it is
         if not context.profile.totals.get("autograd_nodes", 1.0) or context.matters(replayed_ms):

@@ -204,6 +204,7 @@ from warpline.rulekit.compiling import (
     NOTHING_COMPILED,
     compile_model,
     compiled_for_nothing,
+    has_graphs,
     is_compiled,
     set_option,
 )
@@ -211,6 +212,7 @@ from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.model_lines import model_place
 from warpline.rulekit.training import training_steps
 from warpline.wire.run import Site
+from warpline.wire.sites import Compile, facts_of
 
 #: Busier than this, launching is not what the step waits for.
 _BUSY_PERCENT = 80.0
@@ -249,7 +251,7 @@ class LaunchBound(Rule):
         if nothing is not None and step is not None:
             place, compiled = (step.source.path, step.source.line(nothing)), None
         elif is_compiled(context):
-            if compiled is None or _has_graphs(compiled):
+            if compiled is None or has_graphs(compiled):
                 return
             place = (compiled.file, compiled.line)
         yield context.draft(
@@ -283,14 +285,8 @@ def _is_looping(cost: LineCost) -> bool:
     return any(op.name == "aten::select" and op.count >= 8 for op in cost.ops)
 
 
-def _has_graphs(site: Site) -> bool:
-    """Whether this call of ``torch.compile`` asks for CUDA graphs already, or for no kernels of its own."""
-    mode, backend = site.facts.get("mode") or "default", site.facts.get("backend") or "inductor"
-    return mode not in ("default", "max-autotune-no-cudagraphs") or backend != "inductor"
-
-
 def _graph(context: Context, site: Site) -> Fix:
-    if site.facts.get("dynamic"):
+    if facts_of(Compile, site).dynamic:
         raise Refused("it is compiled for sizes that change, and a graph is recorded for each of them")
     source = context.source(site.file)
     if source is None:

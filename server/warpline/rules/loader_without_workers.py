@@ -130,6 +130,7 @@ from warpline.rulekit.loaders import (
     whence,
 )
 from warpline.wire.run import Site
+from warpline.wire.sites import Loader, facts_of
 
 
 class LoaderWithoutWorkers(Rule):
@@ -137,14 +138,15 @@ class LoaderWithoutWorkers(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         for site in context.sites("loader"):
-            if site.facts.get("num_workers") != 0 or made_in_step(context, site):
+            loader = facts_of(Loader, site)
+            if loader.num_workers != 0 or made_in_step(context, site):
                 continue
             lines = waits(context, site)
             wait = sum(exposed_ms(context, cost) for cost in lines)
             if not context.matters(wait):
                 continue
             # What the device does meanwhile hides a part of what a batch costs.
-            batch = max(wait, min(float(site.facts.get("in_main_ms") or 0.0), context.step_ms))
+            batch = max(wait, min(loader.in_main_ms or 0.0, context.step_ms))
             workers = _sensible(context, site, batch, context.step_ms - wait)
             left = max(0.0, batch / workers - (context.step_ms - wait))
             yield context.draft(
@@ -170,8 +172,8 @@ def _sensible(context: Context, site: Site, batch: float, rest: float) -> int:
     """Twice as many workers as keep up with the ``rest`` of the step, ``batch`` being what one costs (batches
     differ, and the step gets shorter with the next fix), and two at least; no more than cores or batches."""
     rest = max(rest, batch / 32)
-    cores = int(context.profile.facts.flags.get("cpu_count") or 1)
-    batches = site.facts.get("batches_per_epoch") or 64
+    cores = int(context.profile.facts.flags.cpu_count or 1)
+    batches = facts_of(Loader, site).batches_per_epoch or 64
     return max(1, min(max(2, math.ceil(2 * batch / rest)), cores, batches, 32))
 
 

@@ -76,6 +76,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.loaders import change_loader, edit_site, exposed_ms, iterated_at, waits
 from warpline.wire.run import Site
+from warpline.wire.sites import Loader, facts_of
 
 #: Epochs longer than this many batches hide the start among the other waits.
 SHORT_EPOCH = 64
@@ -87,10 +88,11 @@ class LoaderWorkersRestart(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         for site in context.sites("loader"):
-            workers = site.facts.get("num_workers") or 0
-            batches = site.facts.get("batches_per_epoch")
-            started = site.facts.get("epochs_started") or 0
-            if workers <= 0 or site.facts.get("persistent_workers") is not False:
+            loader = facts_of(Loader, site)
+            workers = loader.num_workers or 0
+            batches = loader.batches_per_epoch
+            started = loader.epochs_started or 0
+            if workers <= 0 or loader.persistent_workers is not False:
                 continue
             if started < 2 or batches is None or batches > SHORT_EPOCH:
                 continue

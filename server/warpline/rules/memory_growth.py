@@ -66,7 +66,7 @@ class MemoryGrowth(Rule):
             "kept": size("kept per step, allocated here", line.kept_bytes),
         }
         text = "Memory grows by {growth} a step; {kept} of it is allocated here and kept."
-        free = context.device.memory_bytes - context.profile.facts.memory.get("peak_bytes", 0)
+        free = context.device.memory_bytes - (context.profile.facts.memory.peak_bytes or 0)
         if context.on_gpu and context.device.memory_bytes and free > 0:
             evidence["left"] = count("steps until memory is full", round(free / growth), "steps")
             text += " At this rate it is full after {left} more steps."

@@ -60,7 +60,7 @@ class MemoryHeadroom(Rule):
     needs_gpu = True
 
     def find(self, context: Context) -> Iterator[Draft]:
-        peak = context.profile.facts.memory.get("peak_bytes")
+        peak = context.profile.facts.memory.peak_bytes
         total = context.device.memory_bytes
         holding = [cost for cost in context.profile.lines if cost.memory_bytes > 0]
         if not peak or not total or not holding:

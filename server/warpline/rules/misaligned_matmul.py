@@ -78,8 +78,8 @@ from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.saving import less_device_time
+from warpline.wire.precision import HALF
 
-_HALF = {"c10::Half", "c10::BFloat16"}
 _PIECE = 8  # numbers of two bytes in one load of a tensor core
 _PADDED = 64  # what the largest tiles divide by
 
@@ -133,7 +133,7 @@ def _odd_sizes(op: Op) -> set[int]:
         return set()
     matrices = op.shapes[1:3] if op.name in ("aten::addmm", "aten::baddbmm") else op.shapes[:2]
     sizes = {size for shape in matrices if len(shape) >= 2 for size in shape[-2:]}
-    return {size for size in sizes if size % _PIECE and size > 1} if op.dtypes[0] in _HALF else set()
+    return {size for size in sizes if size % _PIECE and size > 1} if op.dtypes[0] in HALF else set()
 
 
 def _literals(context: Context, cost: LineCost, size: int) -> tuple[Source | None, list[cst.Integer]]:

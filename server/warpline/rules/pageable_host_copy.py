@@ -87,6 +87,7 @@ from warpline.rulekit import Context, Draft, Refused, Rule, ms, percent
 from warpline.rulekit.copies import host_to_device, loop_over, without_waiting
 from warpline.rulekit.loaders import change_loader, edit_site
 from warpline.wire.run import Site
+from warpline.wire.sites import Loader, facts_of
 
 #: How many times faster a copy from pinned memory runs (PCIe 5 host: about 2 to 3).
 PINNED_RATE = 2.0
@@ -140,7 +141,7 @@ def _fix(context: Context, site: Site | None, places: list[tuple[str, int]]) -> 
         raise Refused(
             "what is copied comes from no loader that was seen: call `.pin_memory()` where it is made"
         )
-    if site.facts.get("pin_memory"):
+    if facts_of(Loader, site).pin_memory:
         raise Refused("the loader pins, but its batches are of a type without a `pin_memory` method")
     others = without_waiting(context, places)
     values = {"pin_memory": "True"}

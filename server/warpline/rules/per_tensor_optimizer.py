@@ -127,6 +127,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.wire.run import Site
+from warpline.wire.sites import Optimizer, facts_of
 
 #: Optimizers with a fused form, and the first torch that has it on a GPU and on a CPU.
 _FUSED = {"Adam": (2, 4), "AdamW": (2, 4), "SGD": (2, 4), "Adagrad": (2, 7)}
@@ -145,8 +146,9 @@ class PerTensorOptimizer(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         for site in context.sites("optimizer"):
-            kind, tensors = str(site.facts.get("type", "")).rpartition(".")[2], site.facts.get("parameters")
-            if kind not in _FUSED or site.facts.get("fused") or not isinstance(tensors, int) or tensors < 2:
+            optimizer = facts_of(Optimizer, site)
+            kind, tensors = (optimizer.type or "").rpartition(".")[2], optimizer.parameters
+            if kind not in _FUSED or optimizer.fused or not isinstance(tensors, int) or tensors < 2:
                 continue
             costs = [cost for cost in context.costs(site.uses) if _is_step(context, cost)]
             crowded = [cost for cost in costs if not _alone(context, cost)]

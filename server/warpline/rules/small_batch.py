@@ -136,6 +136,7 @@ from warpline.rulekit.loaders import change_loader, edit_site, loader_call, sett
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.rulekit.waiting import reads_of
 from warpline.wire.run import Site
+from warpline.wire.sites import Loader, facts_of
 
 #: More of the device's memory than this, and twice the batch may not fit.
 _MEMORY_SHARE = 0.4
@@ -160,7 +161,7 @@ class SmallBatch(Rule):
         saving = (waiting + filling) * (1 - 1 / _FACTOR)
         if context.share(saving) < _GAIN_PERCENT or not context.matters(saving):
             return
-        peak, whole = profile.facts.memory.get("peak_bytes"), context.device.memory_bytes
+        peak, whole = profile.facts.memory.peak_bytes, context.device.memory_bytes
         if not peak or not whole:
             context.note("small-batch: the memory in use, or the device's, is not known")
             return
@@ -168,7 +169,7 @@ class SmallBatch(Rule):
             return
         hottest = max([*idle, *thin], key=lambda cost: idle.get(cost, 0.0) + thin.get(cost, 0.0))
         for site in context.sites("loader"):
-            size = site.facts.get("batch_size")
+            size = facts_of(Loader, site).batch_size
             if not isinstance(size, int) or not context.costs(site.uses):
                 continue
             evidence = {

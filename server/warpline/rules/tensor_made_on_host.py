@@ -88,6 +88,7 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent, 
 from warpline.rulekit.copies import move_calls
 from warpline.rulekit.source import Source
 from warpline.wire.run import Site
+from warpline.wire.sites import HostTensor, facts_of
 
 CONSTANT = ("zeros", "ones", "full", "arange", "linspace", "eye", "empty", "tensor")
 RANDOM = ("rand", "randn", "randint", "randperm", "normal")
@@ -104,7 +105,8 @@ class TensorMadeOnHost(Rule):
         for site in context.sites("tensor"):
             if (site.file, site.line) in fetched:
                 continue
-            if site.facts.get("device", "cpu") != "cpu" or "cuda" not in str(site.facts.get("to", "")):
+            tensor = facts_of(HostTensor, site)
+            if (tensor.device or "cpu") != "cpu" or "cuda" not in (tensor.to or ""):
                 continue
             costs = context.costs([(site.file, site.line), *site.uses])
             spent = sum(cost.step_ms for cost in costs)
@@ -117,7 +119,7 @@ class TensorMadeOnHost(Rule):
                 "A tensor of {bytes} is filled on the host and copied to the device: {spent} of each step "
                 "({share}).",
                 {
-                    "bytes": size("tensor", float(site.facts.get("bytes", 0))),
+                    "bytes": size("tensor", float(tensor.bytes or 0)),
                     "spent": ms("making and moving it", spent),
                     "share": percent("making and moving it", context.share(spent)),
                 },

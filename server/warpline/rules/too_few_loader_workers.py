@@ -76,6 +76,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.loaders import change_loader, edit_site, exposed_ms, iterated_at, waits, whence
 from warpline.wire.run import Site
+from warpline.wire.sites import Loader, facts_of
 
 #: Share of the step from which on a wait in spite of workers is worth a word (TensorBoard plugin: 5 %).
 MINIMUM_PERCENT = 5.0
@@ -86,16 +87,17 @@ class TooFewLoaderWorkers(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         for site in context.sites("loader"):
-            present = site.facts.get("num_workers") or 0
+            loader = facts_of(Loader, site)
+            present = loader.num_workers or 0
             lines = waits(context, site)
             wait = sum(exposed_ms(context, cost) for cost in lines)
             if present <= 0 or not context.matters(wait) or context.share(wait) < MINIMUM_PERCENT:
                 continue
             # In steady state `present` workers make `present` batches in as many steps.
             batch_ms = present * context.step_ms
-            cores = int(context.profile.facts.flags.get("cpu_count") or 1)
+            cores = int(context.profile.facts.flags.cpu_count or 1)
             enough = math.ceil(batch_ms / max(context.step_ms - wait, batch_ms / 64)) + 1
-            workers = min(enough, cores, site.facts.get("batches_per_epoch") or 64, 64)
+            workers = min(enough, cores, loader.batches_per_epoch or 64, 64)
             if workers <= present:
                 continue
             left = max(0.0, batch_ms / workers - (context.step_ms - wait))

@@ -100,7 +100,7 @@ class UntunedConvolution(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         flags = context.profile.facts.flags
-        if flags.get("cudnn_benchmark") is not False or flags.get("deterministic"):
+        if flags.cudnn_benchmark is not False or flags.deterministic:
             return
         spent = {cost: convolution_ms(cost) for cost in context.profile.lines if convolutions(cost)}
         total = sum(spent.values())

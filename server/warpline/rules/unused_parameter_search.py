@@ -66,6 +66,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, origin, percent
 from warpline.rulekit.parallel import calls_of, wrapper_call, wrappers
 from warpline.wire.run import Site
+from warpline.wire.sites import Parallel, facts_of
 
 
 class UnusedParameterSearch(Rule):
@@ -73,7 +74,7 @@ class UnusedParameterSearch(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         for site in wrappers(context, "DistributedDataParallel"):
-            if site.facts.get("find_unused_parameters") is not True:
+            if facts_of(Parallel, site).find_unused_parameters is not True:
                 continue
             lines = calls_of(context, site)
             idle = sum(cost.idle_ms for cost in lines)

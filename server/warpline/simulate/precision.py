@@ -14,10 +14,10 @@ from warpline.simulate.device import Rates, precision_of
 from warpline.simulate.timeline import Timeline
 from warpline.simulate.work import ELEMENTWISE, PRODUCT, product_size
 from warpline.trace.columns import Bools, Floats, Trace
+from warpline.wire.precision import BYTES
 
 #: Half the bytes, but not of everything: autocast keeps residual sums and parameters in fp32.
 HALF_BYTES = 0.6
-_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 
 
 def at_precision(
@@ -70,6 +70,6 @@ def _by_rate(trace: Trace, line: Timeline, products: Bools, change: MatmulRate, 
         floor = FLOOR_NS
         size = product_size(name, signature)
         if size is not None:
-            floor = max(floor, size[1] * _BYTES[change.precision] / rates.bytes_per_s * 1e9)
+            floor = max(floor, size[1] * BYTES[change.precision] / rates.bytes_per_s * 1e9)
         kernel[at] = max(kernel[at] / ratio, floor)
     return kernel

@@ -21,6 +21,7 @@ from warpline.simulate.changes import Changed
 from warpline.simulate.replay import Feed, replay
 from warpline.simulate.timeline import Places, Timeline, timeline
 from warpline.trace.columns import Trace
+from warpline.wire.sites import Loader, facts_of
 
 #: What is not this much faster gains nothing.
 GAINS = 1.01
@@ -34,7 +35,7 @@ class Simulation:
         self._trace, self._profile = trace, profile
         self._rates = device.rates(trace)
         self._changed = Changed(places, self._rates, trace.names)
-        self._cores = int(trace.facts.flags.get("cpu_count") or os.cpu_count() or 1)
+        self._cores = int(trace.facts.flags.cpu_count or os.cpu_count() or 1)
         timed = trace.manifest.timed_ns
         window = (trace.window_ns[1] - trace.window_ns[0]) / trace.steps
         #: Measured without the profiler; the captured window's own where that was not done.
@@ -120,6 +121,6 @@ def _flat(changes: tuple[Change, ...]) -> list[Change]:
 
 def _workers(trace: Trace) -> int:
     """Workers of the loader that the steps take from (the site with the most batches)."""
-    loaders = [site for site in trace.facts.sites if site.kind == "loader"]
-    counts = [int(site.facts.get("num_workers") or 0) for site in loaders]
+    loaders = [site for site in trace.facts.sites if site.kind == Loader.KIND]
+    counts = [int(facts_of(Loader, site).num_workers or 0) for site in loaders]
     return max(counts, default=0)

@@ -31,6 +31,7 @@ from typing import Any
 
 from .births import Argument, Executed, Setting, UserFrame
 from .cudagraphs import CapturedGraph, Replay
+from .facts import Flags, MeasuredPeaks, Memory, Nvml
 from .samples import Samples
 
 RUN_FORMAT = 1
@@ -108,23 +109,9 @@ class Locations:
 class Site:
     """Where an object was made, and what it was made with.
 
-    ``kind`` and the keys of ``facts`` (absent when unknown):
-
-    - ``"loader"``: num_workers, batch_size, pin_memory, persistent_workers, prefetch_factor,
-      drop_last, dataset_type, dataset_length, dataset_file, dataset_line (its ``__getitem__``),
-      collate_file, collate_line, batches_per_epoch, epochs_started (iterators made), in_main_ms
-    - ``"optimizer"``: type, fused, foreach, parameters (number of tensors), steps, zero_grad_set_to_none
-    - ``"module"``: type (qualified class name), bias, in_channels…, dtype, device, channels_last,
-      memory_format; only modules made by a user's line
-    - ``"parallel"``: type ("DataParallel", "DistributedDataParallel", "FSDP"), find_unused_parameters
-    - ``"tensor"``: device it was made on, then moved ``to``; ``op`` (factory function), bytes, calls
-    - ``"compile"``: mode, fullgraph, dynamic
-    - ``"to"``: a host-to-device copy: bytes, non_blocking, pinned, calls
-    - ``"triton"``: a line that launches a Triton kernel: kernel (its function), calls and bytes (of the
-      tensors given to it) in one step
-    - ``"framework"``: type, construction (key of a Construction in wire/frameworks), parameters (names that
-      the installed version takes), values (of those that a setting of ours speaks of)
-    - ``"sync"``: what (item, tolist, numpy, bool, print, nonzero, synchronize, empty_cache…), calls
+    ``kind`` and what ``facts`` holds then: "loader", "optimizer", "parallel", "tensor", "compile", "to",
+    "triton", "sync" and "framework", with a class each in ``wire.sites``; and "module", made by a user's
+    line: type, bias, dtype, device, channels_last, count and what its constructor keeps (kernel_size…).
     """
 
     kind: str
@@ -169,11 +156,7 @@ class CompiledKernel:
 @dataclass(frozen=True)
 class Facts:
     sites: tuple[Site, ...] = ()
-    #: flags as the script left them: allow_tf32, float32_matmul_precision, cudnn_allow_tf32
-    #: (convolutions; torch's default is that they may), cudnn_benchmark,
-    #: deterministic, anomaly_mode, autocast (bool: any step ran under autocast), grad_scaler,
-    #: cpu_count, threads, grad_enabled_in_step
-    flags: dict[str, Any] = field(default_factory=dict)
+    flags: Flags = field(default_factory=Flags)
     gc_ns: tuple[tuple[int, int], ...] = ()  # collections during the captured steps
     gc_timed_ns: int = 0  # time of collections during the timing window
     line_record_ns: float | None = None  # what one line record costs, measured right after the capture
@@ -185,14 +168,10 @@ class Facts:
     compiled_kernels: tuple[CompiledKernel, ...] = ()
     captured_graphs: tuple[CapturedGraph, ...] = ()
     replays: tuple[Replay, ...] = ()  # in order of time
-    memory: dict[str, float] = field(
-        default_factory=dict
-    )  # peak_bytes, reserved_bytes, growth_bytes_per_step…
-    nvml: dict[str, float] = field(
-        default_factory=dict
-    )  # utilisation_percent (of windows over a second), clock_mhz, throttle…, other_processes
+    memory: Memory = field(default_factory=Memory)
+    nvml: Nvml = field(default_factory=Nvml)
+    peaks: MeasuredPeaks = field(default_factory=MeasuredPeaks)
     samples: Samples = field(default_factory=Samples)  # of lines, while nothing was recorded
-    peaks: dict[str, float] = field(default_factory=dict)  # measured: flops by dtype, bytes_per_s
     settings: tuple[Setting, ...] = ()  # in the order in which the script made them
     executed: Executed = field(default_factory=Executed)
     losses: tuple[float, ...] = ()  # of the first steps, where the runner could see them

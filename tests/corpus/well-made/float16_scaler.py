@@ -1,5 +1,5 @@
 #> device name="Tesla T4" capability=(7,5) multiprocessors=40 memory_bytes=16000000000 bf16=false
-#> flags autocast=true grad_scaler=true; totals idle_ms=1; steps device_busy_percent=99.5; memory peak_bytes=12000000000
+#> flags autocast=true; totals idle_ms=1; steps device_busy_percent=99.5; memory peak_bytes=12000000000
 import torch
 
 scaler = torch.amp.GradScaler("cuda")

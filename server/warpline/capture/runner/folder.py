@@ -6,6 +6,7 @@ import json
 import math
 import os
 import time
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,9 +51,11 @@ def wait_for_ranks(control: Control) -> None:
 
 
 def finite(value: Any) -> Any:
-    """``value`` without numbers that JSON cannot hold: they become None."""
+    """``value`` as JSON can hold it: numbers that are not finite become None, unknown facts go."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if is_dataclass(value):
+        return {name: finite(item) for name, item in vars(value).items() if item is not None}
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,8 @@ from .births.sites import Sites
 from .compiled.graphs import Compiled
 from .device import machine
 from .device.cudagraphs import CudaGraphs
-from .device.memory import Memory
-from .device.nvml import Nvml
+from .device.memory import MemoryWatch
+from .device.nvml import NvmlWatch
 from .device.triton import TritonLaunches
 from .device.usermarks import UserMarks
 from .steps.beat import PATIENCE_BEFORE_BACKWARD_S, PATIENCE_S
@@ -38,8 +39,8 @@ class Observers:
         self.cuda_graphs = CudaGraphs(self.user_files, self.names)
         self.marks = UserMarks()
         self.garbage = Garbage()
-        self.memory = Memory(torch)
-        self.nvml: Nvml | None = None
+        self.memory = MemoryWatch(torch)
+        self.nvml: NvmlWatch | None = None
         self.survey: Survey | None = None
         self.triton = TritonLaunches(self.sites.place)
         self.compilations = 0
@@ -77,7 +78,7 @@ class Observers:
         self.memory.start()
         self.garbage.start()
         if self.torch.cuda.is_initialized():
-            self.nvml = Nvml(self.torch)
+            self.nvml = NvmlWatch(self.torch)
             self.nvml.start()
 
     def stop_timing(self, steps: int) -> None:
@@ -127,10 +128,10 @@ class Observers:
             ]
             if len(loaders) == 1:
                 loaders[0]["facts"]["in_main_ms"] = usual
-        flags = {**machine.flags(self.torch), **(self.survey.flags if self.survey is not None else {})}
+        flags = replace(machine.flags(self.torch), **(self.survey.flags if self.survey is not None else {}))
         losses = self.losses.values()
         if self.losses.not_finite_at is not None:
-            flags["loss_not_finite_at"] = self.losses.not_finite_at
+            flags = replace(flags, loss_not_finite_at=self.losses.not_finite_at)
         return {
             **self.facts,
             "sites": sites,

@@ -7,6 +7,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from ....wire.facts import Flags
+
 #: What a container may use of its processors (cgroup v2): "MICROSECONDS PERIOD", or "max PERIOD".
 QUOTA = "/sys/fs/cgroup/cpu.max"
 
@@ -37,22 +39,22 @@ def peak_bytes(torch: ModuleType) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def flags(torch: ModuleType) -> dict[str, Any]:
+def flags(torch: ModuleType) -> Flags:
     matmul, convolution = _tf32(torch)
     try:
         precision = torch.get_float32_matmul_precision()
     except RuntimeError:  # the script set ``fp32_precision``: the older way to ask is closed then
         precision = "high" if matmul else "highest"
-    return {
-        "allow_tf32": matmul,
-        "float32_matmul_precision": precision,
-        "cudnn_allow_tf32": convolution,
-        "cudnn_benchmark": torch.backends.cudnn.benchmark,
-        "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "anomaly_mode": torch.is_anomaly_enabled(),
-        "cpu_count": cores(),
-        "threads": torch.get_num_threads(),
-    }
+    return Flags(
+        allow_tf32=matmul,
+        float32_matmul_precision=precision,
+        cudnn_allow_tf32=convolution,
+        cudnn_benchmark=torch.backends.cudnn.benchmark,
+        deterministic=torch.are_deterministic_algorithms_enabled(),
+        anomaly_mode=torch.is_anomaly_enabled(),
+        cpu_count=cores(),
+        threads=torch.get_num_threads(),
+    )
 
 
 def cores() -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 
+from ....wire.facts import Memory
 from . import machine
 
 
-class Memory:
+class MemoryWatch:
     def __init__(self, torch: ModuleType) -> None:
         self.torch = torch
         self.before = 0
@@ -15,20 +17,22 @@ class Memory:
     def start(self) -> None:
         self.before = self._now()
 
-    def stop(self, steps: int) -> dict[str, float]:
+    def stop(self, steps: int) -> Memory:
         after, torch = self._now(), self.torch
-        found = {
-            "peak_bytes": machine.peak_bytes(torch),
-            "growth_bytes_per_step": (after - self.before) / max(1, steps),
-        }
-        if torch.cuda.is_initialized():
-            free, total = torch.cuda.mem_get_info()
-            found["reserved_bytes"] = torch.cuda.max_memory_reserved()
-            found["allocated_bytes"] = after
-            found["free_bytes"], found["total_bytes"] = free, total
-            stats = torch.cuda.memory_stats()
-            found["alloc_retries"] = stats.get("num_alloc_retries", 0)
-        return found
+        found = Memory(
+            peak_bytes=machine.peak_bytes(torch), growth_bytes_per_step=(after - self.before) / max(1, steps)
+        )
+        if not torch.cuda.is_initialized():
+            return found
+        free, total = torch.cuda.mem_get_info()
+        return replace(
+            found,
+            reserved_bytes=torch.cuda.max_memory_reserved(),
+            allocated_bytes=after,
+            free_bytes=free,
+            total_bytes=total,
+            alloc_retries=torch.cuda.memory_stats().get("num_alloc_retries", 0),
+        )
 
     def _now(self) -> int:
         """Bytes allocated on the device; without one, the process's resident bytes."""

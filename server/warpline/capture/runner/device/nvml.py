@@ -7,6 +7,8 @@ import threading
 import time
 from types import ModuleType
 
+from ....wire.facts import Nvml
+
 INTERVAL_S = 0.1
 #: NVML's utilisation is itself a mean, of up to the last second: earlier ones speak of the time before.
 SETTLED_S = 1.0
@@ -24,7 +26,7 @@ class _Memory(ctypes.Structure):
     _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
 
 
-class Nvml:
+class NvmlWatch:
     """``start()`` and ``stop()`` around the window; ``facts()`` afterwards. Empty without NVML."""
 
     def __init__(self, torch: ModuleType) -> None:
@@ -93,11 +95,11 @@ class Nvml:
                 sample["throttle_" + name] = 1.0 if large.value & bit else 0.0
         return sample
 
-    def facts(self) -> dict[str, float]:
-        """Means over the window; ``throttle_…`` are shares of it, 0 to 1. No utilisation of short windows."""
+    def facts(self) -> Nvml:
+        """Of the window. No utilisation of short windows; nothing without NVML."""
         found: dict[str, float] = {}
         if self.device is None:
-            return found
+            return Nvml()
         for name in {name for sample in self.samples for name in sample}:
             values = [sample[name] for sample in self.samples if name in sample]
             found[name] = sum(values) / len(values)
@@ -109,7 +111,7 @@ class Nvml:
         if self.library.nvmlDeviceGetMemoryInfo(self.device, ctypes.byref(memory)) == 0:
             found["memory_used_bytes"], found["memory_total_bytes"] = memory.used, memory.total
         found.update(self._others())
-        return found
+        return Nvml(**found)
 
     def _others(self) -> dict[str, float]:
         """Processes on the device: ours is one, more are others that share it."""

@@ -1,0 +1,129 @@
+"""What a ``Site`` was made with, by its kind: the keys of ``Site.facts``, typed.
+
+None is what is not known, and is absent from the file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeVar
+
+from .run import Site
+
+
+@dataclass(frozen=True)
+class Loader:
+    KIND: ClassVar[str] = "loader"
+
+    num_workers: int | None = None
+    batch_size: int | None = None
+    pin_memory: bool | None = None
+    persistent_workers: bool | None = None
+    prefetch_factor: int | None = None
+    drop_last: bool | None = None
+    shuffle: bool | None = None
+    dataset_type: str | None = None
+    dataset_length: int | None = None
+    dataset_file: str | None = None  # of its ``__getitem__`` or ``__iter__``
+    dataset_line: int | None = None
+    collate_file: str | None = None
+    collate_line: int | None = None
+    batches_per_epoch: int | None = None
+    epochs_started: int | None = None  # iterators made
+    in_main_ms: float | None = None  # that the main process spends in each ``next``
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    KIND: ClassVar[str] = "optimizer"
+
+    type: str | None = None
+    fused: bool | None = None
+    foreach: bool | None = None
+    capturable: bool | None = None
+    parameters: int | None = None  # tensors
+    elements: int | None = None
+    devices: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Parallel:
+    KIND: ClassVar[str] = "parallel"
+
+    type: str | None = None  # "DataParallel" | "DistributedDataParallel" | "FSDP"
+    find_unused_parameters: bool | None = None
+
+
+@dataclass(frozen=True)
+class HostTensor:
+    """Filled on the host by ``op``, and then moved."""
+
+    KIND: ClassVar[str] = "tensor"
+
+    device: str | None = None
+    to: str | None = None
+    op: str | None = None
+    bytes: float | None = None
+    calls: int | None = None
+
+
+@dataclass(frozen=True)
+class Compile:
+    KIND: ClassVar[str] = "compile"
+
+    mode: str | None = None
+    fullgraph: bool | None = None
+    dynamic: bool | None = None
+    backend: str | None = None
+
+
+@dataclass(frozen=True)
+class Move:
+    """A copy from the host to the device."""
+
+    KIND: ClassVar[str] = "to"
+
+    bytes: float | None = None
+    non_blocking: bool | None = None
+    pinned: bool | None = None
+    calls: int | None = None
+
+
+@dataclass(frozen=True)
+class Triton:
+    """A line that launches a Triton kernel: calls, and bytes of the tensors given to it, in one step."""
+
+    KIND: ClassVar[str] = "triton"
+
+    kernel: str | None = None
+    calls: int | None = None
+    bytes: float | None = None
+
+
+@dataclass(frozen=True)
+class Sync:
+    KIND: ClassVar[str] = "sync"
+
+    what: str | None = None  # "item", "tolist", "numpy", "cpu", "bool", "print", "nonzero", …
+    calls: int | None = None
+
+
+@dataclass(frozen=True)
+class Framework:
+    """A trainer or the like, constructed by the user's line; see ``wire.frameworks``."""
+
+    KIND: ClassVar[str] = "framework"
+
+    type: str | None = None
+    construction: str | None = None  # key of a Construction
+    parameters: list[str] | None = None  # names that the installed version takes
+    values: dict[str, Any] | None = None  # of those that a setting of ours speaks of
+
+
+F = TypeVar("F", Loader, Optimizer, Parallel, HostTensor, Compile, Move, Triton, Sync, Framework)
+
+
+def facts_of(kind: type[F], site: Site) -> F:
+    """The facts of a site of that kind; keys that the kind has no field for are left out."""
+    known = {one.name for one in fields(kind)}
+    return kind(**{name: value for name, value in site.facts.items() if name in known})
