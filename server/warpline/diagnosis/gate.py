@@ -22,8 +22,8 @@ DEVIATION = 0.6745
 
 
 def least_percent(timed_ns: Sequence[int]) -> float:
-    """Percent of the step below which a gain is none: 1 %, or the noise of the timing window if that is more, but
-    never above ``ALWAYS``.
+    """Percent of the step below which a gain is none: 1 %, or the noise of the timing window if that is more,
+    but never above ``ALWAYS``.
 
     The noise is half the width of the 95 % interval of the mean step. Its spread is estimated by the median
     absolute deviation, so that a few slow steps (an evaluation, a neighbour's burst) do not hide findings.
