@@ -124,7 +124,7 @@ def one(name: str, cores: int, budget_s: float) -> None:
             for number in range(2)
         ]
         timer = Processes(None if "steps" in name else 1.0, deadline.ending_s(budget_s))
-        contest = Contest(request, candidates, QUICK, timer, deadline=began + budget_s)
+        contest = Contest(request, candidates, QUICK, timer, deadline=deadline.end(began, budget_s))
         ended: list[str] = []
         problem = ""
         with deadline.enforced(began, budget_s, ended):

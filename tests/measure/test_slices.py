@@ -150,6 +150,38 @@ def test_a_script_that_ends_early_has_fewer_slices(asked: Request, ready: Proces
     assert all(len(one.slices) >= SLICES for one in found)
 
 
+#: Ten steps an epoch; REST seconds pass before each.
+EPOCHS = """\
+import time, torch
+
+class Loader(torch.utils.data.DataLoader):
+    def __iter__(self):
+        time.sleep(REST)
+        return super().__iter__()
+
+weight = torch.nn.Parameter(torch.ones(2))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+loader = Loader(torch.ones(10, 2))
+while True:
+    for sample in loader:
+        time.sleep(0.01)
+        (weight * sample).sum().backward()
+        optimizer.step()
+"""
+
+
+def test_what_happens_between_epochs_is_part_of_the_gain(asked: Request, ready: Processes) -> None:
+    texts = [{asked.target: EPOCHS.replace("REST", rest)} for rest in ("1.0", "0.0")]
+    found = compared(ready, asked, [(text, LIMIT_S) for text in texts])
+    assert found is not None
+    plain, changed = found
+    assert plain.epochs > 0
+    assert plain.epoch_ms > 50  # a second over ten steps is 100
+    pairs = Pairs(Candidate(("f",), "a fix"))
+    pairs.add(plain, changed, 0.0)
+    assert pairs.log_ratios()[0] > 0.4
+
+
 class Stated(Processes):
     """Says what it is asked to time, and makes up the rest."""
 

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     budget_s = options.budget or max(LEAST_S, PER_FIX_S * len(tried))
     ended: list[str] = []
     with progress.shown(options.progress_fd) as shown:
-        contest = _contest(options, run_folder, bench, tried, began + budget_s, shown.update)
+        contest = _contest(options, run_folder, bench, tried, deadline.end(began, budget_s), shown.update)
         with deadline.enforced(began, budget_s, ended):
             try:
                 contest.run()
@@ -95,6 +95,7 @@ def _contest(
 ) -> Contest:
     from warpline import runs
     from warpline.commands import target
+    from warpline.measure import epochs
     from warpline.measure.contest import Contest
     from warpline.measure.pairs import QUICK
     from warpline.measure.timed import Processes
@@ -104,7 +105,7 @@ def _contest(
         target.again(options, runs.manifest(run_folder).request),
         [candidate for _, candidate in tried],
         QUICK,
-        Processes(bench.profile.steps.step_ms, deadline.ending_s(left_s)),
+        Processes(bench.profile.steps.step_ms, deadline.ending_s(left_s), epochs.batches(bench.profile)),
         lambda done, total, message: say(Progress("measuring", done, total, message)),
         deadline=end,
     )

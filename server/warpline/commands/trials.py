@@ -1,4 +1,5 @@
-"""How trials of fixes are shown: what was tried and the verdict on it, and below that what was measured."""
+"""How trials of fixes are shown: what was tried and the verdict on it, and below that what was measured: each
+beside the plain steps that it was paired with."""
 
 from __future__ import annotations
 
@@ -14,7 +15,15 @@ from warpline.view import units
 #: An interval from one end to so many times that is none: two rounds that differ make one.
 WIDE = 20.0
 #: Headings, and how wide what stands under them is.
-_COLUMNS = {"step ms": 7, "measured": 8, "95 % interval": 14, "predicted": 9, "loss drift": 10, "memory": 6}
+_COLUMNS = {
+    "plain": 7,
+    "step ms": 7,
+    "measured": 8,
+    "95 % interval": 13,
+    "predicted": 9,
+    "loss drift": 10,
+    "memory": 6,
+}
 
 
 def show(
@@ -54,9 +63,10 @@ def _numbers(one: Outcome, predicted: dict[str, float]) -> tuple[str, ...]:
     expected = predicted.get(one.candidate.key)
     said = f"{expected:.2f}" if expected is not None else ""
     if seen is None:
-        return ("", "", "", said, "", "")
+        return ("", "", "", "", said, "", "")
     bounded = seen.low > 0 and seen.high < WIDE * seen.low
     return (
+        units.milliseconds(one.baseline_step_ms),
         units.milliseconds(one.step_ms) if one.step_ms is not None else "",
         f"{seen.speedup:.2f}",
         f"{seen.low:.2f} to {seen.high:.2f}" if bounded else "",

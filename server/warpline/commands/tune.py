@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     from warpline import pipeline, runs
     from warpline.commands import output, trials
     from warpline.diagnosis.files import text_of
-    from warpline.measure import results, store
+    from warpline.measure import epochs, results, store
     from warpline.measure.ending import Ending
     from warpline.measure.ledger import Ledger
     from warpline.measure.proposals import Workbench
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     with progress.shown(options.progress_fd) as shown:
         if run_folder is None or not current_run.is_of(run_folder, request):
             with deadline.enforced(began, budget_s, ended):
-                cancelled = Ending(deadline=began + budget_s)
+                cancelled = Ending(deadline=deadline.end(began, budget_s))
                 run_folder = pipeline.profile(
                     request, folder=folder, on_progress=shown.update, cancelled=cancelled
                 )[0]
@@ -80,9 +80,9 @@ def run(options: argparse.Namespace) -> int:
             request,
             bench,
             ledger,
-            budget_s=budget_s,
+            budget_s=deadline.end(began, budget_s) - began,
             began=began,
-            timer=Processes(report.steps.step_ms, deadline.ending_s(budget_s)),
+            timer=Processes(report.steps.step_ms, deadline.ending_s(budget_s), epochs.batches(profile)),
             cores=profile.facts.flags.cpu_count or 1,
             on_progress=lambda done, total, message: shown.update(
                 Progress("measuring", done, total, message)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from warpline.measure import store
+from warpline.measure import epochs, store
 from warpline.measure.contest import Outcome, Report, measure
 from warpline.measure.pairs import Limits
 from warpline.measure.proposals import Workbench
@@ -41,7 +41,7 @@ def measure_fix(
         request or bench.profile.manifest.request,
         candidate,
         limits,
-        timer=timer or Processes(bench.profile.steps.step_ms),
+        timer=timer or Processes(bench.profile.steps.step_ms, epoch_steps=epochs.batches(bench.profile)),
         on_progress=on_progress,
         cancelled=cancelled,
     )

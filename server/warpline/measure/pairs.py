@@ -64,7 +64,13 @@ def _log_ratio(plain: Timed, changed: Timed) -> float:
     """Of one round. Slices are compared with their neighbours of the other process: what slowed a few of
     them down then counts little, and what slowed the machine for a while not at all.
     """
+    usual, other_usual = plain.step_ms - plain.epoch_ms, changed.step_ms - changed.epoch_ms
     slices = list(zip(plain.slices, changed.slices, strict=False))
-    if not slices:
-        return math.log(plain.step_ms / changed.step_ms)
-    return interval.centre_of([math.log(one / other) for one, other in slices])
+    if slices:
+        found = interval.centre_of([math.log(one / other) for one, other in slices])
+    else:
+        found = math.log(usual / other_usual)
+    if not (plain.epochs and changed.epochs):
+        return found
+    # Both saw epochs begin: what that costs belongs to the step, in one and in the other.
+    return math.log((usual + plain.epoch_ms) / (usual / math.exp(found) + changed.epoch_ms))

@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from warpline.capture import room, signals
 from warpline.capture.process import StillCompiling
+from warpline.measure import epochs
 from warpline.measure.held import Held
 from warpline.measure.timed import BURSTS, BUSY_S, FEWEST, Overlay, Processes, Timed, sliced
 from warpline.model.problem import Problem
@@ -168,10 +169,10 @@ def _deliver(timer: Processes, one: Held, pairs: Sequence[_Pair], length: int, k
         if changed is None or len(changed.steps_ns) < pair.made * length:
             continue  # a window was interrupted: it does not count
         begin = pair.first * length
-        part = replace(plain, steps_ns=plain.steps_ns[begin : begin + pair.made * length])
+        part = epochs.part(plain, begin, begin + pair.made * length)
         if len(part.steps_ns) < pair.made * length:
             continue
-        seen = _compared(part, replace(changed, steps_ns=changed.steps_ns[: pair.made * length]), length)
+        seen = _compared(part, epochs.part(changed, 0, pair.made * length), length)
         timer.as_slow_as(max(one.step_ms for one in seen))
         keep(pair.number, *seen, pair.seconds)
 

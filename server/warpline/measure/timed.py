@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from warpline.capture.launch import time_steps
 from warpline.capture.probe import cores
 from warpline.capture.process import INTERRUPTED_S
 from warpline.capture.turn import PATIENCE_S
+from warpline.measure import epochs
 from warpline.measure.held import Held
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
@@ -22,6 +24,8 @@ from warpline.wire.timing import Timing
 #: A process costs seconds before its first step, so its window is worth being longer than the half
 #: second that the runner would take.
 WINDOW_NS = 1_500_000_000
+#: Epochs no longer than this are waited for: what their beginning costs is seen nowhere else.
+EPOCH_NS = 3_000_000_000
 MOST_STEPS = 600
 #: Slow steps: enough of them to empty the queue that a loader's workers filled before the window
 #: (``prefetch_factor`` 2 for each of 8 workers, twice over), as long as that stays below this time.
@@ -51,6 +55,10 @@ class Timed:
     losses: tuple[float, ...] = ()  # of the first steps
     peak_bytes: float | None = None
     slices: tuple[float, ...] = ()  # mean step of each, in ms; none where a loader's bursts are longer
+    epoch_ms: float = (
+        0.0  # part of ``step_ms``: what beginnings of epochs add to each step; not in ``slices``
+    )
+    epochs: int = 0  # beginnings seen
 
 
 Overlay = Mapping[str, str]
@@ -64,11 +72,17 @@ class Processes:
     do the same work, and so short that the script need not be run twice for it.
     """
 
-    def __init__(self, step_ms: float | None = None, ending_s: float = INTERRUPTED_S) -> None:
-        """``ending_s``: how long a process may take to end by itself when it is cancelled."""
+    def __init__(
+        self,
+        step_ms: float | None = None,
+        ending_s: float = INTERRUPTED_S,
+        epoch_steps: int | None = None,
+    ) -> None:
+        """``ending_s``: how long a process may take to end by itself when it is cancelled. ``epoch_steps``:
+        so many steps are an epoch; short ones fit into a window twice."""
         self.ending_s = ending_s
         self._patience_s = PATIENCE_S
-        self._steps = window_steps(step_ms * 1e6) if step_ms else None
+        self._steps = window_steps(step_ms * 1e6, epoch_steps) if step_ms else None
         self._timed = step_ms is not None
         self._alone = not turn.possible()  # no two of them may be alive, or the script has too few steps
         self._ahead = True  # some may be started while others are still to be timed
@@ -223,21 +237,26 @@ def _side_by_side() -> int:
 def mean(timing: Timing) -> Timed:
     if not timing.steps_ns:
         raise Problem("the script ended before one step could be timed", 1)
-    mean_ns = sum(timing.steps_ns) / len(timing.steps_ns)
-    return Timed(mean_ns / 1e6, timing.losses, timing.peak_bytes or None)
+    usual, epoch_ns = epochs.apart(timing)
+    step_ms = (sum(usual.steps_ns) / len(usual.steps_ns) + epoch_ns) / 1e6
+    seen = len(timing.epochs)
+    return Timed(step_ms, timing.losses, timing.peak_bytes or None, epoch_ms=epoch_ns / 1e6, epochs=seen)
 
 
 def sliced(timing: Timing, length: int) -> Timed:
     """In slices of ``length`` steps, if there are a few: those that a busy moment hit do not count then."""
-    times = timing.steps_ns
+    times = epochs.apart(timing)[0].steps_ns
     slices = [sum(times[at : at + length]) / length / 1e6 for at in range(0, len(times) - length + 1, length)]
     if len(slices) < LEAST_SLICES:
         return mean(timing)
-    return replace(mean(timing), step_ms=median(slices), slices=tuple(slices))
+    whole = mean(timing)
+    return replace(whole, step_ms=median(slices) + whole.epoch_ms, slices=tuple(slices))
 
 
-def window_steps(step_ns: float) -> int:
+def window_steps(step_ns: float, epoch_steps: int | None = None) -> int:
     """How many steps are timed of a script whose steps take ``step_ns``."""
+    if epoch_steps and epoch_steps * step_ns <= EPOCH_NS:
+        return min(MOST_STEPS, max(window_steps(step_ns), math.ceil(2 * epoch_steps / LONGER) + 1))
     quick = int(WINDOW_NS / max(step_ns, 1.0))
     slow = min(LEAST_STEPS, int(SLOW_NS / max(step_ns, 1.0)))
     return max(1, min(MOST_STEPS, max(quick, slow)))

@@ -58,7 +58,9 @@ def outcome(pairs: Pairs, limits: Limits, baseline_ms: float = 0.0) -> Outcome:
     reason = lighter if moved.allowed and lighter else _verdict(found, moved, rounds)
     step_ms = fmean(run.step_ms for run in pairs.changed) / candidate.work
     kept = (found.low > 1.0 or bool(lighter)) and moved.allowed
-    return Outcome(candidate, baseline, step_ms, measured, kept, reason, rounds)
+    # Of the rounds that it was paired in, and of no others: the columns of a table agree.
+    paired = fmean(run.step_ms for run in pairs.plain)
+    return Outcome(candidate, paired, step_ms, measured, kept, reason, rounds)
 
 
 def _verdict(found: Interval, moved: losses.Drift, rounds: int) -> str:

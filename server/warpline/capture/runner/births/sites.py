@@ -52,6 +52,7 @@ class Sites:
         self.modules = 0
         self.compiled = False
         self.compiling: Callable[[], None] | None = None  # called when the script asks torch to compile
+        self.iterating: Callable[[Any], None] | None = None  # called when a loader begins an epoch
 
     def install(self, torch: ModuleType) -> None:
         self.torch = torch
@@ -179,6 +180,8 @@ class Sites:
         def make(original: Function) -> Function:
             def __iter__(self_: Any) -> Any:
                 self.use(self_, sys._getframe(1))
+                if self.iterating is not None:
+                    self.iterating(self_)
                 entry = self.by_id.get(id(self_))
                 if entry is not None:
                     entry[3]["epochs_started"] = entry[3].get("epochs_started", 0) + 1

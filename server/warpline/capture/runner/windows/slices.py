@@ -27,6 +27,7 @@ class Slices(Timing):
         session.own_profiler.measuring = True
         self.stamps, self.excused = [], {}
         self.slices: list[int] = []
+        self.watch_epochs()
         self.last = (session.windows.timed or 1) + 1
         self.device = DeviceStamps(session.torch) if session.torch.cuda.is_initialized() else None
         session.steps.on_step = self._quick_tick()
@@ -59,6 +60,9 @@ class Slices(Timing):
             session.timed = tuple(self.slices)
             session.finish_timing()
         session.pipe.progress(TIMING, len(self.slices), None, "timing")
+
+    def number(self) -> int:
+        return len(self.slices) + len(self.stamps) - 1 if self.stamps else -1
 
     def excuse(self, duration_ns: int, long: bool) -> None:
         if self.stamps:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import time_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ....wire import timing
 from ....wire.control import Purpose
@@ -37,6 +37,7 @@ class Timing(Stage):
         self.last = wanted + 1
         self.stamps: list[int] = []
         self.excused: dict[int, int] = {}  # number of the step -> time in it that is not the script's
+        self.watch_epochs()
         told = session.control.purpose is Purpose.PROFILE and has_device
         self.device = DeviceStamps(session.torch) if told else None
         session.steps.on_step = self._quick_tick()
@@ -44,6 +45,24 @@ class Timing(Stage):
         self.stamps.append(time_ns())
         if self.device is not None:
             self.device.mark()
+
+    def watch_epochs(self) -> None:
+        self.epochs: dict[int, int] = {}  # number of the step -> batches of the loader that began anew in it
+        self.session.observers.sites.iterating = self._epoch_begins
+
+    def _epoch_begins(self, loader: Any) -> None:
+        at = self.number()
+        if at < 0:
+            return
+        try:
+            batches = len(loader)
+        except TypeError:  # a stream of samples has no length
+            return
+        self.epochs[at] = max(batches, self.epochs.get(at, 0))
+
+    def number(self) -> int:
+        """Of the step that is under way; -1 outside those that count."""
+        return len(self.stamps) - 1
 
     def _quick_tick(self) -> Callable[[], None]:
         stamps, finished = self.stamps, self.session.guarded(self._more, 0)
@@ -106,8 +125,10 @@ class Timing(Stage):
 def figures(session: Session, steps_ns: tuple[int, ...]) -> timing.Timing:
     """What is told of a run of which only the steps are timed."""
     losses = session.observers.losses
+    epochs = session.stage.epochs if isinstance(session.stage, Timing) else {}
     return timing.Timing(
         steps_ns=steps_ns,
+        epochs=tuple((at, batches) for at, batches in sorted(epochs.items()) if at < len(steps_ns)),
         losses=tuple(losses.values()),
         loss_not_finite_at=losses.not_finite_at,
         workers=children.living(),
