@@ -67,9 +67,11 @@ def _idle_cost(scene: Scene) -> Floats:
     rows = np.flatnonzero(scene.begun(records.time_ns))
     at = scene.table.of_location[records.location[rows]]
     top = np.flatnonzero((host.parent < 0) & scene.begun(host.start_ns))
-    at = np.concatenate([at, scene.under[scene.begun(scene.trace.inside.time_ns)]])
-    return scene.by_line(at, np.full(len(at), scene.cost.per_line_ns)) + scene.by_line(
-        scene.placed.line[top], np.full(len(top), scene.cost.per_op_ns)
+    under = scene.under[scene.begun(scene.trace.inside.time_ns)]
+    return (
+        scene.by_line(at, np.full(len(at), scene.cost.per_line_ns))
+        + scene.by_line(scene.placed.line[top], np.full(len(top), scene.cost.per_op_ns))
+        + scene.by_line(under, np.full(len(under), scene.cost.per_library_line_ns))
     )
 
 
@@ -120,6 +122,7 @@ def _on_cpu(scene: Scene) -> Account:
         float(scale),
         idle,
         _parts(
+            scene,
             np.concatenate([part.line for part in owned]),
             np.concatenate([part.inside for part in owned]),
             np.concatenate(spent) * scale,
@@ -176,6 +179,7 @@ def _on_gpu(scene: Scene) -> Account:
         float(scene.step_ms / host_ns) if host_ns > 0 else 0.0,
         idle,
         _parts(
+            scene,
             scene.shares.line,
             launched_inside(scene),
             path_ms[scene.shares.kernel] * scene.shares.weight * (takes_ms / busy_ms if busy_ms > 0 else 0.0),
@@ -194,14 +198,20 @@ def launched_inside(scene: Scene) -> Ints:
     return np.where((launch >= 0) & of_line, scene.placed.inside[launch], 0)
 
 
-def _parts(line: Ints, inside: Ints, busy_ms: Floats, idle: Pieces, idle_ms: Floats) -> Parts:
-    """``busy_ms`` by row, and of each line's ``idle_ms`` what its idle moments took of them."""
-    seen = np.bincount(idle.line, weights=idle.length_ns, minlength=len(idle_ms))
+def _parts(scene: Scene, line: Ints, inside: Ints, busy_ms: Floats, idle: Pieces, idle_ms: Floats) -> Parts:
+    """``busy_ms`` by row, and of each line's ``idle_ms`` what its idle moments took of them, less what the
+    records of libraries' lines cost there."""
+    of, size = scene.trace.inside, len(scene.trace.libraries.locations)
+    spent = np.bincount(idle.inside, weights=idle.length_ns, minlength=size).astype(np.float64)
+    records = np.bincount(of.location[scene.begun(of.time_ns)], minlength=size)
+    remains = less(spent, records * scene.cost.per_library_line_ns)
+    length = idle.length_ns * np.divide(remains, spent, out=np.ones(size), where=spent > 0)[idle.inside]
+    seen = np.bincount(idle.line, weights=length, minlength=len(idle_ms))
     a_ns = np.divide(idle_ms, seen, out=np.zeros(len(idle_ms)), where=seen > 0)
     return Parts(
         np.concatenate([line, idle.line]),
         np.concatenate([inside, idle.inside]),
-        np.concatenate([busy_ms, idle.length_ns * a_ns[idle.line]]),
+        np.concatenate([busy_ms, length * a_ns[idle.line]]),
     )
 
 

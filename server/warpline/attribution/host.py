@@ -40,8 +40,9 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
     began = scene.begun(host.start_ns)
     taken = scene.by_line(scene.placed.line[began], np.full(int(began.sum()), cost.per_op_ns))
     at = scene.table.of_location[records.location[scene.begun(records.time_ns)]]
-    at = np.concatenate([at, scene.under[scene.begun(trace.inside.time_ns)]])
     taken += scene.by_line(at, np.full(len(at), cost.per_line_ns))
+    at = scene.under[scene.begun(trace.inside.time_ns)]
+    taken += scene.by_line(at, np.full(len(at), cost.per_library_line_ns))
     waits, ours = sync_calls(trace) & began, closing_wait(trace)
     waits[ours] = False
     seen -= _within(scene, host.start_ns[ours], host.end_ns[ours])

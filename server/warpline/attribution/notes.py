@@ -9,6 +9,7 @@ from warpline.attribution.driver import driver_notes
 from warpline.attribution.peaks import peaks_of
 from warpline.attribution.sampled import FEWEST
 from warpline.attribution.scene import Scene
+from warpline.attribution.tokens import token_note
 from warpline.model import units
 from warpline.trace.columns import OP
 
@@ -59,6 +60,8 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "was not sampled (with py-spy installed beside warpline, it is): times of lines of plain Python "
             "are estimates"
         )
+    if spoken := token_note(scene, accounted):
+        found.append(spoken)
     if not trace.manifest.timed_ns:
         found.append("no step was timed without the profiler: times are those under it")
     if trace.on_gpu and accounted.device_busy_ms > accounted.step_ms * DIFFERENT:

@@ -26,10 +26,11 @@ LEAST_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """Nanoseconds that one line record, and one recorded op, added to the profiled steps."""
+    """Nanoseconds that a line record, a recorded op, and a record of a library's line added to the steps."""
 
     per_line_ns: float
     per_op_ns: float
+    per_library_line_ns: float
 
 
 def overhead(trace: Trace, step_ns: float, window: tuple[int, int]) -> Overhead:
@@ -52,15 +53,16 @@ def overhead(trace: Trace, step_ns: float, window: tuple[int, int]) -> Overhead:
     inside = np.isin(host.thread, driving) & (host.start_ns >= window[0]) & (host.start_ns < window[1])
     ops = host.start_ns[inside]
     of_libraries = trace.inside.time_ns[trace.inside.thread == trace.main]
-    records = len(lines) + int(((of_libraries >= window[0]) & (of_libraries < window[1])).sum())
+    within = int(((of_libraries >= window[0]) & (of_libraries < window[1])).sum())
     most = _shortest_ns(lines, host.start_ns[inside & (host.thread == trace.main)])
     slower = max(0.0, (window[1] - window[0]) - step_ns * trace.steps)
-    expected = most * records + LINES_AN_OP * most * len(ops)
+    expected = most * (len(lines) + within) + LINES_AN_OP * most * len(ops)
     measured = trace.facts.line_record_ns
     per_line = min(most, measured) if measured is not None else most * min(1.0, slower / max(expected, 1.0))
-    rest = max(0.0, slower - per_line * records)
+    per_library_line = max(per_line, trace.facts.library_record_ns or 0.0)
+    rest = max(0.0, slower - per_line * len(lines) - per_library_line * within)
     per_op = min(rest / len(ops), MOST_TIMES * LINES_AN_OP * most) if len(ops) else 0.0
-    return Overhead(per_line, per_op)
+    return Overhead(per_line, per_op, per_library_line)
 
 
 def _shortest_ns(lines: Ints, ops: Ints) -> float:

@@ -103,6 +103,8 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
     lines = records(parts.lines, of_record, len(known))
     if len(kernels):  # on a CPU the compiled kernels themselves run there
         lines = at_callers(lines, parts.locations, parts.sources)
+    forwards = parts.manifest.step_source == "forward"
+    handlers = {known[at] for at in np.unique(lines.thread).tolist()} if forwards else set()
     return Trace(
         manifest=parts.manifest,
         facts=parts.facts,
@@ -112,7 +114,7 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
         signatures=signatures,
         launch_shapes=shapes,
         threads=known,
-        main=_main(tables, known),
+        main=_main(tables, known, handlers),
         forward_threads=forward,
         host=host,
         kernels=kernels,
@@ -135,11 +137,12 @@ def records(raw: Pairs, threads: Ints, count: int) -> Records:
     return Records(time[by], thread[by], location[by] & ~AGAIN, first, (location[by] & AGAIN) != 0)
 
 
-def _main(tables: Tables, threads: tuple[int, ...]) -> int:
+def _main(tables: Tables, threads: tuple[int, ...], handlers: set[int]) -> int:
     """The thread that drives the steps: the process's first one, else the busiest.
 
-    When the first one calls no operator at all (it waits for a training thread), the one that steps the
-    optimizer. Not otherwise: an optimizer may be stepped by hooks, on autograd's threads.
+    When the first one calls no operator at all (it waits for another thread), the one that steps the
+    optimizer; where a step is a forward, of a server's handler say, the busiest of ``handlers``. Not
+    otherwise: an optimizer may be stepped by hooks, on autograd's threads.
     """
     of_ops = _busiest(*tables["cpu_op"].numbered("tid"))
     name, names = tables[MARKS].numbered("name")
@@ -149,7 +152,8 @@ def _main(tables: Tables, threads: tuple[int, ...]) -> int:
     processes = Counter(process for process in tables.processes if isinstance(process, int))
     for process, _ in processes.most_common():
         if process in threads:
-            return threads.index(stepping[0] if stepping and process not in of_ops else process)
+            others = [*stepping, *(thread for thread in of_ops if thread in handlers)]
+            return threads.index(process if process in of_ops or not others else others[0])
     return threads.index(of_ops[0]) if of_ops else 0
 
 

@@ -160,10 +160,13 @@ class Facts:
     gc_ns: tuple[tuple[int, int], ...] = ()  # collections during the captured steps
     gc_timed_ns: int = 0  # time of collections during the timing window
     line_record_ns: float | None = None  # what one line record costs, measured right after the capture
+    library_record_ns: float | None = None  # and one of a library's line, with its share of calls and returns
     op_record_ns: float | None = None  # what the profiler adds to an operator, measured as the capture ends
     launch_record_ns: float | None = None  # and, beside that, to the launch of a kernel
     host_step_ns: float | None = None  # of a step begun with the device idle: until the host was done with it
     host_forward_ns: float | None = None  # until it called backward
+    generate_ns: tuple[int, ...] = ()  # when transformers' ``generate`` was called, from the timing window on
+    prefill_steps: tuple[int, ...] = ()  # of the timed steps those that began with a call's first forward
     compile_events: tuple[CompileEvent, ...] = ()
     compiled_kernels: tuple[CompiledKernel, ...] = ()
     captured_graphs: tuple[CapturedGraph, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -81,12 +82,15 @@ class Observers:
             self.nvml = NvmlWatch(self.torch)
             self.nvml.start()
 
-    def stop_timing(self, steps: int) -> None:
+    def stop_timing(self, steps: int, stamps: Sequence[int] = ()) -> None:
         if self.nvml is not None:
             self.nvml.stop()
             self.facts["nvml"] = self.nvml.facts()
         self.facts["gc_timed_ns"] = sum(end - begin for begin, end in self.garbage.stop())
         self.facts["memory"] = self.memory.stop(steps)
+        if stamps:
+            self.facts["prefill_steps"] = self.frameworks.first_forwards(stamps)
+            del self.frameworks.generated_ns[:-1]
 
     def start_survey(self) -> bool:
         """Watch one step closely; not where code is compiled, which would be compiled again for it."""
@@ -134,6 +138,7 @@ class Observers:
             flags = replace(flags, loss_not_finite_at=self.losses.not_finite_at)
         return {
             **self.facts,
+            "generate_ns": self.frameworks.generated_ns,
             "sites": sites,
             "flags": flags,
             "losses": losses,

@@ -9,7 +9,10 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+from bisect import bisect_left
+from collections.abc import Sequence
 from functools import partial
+from time import time_ns
 from typing import Any
 
 from ....wire.frameworks import Construction, constructions
@@ -25,6 +28,13 @@ class Frameworks:
 
     def __init__(self, sites: Any) -> None:
         self.sites = sites
+        self.generated_ns: list[int] = []  # when ``generate`` was called
+
+    def first_forwards(self, stamps: Sequence[int]) -> list[int]:
+        """Of the steps that begin at ``stamps``, each with a forward, those that begin a ``generate``."""
+        inside = [begun for begun in self.generated_ns if stamps[0] <= begun < stamps[-1]]
+        found = {bisect_left(stamps, begun) for begun in inside}
+        return sorted(at for at in found if at < len(stamps) - 1)
 
     def install(self) -> None:
         for one in constructions():
@@ -34,10 +44,12 @@ class Frameworks:
         owner = getattr(module, one.name, None)
         if owner is None:
             return
-        left = [MOST]
+        left, generates, began = [MOST], one.method == "generate", self.generated_ns.append
 
         def make(original: Any) -> Any:
             def constructed(self_: Any, *arguments: Any, **named: Any) -> Any:
+                if generates:
+                    began(time_ns())
                 if left[0] > 0:
                     left[0] -= 1
                     self._note(one, original, (self_, *arguments), named, sys._getframe(1))

@@ -8,6 +8,8 @@ from typing import Any
 
 NO_MODULE = -1
 MOST_MODULES = 100_000
+#: Frames between a library's function and the module's call around it, at most: a walk costs time.
+MOST_FRAMES = 24
 #: Wrappers whose one child is the model: that child's name is left out of paths.
 WRAPPERS = {
     "DistributedDataParallel": "module", "DataParallel": "module", "FullyShardedDataParallel": "module",
@@ -28,8 +30,9 @@ class ModulePaths:
 
     def of(self, frame: FrameType | None) -> int:
         """The innermost call of a module at or outside ``frame``."""
-        inner = frame
-        while frame is not None:
+        inner, left = frame, MOST_FRAMES
+        while frame is not None and left:
+            left -= 1
             if frame.f_code in self.calls:
                 module = frame.f_locals.get("self")
                 known = self.of_module.get(id(module))

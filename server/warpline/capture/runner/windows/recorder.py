@@ -17,7 +17,7 @@ from ..inside.locations import LibraryLines
 from ..lines import loops
 from ..lines.checkpoints import Checkpoints, EngineThreads
 from ..lines.marks import LineMarks
-from .calibration import line_record_ns
+from .calibration import library_record_ns, line_record_ns
 from .noise import Quiet
 from .operatorcost import OperatorCost
 from .recording import Recording
@@ -187,7 +187,12 @@ class Recorder:
         files = [*self.locations.files, *in_sites]
         folder.write(path, "sources.json", self.texts.of(files, self.locations.codes()))
         line_cost = line_record_ns(LineEvents) if self.line_marks is None else None
-        costs = {"line_record_ns": line_cost, **self.operator_cost.facts()}
+        library_cost = library_record_ns(self.torch, LineEvents, line_cost)
+        costs = {
+            "line_record_ns": line_cost,
+            "library_record_ns": library_cost,
+            **self.operator_cost.facts(),
+        }
         folder.write(path, "facts.json", {**facts, **costs})
         folder.write_manifest(
             path,

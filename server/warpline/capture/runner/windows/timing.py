@@ -93,7 +93,7 @@ class Timing(Stage):
         session.boundaries += len(session.timed)
         if session.control.purpose is Purpose.TIME:
             session.finish_timing()
-        session.observers.stop_timing(len(session.timed))
+        session.observers.stop_timing(len(session.timed), self.stamps)
         session.make_recorder()
         session.go(Survey if session.windows.survey else Capture)
         return 0

@@ -1,0 +1,71 @@
+"""Generation: a step is a forward, so it is a token; the first of each call reads the prompt."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.attribution.accounting import Account
+from warpline.attribution.scene import Scene
+from warpline.model import units
+from warpline.trace.columns import Bools
+
+
+def token_note(scene: Scene, accounted: Account) -> str:
+    """What a token takes, prefill and decode apart; "" where ``generate`` was not called, or where a step is
+    something else than a forward. Wall times are of the timing window; device times of the captured steps,
+    and left out for a kind of which none was captured.
+    """
+    facts, manifest = scene.trace.facts, scene.trace.manifest
+    timed = np.array(manifest.timed_ns, np.float64) / 1e6
+    if manifest.step_source != "forward" or not (facts.generate_ns or facts.prefill_steps) or not len(timed):
+        return ""
+    first = np.zeros(len(timed), bool)
+    first[[at for at in facts.prefill_steps if 0 <= at < len(timed)]] = True
+    captured = _first_forwards(scene)
+    device = _device_ms(scene, accounted)
+    said = [
+        _kind("decode", timed[~first], device[~captured], "a token"),
+        _kind("prefill", timed[first], device[captured], "a call of generate"),
+    ]
+    return "a step is one forward of `generate`: " + "; ".join(words for words in said if words)
+
+
+def _kind(
+    name: str, wall_ms: np.ndarray[tuple[int], np.dtype[np.float64]], device_ms: object, per: str
+) -> str:
+    if not len(wall_ms):
+        return f"{name}: none was timed"
+    device = np.asarray(device_ms, np.float64)
+    wall = float(np.mean(wall_ms))
+    words = f"{name} {units.ms(wall)} {per} ({len(wall_ms)} timed)"
+    if not len(device):
+        return f"{words}, none captured"
+    busy = min(float(np.mean(device)), wall)
+    return f"{words}, the device works {units.ms(busy)} of it and the host takes the rest"
+
+
+def _first_forwards(scene: Scene) -> Bools:
+    """Which captured steps begin with the first forward after a call of ``generate``."""
+    spans = scene.trace.manifest.captured
+    length = max((end - start for start, end in spans), default=0)
+    before = [start - length for start, _ in spans[:1]] + [start for start, _ in spans[:-1]]
+    begun = scene.trace.facts.generate_ns
+    found: Bools = np.array(
+        [any(low <= at < start for at in begun) for low, (start, _) in zip(before, spans, strict=True)], bool
+    )
+    return found
+
+
+def _device_ms(scene: Scene, accounted: Account) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Device time of what each captured step queued."""
+    trace = scene.trace
+    if trace.on_gpu:
+        known = trace.kernels.launch >= 0
+        when, ms = trace.host.start_ns[trace.kernels.launch[known]], accounted.kernel_ms[known]
+    else:
+        when, ms = trace.host.start_ns, accounted.op_ms
+    sums = [
+        float(ms[(when >= start) & (when < end)].sum()) * trace.steps
+        for start, end in trace.manifest.captured
+    ]
+    return np.array(sums, np.float64)
