@@ -29,6 +29,7 @@ class Maybe:
 
 
 PLACE = [NUMBER, NUMBER]
+RESOURCES = ("loader", "host", "launches", "memory", "compute", "communication")
 SHAPE: dict[str, Any] = {
     "format": int,
     "script": TEXT,
@@ -105,7 +106,13 @@ SHAPE: dict[str, Any] = {
             "message": TEXT,
             "evidence": [{"metric": TEXT, "value": NUMBER, "unit": TEXT}],
             "predicted": Maybe(
-                {"step_ms": NUMBER, "speedup": NUMBER, "basis": OneOf("simulated", "bound", "estimate")}
+                {
+                    "step_ms": NUMBER,
+                    "speedup": NUMBER,
+                    "low": NUMBER,
+                    "high": NUMBER,
+                    "basis": OneOf("probed", "simulated", "bound", "estimate"),
+                }
             ),
             "measured": Maybe(
                 {
@@ -126,6 +133,25 @@ SHAPE: dict[str, Any] = {
         }
     ],
     "notes": [TEXT],
+    "plan": Maybe(
+        {
+            "step_ms": NUMBER,
+            "limit": OneOf(*RESOURCES),
+            "steps": [
+                {
+                    "finding": TEXT,
+                    "rule": TEXT,
+                    "file": TEXT,
+                    "line": int,
+                    "title": TEXT,
+                    "step_ms": NUMBER,
+                    "speedup": NUMBER,
+                    "limit": OneOf(*RESOURCES),
+                }
+            ],
+            "floor_ms": NUMBER,
+        }
+    ),
 }
 
 
@@ -164,7 +190,7 @@ def test_the_page_names_every_key_and_no_other() -> None:
     page = (ROOT / "docs/contract.md").read_text(encoding="utf-8")
     block = page.split("```")[1]
     described = set(re.findall(r'"(\w+)"(?=[:,}])', block.replace('"…"', "")))
-    values = {"cuda", "cpu", "compute", "memory", "launch", "simulated", "bound", "estimate", "1"}
+    values = {"cuda", "cpu", "compute", "memory", "launch", "simulated", "bound", "estimate", "1", "probed"}
     assert keys(SHAPE) <= described | {"count", "phase", "device_ms", "name"}
     assert described - keys(SHAPE) - values - PHASES <= {"error", "warning", "information", "hint"} | {
         *("safe", "unsafe", "display")
