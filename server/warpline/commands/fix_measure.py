@@ -99,6 +99,7 @@ def _contest(
     from warpline.measure.contest import Contest
     from warpline.measure.pairs import QUICK
     from warpline.measure.timed import Processes
+    from warpline.wire.messages import Progress
 
     left_s = max(1.0, end - time.monotonic())
     return Contest(
