@@ -36,7 +36,8 @@ def test_a_session(editors: Path, desk: Desk) -> None:
         hints = until("a hint on the costliest line", hinted)
         assert set(costly) <= set(hints), hints
         until("the hint is on the screen", lambda: hints[hottest] in emacs.screen())
-        spoken = f"{hints[hottest]} of the step"
+        ms, percent = hints[hottest].split(" · ")
+        spoken = f"{percent} of the step · {ms}"
         until("the hover speaks of the line", lambda: spoken in emacs.ask(f"(t-hover {hottest} 8)"))
 
         # The quick fix, through the client's own menu.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tests.editors.desk import Desk, until
@@ -19,6 +20,7 @@ def test_a_session(editors: Path, desk: Desk) -> None:
             "progress has begun",
             lambda: any(entry["kind"] == "begin" for entry in nvim.ask("get", "progress")),
         )
+        until("progress is on the screen", lambda: re.search(r"Warpline \d+ % \w", nvim.screen()))
         nvim.ask("command", "WarplineCancel")
         until("the script is ended", lambda: not desk.targets())
         until(
@@ -44,7 +46,8 @@ def test_a_session(editors: Path, desk: Desk) -> None:
         until("a lens has a total", lambda: any(" ms" in title for _, title in nvim.ask("lenses")))
 
         nvim.ask("hover", hottest, 8)
-        assert f"{hints[hottest].strip()} of the step" in until("the hover opens", lambda: nvim.ask("float"))
+        ms, percent = hints[hottest].strip().split(" · ")
+        assert f"{percent} of the step · {ms}" in until("the hover opens", lambda: nvim.ask("float"))
 
         # The quick fix, through the client's own menu.
         site = desk.line("DataLoader(Numbers()")

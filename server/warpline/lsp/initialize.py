@@ -12,6 +12,10 @@ from warpline.lsp.server import Server
 #: Name of the first look at the workspace's folders.
 FIRST = "workspace"
 
+#: Where workspace/diagnostic is offered, Neovim 0.12 answers a refresh with that alone and takes none of it
+#: for open buffers, which then keep their old diagnostics.
+_NO_WORKSPACE_PULL = ("Neovim",)
+
 
 def initialize(ls: Server, params: types.InitializeParams) -> None:
     encoding = ls.workspace.position_encoding or "utf-16"
@@ -25,8 +29,8 @@ def initialize(ls: Server, params: types.InitializeParams) -> None:
     # Offering to be pulled from and pushing as well would show everything twice.
     ls.pushes = ls.can("text_document.diagnostic") is None
     if not ls.pushes:
-        methods.offer(ls, methods.PULL)
-        methods.offer(ls, methods.PULL_ALL)
+        client = params.client_info.name if params.client_info else ""
+        methods.offer_pull(ls, of_all_files=client not in _NO_WORKSPACE_PULL)
 
 
 def add(ls: Server, uri: str) -> None:

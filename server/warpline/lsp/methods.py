@@ -7,7 +7,7 @@ after it everything is (``load``), so that the first hover does not wait either.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -86,15 +86,7 @@ COMMANDS = (
     Method("warpline.overview", "commands", "show"),
 )
 #: Only for clients that can pull; the others are pushed to.
-PULL = Method(
-    types.TEXT_DOCUMENT_DIAGNOSTIC,
-    "diagnostic",
-    "pull",
-    waits=True,
-    options=types.DiagnosticOptions(
-        identifier="warpline", inter_file_dependencies=True, workspace_diagnostics=True
-    ),
-)
+PULL = Method(types.TEXT_DOCUMENT_DIAGNOSTIC, "diagnostic", "pull", waits=True)
 PULL_ALL = Method(types.WORKSPACE_DIAGNOSTIC, "diagnostic", "pull_all", waits=True)
 
 
@@ -107,6 +99,16 @@ def register(server: Server) -> None:
 
 def offer(server: Server, method: Method) -> None:
     server.feature(method.name, method.options)(_handler(method))
+
+
+def offer_pull(server: Server, of_all_files: bool) -> None:
+    """Diagnostics to be pulled; ``of_all_files``: also those of files that are not open."""
+    options = types.DiagnosticOptions(
+        identifier="warpline", inter_file_dependencies=True, workspace_diagnostics=of_all_files
+    )
+    offer(server, replace(PULL, options=options))
+    if of_all_files:
+        offer(server, PULL_ALL)
 
 
 def load() -> None:
