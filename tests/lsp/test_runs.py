@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from tests.lsp.client import Client
 from tests.lsp.conftest import TRAIN
 from tests.lsp.folder import finding, write_run
+from warpline.model import report as r
 from warpline.wire.run import Request
 
 
@@ -169,3 +171,27 @@ def test_the_lens_says_what_a_click_runs(tmp_path: Path, connect: Callable[..., 
     request = Request(target="package.torch_user", module=True, argv=("--epochs", "1"), cwd=str(tmp_path))
     write_run(tmp_path, {torch: "x = 1  # 3 ms\n"}, argv=("--epochs", "1"), request=request)
     client.until(lambda: titles(torch)[0] == "Profile module package.torch_user (--epochs 1)")
+
+
+def test_heat_of_the_lines_on_screen(profiled: tuple[Client, str]) -> None:
+    client, uri = profiled
+    every = [line["line"] for line in client.request("warpline/heat", {"uri": uri})["lines"]]
+    shown = client.request("warpline/heat", {"uri": uri, "first": 5, "last": 9})["lines"]
+    assert [line["line"] for line in shown] == [line for line in every if 5 <= line <= 9] == [5, 9]
+
+
+def test_a_measured_gain_is_told_with_its_interval(script: Path, connect: Callable[..., Client]) -> None:
+    edit = r.Edit(str(script), (5, 4), (5, 10), "points")
+    found = replace(
+        finding(script, 5, fixes=(r.Fix("Use F.gelu", "safe", (edit,)),)),
+        measured=r.Measured(1.10, 1.09, 1.12, 0.0, 0.86),
+    )
+    write_run(script.parent, {script: TRAIN}, findings=[found])
+    client = connect(script.parent)
+    uri = client.open(script)
+    client.until(lambda: client.diagnostics(uri))
+    words = "1.10x, 1.09 to 1.12; 14 % less memory"
+    assert client.actions(uri, 4)[0]["title"] == f"Use F.gelu: {words}"
+    assert f"measured {words}" in client.at("textDocument/hover", uri, 4)["contents"]["value"]
+    (shown,) = client.request("warpline/overview", {"uri": uri})["findings"]
+    assert shown["gain"] == words

@@ -87,12 +87,16 @@ def made_of(line: Standing, loader_ms: float = 0.0) -> str:
         ("waiting for data", loader_ms),
     ]
     words = [f"{name} {units.ms(value)}" for name, value in times if value > 0]
-    if total("device_ms") > 0 and phases:
+    if total("device_ms") > 0 and len(phases) > 1:
         words[0] += f" ({', '.join(phases)})"
-    counts = [f"{units.count(total(name))} {name}" for name in ("calls", "launches") if total(name) > 0]
-    if total("memory_bytes") > 0:
-        counts.append(f"{units.size(total('memory_bytes'))} at the memory peak")
-    return "; ".join(filter(None, (", ".join(words), ", ".join(counts) + " a step" if counts else "")))
+    counts = [
+        f"{units.count(total(name))} {one if total(name) == 1 else name}"
+        for one, name in (("call", "calls"), ("launch", "launches"))
+        if total(name) > 0
+    ]
+    counted = f"{' and '.join(counts)} a step" if counts else ""
+    memory = f"{units.size(total('memory_bytes'))} at the memory peak" if total("memory_bytes") > 0 else ""
+    return "; ".join(filter(None, (", ".join(words), counted, memory)))
 
 
 def plain(words: str, markdown: bool) -> str:
