@@ -189,8 +189,8 @@ export class Window {
   /** Open a file of the workspace by its name. */
   async openFile(name) {
     const rows = await this.quickInput("Control+P", name);
-    await rows.filter({ hasText: name }).first().waitFor();
-    await this.page.keyboard.press("Enter");
+    // Not Enter: the first row may still be one of the list before the name was typed.
+    await rows.filter({ hasText: name }).first().click();
     await this.page.locator(".tab.active", { hasText: name }).waitFor();
     await this.page.locator(".editor-group-container.active .monaco-editor .view-line").first().waitFor();
   }
