@@ -51,6 +51,15 @@ class Arguments:
             frame = frame.f_back
         return found
 
+    def way(self, frame: Optional[FrameType], most: int) -> List[Tuple[str, int]]:
+        """Files and lines of the nearest frames of the user's, as Python names the files."""
+        found: List[Tuple[str, int]] = []
+        while frame is not None and len(found) < most:
+            if self.user_files[frame.f_code.co_filename] is not None:
+                found.append((frame.f_code.co_filename, frame.f_lineno))
+            frame = frame.f_back
+        return found
+
     def of(
         self, frame: FrameType, thing: Any, original: Any, positional: Tuple[Any, ...], named: Dict[str, Any]
     ) -> List[Dict[str, Any]]:
@@ -61,6 +70,7 @@ class Arguments:
         self.places += 1
         if self.places > MOST_PLACES:
             return []
+        rests = self.scopes.executed.pause()
         try:
             outer, inner = self._outside(frame, thing)
             if inner is not None:
@@ -73,6 +83,9 @@ class Arguments:
             return self._followed(outer, values, passed)
         except Exception:
             return []
+        finally:
+            if rests:
+                self.scopes.executed.resume()
 
     def _outside(
         self, frame: Optional[FrameType], thing: Any

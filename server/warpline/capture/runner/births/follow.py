@@ -8,13 +8,15 @@ then an earlier assignment, or nothing, is.
 from __future__ import annotations
 
 import ast
+import sys
+from types import ModuleType
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from .loaded import Loaded
 from .mappings import Mappings
 from .objects import Objects
 from .parameters import Parameters
-from .peek import UNKNOWN, Unknown
+from .peek import Unknown
 from .scopes import Scope, Scopes, binds
 from .syntax import FUNCTIONS, dotted, literal, same
 
@@ -91,6 +93,15 @@ class Follow:
                 return {**answer, "name": answer["name"] or name}
         if scope.node is not scope.file.tree:
             return self.parameters.value(name, scope, value, depth)
+        return self._on_command_line(name, scope, value)
+
+    def _on_command_line(self, name: str, scope: Scope, value: Any) -> Optional[Found]:
+        """A word ``--name=value`` that the script itself turns into a global variable."""
+        for word in sys.argv[1:]:
+            option, equals, written = word.partition("=")
+            if equals and option.lstrip("-") == name and same(value, written):
+                node = next((node for _, node in self.bindings(name, scope)), scope.file.tree)
+                return self.found("command line", scope, node, option, by="value")
         return None
 
     def bindings(self, name: str, scope: Scope) -> Iterator[Tuple[str, Any]]:
@@ -117,7 +128,7 @@ class Follow:
 
     def _attribute(self, node: ast.Attribute, scope: Scope, value: Any, depth: int) -> Optional[Found]:
         thing = scope.value(node.value)
-        there = self.scopes.of_module(thing) if thing is not UNKNOWN and hasattr(thing, "__file__") else None
+        there = self.scopes.of_module(thing) if isinstance(thing, ModuleType) else None
         if there is not None:
             return self._bound(node.attr, there, value, depth)
         return self.objects.attribute(thing, node.value, node.attr, scope, value, depth)
@@ -149,6 +160,12 @@ class Follow:
                 if answer is not None and answer["kind"] != "computed":
                     return answer
             return self.found("computed", scope, node)
+        key = scope.value(node.args[-1]) if node.args else None
+        if isinstance(key, str) and isinstance(node.func, ast.Attribute):
+            read = self.loaded.places(key, value, None)  # ``config.getint("data", "workers")``
+            if read:
+                _, path, line, _ = max(read)
+                return {"kind": "file", "file": path, "line": line, "column": -1, "name": key, "by": "value"}
         returned = self.scopes.function(scope, node.func)
         if returned is not None:
             for expression, inner in self.returns(*returned):

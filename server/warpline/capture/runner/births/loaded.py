@@ -39,6 +39,7 @@ class Loaded:
         when_imported("argparse", self._argparse)
         when_imported("json", lambda module: self._reading(module, "json", ("load", "loads")))
         when_imported("yaml", lambda module: self._reading(module, "yaml", ("load",)))
+        when_imported("configparser", self._ini)
         for name in ("tomllib", "tomli"):
             when_imported(name, lambda module: self._reading(module, "toml", ("load", "loads")))
 
@@ -57,6 +58,26 @@ class Loaded:
             return add_argument
 
         self.patches.replace(module._ActionsContainer, "add_argument", make)
+
+    def _ini(self, module: Any) -> None:
+        def make(original: Any) -> Any:
+            def read(self_: Any, *arguments: Any, **named: Any) -> Any:
+                names = original(self_, *arguments, **named)
+                try:
+                    for path in names if len(self.read) < MOST_READ else ():
+                        with open(path, encoding="utf-8") as file:
+                            text = file.read(LARGEST)
+                        result = {
+                            section: dict(self_.items(section, raw=True)) for section in self_.sections()
+                        }
+                        self.read.append((result, os.path.abspath(path), "ini", text))
+                except Exception:
+                    pass
+                return names
+
+            return read
+
+        self.patches.replace(module.RawConfigParser, "read", make)
 
     def _reading(self, module: Any, kind: str, names: Tuple[str, ...]) -> None:
         def make(original: Any) -> Any:
@@ -178,7 +199,9 @@ def _file_with(text: str, kind: str) -> str:
 def line_of(text: str, kind: str, keys: Tuple[Any, ...]) -> int:
     """The line of the value at ``keys``; 0 where it is not found."""
     try:
-        return {"json": _json_line, "yaml": _yaml_line, "toml": _toml_line}[kind](text, keys)
+        return {"json": _json_line, "yaml": _yaml_line, "toml": _toml_line, "ini": _toml_line}[kind](
+            text, keys
+        )
     except Exception:
         return 0
 
@@ -230,8 +253,8 @@ def _toml_line(text: str, keys: Tuple[Any, ...]) -> int:
         plain = line.strip()
         if plain.startswith("["):
             table = _dotted(plain.strip("[]").partition("]")[0])
-        elif "=" in plain and not plain.startswith("#"):
-            here = table + _dotted(plain.partition("=")[0])
+        elif ("=" in plain or ":" in plain) and not plain.startswith(("#", ";")):
+            here = table + _dotted(re.split("[=:]", plain)[0])
             wanted = tuple(key for key in keys if isinstance(key, str))
             if here == wanted or ("{" in plain and here == wanted[: len(here)] and wanted[-1] in plain):
                 return number

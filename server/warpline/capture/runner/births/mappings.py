@@ -63,6 +63,11 @@ class Mappings:
             several = [node.right, node.left]
         elif isinstance(node, ast.Attribute) and node.attr == "__dict__":
             return self._member(node.value, key, scope, value, depth)
+        elif isinstance(node, ast.Attribute):
+            for expression, there in self.follow.objects.assigned_to(node, scope):
+                found = self._flow(expression, key, there, value, depth - 1)
+                if found is not None:
+                    return found
         for inner in several:
             found = self._flow(inner, key, scope, value, depth - 1)
             if found is not None:

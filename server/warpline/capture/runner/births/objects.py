@@ -56,7 +56,7 @@ class Objects:
             return self._default(option, value, depth)
         return None
 
-    def _default(self, option: Option, value: Any, depth: int) -> Found:
+    def _default(self, option: Option, value: Any, depth: int) -> Optional[Found]:
         name = max(option.action.option_strings or [option.action.dest], key=len)
         found: Found = {
             "kind": "option", "file": option.file, "line": option.line, "name": name, "by": "identity",
@@ -69,6 +69,8 @@ class Objects:
                 default = next((one.value for one in call.keywords if one.arg == "default"), None)
                 if default is None or file is None:
                     return {**found, "line": call.lineno}
+                if literal(default)[0] and not same(value, literal(default)[1]):
+                    return None  # ``set_defaults`` gave it another one
                 if literal(default)[0]:
                     line, column = file.place_of(default)
                     return {**found, "line": line, "column": column}
@@ -90,6 +92,18 @@ class Objects:
             if found is not None:
                 return found
         return None
+
+    def assigned_to(self, node: ast.Attribute, scope: Scope) -> Iterator[Tuple[ast.AST, Scope]]:
+        """What the methods of its class assign to the attribute ``node``, the last first."""
+        thing = scope.value(node.value)
+        places = [self.class_of(kind) for kind in type(thing).__mro__] if thing is not UNKNOWN else []
+        owner = scope.file.scope_of(scope.node) if scope.node is not scope.file.tree else None
+        if thing is UNKNOWN and isinstance(owner, ast.ClassDef) and dotted(node.value) == "self":
+            places = [(scope.file, owner)]
+        for place in places:
+            if place is not None:
+                found = self._assigned(*place, node.attr)
+                yield from ((one, there) for _, there, one in sorted(found, key=_first, reverse=True))
 
     def _given(self, thing: Any, written: str, name: str, value: Any, depth: int) -> Iterator[Found]:
         """What gave this object the attribute, the last first: an assignment from outside, one in its
@@ -132,15 +146,11 @@ class Objects:
             targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
             if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
                 continue
-            for target in targets:
-                if (
-                    isinstance(target, ast.Attribute)
-                    and target.attr == name
-                    and dotted(target.value) == "self"
-                ):
+            for target, given in _pairs(targets, node.value):
+                if isinstance(target, ast.Attribute) and dotted(target) == "self." + name:
                     when = scopes.when(file, node)
                     if when is not None:
-                        found.append((when, scopes.of_node(file, node), node.value))
+                        found.append((when, scopes.of_node(file, node), given))
         return found
 
     def class_of(self, kind: type) -> Optional[Tuple[File, ast.ClassDef]]:
@@ -219,6 +229,16 @@ def _entries(node: ast.AST, name: str, holder: Any) -> Iterator[Tuple[str, Any, 
                 yield "field", node.value, 0
             elif isinstance(target, ast.Subscript) and subscript(target) == name:
                 yield "entry", node.value, 0
+    elif isinstance(node, ast.ClassDef):
+        for statement in node.body:
+            if isinstance(statement, ast.AnnAssign) and dotted(statement.target) == name and statement.value:
+                yield "field", statement.value, 0
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        every = [*node.args.args, *node.args.kwonlyargs]
+        defaults = [*([None] * (len(node.args.args) - len(node.args.defaults))), *node.args.defaults]
+        for one, default in zip(every, [*defaults, *node.args.kw_defaults]):
+            if one.arg == name and default is not None:
+                yield "default", default, -1
 
 
 def _likeness(entries: Dict[Any, Any], holder: Any) -> int:
@@ -229,3 +249,13 @@ def _likeness(entries: Dict[Any, Any], holder: Any) -> int:
         if constant and key in present:
             score += 1 if same(present[key], written) else -1
     return score
+
+
+def _pairs(targets: Any, value: Any) -> Iterator[Tuple[Any, Any]]:
+    """Each target of an assignment with what it gets, ``a, b = c, d`` taken apart."""
+    for target in targets:
+        both = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+        if both and len(target.elts) == len(value.elts):
+            yield from zip(target.elts, value.elts)
+        else:
+            yield target, value

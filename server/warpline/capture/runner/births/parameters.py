@@ -51,11 +51,14 @@ class Parameters:
                 answer = follow.mappings.entry(keyword.value, name, caller, value, depth - 1, strict=True)
                 if answer is not None:
                     return True, answer
-        if isinstance(caller.value(call.func), functools.partial):
+        made = caller.value(call.func)
+        if isinstance(made, functools.partial):
             for kind, node in follow.bindings(dotted(call.func), caller._replace(node=caller.file.tree)):
                 if kind == "value" and isinstance(node, ast.Call) and dotted(node.func).endswith("partial"):
                     shifted = position + 1 if position is not None else None
                     return self.passed(node, caller, name, shifted, value, depth - 1)
+            if name in made.keywords:
+                return True, follow.objects.anywhere(name, value, made.keywords)
         return any(_may_have(caller.value(one.value), name) for one in call.keywords if one.arg is None), None
 
     def extra(self, name: str, key: str, scope: Scope, value: Any, depth: int) -> Optional[Found]:

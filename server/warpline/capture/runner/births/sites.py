@@ -31,6 +31,7 @@ class Birth(NamedTuple):
 
 
 NO_BIRTH = Birth()
+MOST_FRAMES = 30
 #: (kind, place, weak reference, facts known at once, uses, birth)
 Entry = tuple[str, Place, Any, dict[str, Any], set[tuple[str, int]], Birth]
 
@@ -132,10 +133,11 @@ class Sites:
         """Frames and arguments; looked for once for each way that the script came to a place."""
         if self.arguments is None:
             return NO_BIRTH
-        frames = self.arguments.frames(frame)
-        way = (kind, type(thing), *((one["file"], one["line"]) for one in frames))
+        # The nearest line tells the modules of a model apart; they are too many for more.
+        way = (kind, type(thing), *self.arguments.way(frame, 1 if kind == "module" else MOST_FRAMES))
         known = self.births.get(way)
         if known is None:
+            frames = self.arguments.frames(frame)
             found = self.arguments.of(frame, thing, original, positional, named)
             known = self.births[way] = Birth(way, frames, found)
         return known

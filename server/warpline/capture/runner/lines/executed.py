@@ -44,6 +44,13 @@ class Executed:
         if self.running and isinstance(self._way, _Tracing):
             self.stop()
 
+    def pause(self) -> bool:
+        """Whether a trace function ran in this thread, which now rests: our own work need not be traced."""
+        return isinstance(self._way, _Tracing) and self._way.pause()
+
+    def resume(self) -> None:
+        self._way.resume()
+
     def stop(self) -> None:
         if self.running:
             self.running = False
