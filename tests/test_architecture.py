@@ -6,12 +6,19 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 from tests.conftest import ROOT, environment
+from warpline.wire import control, records, run, stages, timing
+from warpline.wire.inside import INSIDE_PAIRS
 
 PACKAGE = ROOT / "server/warpline"
 RUNNER = PACKAGE / "capture/runner"
@@ -91,6 +98,106 @@ def test_the_runner_needs_only_the_standard_library_and_torch() -> None:
 def test_what_runs_in_the_target_is_python_3_9() -> None:
     for path in (*RUNNER.rglob("*.py"), *WIRE.rglob("*.py")):
         ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node
+
+
+def test_every_function_is_typed() -> None:
+    """Those of the runner and of wire too; mypy says whether the types are right."""
+    for path in MODULES:
+        for one in functions(path):
+            given = one.args
+            named = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+            bare = [arg.arg for arg in named if arg is not None and arg.annotation is None]
+            assert set(bare) <= {"self", "cls"}, f"{path}:{one.lineno} {bare}"
+            assert one.returns is not None, f"{path}:{one.lineno} {one.name}"
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]
+    assert settings["strict"]
+    assert "exclude" not in settings
+    assert not [one for one in settings["overrides"] if "warpline" in str(one["module"])]
+
+
+def test_only_capture_knows_the_runner() -> None:
+    for path in MODULES:
+        if unit_of(path) not in ("capture", "capture/runner"):
+            assert not [name for name in imports(path) if ".capture.runner" in name], path
+
+
+def test_facts_of_sites_are_read_by_their_types() -> None:
+    """``wire.sites.facts_of`` gives them; a key that is a string in a rule is in nobody's definition."""
+    for path in MODULES:
+        if unit_of(path) not in ("wire", "capture/runner"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                read = node.value if isinstance(node, ast.Subscript) else None
+                if isinstance(node, ast.Attribute) and node.attr in ("get", "items", "keys", "values"):
+                    read = node.value
+                named = isinstance(read, ast.Attribute) and read.attr == "facts"
+                assert not named, f"{path}:{node.lineno}"
+
+
+def literals(path: Path) -> Iterator[ast.Constant]:
+    """Strings in the code of ``path``; not docstrings."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Constant) and not isinstance(node, ast.Expr):
+                yield child
+
+
+def test_names_that_cross_stand_in_wire_alone() -> None:
+    """Files of a run, stages and words of a turn."""
+    files = {run.MANIFEST, run.FACTS, run.LOCATIONS, run.SOURCES, run.LINES, timing.NAME, INSIDE_PAIRS}
+    crossing = files | {control.GO, control.END, records.AGAIN}
+    telling = ("progress", "Progress")
+    for path in MODULES:
+        if unit_of(path) == "wire":
+            continue
+        for literal in literals(path):
+            assert literal.value not in crossing, f"{path}:{literal.lineno} {literal.value!r}"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in telling and node.args:
+                said = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
+                assert said not in stages.ALL, f"{path}:{node.lineno}"
+
+
+def crosses(value: ast.expr) -> bool:
+    """A string, bytes or a bit: what two processes have to agree on. Thresholds are each module's own."""
+    text = isinstance(value, ast.Constant) and isinstance(value.value, (str, bytes))
+    return text or (isinstance(value, ast.BinOp) and isinstance(value.op, ast.LShift))
+
+
+def constants(paths: Iterable[Path]) -> dict[tuple[str, str], Path]:
+    """``(NAME, value)`` that modules define at their top, where it may cross."""
+    found = {}
+    for path in paths:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                name = node.targets[0].id
+                if name.isupper() and crosses(node.value):
+                    found[name, ast.unparse(node.value)] = path
+    return found
+
+
+def test_no_constant_is_written_on_both_sides() -> None:
+    ours = constants(path for path in MODULES if unit_of(path) not in ("wire", "capture/runner"))
+    theirs = constants(RUNNER.rglob("*.py"))
+    both = {name: (ours[name], theirs[name]) for name in ours.keys() & theirs.keys()}
+    assert not both
+
+
+def test_wire_is_data() -> None:
+    """Frozen dataclasses and enumerations that Python 3.9 can make, with no more than derived fields."""
+    for path in WIRE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and "Enum" not in [ast.unparse(one) for one in node.bases]:
+                (made,) = [ast.unparse(one) for one in node.decorator_list]
+                assert made == "dataclass(frozen=True)", f"{path}:{node.lineno}"
+                methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+                derived = [one for one in methods if "property" in map(ast.unparse, one.decorator_list)]
+                assert methods == derived, f"{path}:{node.lineno}"
 
 
 def test_no_circle_in_the_table() -> None:

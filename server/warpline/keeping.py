@@ -13,6 +13,7 @@ import msgspec
 from warpline import runs
 from warpline.model.problem import Problem
 from warpline.project import Settings
+from warpline.wire.run import MANIFEST
 
 _DAY_S = 86400.0
 _MB = 1e6
@@ -104,7 +105,7 @@ def prune(folder: Path, settings: Settings, now_s: float | None = None) -> list[
     for run in superfluous(listed(folder), settings, time.time() if now_s is None else now_s):
         path = folder / run.run
         try:
-            (path / runs.MANIFEST).unlink()  # first: what is half removed is no run
+            (path / MANIFEST).unlink()  # first: what is half removed is no run
         except OSError:
             continue
         shutil.rmtree(path, ignore_errors=True)

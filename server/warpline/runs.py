@@ -19,12 +19,7 @@ import msgspec
 
 from warpline.model.kernel import KERNEL_FORMAT, KernelInside
 from warpline.model.problem import Problem
-from warpline.wire.run import RUN_FORMAT, Facts, Manifest
-
-MANIFEST = "manifest.json"
-FACTS = "facts.json"
-SOURCES = "sources.json"
-TRACE = "trace.json"
+from warpline.wire.run import FACTS, MANIFEST, RUN_FORMAT, SOURCES, TRACE, Facts, Manifest
 
 #: Of a trace a thirteenth to a sixteenth is left. At level 6 packing takes 9 to 11 ms for each MB, unpacking
 #: a tenth of what decoding takes (three traces of 2 to 6 MB, best of five; ``benchmarks/packing.py``).

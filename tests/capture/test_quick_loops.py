@@ -13,8 +13,8 @@ from tests.capture.launching import PYTHONS, Captured, request, write
 from warpline import attribution, runs, trace
 from warpline.capture.runner.lines import loops as quicklines
 from warpline.capture.runner.lines.flow import loops
-from warpline.capture.runner.lines.locations import AGAIN
 from warpline.model.profile import LineCost, Profile
+from warpline.wire.records import AGAIN
 from warpline.wire.run import Locations
 
 LOOPS = """\

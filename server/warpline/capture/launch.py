@@ -18,7 +18,7 @@ from warpline.model.problem import Problem
 from warpline.wire import stages
 from warpline.wire.control import Purpose, Windows
 from warpline.wire.messages import Progress
-from warpline.wire.run import Request
+from warpline.wire.run import MANIFEST, Request
 from warpline.wire.timing import Timing
 
 __all__ = ["Progress", "Timing", "capture", "time_steps"]
@@ -78,7 +78,7 @@ def capture(
             with Target(request, control, stdin=stdin, output=output) as target:
                 outcome = target.follow(say, cancel, ready)
             if outcome.ready:
-                outcome.amend(destination / "manifest.json", target.name)
+                outcome.amend(destination / MANIFEST, target.name)
                 if on_ready is not None and request.whole_run:
                     on_ready(destination)
                 return destination

@@ -28,8 +28,22 @@ from warpline.trace.events import (
     tables_of,
 )
 from warpline.trace.frames import Frames
-from warpline.trace.read import LOCATION_BITS, Pairs, Parts, assemble
-from warpline.wire.run import RUN_FORMAT, DeviceFacts, Facts, Locations, Manifest, Request
+from warpline.trace.read import Pairs, Parts, assemble
+from warpline.wire.records import THREAD_SHIFT
+from warpline.wire.run import (
+    FACTS,
+    LINES,
+    LOCATIONS,
+    MANIFEST,
+    RUN_FORMAT,
+    SOURCES,
+    TRACE,
+    DeviceFacts,
+    Facts,
+    Locations,
+    Manifest,
+    Request,
+)
 
 TRACE_ENDINGS = (".pt.trace.json", ".pt.trace.json.gz")
 STEP_MARK = "ProfilerStep#"
@@ -75,14 +89,14 @@ def import_run(path: Path, run: Path) -> Path:
 
 
 def _write(parts: Parts, path: Path, run: Path) -> None:
-    (run / "trace.json").write_bytes(text(path))
+    (run / TRACE).write_bytes(text(path))
     time, thread, location = parts.lines
-    pairs = np.stack([time, (thread << LOCATION_BITS) | location], axis=1) if len(time) else np.zeros((0, 2))
-    (run / "lines.bin").write_bytes(pairs.astype("<i8").tobytes())
-    runs.write_json(run, "facts.json", parts.facts)
-    runs.write_json(run, "locations.json", parts.locations)
-    runs.write_json(run, "sources.json", parts.sources)
-    runs.write_json(run, "manifest.json", parts.manifest)
+    pairs = np.stack([time, (thread << THREAD_SHIFT) | location], axis=1) if len(time) else np.zeros((0, 2))
+    (run / LINES).write_bytes(pairs.astype("<i8").tobytes())
+    runs.write_json(run, FACTS, parts.facts)
+    runs.write_json(run, LOCATIONS, parts.locations)
+    runs.write_json(run, SOURCES, parts.sources)
+    runs.write_json(run, MANIFEST, parts.manifest)
 
 
 def _parts(chrome: Chrome, tables: Tables, path: Path) -> Parts:

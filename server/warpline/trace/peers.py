@@ -16,6 +16,7 @@ import numpy as np
 from warpline import runs
 from warpline.model.problem import Problem
 from warpline.trace.columns import Exchanges
+from warpline.wire.run import TRACE
 
 #: Ranges on Gloo's own threads, kernels of NCCL and RCCL, as Kineto writes them.
 _EVENT = re.compile(
@@ -31,7 +32,7 @@ def peers(run: Path) -> tuple[Exchanges, ...]:
     for folder in sorted((run / "ranks").glob("*")):
         try:
             captured = runs.manifest(folder).captured
-            exchanges = _exchanges_of(runs.part(folder, runs.TRACE))
+            exchanges = _exchanges_of(runs.part(folder, TRACE))
         except (Problem, OSError, EOFError, ValueError, zlib.error):
             continue
         if captured:

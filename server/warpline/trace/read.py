@@ -21,10 +21,9 @@ from warpline.trace.dynamo import at_callers
 from warpline.trace.events import MARKS, Interned, Tables, tables_of
 from warpline.trace.peers import peers
 from warpline.wire.inside import INSIDE_PAIRS, INSIDE_TABLE, LibraryLocations
-from warpline.wire.run import Facts, Locations, Manifest
+from warpline.wire.records import AGAIN, PAIR_BYTES, THREAD_SHIFT
+from warpline.wire.run import LINES, LOCATIONS, TRACE, Facts, Locations, Manifest
 
-LOCATION_BITS = 32
-AGAIN = 1 << 31  # in a location: Python came back to a line that it had begun before
 STEPPED = "Optimizer.step#"  # how torch begins the names of its marks around optimizer steps
 Pairs = tuple[Ints, Ints, Ints]  # time_ns, thread index, location (with its AGAIN bit)
 NO_PAIRS: Pairs = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -47,13 +46,13 @@ def read(run: Path) -> Trace:
     """Everything in the run folder ``run``, linked. Raises Problem when it is no complete run."""
     manifest = runs.manifest(run)
     facts = runs.facts(run)
-    locations = runs.read(run, "locations.json", Locations)
+    locations = runs.read(run, LOCATIONS, Locations)
     sources = runs.sources(run)
     with collector_paused():
-        tables, chrome, bad = tables_of(runs.part(run, runs.TRACE))
+        tables, chrome, bad = tables_of(runs.part(run, TRACE))
         notes = [f"{bad} malformed events of the trace were left out"] if bad else []
         threads = len(locations.threads)
-        lines, odd = pairs(runs.part(run, "lines.bin"), threads, len(locations.locations))
+        lines, odd = pairs(runs.part(run, LINES), threads, len(locations.locations))
         if odd:
             notes.append(f"{odd} malformed line records were left out")
         libraries, inside = _libraries(run, threads)
@@ -80,11 +79,11 @@ def pairs(path: Path, threads: int, locations: int) -> tuple[Pairs, int]:
         data = b""
     except (OSError, EOFError, zlib.error) as error:
         raise Problem(f"cannot read {path}: {error}") from None
-    whole = np.frombuffer(data, "<i8", len(data) // 16 * 2).reshape(-1, 2)
-    thread, location = whole[:, 1] >> LOCATION_BITS, whole[:, 1] & ((1 << LOCATION_BITS) - 1)
+    whole = np.frombuffer(data, "<i8", len(data) // PAIR_BYTES * 2).reshape(-1, 2)
+    thread, location = whole[:, 1] >> THREAD_SHIFT, whole[:, 1] & ((1 << THREAD_SHIFT) - 1)
     place = location & ~AGAIN
     good = (thread >= 0) & (thread < threads) & (place < locations)
-    bad = int((~good).sum()) + (1 if len(data) % 16 else 0)
+    bad = int((~good).sum()) + (1 if len(data) % PAIR_BYTES else 0)
     return (whole[good, 0].astype(np.int64), thread[good], location[good]), bad
 
 

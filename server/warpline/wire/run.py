@@ -36,6 +36,9 @@ from .samples import Samples
 
 RUN_FORMAT = 1
 
+MANIFEST, FACTS, LOCATIONS = "manifest.json", "facts.json", "locations.json"
+SOURCES, TRACE, LINES = "sources.json", "trace.json", "lines.bin"
+
 
 @dataclass(frozen=True)
 class DeviceFacts:

@@ -9,6 +9,8 @@ import time
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...wire.run import MANIFEST
+
 if TYPE_CHECKING:
     from .control import Control
 
@@ -37,7 +39,7 @@ def write_manifest(path: str, manifest: dict[str, Any]) -> None:
         json.dump(finite(manifest), file)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(scratch, os.path.join(path, "manifest.json"))
+    os.replace(scratch, os.path.join(path, MANIFEST))
 
 
 def wait_for_ranks(control: Control) -> None:
@@ -45,7 +47,7 @@ def wait_for_ranks(control: Control) -> None:
     waiting = [control.folder_of(rank) for rank in range(control.local_world)]
     deadline = time.monotonic() + RANKS_S
     while waiting and time.monotonic() < deadline:
-        waiting = [path for path in waiting if not os.path.exists(os.path.join(path, "manifest.json"))]
+        waiting = [path for path in waiting if not os.path.exists(os.path.join(path, MANIFEST))]
         if waiting:
             time.sleep(0.02)
 

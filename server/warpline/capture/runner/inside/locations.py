@@ -14,7 +14,8 @@ from time import time_ns
 from types import CodeType, FrameType
 from typing import Any
 
-from ..lines.locations import AGAIN, WITHIN, Locations, Records
+from ....wire.records import AGAIN
+from ..lines.locations import WITHIN, Locations, Records
 from .files import LibraryFiles
 from .modules import ModulePaths
 

@@ -9,7 +9,8 @@ from time import time_ns
 from types import CodeType, FrameType
 from typing import Any
 
-from ..lines.locations import AGAIN, Records
+from ....wire.records import AGAIN
+from ..lines.locations import Records
 from .locations import LibraryLines
 
 

@@ -7,7 +7,8 @@ from time import time_ns
 from types import FrameType
 from typing import Any
 
-from ..lines.locations import AGAIN, Records
+from ....wire.records import AGAIN
+from ..lines.locations import Records
 from .locations import LIBRARY, InsideLines, LibraryLines
 
 RESUMED = 0x20 | 0x80 | 0x200  # generator, coroutine, asynchronous generator: a call may go on with one

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+from ....wire.records import AGAIN, PAIR_BYTES, THREAD_SHIFT
+
 if TYPE_CHECKING:
     from ..inside.locations import LibraryLines
     from .marks import LineMarks
     from .names import QualifiedNames
     from .userfiles import UserFiles
 
-#: Set in a record's location when Python came back to a line that it had begun before.
-AGAIN = 1 << 31
 #: Code that is part of a statement of other code, whose line has begun when they do.
 WITHIN = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
@@ -194,6 +194,6 @@ class Records:
         if self.index == 0:
             return pairs.tobytes()
         packed = bytearray(pairs.tobytes())
-        for at, byte in enumerate(self.index.to_bytes(4, "little")):
-            packed[12 + at :: 16] = bytes([byte]) * len(packed[12 + at :: 16])
+        for at, byte in enumerate(self.index.to_bytes(4, "little"), PAIR_BYTES // 2 + THREAD_SHIFT // 8):
+            packed[at::PAIR_BYTES] = bytes([byte]) * len(packed[at::PAIR_BYTES])
         return bytes(packed)

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING
 
+from ....wire.records import AGAIN
 from .flow import loops
-from .locations import AGAIN
 from .onlyline import GENERATOR
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from .locations import AGAIN
+from ....wire.records import AGAIN
 
 if TYPE_CHECKING:
     from .locations import Locations

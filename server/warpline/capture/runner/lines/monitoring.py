@@ -11,9 +11,9 @@ from time import time_ns
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
+from ....wire.records import AGAIN
 from ..inside.monitoring import LibraryEvents
 from .coroutines import COROUTINE, only_task
-from .locations import AGAIN
 
 if TYPE_CHECKING:
     from ..patches import Function

@@ -13,11 +13,11 @@ from time import time_ns
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
+from ....wire.records import AGAIN
 from ..inside.tracing import tracer
 from ..patches import Patches
 from ..tracebacks import is_ours
 from .coroutines import COROUTINE, RETURN, only_task
-from .locations import AGAIN
 from .onlyline import GENERATOR, only_line
 
 if TYPE_CHECKING:

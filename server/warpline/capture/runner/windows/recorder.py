@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....wire.control import Purpose
 from ....wire.inside import INSIDE_PAIRS, INSIDE_TABLE
+from ....wire.run import FACTS, LINES, LOCATIONS, RUN_FORMAT, SOURCES, TRACE
 from .. import folder
 from ..device import machine
 from ..inside.locations import LibraryLines
@@ -160,7 +161,7 @@ class Recorder:
     def save(self) -> int:
         """Write the trace of what was captured; returns its size in bytes."""
         os.makedirs(self.control.folder, exist_ok=True)
-        path = os.path.join(self.control.folder, "trace.json")
+        path = os.path.join(self.control.folder, TRACE)
         self.recording.save(path)
         self.saved = True
         return os.path.getsize(path)
@@ -171,13 +172,11 @@ class Recorder:
         if not self.saved:
             self.save()
         loops.share_out(self.loops, self.locations)
-        folder.write_bytes(path, "lines.bin", self.locations.packed())
+        folder.write_bytes(path, LINES, self.locations.packed())
         folder.write_bytes(path, INSIDE_PAIRS, self.locations.packed_library())
         folder.write(path, INSIDE_TABLE, self.library.as_dict())
         estimated = {place: times for loop in self.loops for place, times in loop.times.items()}
-        folder.write(
-            path, "locations.json", {**self.locations.as_dict(), "estimated": list(estimated.items())}
-        )
+        folder.write(path, LOCATIONS, {**self.locations.as_dict(), "estimated": list(estimated.items())})
         in_sites = [site["file"] for site in facts["sites"]]
         in_sites += [file for graph in facts["captured_graphs"] for file, _, _ in graph["lines"]]
         for site in facts["sites"]:
@@ -185,7 +184,7 @@ class Recorder:
             holders = (argument["holder"] for argument in site.get("arguments", ()))
             in_sites += [holder["file"] for holder in holders if holder is not None]
         files = [*self.locations.files, *in_sites]
-        folder.write(path, "sources.json", self.texts.of(files, self.locations.codes()))
+        folder.write(path, SOURCES, self.texts.of(files, self.locations.codes()))
         line_cost = line_record_ns(LineEvents) if self.line_marks is None else None
         library_cost = library_record_ns(self.torch, LineEvents, line_cost)
         costs = {
@@ -193,11 +192,11 @@ class Recorder:
             "library_record_ns": library_cost,
             **self.operator_cost.facts(),
         }
-        folder.write(path, "facts.json", {**facts, **costs})
+        folder.write(path, FACTS, {**facts, **costs})
         folder.write_manifest(
             path,
             {
-                "format": 1,
+                "format": RUN_FORMAT,
                 "created_ns": time_ns(),
                 "script": self.script,
                 "argv": self.control.argv,
