@@ -84,7 +84,8 @@ class Manifest:
     torch_version: str
     device: DeviceFacts
     request: Request
-    step_source: str  # "profiler" | "mark" | "optimizer" | "loader" | "forward" | "whole"
+    #: "profiler" | "mark" | "replay" | "optimizer" | "backward" | "loader" | "forward" | "whole"
+    step_source: str
     timed_ns: tuple[int, ...]  # durations of the steps timed without the profiler
     captured: tuple[tuple[int, int], ...]  # [start_ns, end_ns) of each captured step
     line_events: str  # "monitoring" | "settrace" | "none" (and then a note says why)
@@ -93,6 +94,7 @@ class Manifest:
     rank: int = 0
     world_size: int = 1
     notes: tuple[str, ...] = ()
+    others_share: float = 0.0  # of the time while steps were timed: what other classes of steps took besides
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ from .device.memory import MemoryWatch
 from .device.nvml import NvmlWatch
 from .device.triton import TritonLaunches
 from .device.usermarks import UserMarks
-from .steps.beat import PATIENCE_BEFORE_BACKWARD_S, PATIENCE_S
+from .steps.beat import PATIENCE_BEFORE_BACKWARD_S, PATIENCE_EVALUATED_S, PATIENCE_S
 from .steps.losses import Losses
+from .steps.signals import Signals
 from .waits.garbage import Garbage
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Observers:
         self.before = before
         self.user_files = before.user_files
         self.names = before.names
+        self.signals = Signals()
         self.losses = Losses()
         self.sites = Sites(self.user_files, self.names, before.arguments)
         self.frameworks = Frameworks(self.sites)
@@ -51,6 +53,7 @@ class Observers:
         self.facts: dict[str, Any] = {"memory": {}, "nvml": {}, "gc_ns": [], "gc_timed_ns": 0}
 
     def install(self) -> None:
+        self.signals.install(self.torch)
         self.losses.install(self.torch)
         self.sites.install(self.torch)
         self.frameworks.install()
@@ -67,7 +70,9 @@ class Observers:
         """For how many seconds one is worth waiting for: an optimizer exists that has made none yet."""
         if self.optimizer_steps or not self.sites.has("optimizer"):
             return 0.0
-        return PATIENCE_S if self.losses.backwards > 0 else PATIENCE_BEFORE_BACKWARD_S
+        if self.losses.backwards > 0:
+            return PATIENCE_S
+        return PATIENCE_EVALUATED_S if self.signals.evaluated else PATIENCE_BEFORE_BACKWARD_S
 
     def compiled_since_last(self) -> bool:
         """Something was compiled since this was last asked."""
@@ -117,6 +122,7 @@ class Observers:
         self.marks.remove()
         self.cuda_graphs.remove()
         self.garbage.stop()
+        self.signals.remove()
         self.before.remove()
 
     def all_facts(self) -> dict[str, Any]:

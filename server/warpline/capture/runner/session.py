@@ -27,6 +27,7 @@ from .device import peaks
 from .lines.tracing import WatchedThreads
 from .observers import Observers
 from .steps.beat import Steps
+from .steps.classes import Classes
 from .turns import Turns
 from .windows.capturing import Whole
 from .windows.ownprofiler import NOTE, OwnProfiler
@@ -68,8 +69,8 @@ class Session:
         self.host_step_ns: int | None = None  # until the host was done with it
         self.host_forward_ns: int | None = None  # or with its forward
         self.timed: tuple[int, ...] = ()
-        self.boundaries = 0  # step boundaries seen; ``missed`` came before the beat was found
-        self.missed = 0
+        self.classes = Classes(control.world)
+        self.boundaries = self.missed = 0  # step boundaries seen; ``missed``: before the beat was found
         self.begun = time_ns()
         self.own_profiler = OwnProfiler(self._disturbed, self._excused)
 
@@ -170,6 +171,7 @@ class Session:
         """Write the run folder; then end the script, unless it may go on."""
         self._take_hands_off()
         self.pipe.progress(WRITING, 0, None, "writing the run")
+        self.notes += self.classes.notes(self.steps.held_s)
         if self.own_profiler.used_pause:
             self.notes.append(NOTE)
         self.before.add_captured(self.recorder.locations)
@@ -177,6 +179,7 @@ class Session:
             {
                 "step_source": self.steps.chosen or "whole",
                 "timed_ns": self.timed,
+                "others_share": self.classes.share,
                 "captured": list(zip(stamps[:-1], stamps[1:])),
                 "notes": [*self.notes, *self.recorder.notes, *self.observers.notes()],
             },

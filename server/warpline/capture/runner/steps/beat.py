@@ -8,10 +8,10 @@ from time import monotonic
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from .forwards import CompiledForwards, Forwards
 from .sources import (
     RANK,
-    CompiledForwards,
-    Forwards,
+    Backwards,
     Loaders,
     Marks,
     Optimizers,
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 #: backward has run (gradients are being accumulated), and before (a model acts, or is validated, first).
 PATIENCE_S = 30.0
 PATIENCE_BEFORE_BACKWARD_S = 10.0
+#: The same while the model is seen to be evaluated: who made an optimizer is going to train.
+PATIENCE_EVALUATED_S = 60.0
 FORGOTTEN = 64  # signals after which a key that was not heard again is no longer part of the cycle
 
 
@@ -52,14 +54,16 @@ class Steps:
         self.on_step: Callable[[], object] = _nothing
         self.on_restart = on_restart
         self.expected = expected
-        self.sources: list[Source] = [Forwards(), Loaders(observers), Optimizers(observers)]
-        self.sources += [Replays(), Marks(), ProfilerSteps()]
+        self.sources: list[Source] = [Forwards(), Loaders(observers), Backwards(observers)]
+        self.signals = observers.signals
+        self.sources += [Optimizers(observers), Replays(), Marks(), ProfilerSteps()]
         self.installed: list[Source] = []
         self.cycles: dict[str, Cycle] = {}  # by kind
         self.chosen: str | None = None
         self.thread: int | None = None
         self.holding_since: float | None = None
         self.held = 0
+        self.held_s = 0.0  # for how long, where steps of an optimizer came after it
         self.torch: Any = None
         self.step_in_graph = False  # a graph was captured that holds an optimizer's step
 
@@ -90,14 +94,11 @@ class Steps:
             self.installed.append(compiled)
 
     def quiet(self) -> None:
-        """The beat is settled: all sources go but the chosen one, which from now on only ticks, and the
-        optimizers where it is a lesser one: a model that acted so far may yet be trained."""
+        """The beat is settled: all sources go but the chosen one, which from now on only ticks, and backward
+        passes and optimizers where it is a lesser one: a model that acted so far may yet be trained."""
         for source in list(self.installed):
-            if (
-                isinstance(source, Optimizers)
-                and self.chosen is not None
-                and RANK[self.chosen] < RANK["optimizer"]
-            ):
+            trains = isinstance(source, (Backwards, Optimizers))
+            if trains and self.chosen is not None and RANK[self.chosen] < RANK[source.kind]:
                 continue
             self._remove(source)
             if source.kind == self.chosen:
@@ -120,7 +121,7 @@ class Steps:
 
     def heard(self, kind: str, key: int) -> None:
         if self.thread is None:
-            self.thread = threading.get_ident()
+            self.thread = self.signals.thread = threading.get_ident()
         elif self.thread != threading.get_ident():
             return
         if self._graph_is_captured():
@@ -163,6 +164,9 @@ class Steps:
         self.chosen = kind
         if RANK[kind] >= RANK["optimizer"]:
             self.held = 0
+            if self.holding_since is not None:
+                self.held_s = monotonic() - self.holding_since
+                self.holding_since = None
         for source in [source for source in self.installed if RANK[source.kind] < RANK[kind]]:
             self._remove(source)
 

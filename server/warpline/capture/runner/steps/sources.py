@@ -9,21 +9,20 @@ explicit ones come before those that are guessed from.
 from __future__ import annotations
 
 import sys
-import threading
-import weakref
 from collections.abc import Callable
 from time import perf_counter_ns
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..patches import Patches
+from .signals import nothing
 
 if TYPE_CHECKING:
     from ..observers import Observers
     from ..patches import Function
     from .beat import Steps
 
-RANK = {"forward": 1, "loader": 2, "optimizer": 3, "replay": 4, "mark": 5, "profiler": 6}
+RANK = {"forward": 1, "loader": 2, "backward": 3, "optimizer": 4, "replay": 5, "mark": 6, "profiler": 7}
 STEP_MARKS = ("step", "train_step", "training_step")
 
 #: Called with the kind of a source and the key that it was heard with.
@@ -149,71 +148,29 @@ class Loaders(Patched):
         self.patches.replace(_BaseDataLoaderIter, "__next__", make)
 
 
-class Forwards:
-    """Before each forward of an outermost module; ``key`` is the module's id."""
+class Backwards:
+    """After each backward pass, for steps without an optimizer; ``key`` is the place that calls for it."""
 
-    kind = "forward"
+    kind = "backward"
 
-    def __init__(self) -> None:
-        self.modules: dict[int, weakref.ref[Any]] = {}  # id -> weak reference
+    def __init__(self, observers: Observers) -> None:
+        self.signals = observers.signals
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
-        from torch.nn.modules.module import Module, register_module_forward_pre_hook
-
-        inner = Module._call_impl.__code__
-
-        def hook(module: Any, arguments: Any) -> None:
-            frame: FrameType | None = sys._getframe(1)
-            calls = 0
-            while frame is not None:
-                if frame.f_code is inner:
-                    calls += 1
-                    if calls > 1:
-                        return
-                frame = frame.f_back
-            self.modules[id(module)] = weakref.ref(module)
-            heard("forward", id(module))
-
-        self.handle = register_module_forward_pre_hook(hook)
+        place = self.signals.place
+        self.signals.on_backward = lambda frame: heard("backward", place(frame))
 
     def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
-        """A hook on that one module: a global one would slow every module's call."""
-        thread = threading.get_ident()
+        place = self.signals.place
 
-        def hook(module: Any, arguments: Any) -> None:
-            if threading.get_ident() == thread:
+        def ended(frame: FrameType) -> None:
+            if place(frame) == anchor:
                 steps.tick()
 
-        module = self.modules[anchor]() if anchor is not None else None
-        if module is not None:
-            self.handle = module.register_forward_pre_hook(hook)
+        self.signals.on_backward = ended
 
     def remove(self) -> None:
-        self.handle.remove()
-
-
-class CompiledForwards(Patched):
-    """Before each call of a module made by ``torch.compile``: no hook that would be compiled in."""
-
-    kind = "forward"
-
-    def install(self, torch: ModuleType, heard: Heard) -> None:
-        self._listen(lambda module: heard("forward", id(module)))
-
-    def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
-        self._listen(lambda module: steps.tick() if id(module) == anchor else None)
-
-    def _listen(self, before: Callable[[Any], None]) -> None:
-        from torch._dynamo.eval_frame import OptimizedModule
-
-        def make(original: Function) -> Function:
-            def __call__(module: Any, *arguments: Any, **named: Any) -> Any:
-                before(module)
-                return original(module, *arguments, **named)
-
-            return __call__
-
-        self.patches.replace(OptimizedModule, "__call__", make, inherited=True)
+        self.signals.on_backward = nothing
 
 
 class Replays(Patched):

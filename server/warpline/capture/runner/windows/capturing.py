@@ -14,6 +14,9 @@ from .stages import Stage, of
 if TYPE_CHECKING:
     from ..session import Session
 
+#: How often a window is begun anew because a step of another class came into it.
+TRIES = 8
+
 
 def stop(session: Session) -> None:
     """The captured steps are over; what was recorded is kept."""
@@ -24,6 +27,8 @@ def stop(session: Session) -> None:
 class Survey(Stage):
     """One step looked at closely, at whatever speed."""
 
+    tries = 0
+
     def begin(self) -> None:
         if not self.session.observers.start_survey():
             self.session.go(Capture)
@@ -31,6 +36,10 @@ class Survey(Stage):
     def tick(self) -> None:
         self.session.boundaries += 1
         self.session.observers.stop_survey()
+        self.tries += 1
+        if self.session.classes.is_other(self.session.observers.signals.take()) and self.tries < TRIES:
+            self.begin()
+            return
         self.session.go(Capture)
 
     def can_restart(self, better: bool) -> bool:
@@ -49,6 +58,8 @@ class Capture(Stage):
     looked = False  # for quick loops, once
     resting = False
     all_threads = False
+    tries = 0  # that ended with a step of another class
+    longest = 0  # of those, the most steps before it
 
     def begin(self) -> None:
         self.stamps: list[int] | None = None  # once it counts
@@ -64,6 +75,7 @@ class Capture(Stage):
     def tick(self) -> None:
         session = self.session
         session.boundaries += 1
+        other = session.classes.is_other(session.observers.signals.take())
         if self.resting:
             self.resting = False
             self.begin()
@@ -72,6 +84,8 @@ class Capture(Stage):
             self._rehearsed()
             return
         done, wanted = len(self.stamps), self.wanted
+        if other and self._try_again(done - 1):
+            return
         if done == wanted:
             session.synchronize()
         self.stamps.append(time_ns())
@@ -83,6 +97,24 @@ class Capture(Stage):
         session.pipe.progress(CAPTURING, done, wanted, "capturing %s" % of(done, wanted))
         if done == wanted:
             self._captured(self.stamps)
+
+    def _try_again(self, done: int) -> bool:
+        """A step of another class came after ``done`` good ones: begin anew, if need be with fewer steps.
+        False: it has been tried often enough."""
+        session = self.session
+        self.tries += 1
+        self.longest = max(self.longest, done)
+        if self.tries >= TRIES:
+            if self.tries == TRIES:
+                session.notes.append("some captured steps did something else as well (an evaluation, say)")
+            return False
+        if self.tries >= TRIES // 2:
+            fewer = max(1, min(self.longest, session.windows.captured))
+            session.windows = replace(session.windows, captured=fewer)
+        session.observers.garbage.stop()
+        session.recorder.discard()
+        self.rest(self.all_threads)
+        return True
 
     def _small_enough(self) -> bool:
         """False: nothing of this capture is kept, and the next one has fewer steps. Where more steps than

@@ -15,6 +15,8 @@ WARMUP_DEVICE_NS = 500_000_000
 #: hosts of GPU machines were seen to be a tenth quicker or slower from one half second to the next.
 WINDOW_NS, WINDOW_DEVICE_NS = 500_000_000, 2_000_000_000
 STEPS_A_SECOND = 800  # at most
+#: The timing window ends after this time, with whatever steps of one class it has.
+TIMING_MOST_NS = 10_000_000_000
 USUAL = 2.0  # times the quickest: a longer step did something else as well, as the first ones do
 
 

@@ -26,6 +26,7 @@ PR_SET_PTRACER = 0x59616D61
 NOT_SAMPLED = "times of lines of plain Python are estimates"
 LONGEST = 3.0  # times the window: then the script does something else than its steps
 AFTER = 0.2  # of the time sampled may lie after the last step's end
+OTHERS = 0.05  # and in what only steps of another class did
 _FRAME = re.compile(r".* \((.*):(\d+)\)$", re.DOTALL)
 
 
@@ -118,7 +119,9 @@ class Sampling(Stage):
             self._failed(error)
             session.finish_capture(self.captured)
             return
-        step_ns = sum(session.timed) / max(1, len(session.timed))
+        step_ns = self.step_ns = sum(session.timed) / max(1, len(session.timed))
+        self.others_ns = 0.0  # what steps of other classes took besides
+        session.observers.signals.take()
         steps = max(1, round(LEAST_NS / max(1, step_ns)))
         window_ns = min(MOST_NS, (steps - 0.5) * step_ns)
         self.began_ns = self.last_ns = monotonic_ns()
@@ -129,8 +132,11 @@ class Sampling(Stage):
         self.deadline.start()
 
     def tick(self) -> None:
-        self.session.boundaries += 1
+        session, before_ns = self.session, self.last_ns
+        session.boundaries += 1
         self.last_ns = monotonic_ns()
+        if session.classes.is_other(session.observers.signals.take()):
+            self.others_ns += max(0.0, self.last_ns - before_ns - self.step_ns)
         if self.last_ns >= self.until_ns:
             self._end()
 
@@ -146,7 +152,9 @@ class Sampling(Stage):
         after_ns = monotonic_ns() - self.last_ns
         try:
             samples = self.sampler.found(session.observers.user_files)
-            if after_ns <= AFTER * (self.last_ns - self.began_ns):
+            if self.others_ns > OTHERS * (self.last_ns - self.began_ns):
+                session.notes.append("lines were not sampled (an evaluation, say, came in): " + NOT_SAMPLED)
+            elif after_ns <= AFTER * (self.last_ns - self.began_ns):
                 session.observers.facts["samples"] = samples
             else:
                 session.notes.append("lines were not sampled (too few steps were left): " + NOT_SAMPLED)

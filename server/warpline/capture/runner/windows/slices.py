@@ -25,7 +25,7 @@ class Slices(Timing):
         session = self.session
         session.steps.quiet()
         session.own_profiler.measuring = True
-        self.stamps, self.excused = [], {}
+        self.stamps, self.classes, self.excused = [], [], {}
         self.slices: list[int] = []
         self.watch_epochs()
         self.last = (session.windows.timed or 1) + 1
@@ -44,6 +44,7 @@ class Slices(Timing):
         self.slices += [duration - self.excused.get(at, 0) for at, duration in enumerate(seen)]
         session.boundaries += len(self.stamps)
         self.stamps.clear()
+        self.classes.clear()
         self.excused.clear()
         self._rest()
         return 0

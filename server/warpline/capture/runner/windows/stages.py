@@ -84,6 +84,7 @@ class Warmup(Stage):
 
     def tick(self) -> None:
         session, profiler = self.session, self.session.own_profiler
+        session.observers.signals.take()
         session.boundaries += 1
         if profiler.in_the_way:
             self.in_the_way += 1

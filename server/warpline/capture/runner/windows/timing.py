@@ -12,6 +12,7 @@ from ....wire.stages import TIMING
 from .. import children
 from ..device import machine
 from ..device.stamps import DeviceStamps, on_device
+from ..steps.classes import Class, of_class, usual
 from . import lengths
 from .capturing import Capture, Survey
 from .stages import Stage, differences
@@ -36,12 +37,14 @@ class Timing(Stage):
             session.observers.start_timing()
         self.last = wanted + 1
         self.stamps: list[int] = []
+        self.classes: list[Class] = []  # of each step
         self.excused: dict[int, int] = {}  # number of the step -> time in it that is not the script's
         self.watch_epochs()
         told = session.control.purpose is Purpose.PROFILE and has_device
         self.device = DeviceStamps(session.torch) if told else None
         session.steps.on_step = self._quick_tick()
         session.synchronize()
+        session.observers.signals.take()
         self.stamps.append(time_ns())
         if self.device is not None:
             self.device.mark()
@@ -67,11 +70,13 @@ class Timing(Stage):
     def _quick_tick(self) -> Callable[[], None]:
         stamps, finished = self.stamps, self.session.guarded(self._more, 0)
         stamp, last = stamps.append, self.last
+        classify, take = self.classes.append, self.session.observers.signals.take
         mark = self.device.mark if self.device is not None else None
 
         def tick() -> None:
             nonlocal last
             stamp(time_ns())
+            classify(take())
             if mark is not None:
                 mark()
             if len(stamps) == last:
@@ -84,19 +89,30 @@ class Timing(Stage):
         session = self.session
         session.synchronize()
         self.stamps[-1] = time_ns()
+        kind = self._kind()
         if not self.fixed:
-            elapsed_ns = self.stamps[-1] - self.stamps[0]
-            more = lengths.more_timed_steps(len(self.stamps) - 1, elapsed_ns, self.window_ns)
-            if more:
+            own = of_class(differences(self.stamps), self.classes, kind)
+            more = lengths.more_timed_steps(len(own), sum(own), self.window_ns)
+            if more and self.stamps[-1] - self.stamps[0] < lengths.TIMING_MOST_NS:
                 return more
-        session.timed = self._durations()
-        session.boundaries += len(session.timed)
+        durations = self._durations()
+        session.timed = of_class(durations, self.classes, kind)
+        session.classes.timed(durations, self.classes, kind)
+        session.boundaries += len(durations)
         if session.control.purpose is Purpose.TIME:
             session.finish_timing()
-        session.observers.stop_timing(len(session.timed), self.stamps)
+        session.observers.stop_timing(len(durations), self.stamps)
         session.make_recorder()
         session.go(Survey if session.windows.survey else Capture)
         return 0
+
+    def _kind(self) -> Class | None:
+        """The class whose steps are measured; None: all are. So it is where steps are numbered: in trials,
+        whose epochs are, and where tokens are generated, whose first ones are."""
+        numbered = (
+            self.session.control.purpose is Purpose.TIME or self.session.observers.frameworks.generated_ns
+        )
+        return None if numbered else usual(self.classes)
 
     def _durations(self) -> tuple[int, ...]:
         """Of each step, as the device saw them where there is one; what was interrupted, as the host did."""

@@ -1,0 +1,87 @@
+"""Which of the steps are of one class, and what share of the time the others have. Pure functions."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Sequence
+from typing import Any, FrozenSet, Tuple
+
+from .signals import evaluates
+
+#: What happened in a step.
+Class = FrozenSet[Tuple[Any, ...]]
+
+#: Of the steps, that one class must have for the others to be left out. Where no class is usual, a step is
+#: now this and now that.
+USUAL_SHARE = 0.6
+WORTH_SAYING = 0.01  # of the time
+BEFORE_S = 1.0
+
+
+class Classes:
+    """The class that is measured, and where the time went while steps were timed."""
+
+    def __init__(self, world: int) -> None:
+        """``world``: how many ranks there are. Their windows must begin and end together, so with several
+        the capture takes every step."""
+        self.usual: Class | None = None  # None: any
+        self._alone = world == 1
+        self._steps_ns = 0  # steps of that class
+        self._others_ns = 0  # what other steps took more than those
+        self._steps = 0
+        self._others = 0
+        self._evaluation = False  # the others looked like one
+
+    def timed(self, durations: Sequence[int], classes: Sequence[Class], kind: Class | None) -> None:
+        """Steps of these ``durations`` (ns) and ``classes`` were timed; those of ``kind`` are measured."""
+        self.usual = kind
+        own = sorted(of_class(durations, classes, kind))
+        typical = own[len(own) // 2] if own else 0
+        self._steps_ns += sum(own)
+        self._steps += len(durations)
+        for duration, other in zip(durations, classes):
+            if kind is not None and other != kind:
+                self._steps_ns += min(typical, duration)
+                self._others_ns += max(0, duration - typical)
+                self._others += 1
+                self._evaluation |= evaluates(other - kind)
+
+    def is_other(self, kind: Class) -> bool:
+        """Whether a step of that class is not like those that were timed."""
+        return self._alone and self.usual is not None and kind != self.usual
+
+    @property
+    def share(self) -> float:
+        """Of the time, what the others took besides a step."""
+        return self._others_ns / max(1, self._steps_ns + self._others_ns)
+
+    def notes(self, before_s: float) -> list[str]:
+        """What a user should know of the time that is in none of the numbers; ``before_s`` passed before the
+        first step of an optimizer, in forward passes."""
+        found = []
+        if self.share >= WORTH_SAYING:
+            what = "an evaluation" if self._evaluation else "what only some steps do"
+            found.append(
+                "%s took %.0f %% of the time while steps were timed, in %d of %d of them; it is in none of "
+                "these numbers" % (what, 100 * self.share, self._others, self._steps)
+            )
+        if before_s >= BEFORE_S:
+            found.append(
+                "forward passes before the first training step took %.0f s, and are left out" % before_s
+            )
+        return found
+
+
+def usual(classes: Sequence[Class]) -> Class | None:
+    """The class of most steps; of equals the one with the fewest signals, which did nothing besides. None
+    where none is of most."""
+    counts = collections.Counter(classes)
+    if not counts:
+        return None
+    found = min(counts, key=lambda kind: (-counts[kind], len(kind), sorted(map(str, kind))))
+    return found if counts[found] >= USUAL_SHARE * len(classes) else None
+
+
+def of_class(values: Sequence[int], classes: Sequence[Class], kind: Class | None) -> tuple[int, ...]:
+    """Those ``values`` whose step is of that class; all of them for None."""
+    return tuple(value for value, other in zip(values, classes) if kind is None or other == kind)

@@ -1,0 +1,159 @@
+"""What happened since the last step boundary, as a set of signals: steps with the same set are of one class.
+
+Between two steps of a training a script may evaluate, write a sample, act in an environment. Such a step is
+not like the others, and what only it did must not be spread over their lines. The signals are few and cheap
+(well under a microsecond each), since they are heard while steps are timed:
+
+- a backward pass;
+- the data set that a batch came from;
+- ``Module.eval()``;
+- a context of ``no_grad``, ``inference_mode`` or ``set_grad_enabled``, by the place in the code that enters
+  it. Those that torch enters itself do not count.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from threading import get_ident
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ..patches import Patches
+from ..tracebacks import is_ours
+
+if TYPE_CHECKING:
+    from ..patches import Function
+
+BACKWARD, EVAL, GRAD_MODE, BATCH = "backward", "eval", "grad mode", "batch"
+
+
+def nothing(frame: FrameType) -> None:
+    pass
+
+
+class Signals:
+    """Installed before anything else replaces what it replaces, and removed after it."""
+
+    def __init__(self) -> None:
+        self.patches = Patches()
+        self.seen: set[tuple[Any, ...]] = set()
+        self.on_backward: Callable[[FrameType], None] = nothing  # told the frame that called for it
+        self.inside = False  # a backward pass
+        self.evaluated = False  # an evaluation was signalled
+        self.thread: int | None = None  # of the steps, once it is known: others do not count
+        self.torch_folder = ""
+        self.contexts = ""  # the file of torch's context managers
+
+    def install(self, torch: ModuleType) -> None:
+        from torch.autograd import grad_mode
+        from torch.nn import Module
+        from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+        self.torch_folder = os.path.join(os.path.dirname(torch.__file__ or ""), "")
+        self.contexts = os.path.join(self.torch_folder, "utils", "_contextlib.py")
+        for name in ("backward", "grad"):
+            self.patches.replace(torch.autograd, name, self._backward)
+        self.patches.replace(torch.Tensor, "backward", self._backward)
+        self.patches.replace(Module, "eval", self._eval)
+        self.patches.replace(_BaseDataLoaderIter, "__next__", self._next)
+        for context in (grad_mode.no_grad, grad_mode.inference_mode):
+            self.patches.replace(context, "__enter__", self._enter)
+        self.patches.replace(grad_mode.set_grad_enabled, "__init__", self._set)
+
+    def remove(self) -> None:
+        self.patches.restore()
+
+    def take(self) -> frozenset[tuple[Any, ...]]:
+        """The class of the step that ends now."""
+        found = frozenset(self.seen)
+        self.seen.clear()
+        return found
+
+    def _backward(self, original: Function) -> Function:
+        """Told once, when the outermost call is over: ``Tensor.backward`` calls ``torch.autograd.backward``,
+        and under a torch function mode, as the survey is, each calls itself once more inside the mode."""
+        seen, signal = self.seen, (BACKWARD,)
+
+        def backward(*arguments: Any, **named: Any) -> Any:
+            if self.inside or not self._counts():
+                return original(*arguments, **named)
+            self.inside = True
+            try:
+                result = original(*arguments, **named)
+            finally:
+                self.inside = False
+            seen.add(signal)
+            self.on_backward(sys._getframe(1))
+            return result
+
+        return backward
+
+    def _eval(self, original: Function) -> Function:
+        seen, signal = self.seen, (EVAL,)
+
+        def eval(module: Any) -> Any:
+            if self._counts():
+                seen.add(signal)
+                self.evaluated = True
+            return original(module)
+
+        return eval
+
+    def _next(self, original: Function) -> Function:
+        seen = self.seen
+
+        def __next__(iterator: Any) -> Any:
+            if self._counts():
+                seen.add((BATCH, id(getattr(iterator, "_dataset", None))))
+            return original(iterator)
+
+        return __next__
+
+    def _enter(self, original: Function) -> Function:
+        def __enter__(context: Any) -> Any:
+            self._grad_mode(sys._getframe(1), False)
+            return original(context)
+
+        return __enter__
+
+    def _set(self, original: Function) -> Function:
+        def __init__(context: Any, mode: bool) -> None:
+            self._grad_mode(sys._getframe(1), mode)
+            original(context, mode)
+
+        return __init__
+
+    def _counts(self) -> bool:
+        return self.thread is None or get_ident() == self.thread
+
+    def _grad_mode(self, frame: FrameType, mode: bool) -> None:
+        if not self._counts():
+            return
+        file = frame.f_code.co_filename
+        if file == self.contexts:  # a function decorated with it
+            function = frame.f_locals.get("func")
+            code = getattr(function, "__code__", None)
+            if code is not None and not code.co_filename.startswith(self.torch_folder):
+                self._place_of_mode(id(code), 0, mode)
+        elif not file.startswith(self.torch_folder) and not is_ours(file):
+            self._place_of_mode(id(frame.f_code), frame.f_lineno, mode)
+
+    def _place_of_mode(self, code: int, line: int, mode: bool) -> None:
+        self.seen.add((GRAD_MODE, code, line, mode))
+        self.evaluated |= not mode
+
+    def place(self, frame: FrameType | None) -> int:
+        """A number for the place outside torch that ``frame`` was called from, or is."""
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if not file.startswith(self.torch_folder) and not is_ours(file):
+                return hash((id(frame.f_code), frame.f_lineno))
+            frame = frame.f_back
+        return 0
+
+
+def evaluates(signals: frozenset[tuple[Any, ...]]) -> bool:
+    """Whether what is signalled looks like an evaluation."""
+    return any(signal[0] == EVAL or (signal[0] == GRAD_MODE and not signal[3]) for signal in signals)
