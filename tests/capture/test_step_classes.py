@@ -48,7 +48,7 @@ for at in range(100000):
     loss.backward()  # TRAIN
     w.data -= 1e-6 * w.grad  # TRAIN
     w.grad = None
-    if at % 30 == 0:
+    if at % 8 == 0:
         with torch.no_grad():
             for k in range(20):
                 (X @ w).relu()  # EVAL
@@ -68,7 +68,7 @@ def run(train, times):
             time.sleep(0.001)  # EVAL
 while True:
     run(False, 20)
-    run(True, 50)
+    run(True, 8)
 """,
         "backward",
     ),
@@ -91,7 +91,7 @@ while True:
 """,
         "optimizer",
     ),
-    "an evaluation every 20 steps, by the loader of another data set": (
+    "an evaluation every 8 steps, by the loader of another data set": (
         """\
 from torch.utils.data import DataLoader, TensorDataset
 train, test = DataLoader(TensorDataset(X, Y), 64), DataLoader(TensorDataset(X[:256], Y[:256]), 64)
@@ -103,7 +103,7 @@ while True:
         optimizer.step()  # TRAIN
         optimizer.zero_grad()
         at += 1
-        if at % 20 == 0:
+        if at % 8 == 0:
             for x, y in test:
                 net(x)  # EVAL
                 time.sleep(0.002)  # EVAL

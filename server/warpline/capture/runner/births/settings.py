@@ -31,7 +31,6 @@ _SETTERS = {
     ("torch", "use_deterministic_algorithms"): "deterministic_algorithms",
     ("torch", "set_num_threads"): "num_threads",
     ("torch", "set_num_interop_threads"): "num_interop_threads",
-    ("torch", "set_grad_enabled"): "grad_enabled",
     ("torch", "set_anomaly_enabled"): "anomaly_mode",
     ("torch.autograd", "set_detect_anomaly"): "anomaly_mode",
     ("torch.autograd.anomaly_mode", "set_detect_anomaly"): "anomaly_mode",

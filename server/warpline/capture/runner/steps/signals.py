@@ -133,12 +133,14 @@ class Signals:
             return
         file = frame.f_code.co_filename
         if file == self.contexts:  # a function decorated with it
-            function = frame.f_locals.get("func")
-            code = getattr(function, "__code__", None)
-            if code is not None and not code.co_filename.startswith(self.torch_folder):
+            code = getattr(frame.f_locals.get("func"), "__code__", None)
+            if code is not None and not self._passed_over(code.co_filename):
                 self._place_of_mode(id(code), 0, mode)
-        elif not file.startswith(self.torch_folder) and not is_ours(file):
+        elif not self._passed_over(file):
             self._place_of_mode(id(frame.f_code), frame.f_lineno, mode)
+
+    def _passed_over(self, file: str) -> bool:
+        return file.startswith(self.torch_folder) or is_ours(file)
 
     def _place_of_mode(self, code: int, line: int, mode: bool) -> None:
         self.seen.add((GRAD_MODE, code, line, mode))
