@@ -44,6 +44,8 @@ def test_bfloat16_is_set_in_the_training_arguments() -> None:
     assert 'TrainingArguments("out", bf16=True)' in apply(text, bf16.edits)
     assert 'TrainingArguments("out", tf32=True)' in apply(text, tf32.edits)
     assert "`bf16` of `TrainingArguments`" in finding.message
+    assert "The edit is at" not in finding.message
+    assert all(each.metric != "line of the edit" for each in finding.evidence)
 
 
 def test_a_device_without_bfloat16_gets_float16() -> None:

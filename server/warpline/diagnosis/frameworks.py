@@ -18,6 +18,7 @@ from warpline.wire.sites import Framework, facts_of
 
 #: A line belongs to a framework when so much of it is spent in the framework's files.
 LEAST_SHARE = 0.5
+EDIT_LINE = "line of the edit"  # the evidence for "The edit is at FILE:LINE."
 
 
 def at_setting(context: Context, rule: str, draft: Draft) -> Draft:
@@ -69,19 +70,28 @@ def _moved(
     reasons: list[str] = []
     for setting in settings:
         try:
-            made.append(setting_fix(context, site, one, setting, workers))
+            fix = setting_fix(context, site, one, setting, workers)
+            unreached = context.reached.refusal(fix, context.source)
+            if unreached is not None:
+                raise Refused(unreached)
+            made.append(fix)
         except Refused as reason:
             reasons.append(str(reason))
     # The rule's own fix, of another line, stays as the last one.
     fixes = (*made, *draft.fixes) if len(made) < 2 else tuple(made)
-    message = draft.message.partition(" No edit is offered:")[0]
+    if not made and draft.fixes:
+        return None
+    message, evidence = draft.message.partition(" No edit is offered:")[0], draft.evidence
+    if made:  # what the rule said of its own edit
+        message = message.partition(" The edit is at ")[0]
+        evidence = tuple(each for each in evidence if each.metric != EDIT_LINE)
     if not fixes and reasons:
         message += f" No edit is offered: {reasons[0]}."
     elif made:
         message += f" The setting is `{next(iter(settings[0].arguments))}` of `{one.name}` here." * (
             one.method != "generate"
         )
-    moved = replace(draft, file=site.file, line=site.line, message=message, fixes=fixes)
+    moved = replace(draft, file=site.file, line=site.line, message=message, evidence=evidence, fixes=fixes)
     if len(fixes) > 1 and isinstance(draft.change, MatmulRate) and draft.alternative is None:
         return replace(moved, alternative=MatmulRate("tf32", draft.change.places))
     return moved
