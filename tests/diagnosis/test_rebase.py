@@ -1,0 +1,44 @@
+"""Lines that ran, and places that hold values, move with the text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warpline.diagnosis.rebase import rebase
+from warpline.model.profile import Profile
+from warpline.rulekit.example import FILE, read_example
+from warpline.rulekit.reached import Reached
+from warpline.rulekit.source import Source
+from warpline.wire.births import Argument, Executed, Holder, UserFrame
+from warpline.wire.run import Site
+
+THEN = "workers = 0\nif never:\n    workers = 4\nloader = DataLoader(data, num_workers=workers)\n"
+
+
+def _profile() -> Profile:
+    held = Argument("num_workers", 0, True, Holder("variable", FILE, 1, 10, "workers"))
+    site = Site("loader", FILE, 4, "<module>", frames=(UserFrame(FILE, 4, "<module>"),), arguments=(held,))
+    profile = read_example(THEN).profile
+    facts = replace(profile.facts, sites=(site,), executed=Executed({FILE: (1, 2, 4)}, complete=True))
+    return replace(profile, facts=facts)
+
+
+def test_they_move() -> None:
+    now = "import os\nos.nice(1)\n" + THEN
+    moved = rebase(_profile(), lambda path: now)
+    (site,) = moved.facts.sites
+    (argument,) = site.arguments
+    assert argument.holder == Holder("variable", FILE, 3, 10, "workers")
+    assert [frame.line for frame in site.frames] == [6]
+    assert moved.facts.executed.lines == {FILE: (3, 4, 6)}
+    reached, source = Reached(moved), Source(FILE, now)
+    ran = [reached.statement(source, source.statement_at(line)) for line in (2, 3, 5, 6)]
+    assert ran == [None, True, False, True]  # nobody knows of a line that was written since
+
+
+def test_a_holder_whose_line_changed() -> None:
+    (site,) = rebase(_profile(), lambda path: THEN.replace("workers = 0", "workers = 10")).facts.sites
+    holder = site.arguments[0].holder
+    assert holder is not None and (holder.line, holder.column) == (1, -1)
+    (site,) = rebase(_profile(), lambda path: THEN.replace("workers = 0\n", "")).facts.sites
+    assert site.arguments[0].holder is None

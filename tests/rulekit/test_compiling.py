@@ -1,0 +1,58 @@
+"""The line that compiles the model goes where the model was made before the measured steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from warpline.rulekit import Context, Refused, apply
+from warpline.rulekit.compiling import compile_model
+from warpline.rulekit.example import FILE, read_example, texts
+from warpline.rulekit.training import training_steps
+from warpline.wire.births import Executed
+
+#: A branch that is not taken wraps the model, as under a launcher; another model is read after the loop.
+TEXT = """\
+import torch
+model = Net()
+if ddp:
+    model = DistributedDataParallel(model, device_ids=[0])
+for batch in loader:
+    loss = model(batch).mean()
+    loss.backward()
+model = torch.load("best.pt")
+"""
+#: The same with a switch of its own.
+SWITCH = """\
+import torch
+model = Net()
+if compile:
+    model = torch.compile(model)
+for batch in loader:
+    loss = model(batch).mean()
+    loss.backward()
+"""
+
+
+def _context(text: str, ran: tuple[int, ...]) -> Context:
+    example = read_example(text)
+    facts = replace(example.profile.facts, executed=Executed({FILE: ran}, complete=bool(ran)))
+    return Context(replace(example.profile, facts=facts), texts(example))
+
+
+def test_below_the_statement_that_ran_last() -> None:
+    step = training_steps(_context(TEXT, (1, 2, 3, 5, 6, 7)))[0]
+    after = apply(TEXT, compile_model(step).edits)
+    assert after.splitlines()[1:3] == ["model = Net()", "model.compile()"]
+
+
+def test_a_run_that_does_not_say_what_ran_is_as_before() -> None:
+    step = training_steps(_context(TEXT, ()))[0]
+    assert apply(TEXT, compile_model(step).edits).splitlines()[-1] == "model.compile()"
+
+
+def test_a_switch_of_the_script_is_named() -> None:
+    step = training_steps(_context(SWITCH, (1, 2, 3, 5, 6, 7)))[0]
+    with pytest.raises(Refused, match=r"was not reached: `torch\.compile\(model\)`"):
+        compile_model(step)
