@@ -20,6 +20,7 @@ from warpline.measure import numbers
 from warpline.measure.numbers import Number
 from warpline.measure.pairs import Pairs
 from warpline.measure.timed import Timed
+from warpline.measure.verdict import NOT_TIMED, ONCE
 
 RULE = "loader-without-workers"
 STEPS = (20.0, 20.1, 19.9, 20.0)
@@ -107,17 +108,21 @@ def test_a_script_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 
 def test_one_fix_is_measured_on_the_running_script(tuned: Tuned, example_run: ExampleRun) -> None:
     before = tuned.script.read_bytes()
-    words = ("--run", tuned.run, "--rule", "per-tensor-optimizer", "--budget", "200")
+    words = ("--run", tuned.run, "--rule", "per-tensor-optimizer", "--budget", "150")
     done = warpline(
         "fix", "--measure", *words, "--json", "-", "--progress-fd", "2", tuned.script, cwd=example_run.folder
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     (only,) = found["candidates"]
-    assert only["low"] <= only["speedup"] <= only["high"], only
-    assert only["loss_drift"] is not None
     assert tuned.script.read_bytes() == before
     assert '"measuring"' in done.stderr
+    if only["high"] is None:  # a machine so busy that there was no time for two rounds: that is said
+        assert not only["kept"]
+        assert only["reason"] in (ONCE, NOT_TIMED)
+        return
+    assert only["low"] <= only["speedup"] <= only["high"], only
+    assert only["loss_drift"] is not None
     # It stands in the report from now on.
     shown = warpline("show", "--json", "-", tuned.run, cwd=example_run.folder)
     measured = {one["id"]: one["measured"] for one in json.loads(shown.stdout)["findings"]}
