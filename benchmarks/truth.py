@@ -9,6 +9,9 @@ line, or lines that no clock can tell apart (see stopwatch.py). A figure that ei
 step or more passes when it is within 10 % of its time or within 2 % of the step. Operators use
 ``--threads`` threads.
 
+``--processor`` measures processor time instead: on a busy machine it is the steadier clock, and its shares
+can be compared where a script does not sleep.
+
 ``seen`` are the scripts that were looked at while the times were worked on; ``kept`` were scored at the end
 only. Exit status 1 when a line fails.
 """
@@ -156,6 +159,7 @@ def compared(
 
 def run_stopwatch(script: Path, file: Path, options: argparse.Namespace, coarse: Path | None = None) -> None:
     given = ["--coarse", str(coarse)] if coarse else []
+    given += ["--processor"] * options.processor
     run([options.python, str(STOPWATCH), "--json", str(file), *given, str(script)], options)
 
 
@@ -198,6 +202,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--part", choices=("seen", "kept"))
     parser.add_argument("--only", help="names of scripts, comma between them")
+    parser.add_argument("--processor", action="store_true", help="measure processor time: see below")
     parser.add_argument("--markdown", type=Path, help="write the table there too")
     parser.add_argument("--keep", help="a folder to leave all figures in")
     options = parser.parse_args()

@@ -12,7 +12,7 @@ lines of both form one *figure*. What the clock reads cost is measured in each r
 
 ``backward()`` and every statement that runs inside it are one figure, marked ``backward``.
 
-It needs only the standard library and torch, and shares no code with the recorder that it checks.
+It needs only torch, and shares no code with the recorder that it checks.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter_ns, process_time_ns
+from time import perf_counter_ns, process_time_ns, thread_time_ns
 from typing import Any
 
 SHORT_US, MEAN_US = 6.0, 40.0
 NEVER = 1 << 62
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 UNTIMED = (
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.ClassDef,
+    *DEFINITIONS,
     ast.Import,
     ast.ImportFrom,
     ast.Global,
@@ -49,8 +48,8 @@ Key = tuple[str, int]
 class Watch:
     """Time by statement. ``begin`` and ``end`` are called by the compiled statements."""
 
-    def __init__(self, coarse: frozenset[Key]) -> None:
-        self.coarse = coarse
+    def __init__(self, coarse: frozenset[Key], clock: Callable[[], int] = perf_counter_ns) -> None:
+        self.coarse, self.clock = coarse, clock
         self.statements: list[dict[str, Any]] = []  # by number
         self.spent: list[int] = []  # ns as the innermost statement, outside backward
         self.in_backward: list[int] = []
@@ -73,7 +72,7 @@ class Watch:
     def _clock(self) -> tuple[Callable[..., None], ...]:
         spent, inside, whole, times = self.spent, self.in_backward, self.whole, self.times
         stack, began, children, parents = self.open, [], self.children, self.parents
-        clock, ident, driving = perf_counter_ns, threading.get_ident, threading.get_ident()
+        clock, ident, driving = self.clock, threading.get_ident, threading.get_ident()
         into, backwards, last = spent, 0, 0
         statements, least = self.statements, self.least
 
@@ -126,7 +125,7 @@ class Watch:
 
     def read_cost_ns(self) -> tuple[float, float]:
         """What a pair of ``begin`` and ``end`` adds to its own statement, and to the one around it."""
-        trial = Watch(frozenset())
+        trial = Watch(frozenset(), self.clock)
         node = ast.Pass(lineno=0, col_offset=0)
         outer, inner = trial.add("", node, 0, False), trial.add("", node, 0, False)
         own, around = [], []
@@ -137,10 +136,10 @@ class Watch:
                 trial.begin(inner)
                 trial.end(inner)
             trial.end(outer)
-            begun = perf_counter_ns()
+            begun = self.clock()
             for _ in range(2000):
                 pass
-            empty = perf_counter_ns() - begun
+            empty = self.clock() - begun
             own.append(trial.spent[inner] / 2000)
             around.append((trial.spent[outer] - empty) / 2000)
         return sorted(own)[4], max(0.0, sorted(around)[4])
@@ -190,8 +189,8 @@ class Insert(ast.NodeTransformer):
 
     def _around(self, node: ast.stmt) -> list[ast.stmt]:
         text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        key = (self.file, node.lineno)
-        if isinstance(node, UNTIMED) or text or yields(node) or key in self.watch.coarse:
+        left_alone = (self.file, node.lineno) in self.watch.coarse
+        if isinstance(node, UNTIMED) or text or yields(node) or left_alone:
             return [node]
         body = getattr(node, "body", None)
         last = body[0].lineno - 1 if body else node.end_lineno or node.lineno
@@ -256,11 +255,13 @@ def main() -> int:
     parser.add_argument("--coarse", type=Path, help="what an earlier run of the same script wrote")
     parser.add_argument("--warmup", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=2.0, help="length of the window")
+    parser.add_argument("--processor", action="store_true", help="processor time of the thread, not the time")
     parser.add_argument("script", type=Path)
     parser.add_argument("args", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     earlier = json.loads(options.coarse.read_text(encoding="utf-8")) if options.coarse else None
-    measure(options, Watch(short(earlier) if earlier else frozenset()))
+    clock = thread_time_ns if options.processor else perf_counter_ns
+    measure(options, Watch(short(earlier) if earlier else frozenset(), clock))
     return 0
 
 
@@ -269,18 +270,18 @@ def measure(options: argparse.Namespace, watch: Watch) -> None:
 
     script = options.script.resolve()
     builtins._truth_ = watch  # type: ignore[attr-defined]
-    steps, began, used = 0, 0, 0
+    steps, began, used, start = 0, 0, 0, 0
 
     def step(*_: object) -> None:
-        nonlocal steps, began, used
+        nonlocal steps, began, used, start
         steps += 1
         if steps == options.warmup:
             watch.restart()
-            began, used = perf_counter_ns(), process_time_ns()
+            began, used, start = perf_counter_ns(), process_time_ns(), watch.clock()
         counted = steps - options.warmup
         if counted >= 5 and perf_counter_ns() - began > options.seconds * 1e9:
             watch.close()
-            took = perf_counter_ns() - began
+            took = watch.clock() - start
             used = process_time_ns() - used
             result = {"script": str(script), "steps": counted, "step_ms": took / counted / 1e6}
             result |= {"processor_ms": used / counted / 1e6, "statements": watch.results(counted)}

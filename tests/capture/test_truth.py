@@ -17,7 +17,7 @@ OF_LINE, OF_STEP = 0.35, 0.06
 
 @pytest.mark.parametrize("script", ["seen/sections", "seen/loader", "seen/recurrent"])
 def test_lines_take_what_the_stopwatch_says(script: str) -> None:
-    options = argparse.Namespace(python=sys.executable, rounds=1, threads=1, keep=None)
+    options = argparse.Namespace(python=sys.executable, rounds=1, threads=1, keep=None, processor=False)
     found = truth.rows(Path(truth.SCRIPTS, f"{script}.py"), options)
     assert len(found) >= 3
     off = [row for row in found if row.of_line > OF_LINE and row.of_step > OF_STEP]

@@ -161,6 +161,7 @@ class _Tracing:
         while frame is not None:
             if getattr(frame.f_trace, "__qualname__", "").startswith("_Tracing."):
                 frame.f_trace = None
+                frame.f_trace_lines = True
             frame = frame.f_back
         if threading.get_ident() == self.thread:
             if sys.gettrace() is self.trace:

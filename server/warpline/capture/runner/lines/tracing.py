@@ -94,6 +94,7 @@ class Tracing:
             local = ours(frame, "outer", None)
             if local is not None:
                 frame.f_trace = local if frame.f_trace is None else both(frame.f_trace, local)
+                frame.f_trace_lines = True  # whoever traced it before may have had enough of its lines
                 if here is None and user[frame.f_code.co_filename] is not None:
                     here = frame
             frame = frame.f_back
