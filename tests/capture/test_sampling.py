@@ -55,6 +55,13 @@ def test_lines_are_counted_as_often_as_they_run(tmp_path: Path) -> None:
     assert not list(run.run.glob("samples.raw"))
 
 
+def test_the_main_loop_s_lines_are_recorded_however_often_they_ran_before(tmp_path: Path) -> None:
+    """Watching which lines are reached gives a long loop up: the capture must not."""
+    text = STEPS.format(steps=100000, after="").replace("    work(40000)", "    for _ in range(20000): pass")
+    run = Captured(request(write(tmp_path, text), warmup=2), tmp_path)
+    assert {("train.py", line) for line in range(SLEEP, SLEEP + 4)} <= set(run.lines())
+
+
 def test_a_script_that_ends_in_the_sampled_window_has_its_run(tmp_path: Path) -> None:
     run = steps(tmp_path, SOME)
     assert run.manifest.exit_status is None, "it ended well"
