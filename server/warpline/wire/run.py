@@ -33,6 +33,7 @@ from .births import Argument, Executed, Setting, UserFrame
 from .cudagraphs import CapturedGraph, Replay
 from .facts import Flags, MeasuredPeaks, Memory, Nvml
 from .samples import Samples
+from .workers import Workers
 
 RUN_FORMAT = 1
 
@@ -174,6 +175,7 @@ class Facts:
     prefill_steps: tuple[int, ...] = ()  # of the timed steps those that began with a call's first forward
     compile_events: tuple[CompileEvent, ...] = ()
     compiled_kernels: tuple[CompiledKernel, ...] = ()
+    workers: Workers | None = None  # of loaders, where there are some that were forked
     captured_graphs: tuple[CapturedGraph, ...] = ()
     replays: tuple[Replay, ...] = ()  # in order of time
     memory: Memory = field(default_factory=Memory)

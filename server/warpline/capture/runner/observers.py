@@ -20,6 +20,7 @@ from .steps.beat import PATIENCE_BEFORE_BACKWARD_S, PATIENCE_EVALUATED_S, PATIEN
 from .steps.losses import Losses
 from .steps.signals import Signals
 from .waits.garbage import Garbage
+from .workers.lines import WorkerLines, merged
 
 if TYPE_CHECKING:
     from .before import Before
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 class Observers:
     """Installed when the script imports torch; reduced to nothing while steps are timed."""
 
-    def __init__(self, torch: ModuleType, before: Before) -> None:
+    def __init__(self, torch: ModuleType, before: Before, folder: str) -> None:
         self.torch = torch
         self.before = before
         self.user_files = before.user_files
@@ -40,6 +41,7 @@ class Observers:
         self.frameworks = Frameworks(self.sites)
         self.compiled = Compiled(self.user_files)
         self.cuda_graphs = CudaGraphs(self.user_files, self.names)
+        self.workers = WorkerLines(self.user_files, self.names, folder)
         self.marks = UserMarks()
         self.garbage = Garbage()
         self.memory = MemoryWatch(torch)
@@ -60,6 +62,7 @@ class Observers:
         self.compiled.install()
         self.marks.install(self.torch)
         self.cuda_graphs.install(self.torch)
+        self.workers.install()
 
     def stepped(self, optimizer: Any, frame: FrameType | None) -> None:
         """An optimizer made a step, called at or outside ``frame``."""
@@ -86,6 +89,11 @@ class Observers:
         if self.torch.cuda.is_initialized():
             self.nvml = NvmlWatch(self.torch)
             self.nvml.start()
+
+    def start_recording(self) -> None:
+        """The windows after the timing one begin."""
+        self.cuda_graphs.recording = True
+        self.workers.start()
 
     def stop_timing(self, steps: int, stamps: Sequence[int] = ()) -> None:
         if self.nvml is not None:
@@ -121,6 +129,7 @@ class Observers:
         self.compiled.remove()
         self.marks.remove()
         self.cuda_graphs.remove()
+        self.workers.remove()
         self.garbage.stop()
         self.signals.remove()
         self.before.remove()
@@ -151,6 +160,7 @@ class Observers:
             **self.before.facts(),
             **self.compiled.facts(),
             **self.cuda_graphs.facts(),
+            "workers": merged(self.workers.found()),
         }
 
     def notes(self) -> list[str]:

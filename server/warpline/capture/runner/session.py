@@ -83,7 +83,7 @@ class Session:
             seeds.plant(torch, self.control.seed)
         roots = tuple(dict.fromkeys((os.path.dirname(self.script()), os.getcwd())))
         self.before.user_files.widen(roots)
-        self.observers = Observers(torch, self.before)
+        self.observers = Observers(torch, self.before, self.control.folder)
         self.observers.compiled.tell = lambda begun: self.pipe.send(Compiling(begun))
         self.observers.install()
         self.threads = WatchedThreads()
@@ -136,7 +136,7 @@ class Session:
             self.torch, self.control, self.script(), locations, self.observers.marks, self.texts
         )
         self.threads.tracing = self.recorder.lines
-        self.observers.cuda_graphs.recording = True
+        self.observers.start_recording()
 
     @property
     def recorder(self) -> Recorder:

@@ -7,11 +7,12 @@ import sys
 
 from ...wire.messages import Failed
 from ...wire.stages import STARTING
-from . import imports, loaderworkers, overlay, script, tracebacks
+from . import imports, overlay, script, tracebacks
 from .control import Control
 from .pipe import Pipe
 from .session import Session, Stopped
 from .texts import Texts
+from .workers import ending
 
 
 def run(path: str, injected: list[str]) -> None:
@@ -36,12 +37,12 @@ def run(path: str, injected: list[str]) -> None:
     try:
         script.run(control)
     except Stopped:
-        loaderworkers.end()
+        ending.end()
         session.ended(None)
         sys.exit(0)
     except KeyboardInterrupt as error:
         if session.stopping:  # another thread asked the main thread to stop
-            loaderworkers.end()
+            ending.end()
             session.ended(None)
             sys.exit(0)
         session.ended(error)

@@ -178,6 +178,7 @@ class Recorder:
         estimated = {place: times for loop in self.loops for place, times in loop.times.items()}
         folder.write(path, LOCATIONS, {**self.locations.as_dict(), "estimated": list(estimated.items())})
         in_sites = [site["file"] for site in facts["sites"]]
+        in_sites += [line["file"] for line in (facts["workers"] or {}).get("lines", ())]
         in_sites += [file for graph in facts["captured_graphs"] for file, _, _ in graph["lines"]]
         for site in facts["sites"]:
             in_sites += [frame["file"] for frame in site.get("frames", ())]

@@ -1,0 +1,1 @@
+"""Loader workers: what their lines cost, and how they end with a stopped script."""

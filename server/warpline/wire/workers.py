@@ -1,0 +1,25 @@
+"""What lines cost inside the worker processes of loaders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class WorkerLine:
+    """A line of the user's in a worker; library code below it counts for it."""
+
+    file: str
+    line: int
+    function: str
+    batch_ms: float  # wall time a batch, without the cost of recording
+    calls: float  # times a batch that the line began
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Means over the recorded batches of all workers. A batch is made by one worker."""
+
+    batches: int  # recorded line by line
+    batch_ms: float  # one batch, not recorded where such batches were seen
+    lines: tuple[WorkerLine, ...]
