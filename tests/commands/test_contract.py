@@ -152,6 +152,13 @@ SHAPE: dict[str, Any] = {
             "floor_ms": NUMBER,
         }
     ),
+    "workers": Maybe(
+        {
+            "batches": int,
+            "batch_ms": NUMBER,
+            "lines": [{"file": TEXT, "line": int, "function": TEXT, "batch_ms": NUMBER, "calls": NUMBER}],
+        }
+    ),
 }
 
 

@@ -30,6 +30,7 @@ def report(profile: Profile, diagnosis: Diagnosis, plan: Plan | None = None) -> 
         findings=diagnosis.findings,
         notes=tuple(dict.fromkeys((*manifest.notes, *profile.notes, *diagnosis.notes))),
         plan=plan,
+        workers=profile.facts.workers,
     )
 
 

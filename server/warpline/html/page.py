@@ -37,6 +37,7 @@ def page(report: Report, profile: Profile, cwd: str = "") -> str:
             "<h2>Lines</h2>",
             *(_function(function, shown.columns) for function in shown.functions),
             f'<p class="soft">{_text(shown.rest)}</p>' if shown.rest else "",
+            _list("Loader workers", shown.workers),
             _list("Marks", shown.marks),
             _list("Fused lines", shown.groups),
             _list("What is not known", (shown.unattributed, *report.notes)),

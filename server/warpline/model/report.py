@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from warpline.wire.workers import Workers
+
 FORMAT = 1
 
 Phase = Literal["forward", "backward", "recompute"]
@@ -231,3 +233,4 @@ class Report:
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     plan: Plan | None = None
+    workers: Workers | None = None  # the lines of loader workers, which work beside the step

@@ -1,9 +1,10 @@
-"""One line takes most of the time in which the training process makes a batch.
+"""One line takes most of the time in which a batch is made.
 
 ## What it does
 
 Finds the line of a dataset, transform or collate function that takes more than half of the time that
-batches take, when they are made in the training process and the step waits for them.
+batches take, when the step waits for them: in the training process, or in the loader's workers, whose
+lines are recorded for two batches each.
 
 ## Why is this slow
 
@@ -83,6 +84,7 @@ from collections.abc import Iterator
 from warpline.model.change import Scale
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.loaders import exposed_ms, iterated_at, waits
+from warpline.wire.run import Site
 
 #: A line that takes at least this part of the loader's time, and this share of the step, stands out.
 PART_OF_LOADING = 50.0
@@ -94,6 +96,9 @@ class SlowSampleLine(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         for site in context.sites("loader"):
+            if site.facts.get("num_workers"):
+                yield from self._in_workers(context, site)
+                continue
             lines = waits(context, site)
             loading = sum(cost.loader_ms for cost in lines)
             hottest = next((cost for cost in lines if (cost.file, cost.line) not in site.uses), None)
@@ -119,3 +124,28 @@ class SlowSampleLine(Rule):
                 saving_ms=exposed,
                 change=Scale((place,), device=0.0, host=0.0),
             )
+
+    def _in_workers(self, context: Context, site: Site) -> Iterator[Draft]:
+        """The wait shrinks as the batch does: by the share of it that the line takes, at most."""
+        workers = context.profile.facts.workers
+        loaders = [one for one in context.sites("loader") if one.facts.get("num_workers") and one.uses]
+        if workers is None or not workers.lines or loaders != [site]:  # whose lines they are is known of one
+            return
+        hottest = max(workers.lines, key=lambda line: line.batch_ms)
+        waited = sum(exposed_ms(context, cost) for cost in waits(context, site))
+        part = 100 * hottest.batch_ms / workers.batch_ms if workers.batch_ms else 0.0
+        if part < PART_OF_LOADING or context.share(waited) < SHARE_OF_STEP:
+            return
+        yield context.draft(
+            (hottest.file, hottest.line),
+            iterated_at(context, site),
+            "This line takes {spent} of each batch in the loader's workers, {part} of the time in which they "
+            "make it, and each step waits {wait} for a batch.",
+            {
+                "spent": ms("time at the line in a worker, per batch", hottest.batch_ms),
+                "part": percent("time at the line", part, "batch time"),
+                "wait": ms("exposed wait", waited),
+            },
+            cost_ms=waited,
+            saving_ms=waited * part / 100,
+        )

@@ -39,7 +39,8 @@ def show(run: Path, report: Report, profile: Profile, top: int | None = None) ->
             _print_function(out, function, shown.columns, report.steps.step_ms)
         if shown.rest:
             out.print(Text(f"\n{shown.rest}", style="dim"))
-        for heading, lines in (("Marks", shown.marks), ("Fused lines", shown.groups)):
+        sections = (("Loader workers", shown.workers), ("Marks", shown.marks), ("Fused lines", shown.groups))
+        for heading, lines in sections:
             if lines:
                 out.print(Text(f"\n{heading}", style="bold"))
             for line in lines:

@@ -1,4 +1,4 @@
-"""What stands beside the lines: ranges that the user named, and lines that run as one kernel."""
+"""What stands beside the lines: loader workers, ranges that the user named, lines that run as one kernel."""
 
 from __future__ import annotations
 
@@ -7,11 +7,33 @@ from collections.abc import Mapping, Sequence
 from warpline.model.kernel_name import readable
 from warpline.model.profile import Group, Mark
 from warpline.view import text, units
+from warpline.wire.workers import Workers
 
 _MOST = 12
 #: How Inductor names the kernels that it writes. What it calls of a library is one line's, though which one
 #: is not always known.
 _FUSED = ("triton_", "cpp_")
+
+
+#: Share of a batch from which on a line of a loader's worker is shown.
+_LEAST = 0.02
+
+
+def workers(found: Workers | None, sources: Mapping[str, str], names: Mapping[str, str]) -> tuple[str, ...]:
+    """What a batch costs where it is made: a line for the batch, then its costliest lines."""
+    if found is None:
+        return ()
+    said = [
+        f"{units.ms(found.batch_ms)} a batch in one worker ({units.count(found.batches)} batches recorded)"
+    ]
+    for line in found.lines[:_MOST]:
+        share = line.batch_ms / found.batch_ms if found.batch_ms else 0.0
+        if share >= _LEAST:
+            lines = sources.get(line.file, "").split("\n")
+            code = lines[line.line - 1].strip() if line.line <= len(lines) else ""
+            place = f"{names.get(line.file, line.file)}:{line.line}"
+            said.append(f"{units.ms(line.batch_ms)}, {units.percent(share)}: {place}  {text.printable(code)}")
+    return tuple(said)
 
 
 def marks(found: Sequence[Mark]) -> tuple[str, ...]:

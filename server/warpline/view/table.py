@@ -52,6 +52,7 @@ class Table:
     unattributed: str
     columns: tuple[str, ...]  # of "forward backward recompute idle sync", those with anything in them
     names: Mapping[str, str]  # path -> what it is called here
+    workers: tuple[str, ...] = ()  # what a batch costs in loader workers, line by line
     marks: tuple[str, ...] = ()  # ranges that the user named
     groups: tuple[str, ...] = ()  # lines that run as one kernel
 
@@ -61,7 +62,7 @@ def table(report: Report, profile: Profile, top: int | None = None, cwd: str = "
     sources = profile.sources
     step = report.steps.step_ms
     shown = _with_those_between(_chosen(report.lines, step, top), report.lines, step)
-    names = text.names({line.file for line in report.lines} | {report.script}, cwd)
+    names = text.names(_files(report), cwd)
     by_function: dict[tuple[str, str], list[Line]] = {}
     for line in shown:
         by_function.setdefault((line.file, line.function), []).append(line)
@@ -91,9 +92,15 @@ def table(report: Report, profile: Profile, top: int | None = None, cwd: str = "
             if any(getattr(line, f"{column}_ms") >= 0.0005 for line in shown)
         ),
         names=names,
+        workers=beside.workers(report.workers, sources, names),
         marks=beside.marks(profile.marks),
         groups=beside.groups(profile.groups, names),
     )
+
+
+def _files(report: Report) -> set[str]:
+    made = {line.file for line in report.workers.lines} if report.workers is not None else set()
+    return {line.file for line in report.lines} | made | {report.script}
 
 
 def _chosen(lines: Sequence[Line], step_ms: float, top: int | None) -> list[Line]:

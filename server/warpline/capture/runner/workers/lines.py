@@ -1,9 +1,9 @@
 """What each line costs where batches are made: a trace function in the workers, for two batches each.
 
 While the main process is captured, each worker records the lines of its next batches; before that it only
-notes how long its batches take. An event costs what makes recorded batches longer than others, divided by their
-events; each line is freed of its own events' cost, so that a line that sleeps keeps its time. Workers that are spawned, not forked, are not
-reached: they import torch anew.
+notes how long its batches take. An event costs what makes recorded batches longer than others, divided by
+their events. Each line is freed of its own events' cost, so that a line that sleeps keeps its time.
+Workers that are spawned, not forked, are not reached: they import torch anew.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 from collections import deque
 from time import perf_counter_ns
 from types import FrameType
-from typing import Any, Callable
+from typing import Any, Callable, Tuple
 
 from ..lines.names import QualifiedNames
 from ..lines.userfiles import UserFiles
@@ -27,8 +27,10 @@ FOLDER = "workers"
 RECORDED, REMEMBERED = 2, 8
 #: Events by which the cost of one is measured.
 EVENTS = 2000
+#: How many times as much an event may cost as in the plain loop, whose caches are warm.
+NEAR = 3.0
 
-Place = tuple  # (file, line, function)
+Place = Tuple[str, int, str]  # file, line, function
 
 
 class WorkerLines:
@@ -42,7 +44,7 @@ class WorkerLines:
         self.flag = mmap.mmap(-1, 1)  # shared with every process that is forked from here on
 
     def install(self) -> None:
-        import torch.utils.data._utils.worker as worker
+        from torch.utils.data._utils import worker
 
         self.patches.replace(worker, "_worker_loop", self._followed)
 
@@ -60,9 +62,8 @@ class WorkerLines:
         with contextlib.suppress(OSError):
             for name in os.listdir(self.folder):
                 path = os.path.join(self.folder, name)
-                with contextlib.suppress(OSError, ValueError):
-                    with open(path, encoding="utf-8") as file:
-                        told.append(json.load(file))
+                with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
+                    told.append(json.load(file))
                 os.unlink(path)
             os.rmdir(self.folder)
         return told
@@ -112,7 +113,7 @@ class Worker:
         self.recorded_ns += lines.total_ns
         self.events += lines.events
         for (code, line), figures in lines.spent.items():
-            path = self.main.user_files[code.co_filename]
+            path = str(self.main.user_files[code.co_filename])
             spent = self.spent.setdefault((path, line, self.main.names.of(code, path)), [0.0, 0.0, 0.0])
             for at, figure in enumerate(figures):
                 spent[at] += figure
@@ -184,9 +185,11 @@ class Lines:
 
 
 def event_ns() -> float:
-    """What one event costs this process now: a loop of ``EVENTS`` lines with and without the trace function."""
+    """What one event costs this process now: a loop of ``EVENTS`` lines, traced and not."""
     names: dict[str, Any] = {}
-    exec(compile("def loop(n):\n for i in range(n):\n  x = i\n", "<warpline: cost of an event>", "exec"), names)
+    exec(
+        compile("def loop(n):\n for i in range(n):\n  x = i\n", "<warpline: cost of an event>", "exec"), names
+    )
     loop = names["loop"]
     began = perf_counter_ns()
     loop(EVENTS // 2)
@@ -222,17 +225,23 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
         "batches": batches,
         "batch_ms": total / batches / 1e6,
         "lines": [
-            {"file": file, "line": line, "function": function, "batch_ms": ns / batches / 1e6, "calls": calls / batches}
+            {
+                "file": file,
+                "line": line,
+                "function": function,
+                "batch_ms": ns / batches / 1e6,
+                "calls": calls / batches,
+            }
             for (file, line, function), (ns, calls) in sorted(lines.items(), key=lambda item: -item[1][0])
         ],
     }
 
 
 def _event_cost(one: dict[str, Any]) -> float:
-    """Nanoseconds: what makes recorded batches longer than the median other one; measured apart where there
-    was no other one."""
+    """Nanoseconds: what makes recorded batches longer than the median other one, if that is near what an
+    event of a plain loop costs: on a busy machine batches differ for other reasons too."""
     plain = sorted(one["plain_ns"])
     if not plain or not one["events"]:
-        return min(one["event_ns"], one["recorded_ns"] / max(1, one["events"]))
+        return float(min(one["event_ns"], one["recorded_ns"] / max(1, one["events"])))
     usual = plain[len(plain) // 2] * one["recorded"]
-    return max(0.0, (one["recorded_ns"] - usual) / one["events"])
+    return float(min(max(0.0, (one["recorded_ns"] - usual) / one["events"]), NEAR * one["event_ns"]))

@@ -1,0 +1,98 @@
+"""What lines cost inside loader workers: a real loader with four workers, whose own clock is the truth."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import warpline
+from warpline import pipeline
+from warpline.capture.runner.workers.lines import merged
+
+SCRIPT = """\
+import hashlib
+import os
+import sys
+import time
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+SAMPLE = bytes(400_000)
+
+
+def told(name, began):
+    took = time.perf_counter() - began
+    if sys.gettrace() is not None:  # a recorded batch; on a busy machine no two are alike
+        with open(f"{name}.{os.getpid()}", "a") as file:
+            file.write(f"{took}\\n")
+
+
+class Slow(Dataset):
+    def __len__(self):
+        return 100_000
+
+    def __getitem__(self, index):
+        began = time.perf_counter()
+        time.sleep(0.005)  # line: sleep
+        told("sleep", began)
+        began = time.perf_counter()
+        digest = hashlib.sha256(SAMPLE * 4).digest()  # line: hash
+        told("hash", began)
+        return torch.full((8,), float(digest[0]))
+
+
+def collate(samples):
+    began = time.perf_counter()
+    time.sleep(0.03)  # line: collate
+    told("collate", began)
+    return torch.stack(samples)
+
+
+loader = DataLoader(Slow(), batch_size=4, num_workers=4, collate_fn=collate)
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for batch in loader:
+    optimizer.zero_grad()
+    model(batch).sum().backward()
+    optimizer.step()
+"""
+BATCH = {"sleep": 4, "hash": 4, "collate": 1}
+
+
+def test_lines_of_workers_take_what_their_own_clock_says(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    done = warpline("profile", script.name, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (run,) = (tmp_path / ".warpline/runs").iterdir()
+    workers = pipeline.report_of(run).workers
+    assert workers is not None and workers.batches >= 2
+    code = SCRIPT.splitlines()
+    for name, samples in BATCH.items():
+        number = next(at for at, line in enumerate(code, 1) if f"# line: {name}" in line)
+        (line,) = (line for line in workers.lines if (line.file, line.line) == (str(script), number))
+        took = [float(each) for path in tmp_path.glob(f"{name}.*") for each in path.read_text().split()]
+        assert line.batch_ms == pytest.approx(1000 * samples * statistics.fmean(took), rel=0.1), name
+        assert line.calls == samples
+        assert len(took) == workers.batches * samples
+    assert "Loader workers" in done.stdout
+    assert not list(run.glob("workers"))
+
+
+def test_the_cost_of_an_event_is_what_recording_added() -> None:
+    """By arithmetic: 100 events made 10 ms of 5 ms, so that each cost 50 us; the sleeping line had two."""
+    told = {
+        "recorded": 1, "recorded_ns": 10_000_000, "events": 100, "event_ns": 40_000.0,
+        "plain_ns": [5_000_000],
+        "lines": [["/p/a.py", 3, "f", 4_100_000, 2, 1], ["/p/a.py", 5, "f", 5_900_000, 98, 49]],
+    }  # fmt: skip
+    found = merged([told])
+    assert found is not None
+    assert found["batch_ms"] == pytest.approx(5.0)
+    assert [line["batch_ms"] for line in found["lines"]] == pytest.approx([4.0, 1.0])
+
+
+def test_no_workers_no_lines() -> None:
+    assert merged([]) is None
