@@ -85,6 +85,7 @@ from warpline.model.change import Scale
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.loaders import exposed_ms, iterated_at, waits
 from warpline.wire.run import Site
+from warpline.wire.sites import Loader, facts_of
 
 #: A line that takes at least this part of the loader's time, and this share of the step, stands out.
 PART_OF_LOADING = 50.0
@@ -96,7 +97,7 @@ class SlowSampleLine(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         for site in context.sites("loader"):
-            if site.facts.get("num_workers"):
+            if facts_of(Loader, site).num_workers:
                 yield from self._in_workers(context, site)
                 continue
             lines = waits(context, site)
@@ -128,7 +129,7 @@ class SlowSampleLine(Rule):
     def _in_workers(self, context: Context, site: Site) -> Iterator[Draft]:
         """The wait shrinks as the batch does: by the share of it that the line takes, at most."""
         workers = context.profile.facts.workers
-        loaders = [one for one in context.sites("loader") if one.facts.get("num_workers") and one.uses]
+        loaders = [one for one in context.sites("loader") if facts_of(Loader, one).num_workers and one.uses]
         if workers is None or not workers.lines or loaders != [site]:  # whose lines they are is known of one
             return
         hottest = max(workers.lines, key=lambda line: line.batch_ms)
