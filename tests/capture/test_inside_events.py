@@ -1,0 +1,135 @@
+"""The records of libraries' lines one by one, by whichever events this Python has; no torch is needed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.capture.launching import PYTHONS
+
+ROOT = Path(__file__).resolve().parents[2] / "server" / "warpline"
+
+TORCH = """\
+class Module:
+    def __init__(self): self._modules = {}
+    def __call__(self, *a): return self._wrapped_call_impl(*a)
+    def _wrapped_call_impl(self, *a): return self._call_impl(*a)
+    def _call_impl(self, *a): return self.forward(*a)
+class nn: Module = Module
+"""
+
+LIBRARY = """\
+import torch
+class Layer(torch.nn.Module):
+    def forward(self, x):
+        x = helper(x)
+        return x + 1
+def helper(x):
+    return x * 2
+class Model(torch.nn.Module):
+    def __init__(self, callback):
+        super().__init__()
+        self._modules = {"0": Layer(), "1": Layer()}
+        self.callback = callback
+    def forward(self, x):
+        x = self._modules["0"](x)
+        y = self.callback(x)
+        try:
+            fails()
+        except ValueError:
+            return y
+def fails():
+    raise ValueError
+def run(model, x):
+    return model(x)
+"""
+
+USER = """\
+import lib
+def callback(x):
+    return x + 5
+model = lib.Model(callback)
+def step():
+    lib.run(model, 3)
+    a = 1
+"""
+
+RECORD = """\
+import os, sys, types
+root, folder = sys.argv[1:]
+for name in ("wp", "wp.capture"):
+    package = types.ModuleType(name)
+    package.__path__ = [os.path.join(root, *name.split(".")[1:])]
+    sys.modules[name] = package
+from wp.capture.runner.inside.locations import LibraryLines
+from wp.capture.runner.lines.locations import AGAIN, Locations
+from wp.capture.runner.lines.names import QualifiedNames
+from wp.capture.runner.lines.userfiles import UserFiles
+if sys.version_info >= (3, 12):
+    from wp.capture.runner.lines.monitoring import Monitoring as Events
+else:
+    from wp.capture.runner.lines.tracing import Tracing as Events
+sys.path[:0] = [os.path.join(folder, "site-packages"), folder]
+import torch, user
+locations = Locations(UserFiles((folder,), ()), QualifiedNames())
+locations.library = library = LibraryLines(torch, locations)
+events = Events(locations)
+events.start()
+user.step()
+user.step()
+events.stop()
+records, modules = locations.records(), list(library.modules.paths)
+found = []
+for time, place in zip(records.pairs[::2], records.pairs[1::2]):
+    found.append((time, "user", locations.table[place & ~AGAIN][1], "again" if place & AGAIN else ""))
+for time, place in zip(records.library[::2], records.library[1::2]):
+    _, line, _, module = library.table[place & ~AGAIN]
+    found.append((time, "lib", line, "-" if module < 0 else modules[module]))
+found.sort(key=lambda each: each[0])
+start = max(at for at, each in enumerate(found) if each[1:] == ("user", 6, ""))
+for _, whose, line, module in found[start:]:
+    print(whose, line, module)
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_line_with_its_module(tmp_path: Path, python: str) -> None:
+    installed = tmp_path / "site-packages"
+    (installed / "torch").mkdir(parents=True)
+    (installed / "torch" / "__init__.py").write_text(TORCH, encoding="utf-8")
+    (installed / "lib.py").write_text(LIBRARY, encoding="utf-8")
+    (tmp_path / "user.py").write_text(USER, encoding="utf-8")
+    (tmp_path / "record.py").write_text(RECORD, encoding="utf-8")
+    done = subprocess.run(
+        [python, str(tmp_path / "record.py"), str(ROOT), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = [tuple(line.split(" ", 2)) for line in done.stdout.splitlines()]
+    assert said[: said.index(("user", "7", ""))] == [
+        ("user", "6", ""),
+        ("lib", "23", "-"),
+        ("lib", "14", ""),
+        ("lib", "4", "*"),
+        ("lib", "7", "*"),
+        ("lib", "4", "*"),  # back in the caller's line
+        ("lib", "5", "*"),
+        ("lib", "14", ""),
+        ("lib", "15", ""),
+        ("user", "3", ""),
+        ("user", "6", "again"),  # the user's function returns into the library
+        ("lib", "15", ""),
+        ("lib", "16", ""),
+        ("lib", "17", ""),
+        ("lib", "21", ""),
+        ("lib", "17", ""),  # an exception left the function
+        ("lib", "18", ""),
+        ("lib", "19", ""),
+        ("lib", "23", "-"),
+        ("lib", "0", "-"),  # and the library returns into the user's
+    ]
