@@ -117,11 +117,17 @@ try {
   const said = (await ended.innerText()).replace(/\s+/g, " ");
   window.log("the end of a profile:", said);
   window.expect("the end says step and findings", /train\.py: [\d.]+ ms a step, (\d+|no) findings?/.test(said));
-  await window.picture("vscode-ended");
   await ended.getByRole("button", { name: /^Go to \w+\.py:\d+/ }).click();
   const [, there] = /Go to \w+\.py:(\d+)/.exec(said) ?? [];
   await window.until("the button leads to the line", async () =>
     (await page.locator(".part.statusbar").innerText()).includes(`Ln ${there},`));
+
+  // Findings of files that are not open are in Problems.
+  await window.command("View: Close All Editors");
+  await window.command("Problems: Focus on Problems View");
+  const problems = page.locator(".markers-panel .monaco-list-row");
+  await window.until("Problems has the findings of closed files", async () => (await problems.allInnerTexts()).some((text) => /warpline/.test(text)));
+  await window.command("View: Hide Panel");
   await window.openFile("train.py");
 
   // Hints and heat stand on the lines that the report names, and on no others.
@@ -222,16 +228,10 @@ try {
   await again.hover();
   await again.locator(".codicon-notifications-clear").first().click();
 
-  // Findings of files that are not open are in Problems, and the two runs in their view.
-  await window.command("View: Close All Editors");
-  await window.command("Problems: Focus on Problems View");
-  const problems = page.locator(".markers-panel .monaco-list-row");
-  await window.until("Problems has the findings of closed files", async () => (await problems.allInnerTexts()).some((text) => /warpline/.test(text)));
-  await window.picture("vscode-problems");
+  // The two runs are in their view.
   await window.command("Warpline: Focus on Runs View");
   const listed = page.locator(".pane", { has: page.locator("h3.title", { hasText: /^Runs$/i }) }).locator(".monaco-list-row");
   await window.until("both runs are listed", async () => (await listed.count()) === 2);
-  await window.picture("vscode-runs");
   await window.openFile("train.py");
   const down = hottest + inserted.length - 1 + shift;
 
