@@ -38,9 +38,12 @@ class Proof:
 
 def sparing(folder: Path) -> Path:
     """The runner, which takes each line on which no operator began for one that is worth leaving out."""
-    runner = folder / "runner"
-    shutil.copytree(process.BOOT.parent, runner, ignore=shutil.ignore_patterns("__pycache__"))
-    rules = runner / "quicklines.py"
+    runner, ours = folder / "warpline/capture/runner", process.BOOT.parents[2]
+    for copied in ("capture/runner", "wire"):
+        shutil.copytree(
+            ours / copied, folder / "warpline" / copied, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    rules = runner / "lines/loops.py"
     text = rules.read_text(encoding="utf-8")
     for name, value in (("OFTEN", "1"), ("QUICK_NS", "10**9"), ("WORTH", "-1")):
         text, times = re.subn(rf"^{name} = \S+", f"{name} = {value}", text, flags=re.MULTILINE)
