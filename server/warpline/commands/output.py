@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,14 @@ def check(options: argparse.Namespace) -> None:
 
 
 def write(run: Path, report: Report, options: argparse.Namespace) -> None:
-    """The table on standard output, unless ``--json -`` claims that for the report."""
+    """The table on standard output, unless ``--json -`` claims that for the report. Lines are those that ran;
+    a note says of files that were saved since where they are now."""
+    from warpline import runs
+    from warpline.diagnosis.files import text_of
+    from warpline.view import since
+
+    saved = since.notes(report, runs.sources(run), text_of, str(Path.cwd()))
+    report = replace(report, notes=(*report.notes, *saved))
     if options.json:
         json(report, options.json)
     if options.json != "-":
