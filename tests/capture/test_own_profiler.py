@@ -38,7 +38,9 @@ def test_one_cycle_of_the_scripts_profiler_is_left_alone(tmp_path: Path) -> None
 def test_a_profiler_around_everything_is_paused_and_goes_on(tmp_path: Path, whole_run: bool) -> None:
     """Stopped with the script right after our windows, it shows what came before them."""
     text = START + (
-        "try:\n    with profile() as own:\n        for _ in range(2000):\n            step()\n"
+        "import time\ntry:\n    with profile() as own:\n"
+        "        for _ in range(300):  # ten seconds: it is paused after five\n"
+        "            time.sleep(0.03)\n            step()\n"
         "finally:\n    print('events', len(own.events()) > 0, flush=True)\n"
     )
     captured = Captured(request(write(tmp_path, text), whole_run=whole_run), tmp_path)
@@ -52,11 +54,12 @@ def test_a_profiler_that_ends_while_we_record_has_what_it_recorded_before(tmp_pa
     """It ends in a range that was begun in our recording, which therefore has to go on."""
     text = START + (
         "from torch.profiler import record_function\n"
-        "own, done = profile(), 0\nown.start()\n"
+        "own, done, paused = profile(), 0, False\nown.start()\n"
         "def recorded():\n    return torch._C._autograd._profiler_enabled()\n"
         "while True:\n    done += 1\n"
         "    with record_function('wide'):\n        step()\n"
-        "        if own is not None and done > 60 and recorded():\n"
+        "        paused = paused or not recorded()\n"
+        "        if own is not None and paused and recorded():\n"
         "            own.stop()\n"
         "            print('goes on', recorded(), flush=True)\n"
         "            print('own', sum(e.name == 'aten::addmm' for e in own.events()), flush=True)\n"

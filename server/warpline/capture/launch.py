@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from warpline.capture import interpreter, probe
+from warpline.capture.again import LEAST_BOUNDARIES, second_try, usable
 from warpline.capture.control import write_control
-from warpline.capture.outcome import Outcome
 from warpline.capture.process import Target
 from warpline.capture.timing import time_steps
 from warpline.model.problem import Problem
@@ -22,8 +22,6 @@ from warpline.wire.run import MANIFEST, Request
 from warpline.wire.timing import Timing
 
 __all__ = ["Progress", "Timing", "capture", "time_steps"]
-
-LEAST_BOUNDARIES = 4  # of steps; a script with fewer is measured as a whole
 
 
 def capture(
@@ -46,7 +44,7 @@ def capture(
     left of the folder or of the processes. A KeyboardInterrupt passes through, after the same.
 
     A script that ends before the windows are through is run a second time: with windows that fit the
-    steps it made, or, if it ended well, as a whole when those are fewer than five. A file that it reads
+    steps it made, or, if it ended well, as a whole when those are fewer than three. A file that it reads
     as its standard input is then read again; what comes through a pipe comes once.
     """
     request = check(request)
@@ -82,7 +80,7 @@ def capture(
                 if on_ready is not None and request.whole_run:
                     on_ready(destination)
                 return destination
-            if not outcome.clean and (last or outcome.boundaries < LEAST_BOUNDARIES):
+            if not outcome.clean and (last or usable(outcome) < LEAST_BOUNDARIES):
                 problem = target.failure(outcome)
                 again = "; it was run a second time, and its input had been read the first time"
                 remedy = again if last and began is None and outcome.hungry else outcome.remedy(request)
@@ -116,27 +114,6 @@ def remove_abandoned(folder: Path) -> None:
             shutil.rmtree(partial, ignore_errors=True)
         except PermissionError:
             continue  # it lives, and is somebody else's
-
-
-def second_try(request: Request, outcome: Outcome) -> tuple[Purpose, Windows, tuple[str, ...]]:
-    """What to do with a script that ended with too few steps for its windows."""
-    steps, boundaries = outcome.steps, outcome.boundaries
-    patient = boundaries >= LEAST_BOUNDARIES or outcome.held < LEAST_BOUNDARIES
-    if not patient:  # it has an optimizer, and never trains with it
-        steps, boundaries = outcome.held + 1, outcome.held
-    if boundaries < LEAST_BOUNDARIES:
-        made = "no steps" if steps == 0 else "only 1 step" if steps == 1 else f"only {steps} steps"
-        note = f"the script makes {made}: it was run a second time and measured as a whole"
-        notes = (note, outcome.elsewhere) if outcome.elsewhere else (note,)
-        return Purpose.WHOLE, Windows(whole_ns=(outcome.whole_ns,)), notes
-    between = boundaries - 1
-    captured = max(1, min(request.steps, between // 3))
-    warmup = 1 if between > 3 else 0
-    timed = between - captured - warmup - 1
-    how = f"makes only {steps} steps" if outcome.clean else f"{outcome.how} after {steps} steps"
-    note = f"the script {how}: it was run a second time, with shorter windows"
-    windows = Windows(warmup, max(1, timed), captured, survey=False, patient=patient)
-    return Purpose.PROFILE, windows, (note,)
 
 
 def check(request: Request) -> Request:

@@ -20,6 +20,7 @@ CHILDREN_SHARE = 0.5
 class Outcome:
     ready: bool = False  # everything that was asked for has been written
     ended: Ended | None = None  # the runner's own last message
+    replaced: str = ""  # the program that a process of it became, by os.exec…, which is not watched
     stepped: bool = False  # a step was seen, whether or not the runner could tell how many
     compiling: bool = False  # the last that was heard of it is that it compiles
 
@@ -46,6 +47,11 @@ class Outcome:
     def held(self) -> int:
         """Batches or forwards that were not taken for steps, since an optimizer might have made some."""
         return self.last.held
+
+    @property
+    def beat(self) -> str | None:
+        """What its steps begin with, where that was one optimizer, one model and so on alone."""
+        return self.last.beat
 
     @property
     def whole_ns(self) -> int:
@@ -97,6 +103,8 @@ class Outcome:
             return f"{name} ended without importing torch: there is nothing to measure"
         done = "1 step" if self.steps == 1 else f"{self.steps} steps"
         when = f"after {done}, before it was measured" if self.steps else "before its first step"
+        if self.ended is None and self.replaced:
+            return f"{name} replaced itself by {self.replaced} (os.exec…), which is not measured"
         if self.ended is None and returncode is not None:
             when = "before it was measured" if self.stepped else "before its first step"
             if returncode < 0:

@@ -24,7 +24,7 @@ from warpline.capture.turn import Turn
 from warpline.model.problem import Problem
 from warpline.wire import stages
 from warpline.wire.control import Control
-from warpline.wire.messages import Compiling, Ended, Failed, Progress, Ready
+from warpline.wire.messages import Compiling, Ended, Failed, Progress, Ready, Replaced
 from warpline.wire.run import Request
 
 BOOT = Path(__file__).parent / "runner" / "boot.py"
@@ -174,6 +174,8 @@ class Target:
                 clock.end_within(ENDING_S)
             elif isinstance(message, Ended) and (heard.rank == 0 or not message.clean):
                 outcome.ended = message
+            elif isinstance(message, Replaced):
+                outcome.replaced = message.program
             elif isinstance(message, Ready):
                 ready.add(heard.rank)
                 if len(ready) == message.world:

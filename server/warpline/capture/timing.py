@@ -44,7 +44,8 @@ def time_steps(
     when ``cancelled`` was set; the whole process tree
     is gone by then.
     """
-    from warpline.capture.launch import check, second_try
+    from warpline.capture.again import only_timed, second_try
+    from warpline.capture.launch import check
 
     request = check(request)
     windows = Windows(request.warmup, steps, sliced=sliced)
@@ -93,8 +94,7 @@ def time_steps(
             purpose, shorter, _ = second_try(request, outcome)
             if purpose is Purpose.WHOLE:
                 return Timing((outcome.whole_ns,), step_source="whole")
-            timed = (shorter.timed or 1) + 1 + shorter.captured
-            windows = Windows(shorter.warmup, timed, patient=shorter.patient)
+            windows = only_timed(shorter)
         raise Problem(f"{Path(request.target).name} made fewer steps when it was run again", 1)
 
 

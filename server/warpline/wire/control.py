@@ -27,6 +27,11 @@ class Windows:
     captured: int = 5
     sliced: bool = False  # ``timed`` is the length of one slice; the server says how many
     survey: bool = True  # one step in between is looked at closely
+    survey_first: bool = False  # before steps are timed, as the last step of the warm-up
+    look: bool = True  # for quick loops, which takes two steps more
+    rehearse: bool = True  # a step is recorded before those that count
+    beat: str | None = None  # what its steps begin with, as an earlier run told
+    muted: bool = False  # the script's own profiler is switched off
     patient: bool = True  # batches and forwards are no steps while an optimizer may yet make one
     sampler: str = ""  # path of py-spy, with which lines are timed; empty: they are not
     whole_ns: tuple[int, ...] = ()  # of a script without steps: its duration when it ran unprofiled

@@ -54,9 +54,17 @@ class Ended:
     whole_ns: int = 0  # from the import of torch to the end
     children_s: float = 0.0  # processor time of processes that it had started and that have ended
     torch: bool = False  # it imported torch
+    beat: str | None = None  # the kind of its beat, where one object alone was heard of that kind
 
 
-Message = Union[Progress, Compiling, Failed, Ready, Ended]
+@dataclass(frozen=True)
+class Replaced:
+    """The process becomes another program, by ``os.exec…``, which is not watched."""
+
+    program: str
+
+
+Message = Union[Progress, Compiling, Failed, Ready, Ended, Replaced]
 
 EVENTS: dict[str, type[Message]] = {
     "progress": Progress,
@@ -64,4 +72,5 @@ EVENTS: dict[str, type[Message]] = {
     "problem": Failed,
     "ready": Ready,
     "ended": Ended,
+    "replaced": Replaced,
 }

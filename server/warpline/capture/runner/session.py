@@ -7,10 +7,8 @@ whole:   the capture is the whole script.
 
 from __future__ import annotations
 
-import _thread
 import os
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from time import time_ns
@@ -21,16 +19,19 @@ from ...wire import timing
 from ...wire.control import Purpose
 from ...wire.messages import Compiling, Ended, Failed, Ready
 from ...wire.stages import HELD, STARTING, WRITING
-from . import children, folder, imports, seeds
+from . import children, endings, folder, imports, seeds
 from .before import Before
 from .device import peaks
+from .endings import Stopped, stop
 from .lines.tracing import WatchedThreads
 from .observers import Observers
+from .places import absolute, working_folder
 from .steps.beat import Steps
 from .steps.classes import Classes
 from .turns import Turns
-from .windows.capturing import Whole
-from .windows.ownprofiler import NOTE, OwnProfiler
+from .windows.capturing import FirstSurvey, Whole
+from .windows.mutedprofiler import MutedProfiler
+from .windows.ownprofiler import OwnProfiler
 from .windows.slices import Slices
 from .windows.stages import Stage, Waiting, Warmup
 from .windows.timing import Timing, figures
@@ -44,10 +45,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Stopped(KeyboardInterrupt):
-    """Ends the script as Ctrl-C would, once everything is measured."""
-
-
 class Session:
     observers: Observers  # both from ``torch_is_here`` on
     steps: Steps
@@ -58,6 +55,7 @@ class Session:
         self.before = Before(control.request, texts, follow=control.purpose is not Purpose.TIME)
         self.windows = control.windows
         self.timing = Slices if self.windows.sliced else Timing
+        self.after_warmup = FirstSurvey if self.windows.survey_first else self.timing
         self.turns = Turns(control.turn, control.turn_s)
         self.pipe = pipe
         self.notes = list(control.notes)
@@ -72,7 +70,9 @@ class Session:
         self.classes = Classes(control.world)
         self.boundaries = self.missed = 0  # step boundaries seen; ``missed``: before the beat was found
         self.begun = time_ns()
-        self.own_profiler = OwnProfiler(self._disturbed, self._excused)
+        self.own_profiler: OwnProfiler | MutedProfiler = OwnProfiler(self._disturbed, self._excused)
+        if self.windows.muted or control.purpose is not Purpose.PROFILE:
+            self.own_profiler = MutedProfiler()
 
     def torch_is_here(self, torch: ModuleType) -> None:
         """The script has imported torch: listen from now on."""
@@ -81,7 +81,7 @@ class Session:
         self.begun = time_ns()
         if self.control.seed is not None:
             seeds.plant(torch, self.control.seed)
-        roots = tuple(dict.fromkeys((os.path.dirname(self.script()), os.getcwd())))
+        roots = tuple(dict.fromkeys((os.path.dirname(self.script()), working_folder())))
         self.before.user_files.widen(roots)
         self.observers = Observers(torch, self.before, self.control.folder)
         self.observers.compiled.tell = lambda begun: self.pipe.send(Compiling(begun))
@@ -90,11 +90,11 @@ class Session:
         if sys.version_info < (3, 12) and self.control.purpose is not Purpose.TIME:
             self.threads.start()
         expected = self.observers.step_expected if self.windows.patient else lambda: 0.0
-        self.steps = Steps(self._restart, self.observers, expected)
+        self.steps = Steps(self._restart, self.observers, expected, self.windows.beat)
+        self.own_profiler.install()
         if self.control.purpose is Purpose.WHOLE:
             self.go(Whole)
             return
-        self.own_profiler.install()
         self.observers.sites.compiling = self.steps.compiling
         self.steps.install(torch)
         self.go(Waiting)
@@ -150,7 +150,7 @@ class Session:
     def script(self) -> str:
         main = sys.modules["__main__"]
         file: str = getattr(main, "__file__", None) or self.control.request.target
-        return os.path.abspath(file)
+        return absolute(file)
 
     def finish_timing(self) -> None:
         """Of purpose "time": write the figures and end."""
@@ -161,19 +161,14 @@ class Session:
     def write_timing(self, steps_ns: tuple[int, ...]) -> None:
         found = figures(self, steps_ns)
         os.makedirs(self.control.folder, exist_ok=True)
-        folder.write_whole(
-            self.control.folder,
-            timing.NAME,
-            asdict(found),
-        )
+        folder.write_whole(self.control.folder, timing.NAME, asdict(found))
 
     def finish_capture(self, stamps: Sequence[int]) -> None:
         """Write the run folder; then end the script, unless it may go on."""
         self._take_hands_off()
         self.pipe.progress(WRITING, 0, None, "writing the run")
         self.notes += self.classes.notes(self.steps.held_s)
-        if self.own_profiler.used_pause:
-            self.notes.append(NOTE)
+        self.notes += [note for note in (self.own_profiler.note, self.steps.note) if note]
         self.before.add_captured(self.recorder.locations)
         self.recorder.write(
             {
@@ -196,6 +191,7 @@ class Session:
         """The script is over: by itself (``error`` None or SystemExit), or by an exception."""
         status = error.code if isinstance(error, SystemExit) else None
         clean = error is None or (isinstance(error, SystemExit) and status in (None, 0, False))
+        clean = clean or self.forgives(error)
         self.boundaries += self.stage.boundaries_so_far()
         if clean or self.stage.complete:
             try:
@@ -206,6 +202,7 @@ class Session:
             steps=self.boundaries + self.missed,
             boundaries=self.boundaries,
             held=self.steps.held if self.torch is not None else 0,
+            beat=self.steps.single if self.torch is not None else None,
             clean=clean,
             status=status if isinstance(status, int) else None,
             error=None if clean or isinstance(error, SystemExit) else type(error).__name__,
@@ -215,6 +212,20 @@ class Session:
             torch=self.torch is not None,
         )
         self.pipe.send(told)
+
+    def forgives(self, error: BaseException | None) -> bool:
+        """It failed where its own profiler was switched off: it may have asked for what was not recorded."""
+        muted = isinstance(self.own_profiler, MutedProfiler) and self.own_profiler.used
+        return muted and isinstance(self.stage, Whole) and isinstance(error, Exception)
+
+    def left(self, threads: list[str]) -> None:
+        """These threads of the script's are not waited for any longer."""
+        if threads and not self.stopping:
+            self.notes.append(endings.NOTE % ", ".join(threads))
+
+    def progressed(self) -> int:
+        """A number that grows while the script makes steps."""
+        return self.boundaries + self.stage.boundaries_so_far()
 
     def forget(self) -> None:
         """In a forked child, a loader's worker say: leave it alone."""
@@ -285,10 +296,5 @@ class Session:
         self._stop()
 
     def _stop(self) -> None:
-        """Ctrl-C in this thread; in another than the main one, there too."""
         self.stopping = True
-        if threading.current_thread() is not threading.main_thread():
-            hook = threading.excepthook
-            threading.excepthook = lambda told: None if told.exc_type is Stopped else hook(told)
-            _thread.interrupt_main()
-        raise Stopped()
+        stop()

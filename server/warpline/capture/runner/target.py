@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
-from ...wire.messages import Failed
+from ...wire.messages import Failed, Replaced
 from ...wire.stages import STARTING
-from . import imports, overlay, script, tracebacks
+from . import endings, imports, overlay, reexec, script, tracebacks
 from .control import Control
+from .endings import Stopped
 from .pipe import Pipe
-from .session import Session, Stopped
+from .session import Session
 from .texts import Texts
 from .workers import ending
 
@@ -32,31 +33,45 @@ def run(path: str, injected: list[str]) -> None:
     session = Session(control, pipe, texts)
     imports.when_imported("torch", session.torch_is_here)
     os.register_at_fork(after_in_child=session.forget)
+    reexec.watch(path, lambda program: pipe.send(Replaced(program)))
     pipe.progress(STARTING, 0, None, "starting the script")
     session.before.start()
     try:
         script.run(control)
-    except Stopped:
-        ending.end()
-        session.ended(None)
-        sys.exit(0)
-    except KeyboardInterrupt as error:
-        if session.stopping:  # another thread asked the main thread to stop
-            ending.end()
-            session.ended(None)
-            sys.exit(0)
-        session.ended(error)
-        tracebacks.show_and_silence(error)
-        raise
-    except SystemExit as error:
-        session.ended(error)
-        raise
+        left = endings.wait(session.progressed, lambda: session.stopping)
     except BaseException as error:
-        session.ended(error)
-        tracebacks.show_and_silence(error)
-        raise
+        _end_with(session, error)
     else:
-        session.ended(None)
+        _end_well(session, left)
+
+
+def _end_well(session: Session, left: list[str]) -> None:
+    """The script came to its end, or was stopped; ``left`` are threads of it that are still there."""
+    session.left(left)
+    session.ended(None)
+    if left:
+        endings.leave(0)
+    if session.stopping:
+        sys.exit(0)
+
+
+def _end_with(session: Session, error: BaseException) -> None:
+    """``error`` ends the script, unless it only shows that another thread has asked this one to stop."""
+    if isinstance(error, Stopped) or session.stopping or session.forgives(error):
+        ending.end()
+        _end_well(session, endings.wait(session.progressed, lambda: True))
+        return
+    if not isinstance(error, SystemExit):
+        tracebacks.show_and_silence(error)
+    try:
+        left = endings.wait(session.progressed, lambda: session.stopping)
+    except BaseException:  # stopped, or interrupted, while it waited
+        left = endings.wait(session.progressed, lambda: True)
+    session.left(left)
+    session.ended(error)
+    if left:
+        endings.leave(0 if isinstance(error, SystemExit) and error.code in (None, 0) else 1)
+    raise error
 
 
 def die_with_parent() -> None:

@@ -26,6 +26,7 @@ from typing import Any, BinaryIO, Iterable, Mapping
 
 from .lines.userfiles import INSTALLED
 from .patches import Patches
+from .places import absolute
 
 _HEADER = 16  # bytes of a .pyc before its code
 _WITHOUT_ORDER = (CodeType, frozenset)  # constants whose ``repr`` is not the same each time
@@ -37,7 +38,7 @@ class Texts:
 
     def __init__(self, include: Iterable[str] = (), overlay: Mapping[str, str] | None = None) -> None:
         """``include``: folders that count as the user's wherever they lie. ``overlay``: texts over files'."""
-        self._include = tuple(os.path.join(os.path.abspath(folder), "") for folder in include)
+        self._include = tuple(os.path.join(absolute(folder), "") for folder in include)
         self._library = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
         self._compiled: dict[str, bytes] = {}
         self._begun = time.time()
@@ -45,7 +46,7 @@ class Texts:
         self._patches.replace(importlib.machinery.SourceFileLoader, "get_data", self._reading, inherited=True)
         self._patches.replace(io, "open_code", self._opening)
         for path, text in (overlay or {}).items():
-            self._compiled[os.path.abspath(path)] = text.encode("utf-8", "surrogatepass")
+            self._compiled[absolute(path)] = text.encode("utf-8", "surrogatepass")
 
     def stop(self) -> None:
         """Keep no more: what is imported from now on is not part of what was measured."""
@@ -63,7 +64,7 @@ class Texts:
         """
         ran: dict[str, list[CodeType]] = {}
         for code in codes:
-            ran.setdefault(os.path.abspath(code.co_filename), []).append(code)
+            ran.setdefault(absolute(code.co_filename), []).append(code)
         found = {}
         for path in dict.fromkeys(paths):
             data = self._compiled.get(path)
@@ -74,12 +75,12 @@ class Texts:
         return found
 
     def _keep(self, path: str, data: bytes) -> None:
-        self._compiled[os.path.abspath(path)] = data
+        self._compiled[absolute(path)] = data
 
     def _users(self, path: object) -> bool:
         if not isinstance(path, str):
             return False
-        full = os.path.abspath(path)
+        full = absolute(path)
         return full.startswith(self._include) or not (
             full.startswith(self._library) or INSTALLED.search(full)
         )

@@ -25,6 +25,11 @@ _monitoring: Any = getattr(sys, "monitoring", None)
 NO_TOOL = -1
 
 
+def free_tool() -> int | None:
+    """An id of ``sys.monitoring`` that nobody uses; not the one that cProfile needs."""
+    return next((tool for tool in (4, 3, 5, 1, 0) if _monitoring.get_tool(tool) is None), None)
+
+
 class Monitoring:
     kind = "monitoring"
 
@@ -46,7 +51,9 @@ class Monitoring:
         """Record from now on, in all threads and in all frames that they are in."""
         monitoring = _monitoring
         self.running = True
-        self.tool = next(tool for tool in (4, 3, 5, 1, 0) if monitoring.get_tool(tool) is None)
+        tool = free_tool()
+        assert tool is not None  # ``events.usable`` has looked
+        self.tool = tool
         monitoring.use_tool_id(self.tool, "warpline")
         events = monitoring.events
         if self.locations.library is not None:

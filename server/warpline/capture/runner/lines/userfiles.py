@@ -8,6 +8,7 @@ import sysconfig
 from collections.abc import Iterable
 from types import FrameType
 
+from ..places import absolute, working_folder
 from ..tracebacks import is_ours
 
 INSTALLED = re.compile(r"[/\\](site-packages|dist-packages|lib(64)?[/\\]python3(\.\d+)?)[/\\]")
@@ -26,14 +27,14 @@ class UserFiles(dict[str, "str | None"]):
 
     def __init__(self, roots: Iterable[str], include: Iterable[str]) -> None:
         super().__init__()
-        self.roots = tuple(os.path.join(os.path.abspath(root), "") for root in roots)
-        self.include = tuple(os.path.join(os.path.abspath(folder), "") for folder in include)
+        self.roots = tuple(os.path.join(absolute(root), "") for root in roots)
+        self.include = tuple(os.path.join(absolute(folder), "") for folder in include)
         self.library = tuple(
             os.path.join(path, "")
             for path in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
             if path
         )
-        self.cwd = os.getcwd()
+        self.cwd = working_folder()
 
     def widen(self, roots: Iterable[str]) -> None:
         """Files below ``roots`` are the user's from now on, too."""

@@ -31,6 +31,11 @@ PATIENCE_BEFORE_BACKWARD_S = 10.0
 PATIENCE_EVALUATED_S = 60.0
 FORGOTTEN = 64  # signals after which a key that was not heard again is no longer part of the cycle
 
+PARALLEL = (
+    "several threads made steps at the same time: those of one are shown, and what the others did meanwhile "
+    "made them slower"
+)
+
 
 def _nothing() -> None:
     pass
@@ -46,10 +51,19 @@ class Steps:
     accumulated, and neither a batch nor a forward is a step.
 
     What is called while a CUDA graph is being captured is no step: it runs when the graph is replayed.
+
+    ``known``: the beat of an earlier run, one key of this kind. It is chosen when it is heard first.
+
+    Steps are those of one thread, the first in which the beat is heard. Where that has ended, as with a
+    server that has a thread for each request, or is heard of no more, the next thread takes its place.
     """
 
     def __init__(
-        self, on_restart: Callable[..., bool], observers: Observers, expected: Callable[[], float]
+        self,
+        on_restart: Callable[..., bool],
+        observers: Observers,
+        expected: Callable[[], float],
+        known: str | None = None,
     ) -> None:
         self.on_step: Callable[[], object] = _nothing
         self.on_restart = on_restart
@@ -60,7 +74,10 @@ class Steps:
         self.installed: list[Source] = []
         self.cycles: dict[str, Cycle] = {}  # by kind
         self.chosen: str | None = None
+        self.known = known
         self.thread: int | None = None
+        self.elsewhere = 0  # signals of other threads since the last of this one
+        self.parallel = False  # other threads made steps while this one did
         self.holding_since: float | None = None
         self.held = 0
         self.held_s = 0.0  # for how long, where steps of an optimizer came after it
@@ -105,7 +122,21 @@ class Steps:
                 source.install_tick(self.torch, self.anchor, self)
                 self.installed.append(source)
 
+    @property
+    def single(self) -> str | None:
+        """The kind of the beat where nothing but its one key was heard of that kind."""
+        if self.chosen is None or self.chosen == "replay" or len(self.cycles[self.chosen].counts) != 1:
+            return None
+        return self.chosen
+
+    @property
+    def note(self) -> str:
+        return PARALLEL if self.parallel else ""
+
     def tick(self) -> None:
+        if self.thread != threading.get_ident() and not self._moved():
+            return
+        self.elsewhere = 0
         if not self._graph_is_captured():
             self.on_step()  # looked up anew: each window has its own
 
@@ -122,8 +153,9 @@ class Steps:
     def heard(self, kind: str, key: int) -> None:
         if self.thread is None:
             self.thread = self.signals.thread = threading.get_ident()
-        elif self.thread != threading.get_ident():
+        elif self.thread != threading.get_ident() and not self._moved():
             return
+        self.elsewhere = 0
         if self._graph_is_captured():
             self.step_in_graph |= kind == "optimizer"
             return
@@ -135,7 +167,9 @@ class Steps:
         before = cycle.anchor
         cycle.heard(key)
         if self.chosen is None:
-            if cycle.counts[key] < 2:
+            if cycle.counts[key] < 2 and kind != self.known:
+                return
+            if self.known in RANK and RANK[kind] < RANK[self.known]:
                 return
             self._choose(max(self.cycles, key=RANK.__getitem__))
         elif RANK[kind] > RANK[self.chosen]:
@@ -144,6 +178,19 @@ class Steps:
             self.on_restart()
         if kind == self.chosen and key == cycle.anchor and not self._held(kind):
             self.on_step()
+
+    def _moved(self) -> bool:
+        """A thread that is not the beat's made a step: whether it is the beat's from now on."""
+        here, self.elsewhere = threading.get_ident(), self.elsewhere + 1
+        if self.thread not in threading._active:  # type: ignore[attr-defined]
+            self.thread = self.signals.thread = here
+            return True
+        self.parallel = True
+        if self.elsewhere <= FORGOTTEN:
+            return False
+        self.thread = self.signals.thread = here
+        self.on_restart()
+        return True
 
     def _graph_is_captured(self) -> bool:
         cuda = self.torch.cuda

@@ -52,8 +52,33 @@ class Survey(Stage):
         self.session.observers.stop_survey()
 
 
+class FirstSurvey(Stage):
+    """The same where steps are few, before they are timed: it is the warm-up's last step as well."""
+
+    def begin(self) -> None:
+        self.watching = self.session.observers.start_survey()
+
+    def tick(self) -> None:
+        self.session.boundaries += 1
+        self.abandon()
+        self.session.go(self.session.timing)
+
+    def can_restart(self, better: bool) -> bool:
+        return True
+
+    def forked(self) -> None:
+        self.abandon()
+
+    def abandon(self) -> None:
+        if self.watching:
+            self.session.observers.stop_survey()
+
+
 class Capture(Stage):
-    """Profiler and line records. Its own first step is slow and is not counted."""
+    """Profiler and line records. Its own first step is slow and is not counted.
+
+    Where steps are too few for that the profiler records an operator of ours first, to be quick by then.
+    """
 
     looked = False  # for quick loops, once
     resting = False
@@ -64,7 +89,13 @@ class Capture(Stage):
     def begin(self) -> None:
         self.stamps: list[int] | None = None  # once it counts
         self.session.pipe.progress(CAPTURING, 0, self.session.windows.captured, "starting the profiler")
+        if self.session.windows.rehearse:
+            self.session.recorder.start(self.all_threads)
+            return
+        self.session.recorder.prime()
         self.session.recorder.start(self.all_threads)
+        self.wanted = self.session.windows.captured
+        self._count()
 
     def rest(self, all_threads: bool) -> None:
         """Begin once more, a step later. A range that is open now would, when it ends in the next
@@ -149,7 +180,7 @@ class Capture(Stage):
             self.rest(all_threads=True)
             return
         session.synchronize()
-        if not self.looked and session.windows.survey:  # else steps are few
+        if not self.looked and session.windows.look:  # else steps are few
             self.looked = True
             if session.recorder.find_loops(sum(session.timed) / len(session.timed)):
                 self.rest(self.all_threads)
@@ -162,9 +193,26 @@ class Capture(Stage):
                 "a step runs %d lines of Python: only %d of %d steps were captured"
                 % (lines, self.wanted, session.windows.captured)
             )
-        session.observers.garbage.start()
-        session.recorder.step(1)
+        self._count()
+
+    def _count(self) -> None:
+        self.session.observers.garbage.start()
+        self.session.recorder.step(1)
         self.stamps = [time_ns()]
+
+    def ended(self) -> None:
+        """The script makes fewer steps than it takes: those that are whole are enough."""
+        if self.stamps is not None and len(self.stamps) > 1:
+            self.session.guarded(self._finish_early, None)()
+
+    def _finish_early(self) -> None:
+        stamps, session = self.stamps or [], self.session
+        if session.recorder.holds():
+            self.at_end = True
+            done, wanted = len(stamps) - 1, self.wanted
+            session.notes.append("the script ended after %d of %d captured steps" % (done, wanted))
+            stop(session)
+            session.finish_capture(stamps)
 
     def can_restart(self, better: bool) -> bool:
         return better

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
+import threading
+from collections.abc import Iterator
 from types import ModuleType
 
 
@@ -33,3 +37,27 @@ class Quiet:
             os.environ["KINETO_LOG_LEVEL"] = self.kineto
         if self.level is not None:
             self.flag.value = self.level
+
+
+#: Printed when the profiler is first used in another thread than imported torch; it works all the same.
+COMPLAINT = b"External init callback must run in same thread"
+
+
+@contextlib.contextmanager
+def without_complaint() -> Iterator[None]:
+    """What else is printed to standard error meanwhile comes at the end."""
+    if threading.current_thread() is threading.main_thread():
+        yield
+        return
+    with tempfile.TemporaryFile() as file:
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            file.seek(0)
+            for line in file:
+                if COMPLAINT not in line:
+                    os.write(2, line)

@@ -8,18 +8,21 @@ recording that it began in, which torch has freed by then. A note says what its 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from time import time_ns
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from ..patches import Patches
+from .nothing import NothingRecorded
 
 if TYPE_CHECKING:
     from ..patches import Function
 
 PATIENCE_STEPS = 30  # steps under the script's profiler before it is paused
 PATIENCE_TIMES = 2  # times that it may start inside one of our windows before it is paused there
+#: Nor is it paused sooner than so many seconds after it first got in the way: a script that ends by then
+#: keeps its traces whole, and is measured in a second run.
+PATIENCE_S = 5.0
 
 NOTE = (
     "the script's own torch.profiler was paused while steps were measured: its trace lacks those steps, and "
@@ -41,11 +44,23 @@ class OwnProfiler:
         self.over = False  # our windows are
         self.measuring = False  # our windows are running
         self.used_pause = False
+        self.noticed_s: float | None = None  # when it first got in the way
         self.patches = Patches()
 
     @property
     def in_the_way(self) -> bool:
         return self.active is not None and not self.paused
+
+    @property
+    def note(self) -> str:
+        """What the report has to say about it; empty: nothing."""
+        return NOTE if self.used_pause else ""
+
+    def waited_for(self) -> bool:
+        """It is in the way, and that for so long that no short script can be meant."""
+        now = monotonic()
+        self.noticed_s = self.noticed_s or now
+        return now - self.noticed_s > PATIENCE_S
 
     def install(self) -> None:
         from torch.autograd.profiler import profile
@@ -100,7 +115,7 @@ class OwnProfiler:
     def _make_prepare(self, original: Function) -> Function:
         def _prepare_trace(theirs: Any) -> None:
             self.started = False
-            impatient = self.measuring and self.disturbances >= PATIENCE_TIMES
+            impatient = self.measuring and self.waited_for() and self.disturbances >= PATIENCE_TIMES
             if not self.over and (impatient or self.used_pause):
                 self.active, self.paused, self.used_pause = theirs, True, True
                 return
@@ -143,23 +158,3 @@ class OwnProfiler:
         finally:
             profiler._disable_profiler = recorders
             self.active, self.paused, self.kept = None, False, None
-
-
-class NothingRecorded:
-    """What torch's ``_ProfilerResult`` is for a recording without events."""
-
-    def trace_start_ns(self) -> int:
-        return time_ns()
-
-    def events(self) -> list[Any]:
-        return []
-
-    def trace_activities(self) -> list[Any]:
-        return []
-
-    def experimental_event_tree(self) -> list[Any]:
-        return []
-
-    def save(self, path: str) -> None:
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"schemaVersion": 1, "traceEvents": []}, file)

@@ -15,11 +15,11 @@ from ....wire.run import FACTS, LINES, LOCATIONS, RUN_FORMAT, SOURCES, TRACE
 from .. import folder
 from ..device import machine
 from ..inside.locations import LibraryLines
-from ..lines import loops
+from ..lines import events, loops
 from ..lines.checkpoints import Checkpoints, EngineThreads
 from ..lines.marks import LineMarks
 from .calibration import library_record_ns, line_record_ns
-from .noise import Quiet
+from .noise import Quiet, without_complaint
 from .operatorcost import OperatorCost
 from .recording import Recording
 
@@ -28,11 +28,6 @@ if TYPE_CHECKING:
     from ..device.usermarks import UserMarks
     from ..lines.locations import Locations
     from ..texts import Texts
-
-if sys.version_info >= (3, 12):
-    from ..lines.monitoring import Monitoring as LineEvents
-else:
-    from ..lines.tracing import Tracing as LineEvents
 
 
 class Recorder:
@@ -50,9 +45,10 @@ class Recorder:
         self.script = script
         self.locations = locations
         self.library = locations.library = LibraryLines(torch, locations)
-        self.lines = LineEvents(locations)
-        self.checkpoints = Checkpoints(self.lines.enter_thread)
-        self.engine_threads = EngineThreads(self.lines.enter_thread)
+        self.lines, note = events.usable(locations)
+        self.notes = [note] if note else []
+        self.checkpoints = Checkpoints(self._enter_thread)
+        self.engine_threads = EngineThreads(self._enter_thread)
         self.quiet = Quiet()
         self.user_marks = user_marks
         self.texts = texts
@@ -63,7 +59,9 @@ class Recorder:
         self.running = False
         self.loops: list[loops.Loop] = []  # of quick lines, which are recorded where they begin and end only
         self.never: set[CodeType] = set()  # code objects of loops in which an operator has begun after all
-        self.notes: list[str] = []
+
+    def _enter_thread(self) -> None:
+        self.lines.enter_thread()
 
     def needs_all_threads(self) -> bool:
         """Lines of the user's run on other threads of Python's, and torch does not record those yet."""
@@ -78,7 +76,7 @@ class Recorder:
         if self.line_marks is not None or not loops.worth_a_look(self.locations, step_ns):
             return False
         self.stop()
-        began_ns, cost = self.recording.began_ns(), line_record_ns(LineEvents)
+        began_ns, cost = self.recording.began_ns(), line_record_ns(type(self.lines))
         if began_ns is not None and cost is not None:
             whole_functions = self.lines.kind == "settrace"
             self.loops = loops.find(self.locations, began_ns, cost, whole_functions, self.never)
@@ -106,13 +104,28 @@ class Recorder:
         self.discard()
         return False
 
+    def prime(self) -> None:
+        """Let the profiler record an operator, and forget it: what it does once is done."""
+        self.quiet.start(self.torch)
+        recording = Recording(self.torch.cuda.is_initialized())
+        with without_complaint():
+            recording.prepare()
+        recording.start()
+        self.torch.zeros(1).neg_()
+        recording.stop()
+        recording.discard()
+        self.quiet.stop()
+
     def start(self, all_threads: bool) -> None:
         self.running = True
+        self.lines, note = events.usable(self.locations, self.lines)
+        self.notes += [note] if note else []
         self.quiet.start(self.torch)
         # CUDA is the script's to initialise; a whole script may still be going to.
         cuda = self.torch.cuda.is_initialized() or self.control.purpose is Purpose.WHOLE
         self.recording = Recording(cuda, all_threads)
-        self.recording.prepare()
+        with without_complaint():
+            self.recording.prepare()
         self.recording.start()
         self.checkpoints.install()
         self.engine_threads.install()
@@ -186,8 +199,8 @@ class Recorder:
             in_sites += [holder["file"] for holder in holders if holder is not None]
         files = [*self.locations.files, *in_sites]
         folder.write(path, SOURCES, self.texts.of(files, self.locations.codes()))
-        line_cost = line_record_ns(LineEvents) if self.line_marks is None else None
-        library_cost = library_record_ns(self.torch, LineEvents, line_cost)
+        line_cost = line_record_ns(type(self.lines)) if self.line_marks is None else None
+        library_cost = library_record_ns(self.torch, type(self.lines), line_cost)
         costs = {
             "line_record_ns": line_cost,
             "library_record_ns": library_cost,

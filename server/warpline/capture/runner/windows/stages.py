@@ -65,7 +65,7 @@ class Waiting(Stage):
         session = self.session
         session.boundaries = 1
         session.missed = session.steps.heard_of_anchor() - 1
-        session.go(session.timing if session.windows.warmup == 0 else Warmup)
+        session.go(session.after_warmup if session.windows.warmup == 0 else Warmup)
 
     def can_restart(self, better: bool) -> bool:
         return True
@@ -89,7 +89,7 @@ class Warmup(Stage):
         if profiler.in_the_way:
             self.in_the_way += 1
             session.pipe.progress(WAITING, 0, None, "waiting for the script's own profiler to end")
-            if self.in_the_way > PATIENCE_STEPS:
+            if profiler.waited_for() and self.in_the_way > PATIENCE_STEPS:
                 profiler.pause()
             self.begin_anew()
             return
@@ -106,7 +106,7 @@ class Warmup(Stage):
             latest = self.host_ns[-LATEST:]
             session.host_step_ns = middle(host_ns for host_ns, _ in latest)
             session.host_forward_ns = middle(forward_ns for _, forward_ns in latest)
-            session.go(session.timing)
+            session.go(session.after_warmup)
         self._begin_step()
 
     def can_restart(self, better: bool) -> bool:

@@ -26,6 +26,7 @@ class Timing(Stage):
 
     def begin(self) -> None:
         session = self.session
+        self.stamps: list[int] = []
         self.fixed = session.windows.timed
         has_device = session.torch.cuda.is_initialized()
         self.window_ns = lengths.WINDOW_DEVICE_NS if has_device else lengths.WINDOW_NS
@@ -36,7 +37,6 @@ class Timing(Stage):
         if session.control.purpose is Purpose.PROFILE:
             session.observers.start_timing()
         self.last = wanted + 1
-        self.stamps: list[int] = []
         self.classes: list[Class] = []  # of each step
         self.excused: dict[int, int] = {}  # number of the step -> time in it that is not the script's
         self.watch_epochs()

@@ -1,0 +1,68 @@
+"""What to do with a script that ended with too few steps for its windows: run it once more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warpline.capture.outcome import Outcome
+from warpline.wire.control import Purpose, Windows
+from warpline.wire.run import Request
+
+#: Step boundaries that are enough: a step is timed, another one captured. With fewer a script is measured
+#: as a whole.
+LEAST_BOUNDARIES = 3
+#: Steps from which on there is room for a plain warm-up step as well, and to look for quick loops.
+ROOM_FOR_WARMUP, ROOM_FOR_LOOPS = 8, 12
+
+
+def usable(outcome: Outcome) -> int:
+    """Step boundaries that a second run can use: where it is told the beat, the first ones too."""
+    return outcome.steps if outcome.beat else outcome.boundaries
+
+
+def second_try(request: Request, outcome: Outcome) -> tuple[Purpose, Windows, tuple[str, ...]]:
+    """The second run of a script: its purpose, its windows, and the notes that say so."""
+    steps, boundaries, beat = outcome.steps, usable(outcome), outcome.beat
+    patient = boundaries >= LEAST_BOUNDARIES or outcome.held < LEAST_BOUNDARIES
+    if not patient:  # it has an optimizer, and never trains with it
+        steps, boundaries, beat = outcome.held + 1, outcome.held, None
+    if boundaries < LEAST_BOUNDARIES:
+        made = "no steps" if steps == 0 else "only 1 step" if steps == 1 else f"only {steps} steps"
+        first = ", what only its first step does included" if steps else ""
+        note = f"the script makes {made}: it was run a second time and measured as a whole{first}"
+        notes = (note, outcome.elsewhere) if outcome.elsewhere else (note,)
+        return Purpose.WHOLE, Windows(whole_ns=(outcome.whole_ns,), muted=True), notes
+    how = f"makes only {steps} steps" if outcome.clean else f"{outcome.how} after {steps} steps"
+    note = f"the script {how}: it was run a second time, with shorter windows"
+    windows = replace(shared_out(boundaries - 1, request.steps), patient=patient, beat=beat)
+    return Purpose.PROFILE, windows, (note,)
+
+
+def shared_out(steps: int, captured: int) -> Windows:
+    """Windows for ``steps`` whole steps (two or more), of which at most ``captured`` are captured.
+
+    In order of importance: one is timed, one captured, one surveyed (which warms up), one rehearsed; then
+    more of them are timed than captured.
+    """
+    survey, rehearse = steps >= 3, steps >= 4
+    warmup = int(steps >= ROOM_FOR_WARMUP)
+    look = steps >= ROOM_FOR_LOOPS
+    left = steps - survey - rehearse - warmup - 2 * look
+    captured = max(1, min(captured, (left + 1) // 3))
+    return Windows(
+        warmup,
+        left - captured,
+        captured,
+        survey=False,
+        survey_first=survey,
+        look=look,
+        rehearse=rehearse,
+        muted=True,
+    )
+
+
+def only_timed(windows: Windows) -> Windows:
+    """The same steps for a run that times and captures none."""
+    more = windows.captured + windows.rehearse + 2 * windows.look
+    warmup = (windows.warmup or 0) + windows.survey_first
+    return replace(windows, warmup=warmup, timed=(windows.timed or 1) + more, survey_first=False)

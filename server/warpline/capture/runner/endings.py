@@ -1,0 +1,85 @@
+"""The end of a script whose threads go on after its last line.
+
+Python waits for every thread that is no daemon, without a limit. So do we while they make steps; but one that
+never ends (a heartbeat, a server) must not keep a run from its report.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+POLL_S = 0.05
+#: Without a new step for so long, sleeping threads are waited for no more, and busy ones after the second.
+IDLE_S, BUSY_S = 10.0, 60.0
+BUSY_SHARE = 0.05  # of one core's time
+NOTE = "threads of the script's went on after its last line, and were ended: %s"
+STOPPED_S = 2.0  # for threads to end once the script is asked to
+
+
+class Stopped(KeyboardInterrupt):
+    """Ends the script as Ctrl-C would, once everything is measured."""
+
+
+def stop() -> NoReturn:
+    """Ctrl-C in this thread; in another than the main one, there too.
+
+    What fails in a thread from now on fails because the script is being ended, and is not shown.
+    """
+    threading.excepthook = lambda told: None
+    main = threading.main_thread()
+    if threading.current_thread() is not main and main.ident is not None:
+        signal.pthread_kill(main.ident, signal.SIGINT)  # also where it waits for a lock
+    raise Stopped()
+
+
+def others() -> list[threading.Thread]:
+    """Living threads that Python would wait for."""
+    here = threading.current_thread()
+    return [thread for thread in threading.enumerate() if thread is not here and not thread.daemon]
+
+
+def wait(progressed: Callable[[], int], stopping: Callable[[], bool]) -> list[str]:
+    """Wait for the script's threads; returns the names of those that it is no use to wait for.
+
+    ``progressed``: a number that grows with the steps that are made. ``stopping``: the script is being ended.
+    """
+    _end_pools()
+    before, since, worked = progressed(), time.monotonic(), time.process_time()
+    while others():
+        time.sleep(POLL_S)
+        now, made = time.monotonic(), progressed()
+        if made != before:
+            before, since, worked = made, now, time.process_time()
+        busy = time.process_time() - worked > BUSY_SHARE * (now - since)
+        if now - since > (STOPPED_S if stopping() else BUSY_S if busy else IDLE_S):
+            break
+    return [thread.name for thread in others()]
+
+
+def _end_pools() -> None:
+    """Let the idle threads of executors end, as Python does here: they wait for work otherwise."""
+    pools = sys.modules.get("concurrent.futures.thread")
+    if pools is not None:
+        vars(pools)["_shutdown"] = True
+        for work in list(pools._threads_queues.values()):
+            work.put(None)
+
+
+def leave(status: int) -> None:
+    """End the process as Python does, except that threads which still run are not waited for."""
+    try:
+        atexit._run_exitfuncs()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (AttributeError, OSError, ValueError):  # the script closed it
+                pass
+        os._exit(status)

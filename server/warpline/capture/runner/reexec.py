@@ -1,0 +1,77 @@
+"""A script that replaces itself by ``os.exec…``: the new program is started as this one was.
+
+Some scripts start themselves once more, to set an environment variable that is read early, or to change
+their arguments. What they become is measured in their place where it is a script run by Python; where it is
+anything else, the server is told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .patches import Patches
+
+#: Options of the interpreter that take a value after them, and those that name what runs instead of a script.
+WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+BOOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "boot.py")
+
+
+def watch(control_path: str, replaced: Callable[[str], None]) -> None:
+    """``replaced(program)`` is called before this process becomes a program that cannot be watched."""
+    patches = Patches()
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def exec_(path: Any, arguments: Sequence[Any], *environment: Any) -> Any:
+            words = followed(control_path, path, arguments)
+            if words is None:
+                replaced(os.path.basename(os.fsdecode(path)))
+            return original(path, arguments if words is None else words, *environment)
+
+        return exec_
+
+    for name in ("execv", "execve"):  # the others call these
+        patches.replace(os, name, make)
+
+
+def followed(control_path: str, path: Any, arguments: Sequence[Any]) -> list[str] | None:
+    """The arguments with which the same command is watched; None where it is no script run by Python."""
+    try:
+        words = [os.fsdecode(word) for word in arguments]
+        program = os.fsdecode(path)
+    except TypeError:  # a file descriptor
+        return None
+    if not os.path.basename(os.path.realpath(program)).startswith("python"):
+        return None
+    at = 1
+    while at < len(words) and words[at].startswith("-") and words[at] not in ("-c", "-m", "-"):
+        at += 2 if words[at] in WITH_VALUE else 1
+    module = at < len(words) and words[at] == "-m"
+    at += module
+    if at >= len(words) or words[at] in ("-c", "-"):
+        return None
+    target, argv = words[at], words[at + 1 :]
+    if not module and os.path.abspath(target) == BOOT:  # as sys.orig_argv had it
+        return None
+    try:
+        return [*words[: at - module], BOOT, _control_for(control_path, target, argv, module)]
+    except OSError:
+        return None
+
+
+def _control_for(control_path: str, target: str, argv: list[str], module: bool) -> str:
+    """A control file beside ours that names another script; returns its path."""
+    with open(control_path, encoding="utf-8") as file:
+        fields = json.load(file)
+    request = fields["request"]
+    request["target"] = target if module else os.path.abspath(target)
+    request["typed"] = "" if module else target
+    request["argv"], request["module"] = argv, module
+    request["python"] = sys.executable
+    path = os.path.join(os.path.dirname(control_path), "control-again.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(fields, file)
+    return path

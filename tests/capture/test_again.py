@@ -1,0 +1,51 @@
+"""How the steps of a short script are shared out: pure functions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from warpline.capture.again import LEAST_BOUNDARIES, only_timed, second_try, shared_out
+from warpline.capture.outcome import Outcome
+from warpline.wire.control import Purpose, Windows
+from warpline.wire.messages import Ended
+from warpline.wire.run import Request
+
+
+def used(windows: Windows) -> int:
+    """Steps that the windows take."""
+    more = windows.survey + windows.survey_first + windows.rehearse + 2 * windows.look
+    return (windows.warmup or 0) + (windows.timed or 0) + windows.captured + more
+
+
+@pytest.mark.parametrize("steps", range(LEAST_BOUNDARIES - 1, 60))
+def test_no_step_is_left_over_or_counted_twice(steps: int) -> None:
+    windows = shared_out(steps, 5)
+    assert used(windows) == steps
+    assert windows.timed is not None
+    assert windows.timed >= 1
+    assert 1 <= windows.captured <= 5
+    timed = only_timed(windows)
+    assert (timed.warmup or 0) + (timed.timed or 0) == steps
+    assert not timed.survey_first
+
+
+def test_what_comes_first_where_steps_are_few() -> None:
+    assert not shared_out(2, 5).survey_first
+    assert shared_out(3, 5).survey_first
+    assert not shared_out(3, 5).rehearse
+    assert shared_out(4, 5).rehearse
+    assert shared_out(30, 5).look
+    assert shared_out(30, 5).captured == 5
+
+
+def test_a_beat_that_is_known_makes_the_first_steps_usable() -> None:
+    ended = Ended(steps=3, boundaries=2, clean=True, torch=True, whole_ns=10**9)
+    purpose, _, notes = second_try(Request(), Outcome(ended=ended))
+    assert purpose is Purpose.WHOLE
+    assert "what only its first step does included" in notes[0]
+    purpose, windows, _ = second_try(Request(), Outcome(ended=replace(ended, beat="optimizer")))
+    assert purpose is Purpose.PROFILE
+    assert (windows.timed, windows.captured, windows.beat) == (1, 1, "optimizer")
+    assert windows.muted

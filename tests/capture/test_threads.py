@@ -1,0 +1,110 @@
+"""Steps in threads, and threads that outlive the script."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.capture.launching import Captured, request, write
+from warpline.capture.runner.steps.beat import FORGOTTEN, Steps
+
+TRAIN = """\
+import threading, time, torch
+from torch import nn
+from concurrent.futures import ThreadPoolExecutor
+def train(steps=10**9):
+    net = nn.Linear(64, 8)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+    for _ in range(steps):
+        loss = net(torch.randn(16, 64)).sum()
+        loss.backward()
+        optimizer.step()
+    print("trained", flush=True)
+"""
+SERVER = """\
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import urllib.request
+model = nn.Linear(64, 8)
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        with torch.no_grad():
+            body = str(model(torch.randn(4, 64)).sum()).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *words):
+        pass
+server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+def ask():
+    while True:
+        urllib.request.urlopen("http://127.0.0.1:%d" % server.server_port, timeout=20).read()
+threading.Thread(target=ask).start()
+server.serve_forever()
+"""
+OURS = ("Traceback", "Stopped", "KeyboardInterrupt", "warpline", "External init")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "with ThreadPoolExecutor(2) as pool:\n    pool.submit(train).result()\n",
+        "threading.Thread(target=train, args=(40,)).start()\n",
+        "both = [threading.Thread(target=train) for _ in range(2)]\n"
+        "for one in both:\n    one.start()\nfor one in both:\n    one.join()\n",
+    ],
+    ids=["executor", "a short one, not joined", "two loops that never end"],
+)
+def test_a_training_loop_in_a_thread(tmp_path: Path, text: str) -> None:
+    captured = Captured(request(write(tmp_path, TRAIN + text)), tmp_path)
+    assert captured.manifest.step_source == "optimizer"
+    assert len(captured.manifest.captured) >= 2
+    lines = captured.lines()
+    assert all(lines["train.py", line] >= 2 for line in (8, 9, 10))
+    assert not [word for word in OURS if word in captured.output]
+
+
+def test_a_server_with_a_thread_for_each_request(tmp_path: Path) -> None:
+    captured = Captured(request(write(tmp_path, TRAIN + SERVER)), tmp_path)
+    assert captured.manifest.step_source == "forward"
+    assert len(captured.manifest.captured) == 3
+    assert captured.lines()["train.py", 18] >= 2
+    assert not [word for word in OURS if word in captured.output]
+
+
+def test_a_thread_that_never_ends_keeps_no_report(tmp_path: Path) -> None:
+    text = TRAIN + (
+        "def heartbeat():\n    while True:\n        time.sleep(0.1)\n"
+        "threading.Thread(target=heartbeat, name='heart').start()\ntrain(12)\n"
+    )
+    begun = time.monotonic()
+    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    assert time.monotonic() - begun < 120
+    assert len(captured.manifest.captured) >= 1
+    assert captured.lines()["train.py", 9] >= 1
+    assert not [word for word in OURS if word in captured.output]
+
+
+def test_the_beat_goes_on_in_another_thread() -> None:
+    """One that has ended is replaced at once, one that is only silent after many signals of another's."""
+    restarts: list[bool] = []
+    observers = SimpleNamespace(signals=SimpleNamespace(thread=None))
+    steps = Steps(lambda: restarts.append(True) or True, observers, lambda: 0.0)  # type: ignore[arg-type]
+    steps.thread = -1  # of no living thread
+    assert steps._moved()
+    assert not steps.note
+    import threading
+
+    with_other = threading.Event()
+    other = threading.Thread(target=with_other.wait, daemon=True)
+    other.start()
+    steps.thread, steps.elsewhere = other.ident, 0
+    assert [steps._moved() for _ in range(FORGOTTEN)] == [False] * FORGOTTEN
+    assert steps._moved()
+    assert steps.thread == threading.get_ident()
+    assert restarts == [True]
+    assert "several threads" in steps.note
+    with_other.set()
