@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from time import time_ns
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, Tuple
 
 from ....wire.records import AGAIN
 from ..lines.locations import WITHIN, Locations, Records
@@ -28,8 +28,8 @@ MOST_OF_CODE = 20_000
 #: calls and returns of its frames included.
 SHARE = 0.04
 RECORD_NS = 600 if sys.version_info >= (3, 12) else 2_000
-#: That many are recorded however short the step is: every line of a model of a dozen layers.
-LEAST = 6_000
+#: That many are recorded however short the step is: lines of a model of a dozen layers, some 150 each.
+LEAST = 2_000
 
 
 class InsideLines(dict):  # type: ignore[type-arg]
@@ -51,6 +51,10 @@ class InsideLines(dict):  # type: ignore[type-arg]
     def __missing__(self, line: int) -> int:
         found = self[line] = self.locations.add(self, line)
         return found
+
+
+#: (id of a frame that runs, its InsideLines)
+Around = Tuple[int, InsideLines]
 
 
 class LibraryLines:
@@ -87,10 +91,13 @@ class LibraryLines:
         """Whether lines of ``code`` are recorded as a library's."""
         return self.kind(code) == LIBRARY
 
-    def lines_of(self, frame: FrameType) -> InsideLines:
-        """For a frame whose code is recorded."""
+    def lines_of(self, frame: FrameType, around: Around | None = None) -> InsideLines:
+        """For a frame whose code is recorded; ``around``: a library's frame outside of it."""
         code = frame.f_code
-        key = (id(code), self.modules.of(frame))
+        module = (
+            self.modules.of(frame) if around is None else self.modules.of(frame, around[0], around[1].module)
+        )
+        key = (id(code), module)
         found = self.lines.get(key)
         if found is None:
             found = self.lines.setdefault(key, InsideLines(self, code, key[1]))
@@ -106,10 +113,17 @@ class LibraryLines:
             self.owners.append(lines.code)
             return len(self.table) - 1
 
-    def came_back(self, frame: FrameType | None, records: Records, even_to_user: bool = False) -> None:
+    def came_back(
+        self,
+        frame: FrameType | None,
+        records: Records,
+        even_to_user: bool = False,
+        around: Around | None = None,
+    ) -> None:
         """Python goes on in ``frame``, or in what called it: note the library's line there.
 
-        ``even_to_user``: note as well that it is none, because a user's line goes on.
+        ``even_to_user``: note as well that it is none, because a user's line goes on. ``around``: the
+        innermost library's frame, where it is known.
         """
         kinds = self.kinds
         while frame is not None:
@@ -120,7 +134,10 @@ class LibraryLines:
                 break
             if kind == LIBRARY:
                 traced = getattr(frame.f_trace, "inside", None)
-                lines = traced if traced is not None else self.lines_of(frame)
+                if around is not None and around[0] == id(frame) and around[1].code is frame.f_code:
+                    lines = around[1]
+                else:
+                    lines = traced if traced is not None else self.lines_of(frame, around)
                 records.library.append(time_ns())
                 records.library.append(AGAIN | lines[frame.f_lineno])
                 return
@@ -129,8 +146,8 @@ class LibraryLines:
             records.library.append(time_ns())
             records.library.append(AGAIN)
 
-    def choose(self, step_ns: float) -> None:
-        """Of the code that ran until now, keep what is cheap enough: few lines first."""
+    def choose(self, step_ns: float) -> list[CodeType]:
+        """Of the code that ran until now, keep what is cheap enough: few lines first. Returns the rest."""
         counts: Counter[int] = Counter()
         for records in self.user.all_records:
             counts.update(place & ~AGAIN for place in records.library[1::2])
@@ -142,12 +159,15 @@ class LibraryLines:
                 codes[id(code)] = code
                 of_code[id(code)] += times
         room = max(LEAST, SHARE * step_ns / RECORD_NS)
+        left_out = []
         for name, times in sorted(of_code.items(), key=lambda item: item[1]):
             room -= times
             if room < 0:
                 self.leave_out(codes[name])
+                left_out.append(codes[name])
         for lines in self.lines.values():
             lines.left = 1 << 60 if id(lines.code) in of_code else MOST_OF_CODE
+        return left_out
 
     def as_dict(self) -> dict[str, Any]:
         """The ``LibraryLocations`` of the run folder."""

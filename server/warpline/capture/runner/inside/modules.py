@@ -28,11 +28,16 @@ class ModulePaths:
         self.of_module: dict[int, int] = {}  # id(module) -> index
         self.kept: list[Any] = []  # so that no id is given away again
 
-    def of(self, frame: FrameType | None) -> int:
-        """The innermost call of a module at or outside ``frame``."""
+    def of(self, frame: FrameType | None, outer: int = 0, outer_module: int = NO_MODULE) -> int:
+        """The innermost call of a module at or outside ``frame``.
+
+        ``outer``: the id of a frame outside of it that is known to run for ``outer_module``.
+        """
         inner, left = frame, MOST_FRAMES
         while frame is not None and left:
             left -= 1
+            if id(frame) == outer and frame is not inner:
+                return outer_module
             if frame.f_code in self.calls:
                 module = frame.f_locals.get("self")
                 known = self.of_module.get(id(module))

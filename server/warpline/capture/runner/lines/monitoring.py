@@ -88,6 +88,13 @@ class Monitoring:
         if self.library is not None:
             self.library.library.came_back(sys._getframe(1), self.locations.records())
 
+    def leave_out(self, found: list[CodeType]) -> None:
+        """Switch the line events of ``found``, code of libraries, off."""
+        for code in found:
+            _monitoring.set_local_events(self.tool, code, 0)
+            if self.library is not None:
+                self.library.watched.discard(id(code))
+
     def enter_thread(self, frame: FrameType | None = None) -> None:
         """All threads are watched already."""
 
@@ -135,8 +142,10 @@ class Monitoring:
         def on_line(code: CodeType, line: int) -> Any:
             lines = begun.get(id(code))
             if lines is None:
+                if library is not None and id(code) in library.watched:
+                    return library.line(tool, code, line)
                 if lines_of(code) is None:
-                    return library.line(tool, code, line) if library is not None else None
+                    return None
                 lines = begun[id(code)]
             try:
                 add = local.records.add
@@ -192,6 +201,9 @@ class Monitoring:
                 library.resumed(frame)
 
         def on_start(code: CodeType, offset: int) -> Any:
+            if library is not None and id(code) in library.watched:
+                library.started(get_frame(1))
+                return None
             if not watch(code):
                 return disable
             if library is not None and user[code.co_filename] is None:

@@ -86,7 +86,7 @@ class Recorder:
 
     def choose_library_lines(self, step_ns: float) -> None:
         """After a whole step: leave out code of libraries that runs too many lines."""
-        self.library.choose(step_ns)
+        self.lines.leave_out(self.library.choose(step_ns))
 
     def holds(self) -> bool:
         """End this capture. False if an operator began where lines were left out: then nothing of it is
