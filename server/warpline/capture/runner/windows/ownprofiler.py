@@ -23,6 +23,8 @@ PATIENCE_TIMES = 2  # times that it may start inside one of our windows before i
 #: Nor is it paused sooner than so many seconds after it first got in the way: a script that ends by then
 #: keeps its traces whole, and is measured in a second run.
 PATIENCE_S = 5.0
+#: Unless it has recorded so many steps: what it holds by then takes long to put away.
+MOST_STEPS = 1000
 
 NOTE = (
     "the script's own torch.profiler was paused while steps were measured: its trace lacks those steps, and "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ....wire.stages import WAITING, WARMUP
 from . import lengths
-from .ownprofiler import PATIENCE_STEPS
+from .ownprofiler import MOST_STEPS, PATIENCE_STEPS
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -89,7 +89,8 @@ class Warmup(Stage):
         if profiler.in_the_way:
             self.in_the_way += 1
             session.pipe.progress(WAITING, 0, None, "waiting for the script's own profiler to end")
-            if profiler.waited_for() and self.in_the_way > PATIENCE_STEPS:
+            patient = self.in_the_way < MOST_STEPS and not profiler.waited_for()
+            if self.in_the_way > PATIENCE_STEPS and not patient:
                 profiler.pause()
             self.begin_anew()
             return
