@@ -157,7 +157,7 @@ def test_a_script_without_steps_is_measured_as_a_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize("whole_run", [True, False])
 def test_that_it_failed_later_is_noted(tmp_path: Path, whole_run: bool) -> None:
     text = START + (
-        "try:\n    for at in range(2000):\n        net(torch.randn(4, 16)).sum().backward()\n"
+        "try:\n    for at in range(40_000):\n        net(torch.randn(4, 16)).sum().backward()\n"
         "        optimizer.step()\n    print('all')\nfinally:\n    {}['planted']\n"
     )
     captured = Captured(request(write(tmp_path, text), whole_run=whole_run, warmup=1), tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from warpline.capture.runner.steps.beat import Steps
+from warpline.capture.runner.steps.signals import Signals
 
 GRAPH = 7
 OPTIMIZER = 8
@@ -16,7 +17,7 @@ class Script:
     def __init__(self) -> None:
         self.capturing = False
         self.counted = 0
-        self.steps = Steps(self.restart, SimpleNamespace(), lambda: False)
+        self.steps = Steps(self.restart, SimpleNamespace(signals=Signals()), lambda: False)
         self.steps.on_step = self.step
         self.steps.torch = SimpleNamespace(
             cuda=SimpleNamespace(

@@ -57,7 +57,8 @@ def _end_well(session: Session, left: list[str]) -> None:
 
 def _end_with(session: Session, error: BaseException) -> None:
     """``error`` ends the script, unless it only shows that another thread has asked this one to stop."""
-    if isinstance(error, Stopped) or session.stopping or session.forgives(error):
+    asked = isinstance(error, Stopped) or (session.stopping and isinstance(error, KeyboardInterrupt))
+    if asked or session.forgives(error):
         ending.end()
         _end_well(session, endings.wait(session.progressed, lambda: True))
         return
