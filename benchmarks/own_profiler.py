@@ -64,7 +64,11 @@ def scripts() -> dict[str, str]:
 def traces(folder: Path) -> list[dict[str, Any]]:
     """What there is in each trace below ``folder``, in the order of their steps. ValueError: no JSON."""
     found = []
-    for path in sorted([*folder.rglob("*.pt.trace.json"), *folder.rglob("*.gz"), folder / "trace.json"]):
+    for path in (
+        *folder.rglob("*.pt.trace.json"),
+        *folder.rglob("*.pt.trace.json.gz"),
+        folder / "trace.json",
+    ):
         if not path.exists():
             continue
         text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()

@@ -77,6 +77,7 @@ class Steps:
         self.known = known
         self.thread: int | None = None
         self.elsewhere = 0  # signals of other threads since the last of this one
+        self.inside = False  # the work at the end of a step, which may begin the next window
         self.parallel = False  # other threads made steps while this one did
         self.holding_since: float | None = None
         self.held = 0
@@ -136,9 +137,17 @@ class Steps:
     def tick(self) -> None:
         if self.thread != threading.get_ident() and not self._moved():
             return
-        self.elsewhere = 0
         if not self._graph_is_captured():
+            self._step()
+        self.elsewhere = 0
+
+    def _step(self) -> None:
+        """No other thread can take the beat over meanwhile: a window may take long to begin."""
+        self.inside = True
+        try:
             self.on_step()  # looked up anew: each window has its own
+        finally:
+            self.inside = False
 
     def unknown(self) -> None:
         """An optimizer that was not part of the cycle so far made a step: listen to all once more."""
@@ -177,7 +186,7 @@ class Steps:
         elif kind == self.chosen and before not in (None, cycle.anchor):
             self.on_restart()
         if kind == self.chosen and key == cycle.anchor and not self._held(kind):
-            self.on_step()
+            self._step()
 
     def _moved(self) -> bool:
         """A thread that is not the beat's made a step: whether it is the beat's from now on."""
@@ -186,10 +195,9 @@ class Steps:
             self.thread = self.signals.thread = here
             return True
         self.parallel = True
-        if self.elsewhere <= FORGOTTEN:
+        if self.inside or self.elsewhere <= FORGOTTEN or not self.on_restart():
             return False
         self.thread = self.signals.thread = here
-        self.on_restart()
         return True
 
     def _graph_is_captured(self) -> bool:
