@@ -83,13 +83,19 @@ def diagnose(
             changes[name] = change
         if _harms(context, finding):
             continue
-        about_memory = draft.cost_ms is None
-        (findings if about_memory or _gain(context, finding) >= least else below).append(finding)
+        (findings if _most(context, draft, finding) >= least else below).append(finding)
     for some in (findings, below):
         some.sort(key=lambda finding: (_predicted_ms(finding), finding.file, finding.line, finding.rule))
     if below:
         context.note(left_out(below))
     return Diagnosis(tuple(findings), tuple(context.notes), tuple(below), changes)
+
+
+def _most(context: Context, draft: Draft, finding: Finding) -> float:
+    """Percent of the step that it could save: as predicted, else what it costs. Memory always counts."""
+    if draft.cost_ms is None:
+        return 100.0
+    return _gain(context, finding) if finding.predicted is not None else context.share(draft.cost_ms)
 
 
 def _gain(context: Context, finding: Finding) -> float:

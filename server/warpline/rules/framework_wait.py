@@ -85,6 +85,7 @@ from warpline.wire.sites import Framework, facts_of
 
 class FrameworkWait(Rule):
     area = "waiting"
+    covers = ("sync-in-step",)
     needs_gpu = True
 
     def find(self, context: Context) -> Iterator[Draft]:

@@ -19,11 +19,11 @@ class Waves(Dataset):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--workers", dest="num_workers", type=int, default=0)
+    parser.add_argument("--workers", dest="num_workers", type=int, default=0)  #> found
     args = parser.parse_args()
     model = nn.Sequential(nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 4))
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
-    batches = DataLoader(Waves(), batch_size=32, num_workers=args.num_workers)  #> found
+    batches = DataLoader(Waves(), batch_size=32, num_workers=args.num_workers)
     for x, y in batches:
         loss = nn.functional.cross_entropy(model(x), y)
         optimizer.zero_grad()
