@@ -8,6 +8,7 @@ belongs to the line; ``# planted: 8`` so many milliseconds of each step the devi
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Callable
@@ -75,7 +76,9 @@ def test_kernels_make_the_total_of_torch_profiler(name: str, run_of: RunOf) -> N
     """Within 0.1 %, over all kernels and copies that were launched in the captured steps."""
     run = run_of(name)
     report, captured = pipeline.report_of(run), runs.manifest(run).captured
-    trace = json.loads((run / "trace.json").read_text())
+    path = runs.part(run, runs.TRACE)
+    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    trace = json.loads(text)
     base = trace["baseTimeNanoseconds"]
     launched = {
         event["args"]["correlation"]

@@ -115,9 +115,14 @@ class Anchor:
         """Whether the text is as it was before such a change; then its lines stand where they did."""
         self._large = False
         known = self._states.get(tuple(self._keys))
-        if known is not None:
-            self._origin[:] = known
-        return known is not None
+        if known is None:
+            return False
+        standing = set(known)
+        gone = [at for at, origin in enumerate(self._origin) if origin >= 0 and origin not in standing]
+        self._lost.found_otherwise(standing)
+        self._lost.add([self._base[self._origin[at]] for at in gone], [self._origin[at] for at in gone])
+        self._origin[:] = known
+        return True
 
 
 def _follow(old: Sequence[str], new: Sequence[str], head: bool, tail: bool) -> list[int]:

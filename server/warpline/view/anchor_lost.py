@@ -25,6 +25,14 @@ class Lost:
         while count > _LINES and len(self._blocks) > 1:
             count -= len(self._blocks.pop(0))
 
+    def found_otherwise(self, origins: set[int]) -> None:
+        """These lines stand in the text again, though not by ``take``: they are not given a second time."""
+        self._blocks = [
+            [(text, origin, given or origin in origins) for text, origin, given in block]
+            for block in self._blocks
+        ]
+        self._blocks = [block for block in self._blocks if any(map(_is_left, block))]
+
     def _put_back(self, keys: Sequence[str], origins: Sequence[int]) -> bool:
         """Lines that a block gave back and that leave again go back to their places in it, so that equal
         lines come back in their order when the rest of the block does."""
