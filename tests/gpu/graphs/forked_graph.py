@@ -36,5 +36,5 @@ with torch.cuda.graph(graph):
     loss = loss_of()
     loss.backward()
     optimizer.step()
-for _ in range(1000):
+for _ in range(20_000):
     graph.replay()
