@@ -13,9 +13,10 @@ from tests.kineto import MAIN, KinetoRun, approx, at_line, closed, ns
 BLOCK = [128, 1, 1]
 
 
-def node(line: int, grid: int, backward: bool = False, kind: int = 0) -> dict[str, Any]:
-    shape = {"grid": [grid, 1, 1], "block": BLOCK} if kind == 0 else {}
-    return {"kind": kind, "line": line, "backward": backward, **shape}
+def node(line: int, grid: int, backward: bool = False, name: str = "") -> dict[str, Any]:
+    return {
+        "kind": 0, "line": line, "backward": backward, "grid": [grid, 1, 1], "block": BLOCK, "name": name
+    }  # fmt: skip
 
 
 def replayed_run(folder: Path, nodes: list[dict[str, Any]], graph: int = 0) -> KinetoRun:
@@ -28,10 +29,11 @@ def replayed_run(folder: Path, nodes: list[dict[str, Any]], graph: int = 0) -> K
     return run
 
 
-def replay(run: KinetoRun, grids: list[int]) -> None:
+def replay(run: KinetoRun, grids: list[int], names: tuple[str, ...] = ()) -> None:
     launch = run.call("cudaGraphLaunch", 50, 10)
     for at, grid in enumerate(grids):
-        run.replayed(100 + 100 * at, 100, launch, grid=[grid, 1, 1], block=BLOCK)
+        name = {"name": names[at]} if names else {}
+        run.replayed(100 + 100 * at, 100, launch, grid=[grid, 1, 1], block=BLOCK, **name)
 
 
 def test_kernels_of_a_replay_stand_on_the_captured_lines(tmp_path: Path) -> None:
@@ -52,6 +54,14 @@ def test_streams_may_change_the_order(tmp_path: Path) -> None:
     profile = run.profile()
     assert at_line(profile, 31).device_ms == approx(0.1)
     assert at_line(profile, 30).device_ms == approx(0.2)
+
+
+def test_names_tell_kernels_that_were_launched_alike(tmp_path: Path) -> None:
+    run = replayed_run(tmp_path, [node(0, 8, name="erfinv"), node(1, 8, name="gelu"), node(1, 8, name="f")])
+    replay(run, [8, 8, 8], ("gelu", "erfinv", "g"))
+    profile = run.profile()
+    assert at_line(profile, 30).device_ms == approx(0.1)
+    assert at_line(profile, 31).device_ms == approx(0.2)
 
 
 def test_what_was_not_captured_there_is_not_attributed(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_nodes_belong_to_the_lines_that_made_them(tmp_path: Path, monkeypatch: p
             return len(operators.names) - self.before
 
         def nodes(self, graph: int) -> list[Any]:
-            return [(KERNEL, (1, 1, 1), (1, 1, 1))] * self.count(graph)
+            return [(KERNEL, (1, 1, 1), (1, 1, 1), "kernel")] * self.count(graph)
 
     driver = Driver()
     monkeypatch.setattr(cudagraphs, "Driver", lambda: driver)

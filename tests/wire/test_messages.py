@@ -10,7 +10,7 @@ import pytest
 from warpline.capture.pipe import hear
 from warpline.capture.runner.pipe import Pipe
 from warpline.wire import stages
-from warpline.wire.messages import EVENTS, Compiling, Ended, Failed, Message, Progress, Ready
+from warpline.wire.messages import EVENTS, Compiling, Ended, Failed, Message, Progress, Ready, Replaced
 
 EACH = [
     Progress(stages.WARMUP, 2, 5, "warm-up 2/5"),
@@ -18,6 +18,7 @@ EACH = [
     Compiling(True),
     Failed("python has no torch", 2),
     Ready(4),
+    Replaced("/bin/true"),
     Ended(steps=7, boundaries=6, held=1, error="ValueError", message="a “word”", whole_ns=1 << 40),
 ]
 

@@ -1,7 +1,7 @@
 """Kernels that a CUDA graph replayed, led back to the lines that were captured.
 
 The runner noted for each graph its nodes in the order of their capture, and which graph was replayed when.
-Kernels of a replay run in that order on one stream; on several they are matched by how they were launched.
+Kernels of a replay run in that order on one stream; on several they are matched by name and launch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from warpline.trace.columns import Ints, Trace
 from warpline.wire import cudagraphs
 from warpline.wire.cudagraphs import CapturedGraph
 
-Key = tuple[int, tuple[int, int, int], tuple[int, int, int]]  # kind, grid, block
+Key = tuple[int, tuple[int, int, int], tuple[int, int, int], str]  # kind, grid, block, name
 _NOTHING = (0, 0, 0)
 
 
@@ -45,7 +45,7 @@ def replayed(trace: Trace, table: LineTable) -> Replayed:
         graph = _graph(trace, int(kernels.launch[members[0]]))
         if graph < 0:
             continue
-        seen = (kernels.kind[members] << 32) | kernels.shape[members]
+        seen = np.stack([kernels.kind[members], kernels.shape[members], kernels.name[members]])
         key = graph, seen.tobytes()
         if key not in known:
             known[key] = _lines(facts.captured_graphs[graph], _keys(trace, members), numbers)
@@ -63,19 +63,24 @@ def _graph(trace: Trace, launch: int) -> int:
 
 def _keys(trace: Trace, members: Ints) -> list[Key]:
     keys: list[Key] = []
-    for kind, shape in zip(
-        trace.kernels.kind[members].tolist(), trace.kernels.shape[members].tolist(), strict=True
-    ):
+    kernels = trace.kernels
+    columns = (kernels.kind[members], kernels.shape[members], kernels.name[members])
+    for kind, shape, name in zip(*(column.tolist() for column in columns), strict=True):
         launched = trace.launch_shapes[shape]
         plain = cudagraphs.COPY if kind == 1 else cudagraphs.SET if kind == 2 else cudagraphs.KERNEL
-        keys.append((plain, launched.grid or _NOTHING, launched.block or _NOTHING))
+        keys.append((plain, launched.grid or _NOTHING, launched.block or _NOTHING, trace.names[name]))
     return keys
 
 
 def _lines(graph: CapturedGraph, seen: list[Key], numbers: dict[tuple[str, int], int]) -> tuple[Ints, Ints]:
     """Line number and backward of each kernel of a replay."""
     of_line = [numbers.get((file, number), 0) for file, number, _ in graph.lines]
-    captured: list[Key] = [(node.kind, node.grid, node.block) for node in graph.nodes]
+    # A name that only one side knows (an old driver has none) tells nothing.
+    common = {node.name for node in graph.nodes} & {key[3] for key in seen}
+    seen = [(*key[:3], key[3] if key[3] in common else "") for key in seen]
+    captured: list[Key] = [
+        (node.kind, node.grid, node.block, node.name if node.name in common else "") for node in graph.nodes
+    ]
     if captured == seen:
         places = list(range(len(seen)))
     else:

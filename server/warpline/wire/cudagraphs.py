@@ -20,6 +20,7 @@ class Node:
     backward: bool  # made by an autograd node; ``line`` is then the line of its forward
     grid: tuple[int, int, int] = (0, 0, 0)  # of kernels
     block: tuple[int, int, int] = (0, 0, 0)
+    name: str = ""  # of kernels, as a trace has it; "" where the driver does not say
 
 
 @dataclass(frozen=True)

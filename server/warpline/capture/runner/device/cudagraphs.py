@@ -66,10 +66,10 @@ class Capture:
         self.at(None)
         lines: dict[tuple[str, int, str], int] = {}
         nodes = []
-        for (kind, grid, block), owner in zip(self.driver.nodes(self.graph), self.owners):
+        for (kind, grid, block, name), owner in zip(self.driver.nodes(self.graph), self.owners):
             if kind is not None:
                 line = lines.setdefault(owner[:3], len(lines)) if owner is not None else -1
-                nodes.append(Node(kind, line, owner is not None and owner[3], grid, block))  # type: ignore[arg-type]
+                nodes.append(Node(kind, line, owner is not None and owner[3], grid, block, name))  # type: ignore[arg-type]
         return CapturedGraph(tuple(lines), tuple(nodes))
 
 

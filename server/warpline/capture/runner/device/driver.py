@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Callable, Optional, Tuple
 
 from ....wire.cudagraphs import COPY, KERNEL, SET
 
 #: CUgraphNodeType of the nodes that leave something in a trace (cuda.h).
 _KINDS = {0: KERNEL, 1: COPY, 2: SET}
+
+
+#: Kind (None: nothing that a trace shows), grid, block, and name of a kernel.
+Described = Tuple[Optional[int], Tuple[int, ...], Tuple[int, ...], str]
 
 
 class _KernelNode(ctypes.Structure):
@@ -34,6 +39,8 @@ class Driver:
         self._nodes = library.cuGraphGetNodes
         self._type = library.cuGraphNodeGetType
         self._kernel = library.cuGraphKernelNodeGetParams_v2
+        self._name = getattr(library, "cuFuncGetName", None)  # from CUDA 12.3 on
+        self._demangle = _demangler()
 
     def graph(self, stream: int) -> int | None:
         """The handle of the graph that ``stream`` is captured into; None where it is not captured."""
@@ -54,19 +61,46 @@ class Driver:
         failed = self._nodes(ctypes.c_void_p(graph), None, ctypes.byref(number))
         return 0 if failed else number.value
 
-    def nodes(self, graph: int) -> list[tuple[int | None, tuple[int, ...], tuple[int, ...]]]:
-        """Kind (None: nothing a trace shows), grid and block of each node, in order of their making."""
+    def nodes(self, graph: int) -> list[Described]:
+        """Each node, in order of their making."""
         number = ctypes.c_size_t(self.count(graph))
         handles = (ctypes.c_void_p * max(1, number.value))()
         if self._nodes(ctypes.c_void_p(graph), handles, ctypes.byref(number)):
             return []
         return [self._described(ctypes.c_void_p(handle)) for handle in handles[: number.value]]
 
-    def _described(self, node: ctypes.c_void_p) -> tuple[int | None, tuple[int, ...], tuple[int, ...]]:
+    def _described(self, node: ctypes.c_void_p) -> Described:
         kind, nothing = ctypes.c_int(-1), (0, 0, 0)
         if self._type(node, ctypes.byref(kind)):
-            return None, nothing, nothing
+            return None, nothing, nothing, ""
         found = _KernelNode()
         if kind.value != 0 or self._kernel(node, ctypes.byref(found)):
-            return _KINDS.get(kind.value), nothing, nothing
-        return KERNEL, tuple(found.grid), tuple(found.block)
+            return _KINDS.get(kind.value), nothing, nothing, ""
+        return KERNEL, tuple(found.grid), tuple(found.block), self._name_of(found.function)
+
+    def _name_of(self, function: int | None) -> str:
+        name = ctypes.c_char_p()
+        if self._name is None or not function or self._name(ctypes.byref(name), ctypes.c_void_p(function)):
+            return ""
+        return self._demangle(name.value or b"")
+
+
+def _demangler() -> Callable[[bytes], str]:
+    """The C++ runtime's own, which the profiler uses as well."""
+    try:
+        demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
+        free = ctypes.CDLL(None).free
+    except (OSError, AttributeError):
+        return lambda name: name.decode(errors="replace")
+    demangle.restype = ctypes.c_void_p
+
+    def demangled(name: bytes) -> str:
+        status = ctypes.c_int(0)
+        text = demangle(ctypes.c_char_p(name), None, None, ctypes.byref(status))
+        if not text:
+            return name.decode(errors="replace")
+        said = ctypes.string_at(text).decode(errors="replace")
+        free(ctypes.c_void_p(text))
+        return said
+
+    return demangled
