@@ -34,7 +34,7 @@ for step in range({steps}):
 """
 LOOP, SLEEP = range(4, 9), 14
 #: Enough for the other windows, over in the sampled one: the timed one has half a second of 10 ms each.
-FEW, SOME = 60, 160
+FEW, SOME = 100, 160
 
 
 def steps(folder: Path, count: int = 100000, after: str = "") -> Captured:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from docs.print_reports import SAMPLES
-from tests.captures.record import APART, scripts
+from tests.captures.record import APART, GRAPHS, scripts
 from tests.conftest import CAPTURES
 from tests.gpu.apart import CLAIMS, Claim
 from tests.gpu.claims import *  # noqa: F403  # the claims are the tests here
@@ -25,7 +25,7 @@ KEPT = {path.name.removesuffix(".tar.xz") for path in CAPTURES.glob("*.tar.xz")}
 
 
 def test_every_script_has_its_recording() -> None:
-    assert set(scripts()) | set(APART) == KEPT
+    assert set(scripts()) | set(APART) | set(GRAPHS) == KEPT
 
 
 @pytest.mark.parametrize("name", PROMISED)
