@@ -11,7 +11,7 @@ from tests.editors.terminal import Terminal
 
 
 class Helix(Terminal):
-    leave = (":quit-all!", "Enter")
+    leave = (":quit!", "Enter")
 
     def press(self, key: str, mode: str) -> None:
         """A key that changes the mode. The status line shows it; keys after an Escape must wait for that."""
@@ -65,8 +65,7 @@ def test_hints_hover_and_actions(editors: Path, desk: Desk) -> None:
 
         helix.goto(hottest)
         helix.keys("Space", "k")
-        ms, percent = hint.split(" · ")
-        until("the hover speaks of the line", lambda: f"{percent} of the step · {ms}" in helix.screen())
+        until("the hover speaks of the line", lambda: f"{hint} of the step" in helix.screen())
 
         helix.goto(site)
         helix.keys("Space", "a")
@@ -76,7 +75,3 @@ def test_hints_hover_and_actions(editors: Path, desk: Desk) -> None:
         helix.type(":write")
         helix.keys("Enter")
         until("the fix is in the file", lambda: "num_workers=" in desk.script.read_text())
-
-        # The report beside the file.
-        helix.keys("Escape", "Space", "w")
-        until("the report is open", lambda: "profiler" in helix.screen())
