@@ -11,7 +11,7 @@ from tests.editors.terminal import Terminal
 
 
 class Helix(Terminal):
-    leave = (":quit!", "Enter")
+    leave = (":quit-all!", "Enter")
 
     def press(self, key: str, mode: str) -> None:
         """A key that changes the mode. The status line shows it; keys after an Escape must wait for that."""
@@ -65,7 +65,8 @@ def test_hints_hover_and_actions(editors: Path, desk: Desk) -> None:
 
         helix.goto(hottest)
         helix.keys("Space", "k")
-        until("the hover speaks of the line", lambda: f"{hint} of the step" in helix.screen())
+        ms, percent = hint.split(" · ")
+        until("the hover speaks of the line", lambda: f"{percent} of the step · {ms}" in helix.screen())
 
         helix.goto(site)
         helix.keys("Space", "a")
