@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import re
@@ -69,7 +70,10 @@ class Sampler:
                 self.process.communicate(timeout=END_S)
             except subprocess.TimeoutExpired:
                 self.process.kill()
-                self.process.wait()
+                with contextlib.suppress(
+                    subprocess.TimeoutExpired
+                ):  # stuck in the kernel: left to the system
+                    self.process.wait(END_S)
         self.output.close()
         _may_look(0)
 
