@@ -78,7 +78,7 @@ async def finding(
 @server.tool(annotations=_READS)
 async def fix_diff(
     script: Script,
-    arguments: Arguments = [],  # noqa: B006
+    arguments: Arguments = [],  # noqa: B006  # never changed; the schema shows it
     module: Module = False,
     rule: Rule = "",
     line: Line = 0,
@@ -91,7 +91,7 @@ async def fix_diff(
 @server.tool(annotations=_RUNS)
 async def measure(
     script: Script,
-    arguments: Arguments = [],  # noqa: B006
+    arguments: Arguments = [],  # noqa: B006  # never changed; the schema shows it
     module: Module = False,
     rule: Rule = "",
     line: Line = 0,
@@ -104,7 +104,7 @@ async def measure(
 
 
 @server.tool(annotations=_READS)
-async def plan(script: Script, arguments: Arguments = [], module: Module = False) -> Json:  # noqa: B006
+async def plan(script: Script, arguments: Arguments = [], module: Module = False) -> Json:  # noqa: B006  # never changed; the schema shows it
     """The fixes in the order to make them, each with what it gains after those before it, and the floor."""
     words = ["plan", "--json", "-", *_target(script, arguments, module)]
     found: Json = await cli.answer(words, READING_S)

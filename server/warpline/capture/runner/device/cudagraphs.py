@@ -69,7 +69,8 @@ class Capture:
         for (kind, grid, block, name), owner in zip(self.driver.nodes(self.graph), self.owners):
             if kind is not None:
                 line = lines.setdefault(owner[:3], len(lines)) if owner is not None else -1
-                nodes.append(Node(kind, line, owner is not None and owner[3], grid, block, name))  # type: ignore[arg-type]
+                backward = owner is not None and owner[3]
+                nodes.append(Node(kind, line, backward, grid, block, name))
         return CapturedGraph(tuple(lines), tuple(nodes))
 
 

@@ -12,7 +12,8 @@ _KINDS = {0: KERNEL, 1: COPY, 2: SET}
 
 
 #: Kind (None: nothing that a trace shows), grid, block, and name of a kernel.
-Described = Tuple[Optional[int], Tuple[int, ...], Tuple[int, ...], str]
+Shape = Tuple[int, int, int]
+Described = Tuple[Optional[int], Shape, Shape, str]
 
 
 class _KernelNode(ctypes.Structure):
@@ -70,13 +71,15 @@ class Driver:
         return [self._described(ctypes.c_void_p(handle)) for handle in handles[: number.value]]
 
     def _described(self, node: ctypes.c_void_p) -> Described:
-        kind, nothing = ctypes.c_int(-1), (0, 0, 0)
+        kind = ctypes.c_int(-1)
+        nothing: Shape = (0, 0, 0)
         if self._type(node, ctypes.byref(kind)):
             return None, nothing, nothing, ""
         found = _KernelNode()
         if kind.value != 0 or self._kernel(node, ctypes.byref(found)):
             return _KINDS.get(kind.value), nothing, nothing, ""
-        return KERNEL, tuple(found.grid), tuple(found.block), self._name_of(found.function)
+        (gx, gy, gz), (bx, by, bz) = found.grid, found.block
+        return KERNEL, (gx, gy, gz), (bx, by, bz), self._name_of(found.function)
 
     def _name_of(self, function: int | None) -> str:
         name = ctypes.c_char_p()
