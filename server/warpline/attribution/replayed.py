@@ -6,6 +6,7 @@ Kernels of a replay run in that order on one stream; on several they are matched
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict, deque
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ import numpy as np
 from warpline.attribution.table import LineTable
 from warpline.trace.columns import Ints, Trace
 from warpline.wire import cudagraphs
-from warpline.wire.cudagraphs import CapturedGraph
+from warpline.wire.cudagraphs import CapturedGraph, Replay
 
 Key = tuple[int, tuple[int, int, int], tuple[int, int, int], str]  # kind, grid, block, name
 _NOTHING = (0, 0, 0)
@@ -40,9 +41,12 @@ def replayed(trace: Trace, table: LineTable) -> Replayed:
     numbers = {
         (file, number): at for at, (file, number) in enumerate(zip(table.file, table.line, strict=True))
     }
+    replays: dict[int, list[Replay]] = defaultdict(list)  # by thread, in order of time
+    for replay in facts.replays:
+        replays[replay.thread].append(replay)
     known: dict[tuple[int, bytes], tuple[Ints, Ints]] = {}
     for members in np.split(rows, cuts) if len(rows) else ():
-        graph = _graph(trace, int(kernels.launch[members[0]]))
+        graph = _graph(trace, replays, int(kernels.launch[members[0]]))
         if graph < 0:
             continue
         seen = np.stack([kernels.kind[members], kernels.shape[members], kernels.name[members]])
@@ -53,12 +57,11 @@ def replayed(trace: Trace, table: LineTable) -> Replayed:
     return Replayed(line, backward)
 
 
-def _graph(trace: Trace, launch: int) -> int:
+def _graph(trace: Trace, replays: dict[int, list[Replay]], launch: int) -> int:
     """The graph whose replay a launch belongs to, -1 where that is not known."""
-    thread = trace.threads[int(trace.host.thread[launch])]
-    began = int(trace.host.start_ns[launch])
-    mine = [one for one in trace.facts.replays if one.thread == thread and one.time_ns <= began]
-    return mine[-1].graph if mine and mine[-1].graph < len(trace.facts.captured_graphs) else -1
+    mine = replays[trace.threads[int(trace.host.thread[launch])]]
+    at = bisect_right(mine, int(trace.host.start_ns[launch]), key=lambda replay: replay.time_ns) - 1
+    return mine[at].graph if at >= 0 and mine[at].graph < len(trace.facts.captured_graphs) else -1
 
 
 def _keys(trace: Trace, members: Ints) -> list[Key]:
