@@ -155,16 +155,31 @@ def delays(line: Timeline) -> Clock:
 def unblocked(line: Timeline) -> Timeline:
     """Calls that were held up (a full queue, a wait inside) brought down to a usual one's time.
 
-    The replay makes the waits anew; without this they would count twice.
+    The replay makes the waits anew; without this they would count twice. What a call that waited for its
+    copy still did once the copy had ended (moving it out of the driver's own memory) comes after the wait,
+    in the segment behind it.
     """
     host = line.host_ns.copy()
+    after = _after_copies(line)
     for kind in (LAUNCH, SYNC):
         rows = line.kind == kind
         if rows.any():
             usual = float(np.median(host[rows]))
             limit = 5 * usual if kind == LAUNCH else usual
             host[rows] = np.where(host[rows] > limit, usual, host[rows])
+    held = np.flatnonzero((host[:-1] < line.host_ns[:-1]) & (line.kind[1:] == WORK))
+    host[held + 1] += after[held]
     return replace(line, host_ns=host)
+
+
+def _after_copies(line: Timeline) -> Floats:
+    """For each segment, how long its call went on after the copy that it waited for, in nanoseconds."""
+    found = np.zeros(len(line.host_ns))
+    copies = np.flatnonzero(line.blocking)
+    segment = np.searchsorted(line.first, copies, "right") - 1
+    ended = line.kernel_start[copies] - line.start_ns[segment] + line.kernel_ns[copies]
+    np.maximum.at(found, segment, np.maximum(line.host_ns[segment] - ended, 0.0))
+    return found
 
 
 def relieved(trace: Trace, line: Timeline, step_ns: float) -> Timeline:
