@@ -48,7 +48,9 @@ def test_lines_are_counted_as_often_as_they_run(tmp_path: Path) -> None:
     assert samples.total > 500
     counts = {line: count for file, line, count in samples.lines if Path(file).name == "train.py"}
     loop, sleep = sum(counts.get(line, 0) for line in LOOP), counts[SLEEP]
-    assert loop + sleep > 0.8 * samples.total
+    assert sum(counts.values()) > 0.9 * samples.total, "torch's own lines count for the script's"
+    # Not more: on a busy machine autograd's thread waits for its turn, at the line of the backward.
+    assert loop + sleep > 0.5 * samples.total
     assert sleep > 0.1 * samples.total
     assert loop > 0.1 * samples.total
     assert run.output == "", "nothing of ours, and nothing of py-spy's"
