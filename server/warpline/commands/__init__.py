@@ -12,6 +12,7 @@ COMMANDS = {
     "profile": ("profile", "run a script, measure its steps, print what each line costs"),
     "show": ("show", "print an earlier run again"),
     "compare": ("compare", "two runs side by side, line by line"),
+    "check": ("check", "whether a run keeps to its budgets; SARIF and annotations for pull requests"),
     "fix": ("fix", "the quick fixes of the newest run: shown, written, or tried and timed"),
     "tune": ("tune", "try the fixes, alone and together, and leave a patch of the best set"),
     "plan": ("plan", "the fixes in the order to make them, each with what it gains after the others"),
