@@ -10,6 +10,7 @@ from warpline.rulekit.example import FILE, read_example
 from warpline.rulekit.reached import Reached
 from warpline.rulekit.source import Source
 from warpline.wire.births import Argument, Executed, Holder, UserFrame
+from warpline.wire.dataflow import Dataflow, OperatorSite
 from warpline.wire.run import Site
 
 THEN = "workers = 0\nif never:\n    workers = 4\nloader = DataLoader(data, num_workers=workers)\n"
@@ -42,3 +43,11 @@ def test_a_holder_whose_line_changed() -> None:
     assert holder is not None and (holder.line, holder.column) == (1, -1)
     (site,) = rebase(_profile(), lambda path: THEN.replace("workers = 0\n", "")).facts.sites
     assert site.arguments[0].holder is None
+
+
+def test_operators_move_with_their_lines() -> None:
+    profile = _profile()
+    sites = tuple(OperatorSite(FILE, line, "<module>") for line in (1, 4))
+    profile = replace(profile, facts=replace(profile.facts, dataflow=Dataflow(sites=sites)))
+    moved = rebase(profile, lambda path: THEN.replace("workers = 0\n", "")).facts.dataflow
+    assert [site.line for site in moved.sites] == [0, 3]

@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 
 from warpline.model.profile import Profile
 from warpline.wire.births import Argument, Executed
+from warpline.wire.dataflow import Dataflow
 
 Texts = Callable[[str], "str | None"]
 Place = tuple[str, int]
@@ -95,6 +96,7 @@ def rebase(profile: Profile, texts: Texts, moves: Moves | None = None) -> Profil
     moves = moves or Moves(profile, texts)
     files = {cost.file for cost in profile.lines} | {site.file for site in profile.facts.sites}
     files |= set(profile.facts.executed.lines)
+    files |= {site.file for site in profile.facts.dataflow.sites}
     files |= {
         argument.holder.file for site in profile.facts.sites for argument in site.arguments if argument.holder
     }
@@ -145,6 +147,7 @@ def rebase(profile: Profile, texts: Texts, moves: Moves | None = None) -> Profil
         sites=tuple(sites),
         compile_events=tuple(events),
         executed=_executed(profile.facts.executed, texts, moves),
+        dataflow=_dataflow(profile.facts.dataflow, moves),
     )
     return replace(profile, lines=tuple(lines), facts=facts, groups=tuple(groups), inside=tuple(inside))
 
@@ -159,6 +162,16 @@ def _argument(argument: Argument, moves: Moves) -> Argument:
         return replace(argument, holder=None)
     column = holder.column if moves.same(holder.file, holder.line) else -1
     return replace(argument, holder=replace(holder, line=place[1], column=column))
+
+
+def _dataflow(flow: Dataflow, moves: Moves) -> Dataflow:
+    """The record with its sites moved; line 0 for those whose line is gone."""
+    places = (moves.now((site.file, site.line)) for site in flow.sites)
+    sites = (
+        replace(site, line=0 if place is None else place[1])
+        for site, place in zip(flow.sites, places, strict=True)
+    )
+    return replace(flow, sites=tuple(sites))
 
 
 def _executed(executed: Executed, texts: Texts, moves: Moves) -> Executed:

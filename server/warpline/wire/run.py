@@ -4,7 +4,8 @@
 
     RUN/
       manifest.json     Manifest; written last, by rename: a folder without it is no run
-      facts.json        Facts: what the runner saw beside the trace
+      facts.json        Facts: what the runner saw beside the trace; among it the operators of one step and
+                        the tensors between them (``wire/dataflow.py``)
       lines.bin         int64 pairs (time_ns, thread_index << 32 | location) in order of time per
                         thread: from that moment the thread is at that location. Location 0 means
                         "in no file of the user's". Bit 31 is set when Python came back to a line
@@ -31,6 +32,7 @@ from typing import Any
 
 from .births import Argument, Executed, Setting, UserFrame
 from .cudagraphs import CapturedGraph, Replay
+from .dataflow import Dataflow
 from .facts import Flags, MeasuredPeaks, Memory, Nvml
 from .samples import Samples
 from .workers import Workers
@@ -184,4 +186,5 @@ class Facts:
     samples: Samples = field(default_factory=Samples)  # of lines, while nothing was recorded
     settings: tuple[Setting, ...] = ()  # in the order in which the script made them
     executed: Executed = field(default_factory=Executed)
+    dataflow: Dataflow = field(default_factory=Dataflow)  # of the surveyed step
     losses: tuple[float, ...] = ()  # of the first steps, where the runner could see them

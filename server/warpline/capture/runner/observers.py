@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from ...wire.dataflow import Dataflow
 from .births.frameworks import Frameworks
 from .births.sites import Sites
 from .compiled.graphs import Compiled
@@ -24,6 +25,7 @@ from .workers.lines import WorkerLines, merged
 
 if TYPE_CHECKING:
     from .before import Before
+    from .dataflow.mode import Recording
     from .waits.survey import Survey
 
 
@@ -47,6 +49,7 @@ class Observers:
         self.memory = MemoryWatch(torch)
         self.nvml: NvmlWatch | None = None
         self.survey: Survey | None = None
+        self.recording: Recording | None = None
         self.triton = TritonLaunches(self.sites.place)
         self.compilations = 0
         #: Time that the main process spent in each ``next`` of a loader's iterator
@@ -108,17 +111,32 @@ class Observers:
     def start_survey(self) -> bool:
         """Watch one step closely; not where code is compiled, which would be compiled again for it."""
         if self.sites.compiled or self.compiled.compilations:
+            self.facts["dataflow"] = Dataflow("code is compiled, and would be compiled again for it")
             return False
         from .waits.survey import Survey
 
         self.survey = Survey(self.torch, self.sites)
         self.survey.__enter__()
         self.triton.start()
+        self._start_dataflow()
         return True
+
+    def _start_dataflow(self) -> None:
+        try:
+            from .dataflow.mode import Recording
+
+            self.recording = Recording(self.sites)
+            self.recording.start()
+        except Exception as error:
+            self.facts["dataflow"] = Dataflow("this torch cannot be listened to (%s)" % type(error).__name__)
+            self.recording = None
 
     def stop_survey(self) -> None:
         from .waits.survey import leave
 
+        if self.recording is not None:
+            self.facts["dataflow"] = self.recording.stop()
+            self.recording = None
         if self.survey is not None:
             leave(self.survey)
             self.triton.stop()

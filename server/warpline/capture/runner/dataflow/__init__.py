@@ -1,0 +1,1 @@
+"""Which operator got which tensors, in one step."""

@@ -1,0 +1,240 @@
+"""Sees every operator of a step below autograd, and writes down what went in and came out."""
+
+from __future__ import annotations
+
+import sys
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+
+import torch
+from torch.utils._python_dispatch import (
+    TorchDispatchMode,
+    _get_current_dispatch_mode_stack,
+    _pop_mode,
+    _push_mode,
+)
+
+from ....wire.dataflow import (
+    DIRECT,
+    LIBRARY,
+    MODULE,
+    MOST_IN_LIST,
+    MOST_OPERATORS,
+    OPTIMIZER,
+    TENSOR,
+    Dataflow,
+    OperatorSite,
+)
+from ..tracebacks import is_ours
+from .values import Interned, Values
+
+if TYPE_CHECKING:
+    from ..births.sites import Sites
+
+_TORCH = torch.__path__[0]
+_PLAIN = (bool, int, float)
+
+
+class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here where types are checked
+    """Entered and left at step boundaries. It hands each call on as it is; a fault of ours ends the record
+    and nothing else."""
+
+    # Higher-order operators come here as well, and not to an error.
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """False: torch would import all of Dynamo for it."""
+        return False
+
+    def __init__(self, sites: Sites) -> None:
+        super().__init__()
+        self.user_files = sites.user_files
+        self.names_of = sites.names
+        self.missing = ""
+        self.running = True
+        self.values = Values(torch, self._alias)
+        self.names, self.sites = Interned(), Interned()
+        self.name: List[int] = []
+        self.site: List[int] = []
+        self.arguments: List[Any] = []
+        self.outputs: List[Tuple[int, ...]] = []
+        self._ways: Dict[str, str] = {}
+        #: (code, instruction, way) -> site
+        self._by_instruction: Dict[Tuple[CodeType, int, str], int] = {}
+
+    def __torch_dispatch__(
+        self,
+        function: Any,
+        types: Any,
+        arguments: Tuple[Any, ...] = (),
+        named: Optional[Dict[str, Any]] = None,
+    ) -> Any:
+        named = named or {}
+        before = self._before(arguments, named) if self.running else None
+        result = function(*arguments, **named)
+        if before is not None:
+            try:
+                self._note(function, before, result, sys._getframe(1))
+            except Exception as error:
+                self._stop("an operator could not be read (%s)" % type(error).__name__)
+        return result
+
+    def _before(self, arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Optional[List[Any]]:
+        """The arguments as they are before the call; None in the backward pass."""
+        try:
+            if torch._C._current_graph_task_id() != -1:
+                return None
+            if len(self.name) >= MOST_OPERATORS:
+                self._stop("it has more than %d operators" % MOST_OPERATORS)
+                return None
+            given = [self._argument(one) for one in arguments]
+            if named:
+                given.append({name: self._argument(one) for name, one in named.items()})
+            return given
+        except Exception as error:
+            self._stop("a tensor could not be read (%s)" % type(error).__name__)
+            return None
+
+    def _argument(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return TENSOR + str(self.values.read(value))
+        if value is None or isinstance(value, _PLAIN):
+            return value
+        if isinstance(value, torch.dtype):
+            return str(value).replace("torch.", "")
+        if isinstance(value, (list, tuple)):
+            return [self._argument(one) for one in value] if len(value) <= MOST_IN_LIST else None
+        return None
+
+    def _note(self, function: Any, given: List[Any], result: Any, frame: Any) -> None:
+        made = result if isinstance(result, (list, tuple)) else (result,)
+        tensors = [one for one in made if isinstance(one, torch.Tensor)]
+        name = str(function)
+        if name.startswith("profiler."):
+            return
+        schema = getattr(function, "_schema", None)
+        in_place = bool(schema is not None and schema.is_mutable)
+        outputs = tuple(self.values.made(one, in_place) for one in tensors[:MOST_IN_LIST])
+        self._add(name, self._site(frame), given, outputs)
+
+    def _add(self, name: str, site: int, given: List[Any], outputs: Tuple[int, ...]) -> None:
+        self.name.append(self.names[name])
+        self.site.append(site)
+        self.arguments.append(given)
+        self.outputs.append(outputs)
+
+    def _alias(self, new: int, old: int) -> None:
+        self._add("aten.alias.default", -1, [TENSOR + str(old)], (new,))
+
+    def _site(self, frame: Any) -> int:
+        """The instruction of the user's that led to a call made at ``frame``."""
+        via = DIRECT
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if self.user_files[file] is not None:
+                key = (frame.f_code, frame.f_lasti, via)
+                known = self._by_instruction.get(key)
+                if known is None:
+                    path = self.user_files[file] or ""
+                    function = self.names_of.of(frame.f_code, path)
+                    # Two instructions of one line are two sites.
+                    site = (path, frame.f_lineno, function, via, frame.f_code, frame.f_lasti)
+                    known = self._by_instruction[key] = self.sites[site]
+                return known
+            via = max(via, self._way(file), key=_FURTHER.index)
+            frame = frame.f_back
+        return -1
+
+    def _way(self, file: str) -> str:
+        way = self._ways.get(file)
+        if way is None:
+            way = DIRECT if file.startswith((_TORCH, "<")) or is_ours(file) else LIBRARY
+            inside = file[len(_TORCH) :].replace("\\", "/")
+            if way == DIRECT and inside.startswith("/nn/modules/"):
+                way = MODULE
+            elif way == DIRECT and inside.startswith("/optim/"):
+                way = OPTIMIZER
+            self._ways[file] = way
+        return way
+
+    def _stop(self, why: str) -> None:
+        self.running = False
+        self.missing = self.missing or why
+
+    def found(self) -> Dataflow:
+        missing = self.missing
+        if not missing and not self.name:
+            missing = "the step's operators ran on other threads, or in a graph"
+        return Dataflow(
+            missing=missing,
+            names=tuple(self.names),
+            sites=tuple(OperatorSite(*site[:4]) for site in self.sites),
+            shapes=tuple(self.values.shapes),
+            dtypes=tuple(self.values.dtypes),
+            name=tuple(self.name),
+            site=tuple(self.site),
+            arguments=tuple(self.arguments),
+            outputs=tuple(self.outputs),
+            shape=tuple(self.values.shape),
+            dtype=tuple(self.values.dtype),
+            parameters=tuple(self.values.parameters),
+        )
+
+
+_FURTHER = (DIRECT, MODULE, OPTIMIZER, LIBRARY)
+
+
+class Recording:
+    """One step under ``Operators``."""
+
+    def __init__(self, sites: Sites) -> None:
+        self.mode = Operators(sites)
+        self._call: Optional[Callable[..., Any]] = None
+
+    def start(self) -> None:
+        from torch._ops import HigherOrderOperator
+
+        self._call = HigherOrderOperator.__call__
+        HigherOrderOperator.__call__ = _without(self.mode, self._call)
+        # Not ``__enter__``: it sets flags of Dynamo's that only its own ``__exit__`` takes back.
+        _push_mode(self.mode)
+
+    def stop(self) -> Dataflow:
+        from torch._ops import HigherOrderOperator
+
+        self.mode.running = False
+        leave(self.mode)
+        if self._call is not None:
+            HigherOrderOperator.__call__ = self._call
+            self._call = None
+        self.mode.values.close()
+        return self.mode.found()
+
+
+def _without(mode: Operators, call: Callable[..., Any]) -> Callable[..., Any]:
+    """``call`` with ``mode`` taken off: older versions of torch raise where a mode has no rule for a
+    higher-order operator."""
+
+    def __call__(self: Any, *arguments: Any, **named: Any) -> Any:
+        if not leave(mode):
+            return call(self, *arguments, **named)
+        mode._stop("it has operators of a higher order")
+        return call(self, *arguments, **named)
+
+    return __call__
+
+
+def leave(mode: Any) -> bool:
+    """Take ``mode`` off this thread's stack, also from below others. False if it is not there."""
+    if not any(entry is mode for entry in _get_current_dispatch_mode_stack()):
+        return False
+    above = []
+    while True:
+        top = _pop_mode()
+        if top is mode:
+            break
+        above.append(top)
+    for entry in reversed(above):
+        _push_mode(entry)
+    return True

@@ -1,0 +1,83 @@
+"""Numbers for the tensors of a step, by their storage and layout."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Tuple
+
+Layout = Tuple[int, Tuple[int, ...], Tuple[int, ...], Any]
+
+
+class Interned(Dict[Any, int]):
+    """A number for each thing, counted up."""
+
+    def __missing__(self, thing: Any) -> int:
+        number = self[thing] = len(self)
+        return number
+
+
+class Values:
+    """No tensor is kept alive, only what is left of a storage once its memory is freed: until ``close`` no
+    other storage gets its address."""
+
+    def __init__(self, torch: Any, alias: Callable[[int, int], None]) -> None:
+        """``alias(new, old)`` is told of a value that is a view, made unseen, of another one."""
+        from torch.multiprocessing.reductions import StorageWeakRef
+
+        self._weak = StorageWeakRef
+        self._parameter = torch.nn.Parameter
+        self._alias = alias
+        self._known: dict[int, dict[Layout, int]] = {}  # storage -> layout -> value
+        self._latest: dict[int, int] = {}  # storage -> the value that was made there last
+        self._alive: list[Any] = []
+        self.shapes, self.dtypes = Interned(), Interned()
+        self.shape: List[int] = []
+        self.dtype: List[int] = []
+        self.parameters: List[int] = []
+
+    def read(self, tensor: Any) -> int:
+        """The number of what ``tensor`` holds."""
+        storage, layout = self._place(tensor)
+        found = self._known[storage].get(layout)
+        if found is None:
+            found = self._new(tensor, storage, layout)
+            if storage in self._latest:
+                self._alias(found, self._latest[storage])
+            else:
+                self._latest[storage] = found
+        return found
+
+    def made(self, tensor: Any, in_place: bool) -> int:
+        """The number of an operator's result. ``in_place``: the operator wrote to what it was given."""
+        storage, layout = self._place(tensor)
+        known = self._known[storage]
+        if in_place:
+            known.clear()
+        elif layout in known:
+            return known[layout]  # a view of everything, or the same tensor
+        found = self._new(tensor, storage, layout)
+        if in_place or storage not in self._latest:
+            self._latest[storage] = found
+        return found
+
+    def _place(self, tensor: Any) -> tuple[int, Layout]:
+        held = tensor.untyped_storage()
+        storage = int(held._cdata)
+        if storage not in self._known:
+            self._known[storage] = {}
+            self._alive.append(self._weak(held))
+        return storage, (tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
+
+    def _new(self, tensor: Any, storage: int, layout: Layout) -> int:
+        number = len(self.shape)
+        self._known[storage][layout] = number
+        self.shape.append(self.shapes[layout[1]])
+        self.dtype.append(self.dtypes[str(tensor.dtype).replace("torch.", "")])
+        if isinstance(tensor, self._parameter):
+            self.parameters.append(number)
+        return number
+
+    def close(self) -> None:
+        """Let go of the storages."""
+        self._alive.clear()
+        self._known.clear()
+        self._latest.clear()

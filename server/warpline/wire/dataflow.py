@@ -1,0 +1,51 @@
+"""The operators of one step's forward passes, and which tensors went from one to the next.
+
+Recorded by a ``TorchDispatchMode`` in the surveyed step, below autograd: what composite operators are made
+of, without the backward pass. A tensor is known by its storage and its layout, so an operator in place gives
+a new value, and a view that was made unseen is an ``alias`` of the value that its storage held last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+#: A step of more operators is recorded up to here. A 48-layer GPT has about 2,000 in its forward pass.
+MOST_OPERATORS = 10_000
+#: Of a list of more tensors (an optimizer's), none is recorded.
+MOST_IN_LIST = 64
+#: How an argument that is a tensor is written: this and its value's number. Other strings are dtypes.
+TENSOR = "%"
+
+#: How an operator came to be called from the user's line: by it, through a module of torch's, through one of
+#: torch's optimizers, or by another library.
+DIRECT, MODULE, OPTIMIZER, LIBRARY = "", "module", "optimizer", "library"
+
+
+@dataclass(frozen=True)
+class OperatorSite:
+    """An instruction of the user's code, and the way from there to the operator."""
+
+    file: str
+    line: int  # 0: it is not in the text any more
+    function: str
+    via: str = DIRECT
+
+
+@dataclass(frozen=True)
+class Dataflow:
+    """Columns. ``name``, ``site``, ``arguments`` and ``outputs`` have an entry for each operator, in order of
+    their calls; ``shape``, ``dtype`` and ``parameter`` one for each value."""
+
+    missing: str = "it was not recorded"  # why there is nothing, or not all; empty: all is there
+    names: tuple[str, ...] = ()  # "aten.mul.Tensor"
+    sites: tuple[OperatorSite, ...] = ()
+    shapes: tuple[tuple[int, ...], ...] = ()
+    dtypes: tuple[str, ...] = ()  # "float32"
+    name: tuple[int, ...] = ()  # index into ``names``
+    site: tuple[int, ...] = ()  # index into ``sites``; -1: in no code of the user's
+    arguments: tuple[Any, ...] = ()  # a list; a dict at its end has those that were given by name
+    outputs: tuple[tuple[int, ...], ...] = ()  # numbers of values
+    shape: tuple[int, ...] = ()  # index into ``shapes``
+    dtype: tuple[int, ...] = ()  # index into ``dtypes``
+    parameters: tuple[int, ...] = ()  # values that are ``nn.Parameter``

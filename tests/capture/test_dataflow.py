@@ -1,0 +1,158 @@
+"""Which operator got which tensors, recorded from real scripts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.capture.launching import Captured, request, write
+from warpline.wire.dataflow import LIBRARY, MODULE, OPTIMIZER, Dataflow
+
+torch = pytest.importorskip("torch")
+
+SCRIPT = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(16, 16), nn.GELU())
+opt = torch.optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 8, 16)
+
+def attend(x):
+    scores = torch.einsum("btd,bsd->bts", x, x) * 0.25
+    scores.tril_()
+    return torch.einsum("bts,bsd->btd", scores.softmax(-1), x)
+
+for step in range(40):
+    with torch.no_grad():
+        again = attend(x)
+    loss = (net(again + torch.rand_like(x)) ** 2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    print("loss", loss.item())
+"""
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> Captured:
+    folder = tmp_path_factory.mktemp("dataflow")
+    return Captured(request(write(folder, SCRIPT), whole_run=True), folder)
+
+
+def rows(flow: Dataflow, name: str) -> list[int]:
+    return [row for row, index in enumerate(flow.name) if flow.names[index].startswith(f"aten.{name}")]
+
+
+def test_values_lead_from_operator_to_operator(captured: Captured) -> None:
+    flow = captured.facts.dataflow
+    assert flow.missing == ""
+    (scale,), (tril,), (softmax,) = rows(flow, "mul.Tensor"), rows(flow, "tril_"), rows(flow, "_softmax")
+    assert flow.arguments[scale][1] == 0.25
+    assert flow.arguments[tril][0] == f"%{flow.outputs[scale][0]}"
+    # What was changed in place is another value, and the one that is read next.
+    assert flow.outputs[tril] != flow.outputs[scale]
+    assert flow.arguments[softmax][0] == f"%{flow.outputs[tril][0]}"
+    assert flow.shapes[flow.shape[flow.outputs[softmax][0]]] == (4, 8, 8)
+
+
+def test_an_operator_has_its_line_and_the_way_to_it(captured: Captured) -> None:
+    flow, lines = captured.facts.dataflow, SCRIPT.split("\n")
+    (scale,), (gelu,) = rows(flow, "mul.Tensor"), rows(flow, "gelu")
+    at = flow.sites[flow.site[scale]]
+    assert "* 0.25" in lines[at.line - 1]
+    assert (at.function, at.via) == ("attend", "")
+    assert flow.sites[flow.site[gelu]].via == MODULE
+    assert LIBRARY not in {site.via for site in flow.sites}
+    assert OPTIMIZER in {site.via for site in flow.sites}
+    assert not rows(flow, "gelu_backward")
+
+
+def test_the_script_computes_what_it_would_without_us(captured: Captured, tmp_path: Path) -> None:
+    plain = subprocess.run(
+        [sys.executable, write(tmp_path, SCRIPT)], capture_output=True, text=True, check=True, timeout=120
+    )
+    losses = [line for line in captured.output.splitlines() if line.startswith("loss")]
+    # Short scripts run twice.
+    assert losses[:40] == losses[-40:] == plain.stdout.splitlines()
+
+
+def record(act: Callable[[], Any]) -> Dataflow:
+    """``act`` under the mode, in this process."""
+    from warpline.capture.runner.dataflow.mode import Recording
+    from warpline.capture.runner.lines.names import QualifiedNames
+    from warpline.capture.runner.lines.userfiles import UserFiles
+
+    files = UserFiles([str(Path(__file__).parent)], [])
+    sites: Any = SimpleNamespace(user_files=files, names=QualifiedNames())
+    recording = Recording(sites)
+    recording.start()
+    try:
+        act()
+    finally:
+        found: Dataflow = recording.stop()
+    return found
+
+
+def test_steps_on_other_threads_are_said_to_be_missing() -> None:
+    def act() -> None:
+        thread = threading.Thread(target=lambda: torch.ones(2) + 1)
+        thread.start()
+        thread.join()
+
+    assert "threads" in record(act).missing
+
+
+def test_a_higher_order_operator_runs_and_ends_the_record() -> None:
+    from torch._ops import HigherOrderOperator
+
+    call = HigherOrderOperator.__call__
+
+    class Twice(HigherOrderOperator):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__("warpline_test_twice")
+
+        def __call__(self, value: Any) -> Any:
+            return super().__call__(value)
+
+    twice = Twice()
+    twice.py_impl(torch._C.DispatchKey.CompositeExplicitAutograd)(lambda value: value * 2)
+    twice.fallthrough(torch._C.DispatchKey.AutogradCPU)
+    results: list[Any] = []
+    flow = record(lambda: results.append(twice(torch.ones(2))))
+    assert results[0].tolist() == [2, 2]
+    assert "higher order" in flow.missing
+    assert HigherOrderOperator.__call__ is call
+
+
+def test_a_tensor_that_cannot_be_read_ends_the_record_only() -> None:
+    results: list[Any] = []
+    sparse = torch.eye(3).to_sparse()  # it has no storage
+    flow = record(lambda: results.append(torch.sparse.mm(sparse, torch.ones(3, 2)) + 1))
+    assert results[0].shape == (3, 2)
+    assert "could not be read" in flow.missing
+
+
+def test_a_mode_of_the_scripts_own_stays_on_the_stack() -> None:
+    from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+    from torch.utils.flop_counter import FlopCounterMode
+
+    counter = FlopCounterMode(display=False)
+
+    def act() -> None:
+        counter.__enter__()
+        torch.ones(4, 4) @ torch.ones(4, 4)
+
+    assert record(act).missing == ""
+    assert [type(mode) for mode in _get_current_dispatch_mode_stack()][-1:] != []
+    counter.__exit__(None, None, None)
+    assert counter.get_total_flops() == 2 * 4**3
+    assert not _get_current_dispatch_mode_stack()
