@@ -5,24 +5,24 @@ All times are means per captured step in milliseconds, brought to the unprofiled
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from warpline import pipeline
 from warpline.model import units
-from warpline.model.profile import LineCost, Profile
+from warpline.model.profile import Profile
 from warpline.model.report import Report
-
-NS_PER_MS = 1e6
+from warpline.tables import beside, of_run
+from warpline.tables.of_run import frame
 
 
 @dataclass(frozen=True, repr=False)
 class Tables:
-    """Five tables. ``lines``, ``kernels``, ``ops`` and ``findings`` share ``file`` and ``line``.
+    """The tables of a run. ``lines``, ``kernels``, ``ops``, ``modules`` and ``findings`` share ``file`` and
+    ``line``. ``ranks``, ``runs`` and ``trends`` are read from other folders when they are first asked for.
 
     ``lines``: one row a source line, most expensive first.
 
@@ -97,6 +97,53 @@ class Tables:
     - ``window``: "timing" (without the profiler) or "capture" (with it)
     - ``step``: number within the window, from 0
     - ``wall_ms``: duration
+
+    ``modules``: one row for each line of a library that a line of the user's led to, with its module.
+
+    - ``module``: path in the model, with * where equal layers are added up; None outside a module
+    - ``file``, ``line``, ``function``: the user's line
+    - ``library_file``, ``library_line``, ``library_function``: the deepest library line outside torch
+    - ``step_ms``: what it adds to the step; the rows of a user's line add up to the line
+    - ``device_ms``: time of the kernels and copies it caused
+    - ``sync_ms``: in which the host waited for the device
+    - ``calls``: executions per step
+    - ``text``: what the library's line says
+
+    ``ranks``: one row a rank whose steps were captured on this machine.
+
+    - ``rank``: its number
+    - ``world_size``: how many there are in all
+    - ``run``: its folder; ``warpline.load`` of it gives that rank's tables
+    - ``step_ms``: its step without the profiler
+    - ``device_busy_percent``: share of that step in which a kernel or a copy ran
+    - ``device_ms``: time of its kernels and copies
+    - ``idle_ms``: time in which its device had nothing to do
+    - ``loader_ms``: host time spent on, or waiting for, the next batch
+    - ``sync_ms``: host time spent waiting for the device
+    - ``communication_ms``: device time of collectives
+    - ``exposed_communication_ms``: time of exchanges beside no computation, where there are some
+    - ``collective_wait_ms``: part of that spent waiting for the last rank, where it is known
+    - ``peak_bytes``: memory held at the step's peak
+
+    ``runs``: one row a run in the same folder as this one, the newest first.
+
+    - ``run``: the folder's name
+    - ``path``: the folder
+    - ``script``: what ran
+    - ``arguments``: the script's
+    - ``created``: when, UTC
+    - ``step_ms``: its step without the profiler, NaN where no report was made
+    - ``bytes``: room it takes
+
+    ``trends``: one row for each line of this run and each run of the same script and arguments, oldest first.
+
+    - ``created``: when that run was made, UTC
+    - ``run``: its folder's name
+    - ``file``, ``line``, ``text``: the line as it is in this run; found by alignment where it moved
+    - ``step_ms``: what it added to that run's step, 0 where it was there and cost nothing
+    - ``device_ms``: time of the kernels and copies it caused there
+    - ``memory_bytes``: allocated there and held at that step's memory peak
+    - ``of_step_ms``: that run's whole step
     """
 
     lines: pd.DataFrame
@@ -104,8 +151,37 @@ class Tables:
     ops: pd.DataFrame
     findings: pd.DataFrame
     steps: pd.DataFrame
+    modules: pd.DataFrame
     report: Report
     profile: Profile
+    folder: Path
+
+    @property
+    def operators(self) -> pd.DataFrame:
+        """The same as ``ops``."""
+        return self.ops
+
+    @cached_property
+    def ranks(self) -> pd.DataFrame:
+        return beside.ranks(self.folder)
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        return beside.runs_of(self.folder)
+
+    @cached_property
+    def trends(self) -> pd.DataFrame:
+        return beside.trends(self.folder)
+
+    def changes(self, before: Tables) -> pd.DataFrame:
+        """What changed from ``before`` to this run: one row a line, the largest difference first.
+
+        ``difference_ms`` is ``after_ms`` less ``before_ms``, times as ``step_ms`` of ``lines``; ``file``,
+        ``line`` is the place in this run and ``before_file``, ``before_line`` that in the other, None where
+        there is none; ``change`` is "same", "edited", "added" or "removed", of the line's text. The
+        differences, with that of what is unattributed, add up to the difference of the steps.
+        """
+        return beside.changes(before.report, self.report, before.profile.sources, self.profile.sources)
 
     def __repr__(self) -> str:
         """One line: a notebook shows what a cell ends with, and all of it would be a book."""
@@ -115,78 +191,25 @@ class Tables:
         )
 
 
-TABLES = ("lines", "kernels", "ops", "findings", "steps")
-LINE_FIELDS = (
-    "file", "line", "function", "step_ms", "device_ms", "forward_ms", "backward_ms", "recompute_ms",
-    "idle_ms", "cpu_ms", "sync_ms", "loader_ms", "gc_ms", "copy_ms", "communication_ms", "calls", "launches",
-    "memory_bytes", "kept_bytes",
-)  # fmt: skip
-KERNEL_FIELDS = (
-    "name", "phase", "kind", "count", "device_ms", "grid", "block", "registers", "shared_bytes",
-    "occupancy_percent", "bytes", "tensor_cores",
-)  # fmt: skip
-OP_FIELDS = (
-    "name", "phase", "count", "device_ms", "cpu_ms", "shapes", "dtypes", "strides", "launches", "outer",
-    "flops", "bytes", "tensor_core_dtype",
-)  # fmt: skip
+TABLES = ("lines", "kernels", "ops", "findings", "steps", "modules")
+#: Of several runs or ranks; made when they are asked for.
+BESIDE = ("ranks", "runs", "trends")
 
 
 def load(run: str | Path) -> Tables:
     """The tables of the run folder ``run``. Raises Problem when it is not one."""
-    folder = Path(run)
+    folder = Path(run).absolute()  # some tables are read later, when we may be elsewhere
     profile, report = pipeline.profile_of(folder), pipeline.report_of(folder)
     texts = {path: text.splitlines() for path, text in profile.sources.items()}
+    kernels, ops = of_run.KERNEL_FIELDS, of_run.OP_FIELDS
     return Tables(
-        lines=_frame((_line(cost, texts) for cost in profile.lines), _LINE_COLUMNS),
-        kernels=_frame(_below(profile, "kernels", KERNEL_FIELDS), ("file", "line", *KERNEL_FIELDS)),
-        ops=_frame(_below(profile, "ops", OP_FIELDS), ("file", "line", *OP_FIELDS)),
-        findings=_frame(_findings(report), _FINDING_COLUMNS),
-        steps=_frame(_steps(profile), ("window", "step", "wall_ms")),
+        lines=frame((of_run.line_row(cost, texts) for cost in profile.lines), of_run.LINE_COLUMNS),
+        kernels=frame(of_run.below(profile, "kernels", kernels), ("file", "line", *kernels)),
+        ops=frame(of_run.below(profile, "ops", ops), ("file", "line", *ops)),
+        findings=frame(of_run.finding_rows(report), of_run.FINDING_COLUMNS),
+        steps=frame(of_run.step_rows(profile), ("window", "step", "wall_ms")),
+        modules=frame(of_run.module_rows(profile), of_run.MODULE_COLUMNS),
         report=report,
         profile=profile,
+        folder=folder,
     )
-
-
-_LINE_COLUMNS = (*LINE_FIELDS, "flops", "percent_of_peak", "bound", "text")
-_FINDING_COLUMNS = (
-    "id", "rule", "severity", "file", "line", "cause_file", "cause_line", "message", "predicted_step_ms",
-    "predicted_speedup", "predicted_basis", "measured_speedup", "measured_low", "measured_high", "fixes",
-)  # fmt: skip
-
-
-def _frame(rows: Iterable[tuple[Any, ...]], columns: tuple[str, ...]) -> pd.DataFrame:
-    frame: pd.DataFrame = pd.DataFrame.from_records(list(rows), columns=list(columns))
-    return frame
-
-
-def _line(cost: LineCost, texts: dict[str, list[str]]) -> tuple[Any, ...]:
-    roof = cost.roofline
-    measured = (roof.flops, roof.percent_of_peak, roof.bound) if roof else (None, None, None)
-    text = texts.get(cost.file, [])
-    shown = text[cost.line - 1] if 0 < cost.line <= len(text) else ""
-    return (*(getattr(cost, field) for field in LINE_FIELDS), *measured, shown)
-
-
-def _below(profile: Profile, table: str, fields: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
-    for cost in profile.lines:
-        for row in getattr(cost, table):
-            yield (cost.file, cost.line, *(getattr(row, field) for field in fields))
-
-
-def _findings(report: Report) -> Iterable[tuple[Any, ...]]:
-    for found in report.findings:
-        guess, proof = found.predicted, found.measured
-        yield (
-            found.id, found.rule, found.severity, found.file, found.line, found.cause.file, found.cause.line,
-            found.message,
-            *((guess.step_ms, guess.speedup, guess.basis) if guess else (None, None, None)),
-            *((proof.speedup, proof.low, proof.high) if proof else (None, None, None)),
-            len(found.fixes),
-        )  # fmt: skip
-
-
-def _steps(profile: Profile) -> Iterable[tuple[str, int, float]]:
-    for at, length in enumerate(profile.manifest.timed_ns):
-        yield "timing", at, length / NS_PER_MS
-    for at, (start, end) in enumerate(profile.manifest.captured):
-        yield "capture", at, (end - start) / NS_PER_MS

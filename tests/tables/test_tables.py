@@ -8,7 +8,7 @@ import pytest
 
 import warpline
 from tests.conftest import ExampleRun
-from warpline.tables import TABLES, Tables
+from warpline.tables import BESIDE, TABLES, Tables
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def described(table: str) -> set[str]:
     return {column for head in heads for column in re.findall(r"``(\w+)``", head)}
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", TABLES + BESIDE)
 def test_every_column_is_described_and_every_described_one_is_there(tables: Tables, table: str) -> None:
     assert described(table) == set(getattr(tables, table).columns)
 

@@ -1,0 +1,86 @@
+"""The rows of one run: its profile and its report, taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from warpline.model.profile import LineCost, Profile
+from warpline.model.report import Report
+
+NS_PER_MS = 1e6
+
+LINE_FIELDS = (
+    "file", "line", "function", "step_ms", "device_ms", "forward_ms", "backward_ms", "recompute_ms",
+    "idle_ms", "cpu_ms", "sync_ms", "loader_ms", "gc_ms", "copy_ms", "communication_ms", "calls", "launches",
+    "memory_bytes", "kept_bytes",
+)  # fmt: skip
+KERNEL_FIELDS = (
+    "name", "phase", "kind", "count", "device_ms", "grid", "block", "registers", "shared_bytes",
+    "occupancy_percent", "bytes", "tensor_cores",
+)  # fmt: skip
+OP_FIELDS = (
+    "name", "phase", "count", "device_ms", "cpu_ms", "shapes", "dtypes", "strides", "launches", "outer",
+    "flops", "bytes", "tensor_core_dtype",
+)  # fmt: skip
+
+MODULE_COLUMNS = (
+    "module", "file", "line", "function", "library_file", "library_line", "library_function", "step_ms",
+    "device_ms", "sync_ms", "calls", "text",
+)  # fmt: skip
+
+
+LINE_COLUMNS = (*LINE_FIELDS, "flops", "percent_of_peak", "bound", "text")
+FINDING_COLUMNS = (
+    "id", "rule", "severity", "file", "line", "cause_file", "cause_line", "message", "predicted_step_ms",
+    "predicted_speedup", "predicted_basis", "measured_speedup", "measured_low", "measured_high", "fixes",
+)  # fmt: skip
+
+
+def frame(rows: Iterable[tuple[Any, ...]], columns: tuple[str, ...]) -> pd.DataFrame:
+    frame: pd.DataFrame = pd.DataFrame.from_records(list(rows), columns=list(columns))
+    return frame
+
+
+def line_row(cost: LineCost, texts: dict[str, list[str]]) -> tuple[Any, ...]:
+    roof = cost.roofline
+    measured = (roof.flops, roof.percent_of_peak, roof.bound) if roof else (None, None, None)
+    text = texts.get(cost.file, [])
+    shown = text[cost.line - 1] if 0 < cost.line <= len(text) else ""
+    return (*(getattr(cost, field) for field in LINE_FIELDS), *measured, shown)
+
+
+def below(profile: Profile, table: str, fields: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
+    for cost in profile.lines:
+        for row in getattr(cost, table):
+            yield (cost.file, cost.line, *(getattr(row, field) for field in fields))
+
+
+def finding_rows(report: Report) -> Iterable[tuple[Any, ...]]:
+    for found in report.findings:
+        guess, proof = found.predicted, found.measured
+        yield (
+            found.id, found.rule, found.severity, found.file, found.line, found.cause.file, found.cause.line,
+            found.message,
+            *((guess.step_ms, guess.speedup, guess.basis) if guess else (None, None, None)),
+            *((proof.speedup, proof.low, proof.high) if proof else (None, None, None)),
+            len(found.fixes),
+        )  # fmt: skip
+
+
+def step_rows(profile: Profile) -> Iterable[tuple[str, int, float]]:
+    for at, length in enumerate(profile.manifest.timed_ns):
+        yield "timing", at, length / NS_PER_MS
+    for at, (start, end) in enumerate(profile.manifest.captured):
+        yield "capture", at, (end - start) / NS_PER_MS
+
+
+def module_rows(profile: Profile) -> Iterable[tuple[Any, ...]]:
+    for cost in profile.lines:
+        for part in cost.inside:
+            yield (
+                part.module, cost.file, cost.line, cost.function, part.file, part.line, part.function,
+                part.step_ms, part.device_ms, part.sync_ms, part.calls, part.text,
+            )  # fmt: skip
