@@ -123,6 +123,7 @@ def _rows(
             idle_ms=float(accounted.idle_ms[row]),
             cpu_ms=float(costs.cpu[row]),
             sync_ms=float(costs.sync[row]),
+            syncs=float(costs.syncs[row]),
             loader_ms=float(costs.loader[row]),
             gc_ms=float(costs.gc[row]),
             copy_ms=float(device["copy"][row]),

@@ -16,7 +16,8 @@ from warpline.trace.columns import Floats, Ints, Trace
 
 @dataclass(frozen=True, slots=True)
 class HostCosts:
-    """Milliseconds per step by line number, at the unprofiled step's scale; ``calls`` a step.
+    """Milliseconds per step by line number, at the unprofiled step's scale; ``calls`` and
+    ``syncs`` (calls that wait for the device) a step.
 
     ``sync``, ``loader`` and ``gc`` are parts of ``cpu``. With a host that runs ahead of the device
     the lines' ``cpu`` is less than the step: the rest is how far ahead it was when the capture ended.
@@ -24,6 +25,7 @@ class HostCosts:
 
     cpu: Floats
     sync: Floats
+    syncs: Floats
     loader: Floats
     gc: Floats
     calls: Floats
@@ -53,6 +55,7 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
     return HostCosts(
         cpu=cpu,
         sync=np.minimum(sync, cpu),
+        syncs=scene.by_line(scene.placed.line[waits], np.ones(int(waits.sum()))) / trace.steps,
         loader=_loading(scene, cpu),
         gc=np.minimum(_within(scene, *_collections(trace)) * scale, cpu),
         calls=_calls(scene) / trace.steps,

@@ -79,6 +79,7 @@ class LineCost:
     idle_ms: float = 0.0
     cpu_ms: float = 0.0
     sync_ms: float = 0.0
+    syncs: float = 0.0  # calls that wait for the device, a step
     loader_ms: float = 0.0  # part of idle/cpu: the host waited for, or made, the next batch here
     gc_ms: float = 0.0
     copy_ms: float = 0.0  # device time of copies, part of device_ms

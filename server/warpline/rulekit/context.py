@@ -108,6 +108,7 @@ class Context:
         fixes: Sequence[Callable[[], Fix]] = (),
         severity: Severity | None = None,
         alternative: Change | None = None,
+        unseen: bool = False,
     ) -> Draft:
         """A finding: ``site`` is the line to edit, ``cause`` the line where the time is seen.
 
@@ -117,7 +118,8 @@ class Context:
         default) is the bound of what the change saves. ``fixes`` are functions that give a Fix or
         raise Refused; a Fix that would not take effect is refused, too. When all refuse, the first reason
         ends the message. ``alternative``: what the last of them changes, told instead where the first
-        one's change gains nothing.
+        one's change gains nothing. ``unseen``: ``cost_ms`` is an upper end that a replay cannot lower
+        (see :class:`Draft`).
         """
         made, reasons = [], []
         for make in fixes:
@@ -149,5 +151,6 @@ class Context:
             change,
             tuple(made),
             severity,
+            unseen,
             alternative if len(made) > 1 else None,
         )

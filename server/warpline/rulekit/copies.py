@@ -86,3 +86,29 @@ def loop_over(context: Context, place: Place) -> tuple[Place, ...]:
     if source is None or node is None:
         return ()
     return tuple((place[0], source.line(loop)) for loop in source.loops(node))
+
+
+def moved_to(source: Source, move: cst.Call) -> dict[str, str]:
+    """The keywords that do what ``.to(…)`` or ``.cuda(…)`` did."""
+    found: dict[str, str] = {}
+    is_cuda = isinstance(move.func, cst.Attribute) and move.func.attr.value == "cuda"
+    for arg in move.args:
+        code = source.code(arg.value)
+        name = arg.keyword.value if arg.keyword is not None else ""
+        if name in ("non_blocking", "copy") or (not name and source.literal(arg.value) in (True, False)):
+            continue
+        if name not in ("", "device", "dtype") or arg.star:
+            raise Refused(f"`{code}` in the move could not be understood")
+        is_type = name == "dtype" or source.name(arg.value).startswith("torch.")
+        found["dtype" if is_type else "device"] = code
+    if is_cuda and "device" not in found:
+        found["device"] = '"cuda"'
+    value = found.get("device", "")
+    if not value or not _names_device(value):
+        raise Refused("what it is moved to is not plainly a device")
+    return dict(sorted(found.items()))
+
+
+def _names_device(code: str) -> bool:
+    """``device``, ``self.device``, ``x.device``, ``"cuda:0"``, ``0``; not ``other_tensor``."""
+    return "device" in code or "cuda" in code or code.isdigit()

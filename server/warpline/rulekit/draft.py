@@ -20,4 +20,7 @@ class Draft:
     change: Change | None = None
     fixes: tuple[Fix, ...] = ()
     severity: Severity | None = None  # None: the rule's own
+    #: The cost is the most that the timing window allows, since what looks closer hides it: neither
+    #: a short wait under the profiler nor a replay of that says that it costs nothing.
+    unseen: bool = False
     alternative: Change | None = None  # what the last fix changes, where that is something else

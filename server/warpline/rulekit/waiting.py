@@ -2,23 +2,76 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.source import Source
+from warpline.wire.sites import Sync, facts_of
 
 #: Methods that bring a value of the device to the host, and wait for it.
 READS = ("item", "tolist", "cpu", "numpy")
 
 
-def lost_ms(context: Context, cost: LineCost) -> float:
-    """What a wait can cost at most: no longer than the wait, and no longer than the device is idle.
+#: Waits a step from which on a line waits in most of them.
+USUAL = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A line at which the host waits for the device in each step; times per step.
 
     While the host waits the device works; lost is the time in which the device then waits for the
     host to queue more. On a step whose device is never idle a wait costs nothing.
+
+    ``waited_ms``: as long as it was seen to, under the profiler or in the surveyed step. ``lost_ms``: of
+    that, what it can cost. ``most_ms``: what it may cost at most, where nothing looks on.
     """
-    return min(cost.sync_ms, context.idle_ms())
+
+    cost: LineCost
+    waited_ms: float
+    lost_ms: float
+    most_ms: float
+    calls: float = 0.0
+    what: tuple[str, ...] = ()  # of ``Sync.what``
+
+
+def waits(context: Context) -> list[Wait]:
+    """The lines that wait, by what was seen of them: waits that the trace holds, and calls of the script's
+    own that need a value of the device.
+
+    A profiler slows the host. The device is then done sooner than the host gets to the call, and a wait
+    that costs much may take next to no time. So does the survey, but less, and it says by how much: no wait
+    got shorter by more than the surveyed step is longer than the timed ones.
+    """
+    found: dict[tuple[str, int], list[Sync]] = {}
+    functions: dict[tuple[str, int], str] = {}
+    for site in context.sites(Sync.KIND):
+        found.setdefault((site.file, site.line), []).append(facts_of(Sync, site))
+        functions[site.file, site.line] = site.function
+    idle = context.idle_ms()
+    slowed = max(0.0, (context.profile.facts.flags.surveyed_ms or 0.0) - context.step_ms)
+    places = dict.fromkeys([(cost.file, cost.line) for cost in context.profile.lines if cost.sync_ms > 0])
+    made = []
+    for place in [*places, *(place for place in found if place not in places)]:
+        cost = context.cost(*place) or LineCost(*place, functions.get(place, ""))
+        seen = found.get(place, [])
+        waited = max(cost.sync_ms, sum(one.wait_ms or 0.0 for one in seen))
+        # The trace of other steps holds it too: it is no look at every hundredth one.
+        asked = cost.syncs >= USUAL and any(one.direct and one.wait_ms is not None for one in seen)
+        made.append(
+            Wait(
+                cost,
+                waited,
+                min(waited, idle),
+                min(waited + slowed, idle) if asked else min(waited, idle),
+                max(cost.syncs, float(sum(one.calls or 0 for one in seen))),
+                tuple(one.what for one in seen if one.what is not None),
+            )
+        )
+    return made
 
 
 def read_call(source: Source, line: int) -> cst.Call | None:

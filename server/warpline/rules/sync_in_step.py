@@ -2,8 +2,10 @@
 
 ## What it does
 
-Finds lines at which the host waits for the device (`.item()`, `.cpu()`, `print(tensor)`, `nonzero`, a
-tensor as a condition), while the device is idle elsewhere in the step because nothing was queued.
+Finds lines at which the host waits for the device (`.item()`, `.cpu()`, `print(tensor)`, `nonzero`, an
+index by a mask, a tensor as a condition), while the device is idle elsewhere in the step because nothing
+was queued. A profiler slows the host, and what it waits for is then done before it asks. Such lines are
+found by what they call, and their wait is timed in a step that runs without the profiler.
 
 ## Why is this slow
 
@@ -99,7 +101,37 @@ right = int(right)
 print(right)
 ```
 
+## Example
+
+```python
+#> totals idle_ms=8; flags surveyed_ms=24; steps step_ms=20
+def forward(self, tokens):
+    weight, choice = self.gate(tokens).max(-1)
+    for index, expert in enumerate(self.experts):
+        rows = torch.nonzero(choice == index)[:, 0]
+        #^ found; cost cpu_ms=0.8 sync_ms=0.02 step_ms=0.3 syncs=8
+        #^ site sync what=nonzero calls=8 wait_ms=0.1 direct=true
+        out[rows] = expert(tokens[rows])  #> cost device_ms=11 idle_ms=8 step_ms=19
+```
+
+## Use instead
+
+Sizes that the host knows: all experts on all tokens with `torch.where`, or tokens sorted by expert with a
+fixed number for each.
+
 ## Near misses
+
+The wait is short in a step without the profiler, too:
+
+```python
+#> totals idle_ms=8; flags surveyed_ms=20.1; steps step_ms=20
+for images, labels in loader:
+    loss = train(images, labels)  #> cost device_ms=12 idle_ms=8 step_ms=20
+    if not torch.isfinite(loss):
+        #^ cost cpu_ms=0.1 sync_ms=0.02 step_ms=0.1 syncs=1
+        #^ site sync what=bool calls=1 wait_ms=0.02 direct=true
+        break
+```
 
 The device is never idle: the wait costs nothing.
 
@@ -139,14 +171,34 @@ from functools import partial
 import libcst as cst
 
 from warpline.model.change import RemoveSyncs
-from warpline.model.profile import LineCost
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
-from warpline.rulekit.source import Source, Statement
-from warpline.rulekit.waiting import counter, is_method, lost_ms, read_call, reads_of
+from warpline.rulekit import Context, Draft, Rule, ms, percent
+from warpline.rulekit.deferring import read_later
+from warpline.rulekit.waiting import Wait, read_call, waits
 
-#: Operators that bring a value to the host.
-_READ_OPS = ("aten::item", "aten::_local_scalar_dense")
+_SEEN = (
+    "The host waits {wait} of each step for the device here, and queues nothing meanwhile: the device is "
+    "then idle, {idle} a step in all."
+)
+_UNSEEN = (
+    "The host needs a value of the device here in each step and waits for it. While it was looked at, which "
+    "slows it, it waited {wait}; it may lose up to {most}, as the device is idle {idle} a step."
+)
+#: What to do about a wait, by what the host asked for.
+_ADVICE = {
+    "mask": "How many rows a mask chooses is known on the device only: multiply by the mask, use "
+    "`torch.where`, or choose a fixed number of rows with `topk`.",
+    "nonzero": "How many entries are not zero is known on the device only: work on all of them with "
+    "`torch.where`, or sort by group and use sizes that are fixed.",
+    "bool": "Decide on the device (`torch.where`, or an update that is multiplied by zero), or look only "
+    "every so many steps.",
+    "unique": "How many values there are is known on the device only: do this before training, or with "
+    "sizes that are fixed.",
+    "repeat_interleave": "Pass `output_size=`, and the host need not know the sum.",
+    "one_hot": "Pass `num_classes=`, and the host need not know the largest.",
+    "numpy": "Compute this with torch on the device, or read it a step later from a pinned copy.",
+    "cpu": "Compute this with torch on the device, or read it a step later from a pinned copy.",
+    "tolist": "Keep the numbers on the device, or read them a step later.",
+}
 
 
 class SyncInStep(Rule):
@@ -154,121 +206,38 @@ class SyncInStep(Rule):
     needs_gpu = True
 
     def find(self, context: Context) -> Iterator[Draft]:
-        for cost in context.profile.lines:
-            lost = lost_ms(context, cost)
-            if not context.matters(lost):
+        for wait in waits(context):
+            cost = wait.cost
+            if not context.matters(wait.most_ms) or "synchronize" in wait.what:
                 continue
-            if any(kernel.kind == "copy" and "HtoD" in kernel.name for kernel in cost.kernels):
+            if not wait.what and any(
+                kernel.kind == "copy" and "HtoD" in kernel.name for kernel in cost.kernels
+            ):
                 continue  # waiting for a copy to the device: the data rules
-            place = (cost.file, cost.line)
+            place, seen = (cost.file, cost.line), context.matters(wait.lost_ms)
             yield context.draft(
                 place,
                 place,
-                "The host waits {wait} of each step for the device here, and queues nothing meanwhile: the "
-                "device is then idle, {idle} a step in all.",
+                (_SEEN if seen else _UNSEEN) + _by_hand(context, wait),
                 {
-                    "wait": ms("sync wait", cost.sync_ms),
+                    "wait": ms("sync wait", wait.waited_ms),
+                    **({} if seen else {"most": ms("at most lost", wait.most_ms)}),
                     "idle": ms("device idle", context.idle_ms()),
-                    "share": percent("at most lost", context.share(lost)),
+                    "share": percent("at most lost", context.share(wait.most_ms)),
                 },
-                cost_ms=lost,
+                cost_ms=wait.most_ms,
+                saving_ms=wait.lost_ms,
                 change=RemoveSyncs((place,)),
-                fixes=[partial(_fix, context, cost)],
+                fixes=[partial(read_later, context, cost)],
+                unseen=wait.most_ms > cost.sync_ms,
             )
 
 
-def _fix(context: Context, cost: LineCost) -> Fix:
-    source = context.source(cost.file)
-    call = read_call(source, cost.line) if source is not None else None
-    if source is None or call is None:
-        raise Refused("what waits here is not a plain `.item()` or `.cpu()`")
-    statement = source.statement(call)
-    loops = source.loops(call)
-    if statement is None or not loops:
-        raise Refused("the value is read in no loop of this function")
-    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-        raise Refused("the value decides which way the program goes")
-    small = statement.body[0]
-    if is_method(call, "item") and isinstance(small, cst.AugAssign) and isinstance(small.target, cst.Name):
-        return _sum(source, call, small, cost)
-    if isinstance(small, cst.Expr):
-        outer = small.value
-        if is_method(outer, "append") and is_method(call, "item"):
-            return _list(source, call, outer, _whole(source, call, cost))
-        return _every_so_often(source, statement, call)
-    raise Refused("the value is used on the host in every step")
-
-
-def _sum(source: Source, call: cst.Call, small: cst.AugAssign, cost: LineCost) -> Fix:
-    assert isinstance(small.target, cst.Name)
-    if not isinstance(small.operator, cst.AddAssign):
-        raise Refused("only sums can be kept on the device without changing their bits")
-    name, whole = small.target.value, _whole(source, call, cost)
-    loop = _loop_without(source, name, small)
-    edits = Edits(source)
-    # In double precision a sum has the bits that Python's own would have.
-    edits.replace(call, _receiver(source, call) + (".detach()" if whole else ".detach().double()"))
-    edits.insert_after(loop, f"{name} = {'int' if whole else 'float'}({name})")
-    # What was summed may have been integers, which no record says: then a whole number becomes 3.0.
-    known = whole or _types(cost) or not is_method(_summed(call), "sum", "count_nonzero")
-    return edits.fix("Add up on the device and read once after the loop", "safe" if known else "unsafe")
-
-
-def _list(source: Source, call: cst.Call, outer: cst.BaseExpression, whole: bool) -> Fix:
-    assert isinstance(outer, cst.Call) and isinstance(outer.func, cst.Attribute)
-    if not isinstance(outer.func.value, cst.Name) or len(outer.args) != 1 or outer.args[0].value is not call:
-        raise Refused("the value is used on the host in every step")
-    name = outer.func.value.value
-    loop = _loop_without(source, name, outer)
-    edits = Edits(source)
-    edits.replace(call, _receiver(source, call) + ".detach()")
-    edits.insert_after(loop, f"{name}[:] = [{'int' if whole else 'float'}(value) for value in {name}]")
-    return edits.fix("Keep the values on the device and read them after the loop", "safe")
-
-
-def _whole(source: Source, call: cst.Call, cost: LineCost) -> bool:
-    """Whether the value that is read is an integer: by its recorded type, else a counted comparison."""
-    types = _types(cost)
-    if types:
-        return all("int" in name or "bool" in name for name in types)
-    summed = _summed(call)
-    if not is_method(summed, "sum") or not isinstance(summed, cst.Call):
-        return False
-    return bool(source.nodes(cst.Comparison, within=summed.func))
-
-
-def _types(cost: LineCost) -> list[str]:
-    return [op.dtypes[0] for op in cost.ops if op.name in _READ_OPS and op.dtypes]
-
-
-def _summed(call: cst.Call) -> cst.BaseExpression | None:
-    return call.func.value if isinstance(call.func, cst.Attribute) else None
-
-
-def _loop_without(source: Source, name: str, use: cst.CSTNode) -> cst.For | cst.While:
-    """The innermost loop, provided that ``name`` is used nowhere else in it."""
-    loop = source.loops(use)[0]
-    for read in reads_of(source, name, loop):
-        if not source.inside(read, use):
-            raise Refused(f"`{name}` is also read inside the loop")
-    if any(isinstance(node, cst.Return) for node in source.nodes(cst.Return, within=loop)):
-        raise Refused("the function may return from inside the loop")
-    return loop
-
-
-def _receiver(source: Source, call: cst.Call) -> str:
-    assert isinstance(call.func, cst.Attribute)
-    return source.code(call.func.value)
-
-
-def _every_so_often(source: Source, statement: Statement, call: cst.Call) -> Fix:
-    found = counter(source, statement)
-    if found is None:
-        raise Refused("the loop has no counter by which to read it every so many steps")
-    if any(
-        isinstance(outer, cst.If) for outer in source.ancestors(statement) if source.inside(outer, found[1])
-    ):
-        raise Refused("it is read under a condition already")
-    edits = Edits(source)
-    edits.wrap([statement], f"if {found[0]} % 50 == 0:")
-    return edits.fix("Read the value every so many steps only", "unsafe")
+def _by_hand(context: Context, wait: Wait) -> str:
+    """What to do where no edit can be written: by what the host waits for."""
+    source = context.source(wait.cost.file)
+    call = read_call(source, wait.cost.line) if source is not None else None
+    statement = source.statement(call) if source is not None and call is not None else None
+    told = [words for what, words in _ADVICE.items() if what in wait.what]
+    decides = not isinstance(statement, cst.SimpleStatementLine)
+    return " " + told[0] if told and (decides or "cpu" in wait.what or "numpy" in wait.what) else ""

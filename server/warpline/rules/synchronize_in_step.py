@@ -76,7 +76,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Applicability, Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 from warpline.rulekit.source import Source
-from warpline.rulekit.waiting import lost_ms
+from warpline.rulekit.waiting import waits
 
 CLOCKS = ("perf_counter", "time.time", "perf_counter_ns", "time_ns", "monotonic", "elapsed_time")
 
@@ -87,9 +87,9 @@ class SynchronizeInStep(Rule):
     covers = ("sync-in-step",)
 
     def find(self, context: Context) -> Iterator[Draft]:
-        for cost in context.profile.lines:
-            lost = lost_ms(context, cost)
-            source = context.source(cost.file) if context.matters(lost) else None
+        for wait in waits(context):
+            cost = wait.cost
+            source = context.source(cost.file) if context.matters(wait.most_ms) else None
             if source is None or source.call(cost.line, "synchronize") is None:
                 continue
             place = (cost.file, cost.line)
@@ -99,13 +99,15 @@ class SynchronizeInStep(Rule):
                 "The host waits {wait} of each step until the device has done everything, then the device "
                 "waits for the host: it is idle {idle} a step.",
                 {
-                    "wait": ms("sync wait", cost.sync_ms),
+                    "wait": ms("sync wait", wait.waited_ms),
                     "idle": ms("device idle", context.idle_ms()),
-                    "share": percent("at most lost", context.share(lost)),
+                    "share": percent("at most lost", context.share(wait.most_ms)),
                 },
-                cost_ms=lost,
+                cost_ms=wait.most_ms,
+                saving_ms=wait.lost_ms,
                 change=RemoveSyncs((place,)),
                 fixes=[partial(_fix, context, cost)],
+                unseen=wait.most_ms > cost.sync_ms,
             )
 
 

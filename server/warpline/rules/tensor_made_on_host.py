@@ -31,7 +31,67 @@ for images in loader:
     train(images, mask)
 ```
 
+## Example
+
+```python
+import torch
+
+def noise_like(images, device):
+    noise = torch.randn(images.size())
+    #^ found; cost cpu_ms=12 idle_ms=11 step_ms=12
+    #^ site tensor as=noise op=randn device=cpu to=cuda bytes=67108864 calls=1
+    return noise.to(device)  #> cost device_ms=3 copy_ms=3 step_ms=3; use noise
+
+for images in loader:
+    train(images, noise_like(images, "cuda"))  #> cost device_ms=30
+```
+
+## Use instead
+
+```python
+import torch
+
+def noise_like(images, device):
+    noise = torch.randn(images.size(), device=device)
+    return noise.to(device)
+
+for images in loader:
+    train(images, noise_like(images, "cuda"))
+```
+
+## Example
+
+NumPy fills it, in the function that copies it:
+
+```python
+import torch
+
+def hide(rng, shape, device):
+    hidden = rng.random(shape) < 0.3  #> cost cpu_ms=30 idle_ms=30
+    return torch.from_numpy(hidden).to(device)
+    #^ found; cost device_ms=1 copy_ms=1
+    #^ site tensor op=from_numpy device=cpu to=cuda bytes=8388608 calls=1
+
+for images in loader:
+    train(images, hide(rng, images.shape, "cuda"))  #> cost device_ms=30
+```
+
+## Use instead
+
+`torch.rand(shape, device=device) < 0.3`.
+
 ## Near misses
+
+An array that the script has already:
+
+```python
+import torch
+
+def window(data, at, device):
+    piece = data[at : at + 64]  #> cost cpu_ms=3
+    return torch.from_numpy(piece).to(device)
+    #^ cost device_ms=10 copy_ms=10; site tensor op=from_numpy device=cpu to=cuda bytes=8388608 calls=1
+```
 
 Made on the device:
 
@@ -85,13 +145,21 @@ import libcst as cst
 from warpline.model.change import Scale
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent, size
-from warpline.rulekit.copies import move_calls
+from warpline.rulekit.copies import move_calls, moved_to
 from warpline.rulekit.source import Source
 from warpline.wire.run import Site
 from warpline.wire.sites import HostTensor, facts_of
 
 CONSTANT = ("zeros", "ones", "full", "arange", "linspace", "eye", "empty", "tensor")
 RANDOM = ("rand", "randn", "randint", "randperm", "normal")
+#: Tensors of these hold an array that the script has already.
+OF_DATA = ("asarray", "from_numpy", "frombuffer")
+#: Functions and generator methods of NumPy's that fill an array of a given size.
+FILLS = (
+    "random", "normal", "standard_normal", "uniform", "integers", "binomial", "poisson", "exponential",
+    "permutation", "choice", "rand", "randn", "randint", "random_sample", "zeros", "ones", "full", "arange",
+    "linspace", "eye", "tri", "tril", "triu", "indices", "meshgrid", "logspace",
+)  # fmt: skip
 
 
 class TensorMadeOnHost(Rule):
@@ -108,7 +176,10 @@ class TensorMadeOnHost(Rule):
             tensor = facts_of(HostTensor, site)
             if (tensor.device or "cpu") != "cpu" or "cuda" not in (tensor.to or ""):
                 continue
-            costs = context.costs([(site.file, site.line), *site.uses])
+            makers = _makers(context, site)
+            if tensor.op in OF_DATA and not makers:
+                continue  # data that the script has: the rules about copies
+            costs = context.costs([(site.file, site.line), *makers, *site.uses])
             spent = sum(cost.step_ms for cost in costs)
             if not context.matters(spent):
                 continue
@@ -129,6 +200,35 @@ class TensorMadeOnHost(Rule):
             )
 
 
+def _makers(context: Context, site: Site) -> list[tuple[str, int]]:
+    """Lines of the same function that fill, with NumPy, what the site makes a tensor of."""
+    source = context.source(site.file)
+    statement = source.statement_at(site.line) if source is not None else None
+    if source is None or statement is None:
+        return []
+    function = source.enclosing(statement, cst.FunctionDef) or source.module
+    names = {name.value for name in source.nodes(cst.Name, within=statement)}
+    found = []
+    for assign in source.nodes(cst.Assign, within=function):
+        targets = {name.value for target in assign.targets for name in source.nodes(cst.Name, within=target)}
+        if targets & names and source.line(assign) <= site.line:
+            found.append(assign)
+    lines = [(site.file, source.line(node)) for node in found if _fills(source, node.value)]
+    return lines or ([(site.file, site.line)] if _fills(source, statement) else [])
+
+
+def _fills(source: Source, node: cst.CSTNode) -> bool:
+    """Whether an array is made there of nothing but a size: no data that the script has."""
+    return any(
+        isinstance(call.func, cst.Attribute) and call.func.attr.value in FILLS and not _of_torch(source, call)
+        for call in source.nodes(cst.Call, within=node)
+    )
+
+
+def _of_torch(source: Source, call: cst.Call) -> bool:
+    return source.name(call.func).startswith("torch.")
+
+
 def _fix(context: Context, site: Site) -> Fix:
     source = context.source(site.file)
     if source is None:
@@ -144,35 +244,43 @@ def _fix(context: Context, site: Site) -> Fix:
         present = source.argument(made, "device")
         if present is not None:
             raise Refused("it already names a device")
-        arguments = "".join(f", {name}={code}" for name, code in _moved_to(source, move).items())
+        arguments = "".join(f", {name}={code}" for name, code in moved_to(source, move).items())
         inner = source.code(made)
         edits.replace(move, inner[:-1].rstrip().removesuffix(",") + arguments + ")")
         safe = factory in CONSTANT
         return edits.fix("Make the tensor on the device", "safe" if safe else "unsafe")
-    raise Refused("it is made in one statement and moved in another: pass `device=` where it is made")
+    if facts_of(HostTensor, site).op in OF_DATA:
+        raise Refused("NumPy fills it on the host: make it with torch's function of that name and `device=`")
+    return _named(source, site)
 
 
-def _moved_to(source: Source, move: cst.Call) -> dict[str, str]:
-    """The keywords that do what ``.to(…)`` or ``.cuda(…)`` did."""
-    found: dict[str, str] = {}
-    is_cuda = isinstance(move.func, cst.Attribute) and move.func.attr.value == "cuda"
-    for arg in move.args:
-        code = source.code(arg.value)
-        name = arg.keyword.value if arg.keyword is not None else ""
-        if name in ("non_blocking", "copy") or (not name and source.literal(arg.value) in (True, False)):
-            continue
-        if name not in ("", "device", "dtype") or arg.star:
-            raise Refused(f"`{code}` in the move could not be understood")
-        is_type = name == "dtype" or source.name(arg.value).startswith("torch.")
-        found["dtype" if is_type else "device"] = code
-    if is_cuda and "device" not in found:
-        found["device"] = '"cuda"'
-    value = found.get("device", "")
-    if not value or not _names_device(value):
-        raise Refused("what it is moved to is not plainly a device")
-    return dict(sorted(found.items()))
-
-
-def _names_device(code: str) -> bool:
-    """``device``, ``self.device``, ``x.device``, ``"cuda:0"``, ``0``; not ``other_tensor``."""
-    return "device" in code or "cuda" in code or code.isdigit()
+def _named(source: Source, site: Site) -> Fix:
+    """``device=`` where it is made, of the only move, which stays and has nothing left to do."""
+    apart = "it is made in one statement and moved in another: pass `device=` where it is made"
+    made = [
+        call
+        for call in source.calls(site.line)
+        if source.name(call.func).startswith("torch.")
+        and source.name(call.func).rpartition(".")[2] == facts_of(HostTensor, site).op
+    ]
+    moves = [move for file, line in site.uses if file == site.file for move in move_calls(source, line)]
+    function = source.enclosing(made[0], cst.FunctionDef) if len(made) == 1 else None
+    if function is None or len(moves) != 1 or not source.inside(moves[0], function):
+        raise Refused(apart)
+    code = moved_to(source, moves[0])["device"]
+    bound = {
+        name.value
+        for target in source.nodes(cst.AssignTarget, within=function)
+        for name in source.nodes(cst.Name, within=target)
+    }
+    named = (
+        {name.value for name in source.nodes(cst.Name, within=moves[0].args[0].value)}
+        if moves[0].args
+        else set()
+    )
+    if source.argument(made[0], "device") is not None or named & bound:
+        raise Refused(apart)
+    edits = Edits(source)
+    edits.set_argument(made[0], "device", code)
+    constant = facts_of(HostTensor, site).op in CONSTANT and not site.uses[1:]
+    return edits.fix("Make the tensor on the device", "safe" if constant else "unsafe")

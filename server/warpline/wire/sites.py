@@ -102,10 +102,14 @@ class Triton:
 
 @dataclass(frozen=True)
 class Sync:
+    """A call that needs a value of the device on the host, in the surveyed step."""
+
     KIND: ClassVar[str] = "sync"
 
-    what: str | None = None  # "item", "tolist", "numpy", "cpu", "bool", "print", "nonzero", …
+    what: str | None = None  # "item", "tolist", "numpy", "cpu", "bool", "print", "nonzero", "mask", …
     calls: int | None = None
+    wait_ms: float | None = None  # in the calls, in a step that ran without the profiler
+    direct: bool | None = None  # the user's line calls it; else torch's or a library's code below that line
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ class Observers:
         from .waits.survey import Survey
 
         self.survey = Survey(self.torch, self.sites)
-        self.survey.__enter__()
+        self.survey.start()
         self.triton.start()
         self._start_dataflow()
         return True
@@ -132,13 +132,11 @@ class Observers:
             self.recording = None
 
     def stop_survey(self) -> None:
-        from .waits.survey import leave
-
         if self.recording is not None:
             self.facts["dataflow"] = self.recording.stop()
             self.recording = None
         if self.survey is not None:
-            leave(self.survey)
+            self.survey.stop()
             self.triton.stop()
 
     def remove(self) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 import weakref
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from time import perf_counter_ns
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch.overrides import TorchFunctionMode
+
+from ..patches import Patches
+from .reads import caller, watch_synchronize, what_waits
 
 if TYPE_CHECKING:
     from ..births.sites import Sites
@@ -17,14 +21,26 @@ if TYPE_CHECKING:
 FACTORIES = frozenset({
     "zeros", "ones", "full", "empty", "rand", "randn", "randint", "arange", "linspace", "logspace", "eye",
     "tensor", "as_tensor", "from_numpy", "randperm", "zeros_like", "ones_like", "full_like", "empty_like",
-    "rand_like", "randn_like", "normal", "bernoulli", "tril_indices", "triu_indices",
+    "rand_like", "randn_like", "normal", "bernoulli", "tril_indices", "triu_indices", "asarray",
+    "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor",
 })  # fmt: skip
-SYNCS = {
-    "item": "item", "tolist": "tolist", "numpy": "numpy", "__array__": "numpy", "cpu": "cpu",
-    "__bool__": "bool", "__int__": "item", "__float__": "item", "__index__": "item",
-    "__repr__": "print", "__format__": "print", "nonzero": "nonzero", "argwhere": "nonzero",
-    "masked_select": "masked_select", "unique": "unique", "equal": "equal", "allclose": "allclose",
-}  # fmt: skip
+
+
+#: They bring in what the script has already: no device can make it.
+OF_DATA = frozenset({"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "frombuffer"})
+#: Code between a batch and the loop that asks for it.
+LOADING = "/torch/utils/data/"
+MOST_FRAMES = 40
+MOST_USES = 20  # lines that work on a tensor between its making and its copy
+
+
+class HostMade(NamedTuple):
+    """A tensor of the host's: ``place`` and ``factory`` that made it, lines that computed it from there."""
+
+    reference: Any  # weak
+    place: Place
+    factory: str
+    uses: tuple[tuple[str, int], ...] = ()
 
 
 class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here where types are checked
@@ -33,11 +49,27 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
     def __init__(self, torch: ModuleType, sites: Sites) -> None:
         super().__init__()
         self.torch = torch
-        self.place = sites.place
+        self.place, self.user_files = sites.place, sites.user_files
+        self.patches = Patches()
         self.sites: dict[tuple[str, Place, str | None], dict[str, Any]] = {}  # (kind, place, what) -> facts
+        self.uses: dict[tuple[str, Place, str | None], dict[tuple[str, int], None]] = {}
         self.flags: dict[str, Any] = {"autocast": False, "grad_enabled_in_step": False}
-        #: id(tensor) -> (weak reference, place, factory)
-        self.host_made: dict[int, tuple[Any, Place, str]] = {}
+        self.host_made: dict[int, HostMade] = {}  # by id(tensor)
+        self.began_ns = 0  # 0: it does not run
+
+    def start(self) -> None:
+        watch_synchronize(self.torch, self.patches, self._waited)
+        for name in ("from_numpy", "frombuffer"):  # which torch's modes are not told of
+            self.patches.replace(self.torch, name, self._told)
+        self.__enter__()
+        self.began_ns = perf_counter_ns()
+
+    def stop(self) -> None:
+        if self.began_ns:
+            self.flags["surveyed_ms"] = (perf_counter_ns() - self.began_ns) / 1e6
+            self.began_ns = 0
+        leave(self)
+        self.patches.restore()
 
     def __torch_function__(
         self,
@@ -47,14 +79,18 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
         named: dict[str, Any] | None = None,
     ) -> Any:
         named = named or {}
+        began = perf_counter_ns()
         result = function(*arguments, **named)
+        took = perf_counter_ns() - began
         try:
-            self._note(getattr(function, "__name__", ""), arguments, named, result)
+            self._note(getattr(function, "__name__", ""), arguments, named, result, took)
         except Exception:
             pass
         return result
 
-    def _note(self, name: str, arguments: tuple[Any, ...], named: dict[str, Any], result: Any) -> None:
+    def _note(
+        self, name: str, arguments: tuple[Any, ...], named: dict[str, Any], result: Any, took_ns: int
+    ) -> None:
         torch = self.torch
         if torch.is_autocast_enabled():
             self.flags["autocast"] = True
@@ -65,37 +101,82 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
             self.flags["grad_enabled_in_step"] = True
         if torch.is_anomaly_enabled():
             self.flags["anomaly_mode"] = True
-        if name in FACTORIES and isinstance(result, torch.Tensor):
-            self._made(name, result)
-        elif name in ("to", "cuda"):
-            self._moved(arguments[0], arguments, named, result)
-        if name in SYNCS and isinstance(arguments[0], torch.Tensor) and arguments[0].device.type != "cpu":
-            self._count("sync", SYNCS[name], {"what": SYNCS[name]})
+        if name in ("to", "cuda"):
+            self._moved(arguments[0], arguments, named, result, took_ns)
+        if isinstance(result, torch.Tensor) and result.device.type == "cpu":
+            if name in FACTORIES:
+                self._made(name, result, sys._getframe(2))
+            else:
+                self._computed(arguments, result)
+        what = what_waits(torch, name, arguments, named)
+        if what is not None:
+            self._waited(what, sys._getframe(2), took_ns)
 
-    def _made(self, name: str, tensor: Any) -> None:
-        if tensor.device.type == "cpu":
-            place = self.place(sys._getframe(1))
-            if place is not None:
-                self.host_made[id(tensor)] = (weakref.ref(tensor), place, name)
+    def _waited(self, what: str, frame: FrameType | None, took_ns: int) -> None:
+        place = self.place(frame)
+        if place is None:
+            return
+        asked = caller(frame)
+        direct = asked is not None and self.user_files[asked.f_code.co_filename] is not None
+        facts = self.sites.setdefault(
+            ("sync", place, what), {"what": what, "calls": 0, "wait_ms": 0.0, "direct": direct}
+        )
+        facts["calls"] += 1
+        facts["wait_ms"] += took_ns / 1e6
 
-    def _moved(self, source: Any, arguments: tuple[Any, ...], named: dict[str, Any], result: Any) -> None:
+    def _told(self, original: Function) -> Function:
+        def told(*arguments: Any, **named: Any) -> Any:
+            result = original(*arguments, **named)
+            self._made(original.__name__, result, sys._getframe(1))
+            return result
+
+        return told
+
+    def _made(self, name: str, tensor: Any, frame: FrameType) -> None:
+        place = self.place(frame)
+        if place is not None and not loads(frame):
+            self.host_made[id(tensor)] = HostMade(weakref.ref(tensor), place, name)
+
+    def _computed(self, arguments: tuple[Any, ...], tensor: Any) -> None:
+        """What is computed of nothing but tensors that were made here is made here itself."""
+        given = [each for each in flat(arguments) if isinstance(each, self.torch.Tensor) and each.dim() > 0]
+        made = [found for each in given if (found := self._known(each)) is not None]
+        place = self.place(sys._getframe(3))
+        if not made or len(made) < len(given) or any(one.factory in OF_DATA for one in made) or place is None:
+            return
+        lines = dict.fromkeys([*(use for one in made for use in one.uses), place[:2]])
+        first = made[0]
+        self.host_made[id(tensor)] = first._replace(
+            reference=weakref.ref(tensor),
+            uses=tuple(line for line in lines if line != first.place[:2])[:MOST_USES],
+        )
+
+    def _known(self, tensor: Any) -> HostMade | None:
+        found = self.host_made.get(id(tensor))
+        return found if found is not None and found.reference() is tensor else None
+
+    def _moved(
+        self, source: Any, arguments: tuple[Any, ...], named: dict[str, Any], result: Any, took_ns: int
+    ) -> None:
         if source is result or not isinstance(result, self.torch.Tensor):
             return
+        waits = not (named.get("non_blocking") or any(value is True for value in arguments[1:3]))
         if source.device.type != "cpu":
-            if result.device.type == "cpu":
-                self._count("sync", "cpu", {"what": "cpu"})
+            if result.device.type == "cpu" and waits:
+                self._waited("cpu", sys._getframe(3), took_ns)
             return
         if result.device.type == "cpu":
             return
         size = source.numel() * source.element_size()
-        waits = not (named.get("non_blocking") or any(value is True for value in arguments[1:3]))
         pinned = source.is_pinned() if self.torch.cuda.is_available() else False
         self._count("to", None, {"non_blocking": not waits, "pinned": pinned}, size)
-        reference, place, factory = self.host_made.get(id(source), (None, None, None))
-        if reference is not None and reference() is source:
-            self._count(
-                "tensor", factory, {"device": "cpu", "to": str(result.device), "op": factory}, size, place
-            )
+        made = self._known(source)
+        if made is not None:
+            facts = {"device": "cpu", "to": str(result.device), "op": made.factory}
+            self._count("tensor", made.factory, facts, size, made.place)
+            moved = self.place(sys._getframe(3))
+            uses = self.uses.setdefault(("tensor", made.place, made.factory), {})
+            uses.update(dict.fromkeys([*made.uses, *([moved[:2]] if moved is not None else [])]))
 
     def _count(
         self,
@@ -121,10 +202,29 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
                 "line": place[1],
                 "function": place[2],
                 "facts": facts,
-                "uses": [],
+                "uses": [list(use) for use in self.uses.get((kind, place, what), {}) if use != place[:2]],
             }
-            for (kind, place, _), facts in self.sites.items()
+            for (kind, place, what), facts in self.sites.items()
         ]
+
+
+def loads(frame: FrameType | None) -> bool:
+    """Whether a loader puts a batch together here: what is made for it is data."""
+    for _ in range(MOST_FRAMES):
+        if frame is None:
+            return False
+        if LOADING in frame.f_code.co_filename.replace("\\", "/"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def flat(values: Any) -> list[Any]:
+    """``values`` with the parts of lists and tuples in their places."""
+    found: list[Any] = []
+    for value in values:
+        found += flat(value) if isinstance(value, (list, tuple)) else [value]
+    return found
 
 
 def leave(mode: Any) -> None:

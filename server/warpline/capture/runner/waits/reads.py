@@ -1,0 +1,84 @@
+"""Which calls need a value of the device on the host, so that the host waits."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from time import perf_counter_ns
+from types import FrameType, ModuleType
+from typing import Any
+
+from ..patches import Function, Patches
+
+#: By the name of the function that torch is asked for.
+READS = {
+    "item": "item", "tolist": "tolist", "numpy": "numpy", "__array__": "numpy", "cpu": "cpu",
+    "__bool__": "bool", "is_nonzero": "bool", "__int__": "item", "__float__": "item", "__index__": "item",
+    "__contains__": "item", "__repr__": "print", "__format__": "print", "nonzero": "nonzero",
+    "argwhere": "nonzero", "masked_select": "mask", "unique": "unique", "unique_consecutive": "unique",
+    "bincount": "bincount", "equal": "equal", "allclose": "allclose",
+}  # fmt: skip
+#: Methods of torch's that are written in Python lie between a line and what it asks for.
+BETWEEN = ("/torch/overrides.py", "/torch/_tensor.py", "/torch/functional.py", "/torch/utils/_contextlib.py")
+
+
+def what_waits(torch: ModuleType, name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> str | None:
+    """What a call of ``name`` waits for, as ``Sync.what``; None when it does not.
+
+    An index by a mask has as many rows as the mask has ones: the host must know the number.
+    """
+    first = arguments[0] if arguments else None
+    if not isinstance(first, torch.Tensor) or first.device.type == "cpu":
+        return None
+    if name in READS:
+        return READS[name]
+    if name == "__getitem__":
+        return "mask" if _masked(torch, arguments[1]) else None
+    if name in ("__setitem__", "index_put_", "index_put"):
+        # One value is filled in under the mask, which needs no number.
+        value = arguments[2] if len(arguments) > 2 else named.get("values")
+        several = isinstance(value, torch.Tensor) and value.numel() > 1
+        return "mask" if several and _masked(torch, arguments[1]) else None
+    if name == "where":
+        return "nonzero" if len(arguments) == 1 and not named else None
+    if name == "repeat_interleave":
+        repeats = named.get("repeats", arguments[1] if len(arguments) > 1 else first)
+        known = named.get("output_size") is not None
+        return "repeat_interleave" if isinstance(repeats, torch.Tensor) and not known else None
+    if name == "one_hot":
+        classes = named.get("num_classes", arguments[1] if len(arguments) > 1 else -1)
+        return "one_hot" if classes == -1 else None
+    return None
+
+
+def _masked(torch: ModuleType, index: Any) -> bool:
+    return any(
+        isinstance(part, torch.Tensor) and part.dtype in (torch.bool, torch.uint8) and part.dim() > 0
+        for part in (index if isinstance(index, (tuple, list)) else (index,))
+    )
+
+
+def caller(frame: FrameType | None) -> FrameType | None:
+    """The frame that asked: the first at or outside ``frame`` that is no wrapper of torch's."""
+    while frame is not None and frame.f_code.co_filename.replace("\\", "/").endswith(BETWEEN):
+        frame = frame.f_back
+    return frame
+
+
+def watch_synchronize(
+    torch: ModuleType, patches: Patches, note: Callable[[str, FrameType, int], None]
+) -> None:
+    """``note("synchronize", frame, nanoseconds)`` for each wait that the script asks for by that name."""
+
+    def make(original: Function) -> Function:
+        def synchronize(*arguments: Any, **named: Any) -> Any:
+            began = perf_counter_ns()
+            result = original(*arguments, **named)
+            note("synchronize", sys._getframe(1), perf_counter_ns() - began)
+            return result
+
+        return synchronize
+
+    for owner in (torch.cuda, getattr(torch, "accelerator", None), torch.cuda.Event, torch.cuda.Stream):
+        if owner is not None:
+            patches.replace(owner, "synchronize", make)

@@ -1,0 +1,113 @@
+"""Writes the reading of a value later than now: after the loop, or every so many steps."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit.context import Context
+from warpline.rulekit.edits import Edits, Refused
+from warpline.rulekit.source import Source, Statement
+from warpline.rulekit.waiting import counter, is_method, read_call, reads_of
+
+#: Operators that bring a value to the host.
+_READ_OPS = ("aten::item", "aten::_local_scalar_dense")
+
+
+def read_later(context: Context, cost: LineCost) -> Fix:
+    """A fix for the value that the line of ``cost`` reads in each step. Raises Refused."""
+    source = context.source(cost.file)
+    call = read_call(source, cost.line) if source is not None else None
+    if source is None or call is None:
+        raise Refused("what waits here is not a plain `.item()` or `.cpu()`")
+    statement = source.statement(call)
+    loops = source.loops(call)
+    if statement is None or not loops:
+        raise Refused("the value is read in no loop of this function")
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        raise Refused("the value decides which way the program goes")
+    small = statement.body[0]
+    if is_method(call, "item") and isinstance(small, cst.AugAssign) and isinstance(small.target, cst.Name):
+        return _sum(source, call, small, cost)
+    if isinstance(small, cst.Expr):
+        outer = small.value
+        if is_method(outer, "append") and is_method(call, "item"):
+            return _list(source, call, outer, _whole(source, call, cost))
+        return _every_so_often(source, statement, call)
+    raise Refused("the value is used on the host in every step")
+
+
+def _sum(source: Source, call: cst.Call, small: cst.AugAssign, cost: LineCost) -> Fix:
+    assert isinstance(small.target, cst.Name)
+    if not isinstance(small.operator, cst.AddAssign):
+        raise Refused("only sums can be kept on the device without changing their bits")
+    name, whole = small.target.value, _whole(source, call, cost)
+    loop = _loop_without(source, name, small)
+    edits = Edits(source)
+    # In double precision a sum has the bits that Python's own would have.
+    edits.replace(call, _receiver(source, call) + (".detach()" if whole else ".detach().double()"))
+    edits.insert_after(loop, f"{name} = {'int' if whole else 'float'}({name})")
+    # What was summed may have been integers, which no record says: then a whole number becomes 3.0.
+    known = whole or _types(cost) or not is_method(_summed(call), "sum", "count_nonzero")
+    return edits.fix("Add up on the device and read once after the loop", "safe" if known else "unsafe")
+
+
+def _list(source: Source, call: cst.Call, outer: cst.BaseExpression, whole: bool) -> Fix:
+    assert isinstance(outer, cst.Call) and isinstance(outer.func, cst.Attribute)
+    if not isinstance(outer.func.value, cst.Name) or len(outer.args) != 1 or outer.args[0].value is not call:
+        raise Refused("the value is used on the host in every step")
+    name = outer.func.value.value
+    loop = _loop_without(source, name, outer)
+    edits = Edits(source)
+    edits.replace(call, _receiver(source, call) + ".detach()")
+    edits.insert_after(loop, f"{name}[:] = [{'int' if whole else 'float'}(value) for value in {name}]")
+    return edits.fix("Keep the values on the device and read them after the loop", "safe")
+
+
+def _whole(source: Source, call: cst.Call, cost: LineCost) -> bool:
+    """Whether the value that is read is an integer: by its recorded type, else a counted comparison."""
+    types = _types(cost)
+    if types:
+        return all("int" in name or "bool" in name for name in types)
+    summed = _summed(call)
+    if not is_method(summed, "sum") or not isinstance(summed, cst.Call):
+        return False
+    return bool(source.nodes(cst.Comparison, within=summed.func))
+
+
+def _types(cost: LineCost) -> list[str]:
+    return [op.dtypes[0] for op in cost.ops if op.name in _READ_OPS and op.dtypes]
+
+
+def _summed(call: cst.Call) -> cst.BaseExpression | None:
+    return call.func.value if isinstance(call.func, cst.Attribute) else None
+
+
+def _loop_without(source: Source, name: str, use: cst.CSTNode) -> cst.For | cst.While:
+    """The innermost loop, provided that ``name`` is used nowhere else in it."""
+    loop = source.loops(use)[0]
+    for read in reads_of(source, name, loop):
+        if not source.inside(read, use):
+            raise Refused(f"`{name}` is also read inside the loop")
+    if any(isinstance(node, cst.Return) for node in source.nodes(cst.Return, within=loop)):
+        raise Refused("the function may return from inside the loop")
+    return loop
+
+
+def _receiver(source: Source, call: cst.Call) -> str:
+    assert isinstance(call.func, cst.Attribute)
+    return source.code(call.func.value)
+
+
+def _every_so_often(source: Source, statement: Statement, call: cst.Call) -> Fix:
+    found = counter(source, statement)
+    if found is None:
+        raise Refused("the loop has no counter by which to read it every so many steps")
+    if any(
+        isinstance(outer, cst.If) for outer in source.ancestors(statement) if source.inside(outer, found[1])
+    ):
+        raise Refused("it is read under a condition already")
+    edits = Edits(source)
+    edits.wrap([statement], f"if {found[0]} % 50 == 0:")
+    return edits.fix("Read the value every so many steps only", "unsafe")

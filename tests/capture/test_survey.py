@@ -1,0 +1,168 @@
+"""What the survey of one step sees: calls that wait, and where what is copied was made. Tensors of the
+``meta`` device stand for the device's: they are made and moved as those are, and hold nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from warpline.capture.runner.patches import Patches
+from warpline.capture.runner.waits.reads import watch_synchronize, what_waits
+from warpline.capture.runner.waits.survey import Survey
+from warpline.wire.run import Site
+from warpline.wire.sites import HostTensor, Sync, facts_of
+
+X, MASK = torch.empty(4, 4, device="meta"), torch.empty(4, 4, device="meta", dtype=torch.bool)
+
+
+class Places:
+    """The runner's sites, of which the survey needs two things; only this file is the user's."""
+
+    def __init__(self) -> None:
+        self.user_files = _Files()
+
+    def place(self, frame: Any) -> tuple[str, int, str] | None:
+        while frame is not None and frame.f_code.co_filename != __file__:
+            frame = frame.f_back
+        return None if frame is None else (__file__, frame.f_lineno, frame.f_code.co_name)
+
+
+class _Files(dict):  # type: ignore[type-arg]
+    def __missing__(self, name: str) -> str | None:
+        return __file__ if name == __file__ else None
+
+
+def surveyed(step: Callable[[], Any]) -> list[Site]:
+    survey = Survey(torch, Places())  # type: ignore[arg-type]
+    survey.start()
+    try:
+        step()
+    finally:
+        survey.stop()
+    assert survey.flags["surveyed_ms"] > 0
+    return [
+        Site(**{**one, "uses": tuple(map(tuple, one["uses"]))})
+        for one in survey.found()  # type: ignore[arg-type]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "named", "what"),
+    [
+        ("item", (X,), {}, "item"),
+        ("__bool__", (X,), {}, "bool"),
+        ("nonzero", (X,), {}, "nonzero"),
+        ("where", (MASK,), {}, "nonzero"),
+        ("where", (MASK, X, 0.0), {}, None),
+        ("__getitem__", (X, MASK), {}, "mask"),
+        ("__getitem__", (X, (slice(None), MASK[0])), {}, "mask"),
+        ("__getitem__", (X, (0, slice(2))), {}, None),
+        ("__setitem__", (X, MASK, 0.0), {}, None),
+        ("__setitem__", (X, MASK, X[0]), {}, "mask"),
+        ("repeat_interleave", (X, X), {}, "repeat_interleave"),
+        ("repeat_interleave", (X, X), {"output_size": 9}, None),
+        ("repeat_interleave", (X, 3), {}, None),
+        ("one_hot", (X,), {}, "one_hot"),
+        ("one_hot", (X, 10), {}, None),
+        ("item", (torch.ones(1),), {}, None),
+        ("add", (X, X), {}, None),
+        ("rand", (3,), {}, None),
+    ],
+)
+def test_what_makes_the_host_wait(
+    name: str, arguments: tuple[Any, ...], named: dict[str, Any], what: str | None
+) -> None:
+    assert what_waits(torch, name, arguments, named) == what
+
+
+def test_a_value_that_is_read_is_a_wait_at_its_line() -> None:
+    sites = surveyed(lambda: [_read(X) for _ in range(3)])
+    (site,) = [one for one in sites if one.kind == "sync"]
+    told = facts_of(Sync, site)
+    assert (told.what, told.calls, told.direct) == ("print", 3, True)
+    assert told.wait_ms is not None and told.wait_ms > 0
+    assert (site.line, site.function) == (_read.__code__.co_firstlineno + 1, "_read")
+
+
+def _read(tensor: torch.Tensor) -> str:
+    return f"loss {tensor!r}"
+
+
+def test_synchronize_is_timed_and_put_back() -> None:
+    calls: list[tuple[str, int, int]] = []
+    fake = SimpleNamespace(
+        cuda=SimpleNamespace(synchronize=lambda: sum(range(1000)), Event=object, Stream=object)
+    )
+    plain, patches = fake.cuda.synchronize, Patches()
+    watch_synchronize(
+        fake,
+        patches,
+        lambda what, frame, took: calls.append((what, frame.f_lineno, took)),  # type: ignore[arg-type]
+    )
+    line = sys._getframe().f_lineno + 1
+    assert fake.cuda.synchronize() == 499_500
+    patches.restore()
+    assert fake.cuda.synchronize is plain and len(calls) == 1
+    assert calls[0][:2] == ("synchronize", line) and calls[0][2] > 0
+
+
+def _distances(count: int) -> torch.Tensor:
+    steps = torch.arange(count)
+    gap = steps[None, :] - steps[:, None]
+    bias = torch.where(gap > 0, float("-inf"), gap * 0.02)
+    return bias.to("meta")
+
+
+def _noise(like: torch.Tensor) -> torch.Tensor:
+    noise = torch.randn(like.size())
+    return noise.to(device="meta")
+
+
+def _masked() -> torch.Tensor:
+    hidden = np.random.rand(4) < 0.5
+    return torch.from_numpy(hidden).to("meta")
+
+
+def _shifted(data: torch.Tensor) -> torch.Tensor:
+    return (data + torch.randn(4)).to("meta")
+
+
+def made(step: Callable[[], Any]) -> list[tuple[str | None, int, list[int]]]:
+    first = step.__code__.co_firstlineno
+    return [
+        (facts_of(HostTensor, site).op, site.line - first, [line - first for _, line in site.uses])
+        for site in surveyed(lambda: step() if step.__code__.co_argcount == 0 else step(*ARGUMENTS[step]))
+        if site.kind == "tensor"
+    ]
+
+
+ARGUMENTS = {_distances: (4,), _noise: (X,), _shifted: (torch.ones(4),)}
+
+
+def test_a_tensor_is_followed_from_its_making_to_its_copy() -> None:
+    assert made(_distances) == [("arange", 1, [2, 3, 4])]
+    assert made(_noise) == [("randn", 1, [2])]
+    assert made(_masked) == [("from_numpy", 2, [])]
+
+
+def test_what_is_computed_of_data_is_no_tensor_of_the_step() -> None:
+    assert made(_shifted) == []
+
+
+def test_what_a_loader_puts_together_is_data() -> None:
+    class Rows(torch.utils.data.Dataset[torch.Tensor]):
+        def __len__(self) -> int:
+            return 4
+
+        def __getitem__(self, index: int) -> torch.Tensor:
+            return torch.randn(3)
+
+    loader = torch.utils.data.DataLoader(Rows(), 2)
+    sites = surveyed(lambda: [batch.to("meta") for batch in loader])
+    assert {site.kind for site in sites} == {"to"}
