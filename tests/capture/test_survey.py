@@ -15,6 +15,7 @@ import torch
 from warpline.capture.runner.patches import Patches
 from warpline.capture.runner.waits.reads import watch_synchronize, what_waits
 from warpline.capture.runner.waits.survey import Survey
+from warpline.capture.runner.windows.capturing import Survey as SurveyStage
 from warpline.wire.run import Site
 from warpline.wire.sites import HostTensor, Sync, facts_of
 
@@ -166,3 +167,38 @@ def test_what_a_loader_puts_together_is_data() -> None:
     loader = torch.utils.data.DataLoader(Rows(), 2)
     sites = surveyed(lambda: [batch.to("meta") for batch in loader])
     assert {site.kind for site in sites} == {"to"}
+
+
+@pytest.mark.parametrize(
+    ("initialized", "steps"),
+    [
+        (True, ["survey", "stop", "operators", "stop", "capture"]),
+        (False, ["survey and operators", "stop", "capture"]),
+    ],
+)
+def test_with_a_device_waits_have_a_step_in_which_operators_are_not_recorded(
+    initialized: bool, steps: list[str]
+) -> None:
+    told: list[str] = []
+
+    def start(operators: bool) -> bool:
+        told.append("survey and operators" if operators else "survey")
+        return True
+
+    session: Any = SimpleNamespace(
+        boundaries=0,
+        torch=SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: initialized)),
+        classes=SimpleNamespace(is_other=lambda taken: False),
+        observers=SimpleNamespace(
+            start_survey=start,
+            start_dataflow=lambda: told.append("operators"),
+            stop_survey=lambda: told.append("stop"),
+            signals=SimpleNamespace(take=lambda: None),
+        ),
+        go=lambda stage: told.append("capture"),
+    )
+    stage = SurveyStage(session)
+    stage.begin()
+    while "capture" not in told:
+        stage.tick()
+    assert told == steps

@@ -108,8 +108,11 @@ class Observers:
             self.facts["prefill_steps"] = self.frameworks.first_forwards(stamps)
             del self.frameworks.generated_ns[:-1]
 
-    def start_survey(self) -> bool:
-        """Watch one step closely; not where code is compiled, which would be compiled again for it."""
+    def start_survey(self, operators: bool = True) -> bool:
+        """Watch one step closely; not where code is compiled, which would be compiled again for it.
+
+        ``operators``: each of them is recorded, too, which slows the host many times over.
+        """
         if self.sites.compiled or self.compiled.compilations:
             self.facts["dataflow"] = Dataflow("code is compiled, and would be compiled again for it")
             return False
@@ -118,10 +121,11 @@ class Observers:
         self.survey = Survey(self.torch, self.sites)
         self.survey.start()
         self.triton.start()
-        self._start_dataflow()
+        if operators:
+            self.start_dataflow()
         return True
 
-    def _start_dataflow(self) -> None:
+    def start_dataflow(self) -> None:
         try:
             from .dataflow.mode import Recording
 
@@ -132,12 +136,12 @@ class Observers:
             self.recording = None
 
     def stop_survey(self) -> None:
-        if self.recording is not None:
-            self.facts["dataflow"] = self.recording.stop()
-            self.recording = None
         if self.survey is not None:
             self.survey.stop()
             self.triton.stop()
+        if self.recording is not None:
+            self.facts["dataflow"] = self.recording.stop()
+            self.recording = None
 
     def remove(self) -> None:
         self.losses.remove()

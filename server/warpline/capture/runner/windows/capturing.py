@@ -25,12 +25,15 @@ def stop(session: Session) -> None:
 
 
 class Survey(Stage):
-    """One step looked at closely, at whatever speed."""
+    """One step looked at closely, at whatever speed. With a device two: what the host waits for it is timed
+    in a step in which operators are not recorded, since a host that is slowed does not wait."""
 
     tries = 0
+    waits = False
 
     def begin(self) -> None:
-        if not self.session.observers.start_survey():
+        self.waits = self.session.torch.cuda.is_initialized()
+        if not self.session.observers.start_survey(operators=not self.waits):
             self.session.go(Capture)
 
     def tick(self) -> None:
@@ -39,6 +42,10 @@ class Survey(Stage):
         self.tries += 1
         if self.session.classes.is_other(self.session.observers.signals.take()) and self.tries < TRIES:
             self.begin()
+            return
+        if self.waits:
+            self.waits = False
+            self.session.observers.start_dataflow()
             return
         self.session.go(Capture)
 
