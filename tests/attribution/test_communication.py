@@ -54,6 +54,38 @@ def test_the_wait_for_another_rank_is_how_much_longer_this_one_was_in_it(tmp_pat
     assert totals["collective_wait_ms"] == approx(0.15), "50 us of the wait lie beside the kernel"
 
 
+STEPS, STEP_US = 3, 1000
+
+
+def late(folder: Path, *lengths: tuple[float, ...]) -> dict[str, float]:
+    """What is told of ranks whose exchange in each of three steps took so long, in microseconds."""
+    ranks = []
+    for number, own in enumerate(lengths):
+        run = KinetoRun(folder if number == 0 else folder / "ranks" / str(number), STEPS * STEP_US, STEPS)
+        run.line(0, 10)
+        run.kernel(50, 100, launched=1)
+        for step, length in enumerate(own):
+            run.kernel(step * STEP_US + 500, length, launched=step * STEP_US + 2, name=NCCL, stream=20)
+        ranks.append(run)
+    return several(*ranks).totals
+
+
+def test_the_rank_that_comes_last_in_every_step_is_late(tmp_path: Path) -> None:
+    totals = late(tmp_path, (200, 210, 190), (20, 20, 20))
+    assert (totals["late_rank"], totals["late_rank_ms"]) == (1, approx(0.18))
+
+
+def test_this_rank_may_be_the_late_one(tmp_path: Path) -> None:
+    totals = late(tmp_path, (20, 20, 20), (200, 210, 190), (120, 110, 130))
+    assert (totals["late_rank"], totals["late_rank_ms"]) == (0, approx(0.14)), "the mean of both others"
+
+
+def test_ranks_that_wait_in_turn_are_not_late(tmp_path: Path) -> None:
+    totals = late(tmp_path, (200, 20, 200), (20, 210, 20))
+    assert "late_rank" not in totals
+    assert totals["collective_wait_ms"] > 0.1
+
+
 def test_ranks_that_exchanged_differently_are_not_compared(tmp_path: Path) -> None:
     other = of_rank(tmp_path / "ranks" / "1", [(100, 100)])
     totals = several(of_rank(tmp_path, [(100, 100), (500, 300)]), other).totals

@@ -19,6 +19,8 @@ def communication_totals(scene: Scene, accounted: Account) -> dict[str, float]:
     """``exposed_communication_ms``, and ``collective_wait_ms`` where other ranks were recorded as well.
 
     Milliseconds per step in which an exchange ran and no computation; {} when nothing was exchanged.
+    ``late_rank_ms`` and ``late_rank`` (its number on this machine) say that one rank was the last to come,
+    step for step: see :func:`_late`.
     """
     own = exchanges(scene.trace).begun(*scene.trace.window_ns)
     if not len(own):
@@ -26,11 +28,18 @@ def communication_totals(scene: Scene, accounted: Account) -> dict[str, float]:
     hiding = _computation(scene)
     scale = 1 / 1e6 / scene.trace.steps if scene.trace.on_gpu else accounted.host_scale
     totals = {"exposed_communication_ms": _uncovered((own.start_ns, own.end_ns), hiding) * scale}
-    waited = _waited(own, scene.trace.peers)
-    if waited is not None:
-        until = own.start_ns + waited
+    waits = _waits(own, scene.trace.peers)
+    if waits is not None:
+        until = own.start_ns + waits[0]
         totals["collective_wait_ms"] = _uncovered((own.start_ns, until), hiding) * scale
-    return {name: min(value, scene.step_ms) for name, value in totals.items()}
+    totals = {name: min(value, scene.step_ms) for name, value in totals.items()}
+    late = None if waits is None else _late(own, waits, scene)
+    if late is not None:
+        rank, late_ms = late
+        # What this rank's own computation hides of its wait costs it nothing.
+        most = totals["collective_wait_ms"] if rank else scene.step_ms
+        totals |= {"late_rank": float(rank), "late_rank_ms": min(late_ms, most)}
+    return totals
 
 
 def exchanges(trace: Trace) -> Exchanges:
@@ -44,18 +53,36 @@ def exchanges(trace: Trace) -> Exchanges:
     return Exchanges(trace.marks.start_ns[rows], trace.marks.end_ns[rows])
 
 
-def _waited(own: Exchanges, peers: tuple[Exchanges, ...]) -> Ints | None:
-    """For each collective, how much longer this rank was in it than the last one to come.
+def _waits(own: Exchanges, peers: tuple[Exchanges, ...]) -> Ints | None:
+    """Ranks x collectives, this rank first: how much longer each was in it than the last one to come.
 
     All leave a collective together, so no clocks are compared. None when the ranks' collectives cannot
     be matched one to one.
     """
     if not peers or any(len(peer) != len(own) for peer in peers):
         return None
-    length = own.end_ns - own.start_ns
-    shortest = np.minimum.reduce([length, *(peer.end_ns - peer.start_ns for peer in peers)])
-    waited: Ints = length - shortest
-    return waited
+    length = np.stack([one.end_ns - one.start_ns for one in (own, *peers)])
+    waits: Ints = length - length.min(axis=0)
+    return waits
+
+
+def _late(own: Exchanges, waits: Ints, scene: Scene) -> tuple[int, float] | None:
+    """The rank that was the last in every captured step, and for how long the others waited for it:
+    milliseconds per step, in the mean of the other ranks, beyond what that rank itself waited.
+
+    None where the last one changes from step to step, which is noise, and where the profiler made the
+    steps longer by as much: a rank may then be late only because it is being recorded.
+    """
+    captured = scene.trace.manifest.captured
+    edges = np.searchsorted(own.start_ns, [begin for begin, _ in captured])
+    steps = np.stack([part.sum(axis=1) for part in np.split(waits, edges[1:], axis=1)], axis=1) / 1e6
+    rank = int(steps.sum(axis=1).argmin())
+    if (steps.argmin(axis=0) != rank).any():
+        return None
+    others = np.delete(steps, rank, axis=0).mean(axis=0)
+    late_ms = float((others - steps[rank]).mean())
+    recorded_ms = float(np.mean([end - begin for begin, end in captured])) / 1e6
+    return (rank, late_ms) if late_ms > max(0.0, recorded_ms - scene.step_ms) else None
 
 
 def _computation(scene: Scene) -> Spans:

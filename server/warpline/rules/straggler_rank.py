@@ -2,8 +2,10 @@
 
 ## What it does
 
-Finds the time in which this process's collectives had begun but waited for another process to begin
-theirs, from the exchanges that all processes on this machine recorded.
+Compares how long each process on this machine was in each exchange: all leave it together, so the one
+that was in it for the shortest time came last. Reports a process that came last in every recorded step,
+with the time that the others waited for it. Nothing is reported where the last one changes from step to
+step, or where the profiler made the steps longer by as much as that: it may be what made the process late.
 
 ## Why is this slow
 
@@ -13,7 +15,7 @@ on one rank, or logging on rank 0 only, cost every device that time.
 ## Example
 
 ```python
-#> manifest world_size=8; totals collective_wait_ms=15
+#> manifest world_size=8; totals late_rank=3 late_rank_ms=15 collective_wait_ms=15
 for images, labels in loader:
     loss = model(images, labels)  #> found; cost device_ms=80 communication_ms=30
     loss.backward()
@@ -21,13 +23,12 @@ for images, labels in loader:
 
 ## Use instead
 
-Look at the profile of the rank that the others wait for (the one whose own wait is smallest): give it
-as much work as the others have, and take what only it does (logging, checkpoints, evaluation) out of
-the step.
+Give that rank as much work as the others have, and take what only it does (logging, checkpoints,
+evaluation) out of the step. `warpline show RUN/ranks/N` prints the lines of rank N.
 
 ## Near misses
 
-All arrive together:
+They wait for each other in turn:
 
 ```python
 #> manifest world_size=8; totals collective_wait_ms=1
@@ -37,7 +38,7 @@ for images, labels in loader:
 
 ## Fix safety
 
-Display: what makes a rank slow is seen in that rank's own profile.
+Display: what makes a rank slow is seen in that rank's own lines.
 
 ## References
 
@@ -48,7 +49,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warpline.rulekit import Context, Draft, Rule, ms, percent
+from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.parallel import exposed_communication
 
 #: Share of the step (TraceML warns at 10 %, is critical at 20 %).
@@ -62,20 +63,26 @@ class StragglerRank(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         if context.profile.manifest.world_size < 2:
             return
-        waited = context.profile.totals.get("collective_wait_ms")
-        if waited is None:
+        totals = context.profile.totals
+        if "collective_wait_ms" not in totals:
             context.note(
                 "whether one rank is slower than the others is not known: their exchanges were not recorded"
             )
             return
         lines = exposed_communication(context)[1]
-        if not lines or context.share(waited) < MINIMUM_PERCENT:
+        late = totals.get("late_rank_ms", 0.0)
+        if not lines or context.share(late) < MINIMUM_PERCENT:
             return
         place = (lines[0].file, lines[0].line)
+        who = "This rank waits for" if totals["late_rank"] else "The other ranks wait for"
         yield context.draft(
             place,
             place,
-            "This rank waits {waited} of each step ({share}) at exchanges for a slower one.",
-            {"waited": ms("wait for other ranks", waited), "share": percent("wait", context.share(waited))},
-            cost_ms=waited,
+            who + " rank {rank} at exchanges, {late} of each step ({share}).",
+            {
+                "rank": count("late rank", totals["late_rank"], "rank"),
+                "late": ms("wait for the late rank", late),
+                "share": percent("wait", context.share(late)),
+            },
+            cost_ms=late,
         )

@@ -27,16 +27,20 @@ _BASE = re.compile(rb'"baseTimeNanoseconds": (\d+)')
 
 
 def peers(run: Path) -> tuple[Exchanges, ...]:
-    """The collectives of each other rank that left a readable trace; () for a run of one process."""
+    """The collectives of each other rank of this machine, by its number.
+
+    () for a run of one process, and where one rank left no readable trace: the last to come may be that one.
+    """
     found = []
-    for folder in sorted((run / "ranks").glob("*")):
+    for folder in sorted((run / "ranks").glob("*"), key=lambda one: int(one.name)):
         try:
             captured = runs.manifest(folder).captured
             exchanges = _exchanges_of(runs.part(folder, TRACE))
         except (Problem, OSError, EOFError, ValueError, zlib.error):
-            continue
-        if captured:
-            found.append(exchanges.begun(captured[0][0], captured[-1][1]))
+            return ()
+        if not captured:
+            return ()
+        found.append(exchanges.begun(captured[0][0], captured[-1][1]))
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-#> manifest world_size=2; totals collective_wait_ms=30
+#> manifest world_size=2; totals collective_wait_ms=30 late_rank=1 late_rank_ms=30
 import torch.distributed as dist
 
 
