@@ -1,5 +1,6 @@
 # make demo      set up .venv, profile an example, print its lines and findings
-# make test      set up, check the style and the types, run every test
+# make check     set up, check the style and the types, run every test that starts no process
+# make test      the same, and every test
 # make editors   once, about 3 minutes: the real editors that tests/editors drives
 # make gpu-test  the tests that need a CUDA device
 # make PYTHON=/path/to/python3.12 …  uses another interpreter (3.10 to 3.14)
@@ -11,10 +12,16 @@ DEMO ?= examples/quickstart/slow.py
 bin := $(VENV)/bin
 pip := $(bin)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test gpu-test lint editors readme clean
+# By file: what a file's tests share is made once. In the order of tests/processes.py.
+parallel := --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+.PHONY: demo check test gpu-test lint editors readme clean
 
 demo: $(VENV)/.ready-examples
 	$(bin)/warpline profile $(DEMO)
+
+check: lint
+	$(bin)/python -m pytest $(parallel) -m "not process and not gpu and not editor"
 
 # The editors are heavy, so `make editors` gets them; without them their tests are left out, and it says so.
 test: lint

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -12,9 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import (
+    ROOT,
+    pytest_collection_modifyitems,  # noqa: F401  # pytest finds its hooks here
+    pytest_configure,  # noqa: F401
+    pytest_configure_node,  # noqa: F401
+    shared_folder,
+)
 from warpline.model.report import Report
-
-ROOT = Path(__file__).resolve().parent.parent
 
 #: Generous: CI has two slow cores that others use as well.
 LIMIT_S = 180
@@ -41,7 +48,7 @@ def warpline(*words: str | Path, cwd: Path, **more: str) -> subprocess.Completed
 
 @dataclass(frozen=True)
 class ExampleRun:
-    """``examples/quickstart/slow.py`` in a folder of its own, profiled once for the whole session.
+    """``examples/quickstart/slow.py`` in a folder of its own, profiled once for all tests, on all workers.
 
     Read only: a test that changes the run or the folder works on a copy.
     """
@@ -55,16 +62,22 @@ class ExampleRun:
 
 
 @pytest.fixture(scope="session")
-def example_run(tmp_path_factory: pytest.TempPathFactory) -> ExampleRun:
+def example_run(request: pytest.FixtureRequest) -> ExampleRun:
     from warpline import pipeline  # pandas and numpy, for those alone who need them
 
-    folder = tmp_path_factory.mktemp("example")
-    script = folder / "slow.py"
-    script.write_bytes((ROOT / "examples/quickstart/slow.py").read_bytes())
-    done = warpline("profile", script.name, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    (run,) = (path for path in (folder / ".warpline/runs").iterdir() if (path / "manifest.json").is_file())
-    return ExampleRun(folder, script, run, pipeline.report_of(run), done.stdout, done.stderr)
+    folder = shared_folder(request.config) / "example"
+    script, said = folder / "slow.py", folder / "said.json"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not said.exists():
+            folder.mkdir(exist_ok=True)
+            script.write_bytes((ROOT / "examples/quickstart/slow.py").read_bytes())
+            done = warpline("profile", script.name, cwd=folder)
+            assert done.returncode == 0, done.stderr
+            (run,) = (path.parent for path in (folder / ".warpline/runs").glob("*/manifest.json"))
+            said.write_text(json.dumps([str(run), done.stdout, done.stderr]))
+    name, stdout, stderr = json.loads(said.read_text())
+    return ExampleRun(folder, script, Path(name), pipeline.report_of(Path(name)), stdout, stderr)
 
 
 CAPTURES = ROOT / "tests/captures"

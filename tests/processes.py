@@ -1,0 +1,160 @@
+"""Which tests start processes, and which of those must have the machine to themselves.
+
+``make check`` leaves out what starts a process. The mark is set here, from fixtures and modules. With
+``-m "not process"`` a guard fails a test that starts one all the same. With several workers the tests marked
+``alone``, which time what they start, run last and one at a time over all workers.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def modules(names: dict[str, str]) -> frozenset[str]:
+    """``{"tests/lsp": "moves saved"}`` as paths from the root."""
+    return frozenset(f"{folder}/test_{name}.py" for folder, some in names.items() for name in some.split())
+
+
+#: Fixtures that start a process: whoever uses one is marked.
+FIXTURES = frozenset({"example_run", "connect", "editors"})
+
+#: Modules most of whose tests start processes; all of them are marked. Single tests elsewhere carry the mark.
+MODULES = modules(
+    {
+        "tests": "pipeline",
+        "tests/agents": "mcp",
+        "tests/capture": (
+            "beat births calls compiled fidelity inside inside_events interrupt loader_workers marks "
+            "nsight nsight_module nvtx overlay own_profiler peaks plain_loop quick_loops ranks restless "
+            "sampling short_own_profiler step_classes texts threads without_numpy wrong_input"
+        ),
+        "tests/commands": "command_line doctor fix interrupt kernel runs",
+        "tests/corpus": "ten_flaws",
+        "tests/examples": "examples",
+        "tests/lines": "lines",
+        "tests/lsp": "lifetime malformed moves random_edits",
+        "tests/measure": "commands endings real_processes side_by_side slices",
+    }
+)
+
+#: Modules that compare times, or wait a limited time for what a busy machine is slow to do.
+ALONE = modules(
+    {
+        "tests": "pipeline",
+        "tests/capture": "sampling worker_lines",
+        "tests/measure": "commands endings real_processes slices",
+    }
+)
+
+#: What Python says of itself when it starts a process (https://docs.python.org/3/library/audit_events.html).
+EVENTS = frozenset(
+    {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "os.exec"}
+)
+
+
+def shared_folder(config: pytest.Config) -> Path:
+    """The folder for temporary files of this run of pytest, the same for all its workers."""
+    folder: Path = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+    return folder.parent if hasattr(config, "workerinput") else folder
+
+
+def module(item: pytest.Item) -> str:
+    return item.path.relative_to(ROOT).as_posix()
+
+
+#: What a worker's environment has otherwise than the one that pytest was started in.
+CHANGED = ("PYTHONPATH", "COLUMNS", "LINES")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """In the process that starts the workers, for each of them."""
+    node.workerinput["environment"] = {name: os.environ.get(name) for name in CHANGED}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name, value in getattr(config, "workerinput", {}).get("environment", {}).items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+    config.pluginmanager.register(Processes(config))
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses by the marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if module(item) in MODULES or FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.process)
+        if module(item) in ALONE:
+            item.add_marker(pytest.mark.alone)
+
+    # Long ones first, so that no worker is left with one at the end; those that run alone last.
+    def order(item: pytest.Item) -> int:
+        if item.get_closest_marker("alone"):
+            return 3
+        if "editors" in getattr(item, "fixturenames", ()):
+            return 0
+        return 1 if item.get_closest_marker("process") else 2
+
+    if hasattr(config, "workerinput"):
+        items.sort(key=order)
+
+
+class Processes:
+    """Fails a test that starts a process without the mark, and holds back the others while one runs alone."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._unmarked = ""  # the test that runs, if it may start no process
+        self._started: list[str] = []
+        self._several = hasattr(config, "workerinput")  # this is one of several workers
+        self._guarded = "not process" in config.option.markexpr
+        if self._guarded:
+            sys.addaudithook(self._audit)
+
+    @pytest.hookimpl(
+        wrapper=True, tryfirst=True
+    )  # around pytest-timeout: waiting for a turn is not the test's time
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        with self._turn(item):
+            self._started.clear()
+            self._unmarked = item.nodeid if self._guarded else ""
+            try:
+                return (yield)
+            finally:
+                self._unmarked = ""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Iterator[None]:
+        report = yield
+        if (
+            self._started and call.when == "teardown" and report.passed
+        ):  # where a thread or an `except` took the failure
+            report.outcome = "failed"
+            report.longrepr = self._started[0]
+        return report
+
+    @contextmanager
+    def _turn(self, item: pytest.Item) -> Iterator[None]:
+        """Waits while another worker runs a test alone, or for all others if this one does."""
+        if not self._several:
+            yield
+            return
+        with (shared_folder(item.config) / "turn.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH)
+            yield
+
+    def _audit(self, event: str, arguments: object) -> None:
+        if event in EVENTS and self._unmarked:
+            said = f"{self._unmarked} starts a process: mark it, or name its module in tests/processes.py"
+            self._started.append(said)
+            pytest.fail(said)
