@@ -8,33 +8,25 @@ Both are made anew when they are missing or unreadable.
 from __future__ import annotations
 
 import contextlib
-import sys
 import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from warpline import keeping, project, runs
+from warpline import judging, keeping, project, runs
 from warpline.model import units
 from warpline.model.kernel import KernelInside
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
 from warpline.model.report import FORMAT, Report
-from warpline.wire import stages
 from warpline.wire.messages import Progress
 from warpline.wire.run import Request
 
 if TYPE_CHECKING:
-    from warpline.attribution import Located
     from warpline.simulate import Places, Predictor
     from warpline.trace import Trace
-
-REPORT = "report.json"
-PROFILE = "profile.json"
-
-T = TypeVar("T")
 
 
 def profile(
@@ -56,16 +48,30 @@ def profile(
     from warpline.capture.launch import capture
 
     made: list[Report] = []
+    open_questions: list[judging.Judged] = []
 
     def ready(run: Path) -> None:
-        made.append(report_of(run, on_progress=on_progress))
-        if on_report is not None:
+        judged = judging.judge(run, judging.read(run, on_progress))
+        made.append(report_of(run))
+        if judged.questions and request.probe_s > 0:
+            open_questions.append(judged)
+        elif on_report is not None:
             on_report(run, made[0])
 
     where = folder if folder is not None else runs.runs_folder(Path(request.cwd or Path.cwd()))
     # Long before the steps begin the target imports torch: our own imports are out of the way by then.
     threading.Thread(target=_import_stages, name="warpline-imports", daemon=True).start()
-    run = capture(request, runs.new_run(where), on_progress, cancelled, on_ready=ready, stdin=stdin)
+    new = runs.new_run(where)
+    try:
+        run = capture(request, new, on_progress, cancelled, on_ready=ready, stdin=stdin)
+        for judged in open_questions:
+            # Only now is the device, and are the cores, nobody else's.
+            judging.try_replacements(run, judged, request, on_progress, cancelled)
+            made[0] = report_of(run)
+    finally:
+        # Also when that is cancelled: the report without it stands.
+        if open_questions and on_report is not None:
+            on_report(new, made[0])
     report = _with_late_notes(run, made[0]) if made else report_of(run)
     runs.pack(run)
     _prune(where)
@@ -86,7 +92,7 @@ def _with_late_notes(run: Path, report: Report) -> Report:
     if not late:
         return report
     report = replace(report, notes=(*report.notes, *late))
-    runs.write_json(run, REPORT, report)
+    runs.write_json(run, judging.REPORT, report)
     return report
 
 
@@ -114,7 +120,7 @@ def report_of(run: Path, *, on_progress: Callable[[Progress], None] | None = Non
     from warpline.diagnosis.files import text_of
     from warpline.measure import calibration, store
 
-    kept = _kept(run, REPORT, Report)
+    kept = judging.kept(run, judging.REPORT, Report)
     report = kept if kept is not None and kept.format == FORMAT else _make(run, on_progress)[1]
     findings = store.attach(run, report.findings, text_of)
     findings = calibration.bounded(findings, store.errors(run.parent))
@@ -137,19 +143,10 @@ def past_predictions(folder: Path) -> tuple[str, ...]:
 
 def profile_of(run: Path) -> Profile:
     """The profile of a run, with its sources: the kept one, or made now."""
-    kept = _kept(run, PROFILE, Profile)
+    kept = judging.kept(run, judging.PROFILE, Profile)
     if kept is None:
         return _make(run, None)[0]
     return replace(kept, sources=runs.sources(run))
-
-
-def keep(run: Path, profile: Profile, report: Report) -> None:
-    """Leave both beside the run. A run in a folder that cannot be written is made anew each time."""
-    try:
-        runs.write_json(run, PROFILE, replace(profile, sources={}))
-        runs.write_json(run, REPORT, report)
-    except Problem as problem:
-        print(f"warpline: the report is not kept: {problem}", file=sys.stderr)
 
 
 def look_inside(
@@ -190,41 +187,9 @@ def _import_stages() -> None:
     rules()
 
 
-def _kept(run: Path, name: str, kind: type[T]) -> T | None:
-    if not (run / name).is_file():
-        return None
-    runs.manifest(run)  # a folder that is no run any more is a Problem, whatever else lies in it
-    try:
-        return runs.read(run, name, kind)
-    except Problem:
-        return None
-
-
 def _make(run: Path, on_progress: Callable[[Progress], None] | None) -> tuple[Profile, Report]:
-    from warpline import diagnosis, trace
-    from warpline.attribution import attribute, locate
-    from warpline.simulate import Predictor
-
-    def tell(done: int, message: str) -> None:
-        if on_progress is not None:
-            on_progress(Progress(stages.READING, done, 3, message))
-
-    tell(0, "reading the trace")
-    events = trace.read(run)
-    tell(1, "finding the lines")
-    located = locate(events)
-    attributed = attribute(events, located)
-    texts = attributed.sources.get
-    inside = tuple(kernel for kernel in runs.kernels(run) if kernel.holds_for(texts))
-    attributed = replace(attributed, inside=inside)
-    tell(2, "looking for what can be faster")
-    settings = project.settings(Path(attributed.manifest.script).parent)
-    # The report speaks of the run's lines; a fix is made anew on the text as it is when it is asked for.
-    predictor = Predictor(lambda: (events, _places(located)))
-    found = diagnosis.diagnose(attributed, texts, settings.ignore, predict=predictor)
-    report = diagnosis.report(attributed, found, diagnosis.plan(attributed, found, predictor))
-    keep(run, attributed, report)
-    return attributed, report
+    judged = judging.judge(run, judging.read(run, on_progress))
+    return judged.profile, judged.report
 
 
 def predictor_of(run: Path) -> Predictor:
@@ -236,14 +201,6 @@ def predictor_of(run: Path) -> Predictor:
         from warpline.attribution import locate
 
         events = trace.read(run)
-        return events, _places(locate(events))
+        return events, judging.places(locate(events))
 
-    return Predictor(read)
-
-
-def _places(located: Located) -> Places:
-    from warpline.simulate import Places
-
-    table = located.table
-    lines = list(zip(table.file, table.line, strict=True))
-    return Places(located.placed.line, table.of_location, lines)
+    return Predictor(read, judging.answers(run))

@@ -26,6 +26,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure the device's peaks (half a second), once for each device",
     )
+    parser.add_argument(
+        "--probe",
+        type=seconds_or_none,
+        metavar="SECONDS",
+        help="at most so long for trying replacements on the recorded shapes (10; 0: none)",
+    )
     parser.add_argument("--run-dir", metavar="DIR", help="where run folders go (.warpline/runs)")
     parser.add_argument(
         "--progress-fd", type=number(0), metavar="N", help="write progress to this descriptor as JSON lines"
@@ -66,6 +72,11 @@ def number(least: int) -> Callable[[str], int]:
         return value
 
     return whole
+
+
+def seconds_or_none(text: str) -> float:
+    """An argparse type: a time, or 0."""
+    return 0.0 if text == "0" else seconds(text)
 
 
 def seconds(text: str) -> float:

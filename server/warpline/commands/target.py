@@ -99,6 +99,7 @@ def with_window(request: Request, options: argparse.Namespace) -> Request:
         whole_run=options.whole_run,
         nvtx=options.nvtx,
         peaks=options.peaks,
+        probe_s=request.probe_s if options.probe is None else options.probe,
     )
 
 

@@ -201,7 +201,7 @@ def _hides(context: Context, after: Predicted) -> bool:
 def _harms(context: Context, finding: Finding) -> bool:
     """The change would make the step longer: no finding, but a note."""
     after = finding.predicted
-    if after is None or after.basis != "simulated" or after.step_ms <= context.step_ms * HARM:
+    if after is None or after.basis not in ("simulated", "probed") or after.step_ms <= context.step_ms * HARM:
         return False
     context.note(
         f"{finding.rule} at {Path(finding.file).name}:{finding.line} is left out: "

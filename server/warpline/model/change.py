@@ -57,6 +57,7 @@ class Fuse:
     device's bandwidth. None: the widest of the replaced kernels stands for the fused one.
     Where a rule knows more, ``keep`` is the share of the fused work's time that stays, and
     ``shares`` the part of each place's time that is fused (a line may do other things as well).
+    ``keep_host``: the same of the host's time, where that is another share than of the device's.
     """
 
     places: Places
@@ -64,6 +65,26 @@ class Fuse:
     bytes: float | None = None
     keep: float | None = None
     shares: tuple[float, ...] = ()
+    keep_host: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """What ``places`` compute is done in another way, which can be tried without the script.
+
+    ``by``: a kind of ``capture/runner/probing``; ``options``: words that it knows. ``shares``: as for
+    :class:`Fuse`. ``otherwise``: the change as it is simulated where nothing was tried.
+    """
+
+    by: str
+    places: Places
+    otherwise: Change
+    options: tuple[str, ...] = ()
+    shares: tuple[float, ...] = ()
+
+
+#: An operator as the trace has it: its name, and its inputs' shapes and strides.
+Operator = tuple[str, tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +92,15 @@ class MatmulRate:
     """Matrix products (and convolutions, attention) at ``places`` run in another precision.
 
     ``elementwise``: under autocast, memory-bound kernels between them move half the bytes too.
-    ``factor``: the speed-up of the products; None: from the device's rates.
+    ``factor``: the speed-up of the products; None: from the device's rates. ``tried``: the share of its time
+    that is left of a product that was tried in that precision.
     """
 
     precision: Precision
     places: Places = ()
     factor: float | None = None
     elementwise: bool = False
+    tried: tuple[tuple[Operator, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +170,7 @@ Change = (
     | OverlapCopies
     | RemoveSyncs
     | Fuse
+    | Replace
     | MatmulRate
     | ChannelsLast
     | RemoveLaunches

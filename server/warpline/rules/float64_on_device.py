@@ -94,6 +94,7 @@ from functools import partial
 
 import libcst as cst
 
+from warpline.model.change import Replace
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, ms, percent
@@ -122,7 +123,14 @@ class Float64OnDevice(Rule):
             cost_ms=total,
             # Half the bytes; what is bound by arithmetic gains more.
             saving_ms=total / 2,
-            change=less_device_time(spent, total / 2),
+            change=Replace(
+                "narrower",
+                tuple((cost.file, cost.line) for cost in spent),
+                less_device_time(spent, total / 2),
+                shares=tuple(
+                    min(1.0, of / cost.device_ms) if cost.device_ms else 1.0 for cost, of in spent.items()
+                ),
+            ),
             fixes=[partial(_fix, source, nodes)],
         )
 

@@ -142,9 +142,15 @@ class HandWrittenActivation(Rule):
                 },
                 cost_ms=spent,
                 saving_ms=spent - formula.fused_ms(),
-                change=formula.fusing(),
+                change=formula.replaced(_kind(formula.found)),
                 fixes=[partial(_fix, formula)],
             )
+
+
+def _kind(found: Activation) -> str:
+    """The name of the call, with what it is told: "gelu_tanh"."""
+    name = found.call.rpartition(".")[2]
+    return f"{name}_tanh" if any("tanh" in option for option in found.options) else name
 
 
 def _fix(formula: Formula[Activation]) -> Fix:

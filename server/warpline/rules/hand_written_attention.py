@@ -149,6 +149,7 @@ from warpline.rulekit.formulas.attention import (
     is_causal,
     is_gone,
     is_parameter,
+    words,
 )
 from warpline.rulekit.terms import Formula, Rewrite, Term, atom, formulas
 
@@ -171,7 +172,9 @@ class HandWrittenAttention(Rule):
                 cost_ms=spent,
                 # The two products stay; what lies between them needs no pass through memory.
                 saving_ms=spent - formula.fused_ms(),
-                change=Fuse(formula.places),
+                change=formula.replaced(
+                    "attention", *words(formula.found, formula.flow), otherwise=Fuse(formula.places)
+                ),
                 fixes=[partial(_fix, formula)],
             )
 

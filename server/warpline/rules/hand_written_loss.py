@@ -122,7 +122,7 @@ class HandWrittenLoss(Rule):
                 },
                 cost_ms=spent,
                 saving_ms=spent - formula.fused_ms(),
-                change=formula.fusing(),
+                change=formula.replaced(formula.found.call),
                 fixes=[partial(_fix, formula)],
             )
 

@@ -150,6 +150,7 @@ from warpline.rulekit.terms import Formula, atom, descend, formulas, without_cas
 
 #: How a message begins.
 _NAMES = {"LayerNorm": "A LayerNorm", "RMSNorm": "An RMSNorm"}
+_KINDS = {"LayerNorm": "layer_norm", "RMSNorm": "rms_norm"}
 
 
 class HandWrittenNorm(Rule):
@@ -169,7 +170,7 @@ class HandWrittenNorm(Rule):
                 },
                 cost_ms=spent,
                 saving_ms=spent - formula.fused_ms(),
-                change=formula.fusing(),
+                change=formula.replaced(_KINDS[formula.found.kind]),
                 fixes=[partial(_fix, context, formula)],
             )
 

@@ -74,6 +74,7 @@ from functools import partial
 
 import libcst as cst
 
+from warpline.model.change import Replace
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
@@ -113,7 +114,13 @@ class MisalignedMatmul(Rule):
                 cost_ms=spent,
                 # Narrow loads run at about half the rate of wide ones.
                 saving_ms=spent / 2,
-                change=less_device_time([cost], spent / 2),
+                change=Replace(
+                    "padded",
+                    ((cost.file, cost.line),),
+                    less_device_time([cost], spent / 2),
+                    (str(size), str(padded)),
+                    (min(1.0, spent / cost.device_ms) if cost.device_ms else 1.0,),
+                ),
                 fixes=[partial(_fix, context, cost, size, padded)],
             )
 

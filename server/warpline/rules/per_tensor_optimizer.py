@@ -122,7 +122,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from warpline.model.change import FuseOptimizer, Scale
+from warpline.model.change import FuseOptimizer, Replace, Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
@@ -183,7 +183,12 @@ class PerTensorOptimizer(Rule):
                 cost_ms=spent,
                 saving_ms=saving,
                 # Without kernels a simulation cannot tell one tensor's operations from another's.
-                change=FuseOptimizer(places) if context.on_gpu else Scale(places, _LEFT[kind], _LEFT[kind]),
+                change=Replace(
+                    "optimizer",
+                    places,
+                    FuseOptimizer(places) if context.on_gpu else Scale(places, _LEFT[kind], _LEFT[kind]),
+                    (kind,),
+                ),
                 fixes=[partial(_fix, context, site, kind)],
             )
 

@@ -119,15 +119,21 @@ class Changed:
 
     def _thinned(self, line: Timeline, change: Fuse, keep: float) -> Timeline:
         """Each place keeps what is not fused, and ``keep`` of what is."""
-        factor = np.ones(len(self._lines))
-        for place, share in zip(change.places, change.shares or (1.0,) * len(change.places), strict=False):
-            factor[self._number.get(place, 0)] = 1 - share * (1 - min(max(keep, 0.0), 1.0))
-        factor[0] = 1.0
+        on_host = keep if change.keep_host is None or not len(line.kernel_ns) else change.keep_host
+        device, host = self._left(change, keep), self._left(change, on_host)
         return replace(
             line,
-            host_ns=np.where(line.kind == LOADER, 1.0, factor[line.place]) * line.host_ns,
-            kernel_ns=line.kernel_ns * factor[line.kernel_place],
+            host_ns=np.where(line.kind == LOADER, 1.0, host[line.place]) * line.host_ns,
+            kernel_ns=line.kernel_ns * device[line.kernel_place],
         )
+
+    def _left(self, change: Fuse, keep: float) -> Floats:
+        """By line, the share of its time that is left."""
+        factor = np.ones(len(self._lines))
+        for place, share in zip(change.places, change.shares or (1.0,) * len(change.places), strict=False):
+            factor[self._number.get(place, 0)] = 1 - share * (1 - max(keep, 0.0))
+        factor[0] = 1.0
+        return factor
 
     def _fuse_optimizer(self, line: Timeline, change: FuseOptimizer) -> Timeline:
         here = self.at(line.kernel_place, change.places)

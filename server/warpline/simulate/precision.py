@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from warpline.attribution.roofline import tf32_allowed
-from warpline.model.change import MatmulRate
+from warpline.model.change import MatmulRate, Operator
 from warpline.simulate.casts import FLOOR_NS, IN_FP32, with_casts
 from warpline.simulate.changes import Changed
 from warpline.simulate.device import Rates, precision_of
@@ -25,6 +26,7 @@ def at_precision(
 ) -> Timeline | None:
     """``line`` with its products at ``change.precision``; None where the device's rates are unknown."""
     on_gpu = len(line.kernel_ns) > 0
+    tried = dict(change.tried)
     if not on_gpu:
         if change.factor is None:
             return None
@@ -34,6 +36,8 @@ def at_precision(
     products = here & (line.kernel_work == PRODUCT)
     if change.factor is not None:
         kernel = np.where(products, line.kernel_ns / change.factor, line.kernel_ns)
+    elif tried:
+        kernel = _as_tried(trace, line, products, tried)
     elif rates is None or change.precision not in rates.flops:
         return None
     else:
@@ -49,6 +53,22 @@ def at_precision(
 def _in_fp32(trace: Trace, line: Timeline) -> Bools:
     of_name = np.array([name.startswith(IN_FP32) for name in trace.names] or [False])
     found: Bools = (line.kernel_op >= 0) & of_name[trace.host.name[line.kernel_op]]
+    return found
+
+
+def _as_tried(trace: Trace, line: Timeline, products: Bools, tried: Mapping[Operator, float]) -> Floats:
+    """Each product takes the share of its time that was left when it was tried; others the usual share of
+    those, by the time that they take now."""
+    factor = np.full(len(line.kernel_ns), np.nan)
+    for op in np.unique(line.kernel_op[products]).tolist():
+        signature = trace.signatures[int(trace.host.signature[op])]
+        key = (trace.names[int(trace.host.name[op])], signature.shapes, signature.strides)
+        if key in tried:
+            factor[products & (line.kernel_op == op)] = tried[key]
+    known = products & ~np.isnan(factor)
+    spent = float(line.kernel_ns[known].sum())
+    usual = float((line.kernel_ns * factor)[known].sum()) / spent if spent else 1.0
+    found: Floats = line.kernel_ns * np.where(products, np.where(known, factor, usual), 1.0)
     return found
 
 

@@ -1,15 +1,18 @@
-"""Everything that is foreseen of one run, from one simulation of it."""
+"""Everything that is foreseen of one run, from one simulation of it and what was tried beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from warpline.model.change import Change
 from warpline.model.profile import Profile
 from warpline.model.report import Predicted, Resource
+from warpline.probing import Answers, informed, questions
 from warpline.simulate.simulation import Simulation
 from warpline.simulate.timeline import Places
 from warpline.trace.columns import Trace
+from warpline.wire.probing import Question
 
 
 class Predictor:
@@ -17,17 +20,32 @@ class Predictor:
     prepared, when the first question is asked; both are kept. ``profile`` is what attribution made of it.
     """
 
-    def __init__(self, read: Callable[[], tuple[Trace, Places]]) -> None:
+    def __init__(self, read: Callable[[], tuple[Trace, Places]], answers: Answers | None = None) -> None:
+        """``answers``: what replacements cost that were tried on the recorded shapes."""
         self._read = read
+        self._answers = answers or {}
+        self._open: dict[Question, float] = {}
         self._simulation: Simulation | None = None
 
     def __call__(self, profile: Profile, change: Change) -> Predicted | None:
         """None where the simulation cannot say."""
-        return self._prepared(profile).predict(change)
+        known, tried = informed(profile, change, self._answers)
+        found = self._prepared(profile).predict(known)
+        saved_ms = profile.steps.step_ms - found.step_ms if found is not None else 0.0
+        for question in questions(profile, change):
+            if question not in self._answers:
+                self._open[question] = max(saved_ms, self._open.get(question, 0.0))
+        return replace(found, basis="probed") if found is not None and tried else found
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """What would have to be tried to know more of the changes that were asked about; what is to save most
+        first."""
+        return tuple(sorted(self._open, key=lambda one: -self._open[one]))
 
     def limit(self, profile: Profile, change: Change) -> Resource:
         """What bounds the step with ``change`` made."""
-        return self._prepared(profile).limit(change)
+        return self._prepared(profile).limit(informed(profile, change, self._answers)[0])
 
     def floor_ms(self, profile: Profile) -> float:
         """The step's length that no fix gets below."""

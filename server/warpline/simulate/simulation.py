@@ -11,6 +11,7 @@ from warpline.model.change import (
     LargerBatch,
     LoaderWorkers,
     MatmulRate,
+    Replace,
     Scale,
     Together,
 )
@@ -115,6 +116,8 @@ class Simulation:
 def _flat(changes: tuple[Change, ...]) -> list[Change]:
     found: list[Change] = []
     for one in changes:
+        if isinstance(one, Replace):  # nothing is known of it: see warpline.probing
+            one = one.otherwise
         found += _flat(one.changes) if isinstance(one, Together) else [one]
     return found
 

@@ -10,6 +10,7 @@ from warpline.model.report import Evidence, Finding
 from warpline.view import text, units
 
 _BASIS = {
+    "probed": "tried",
     "simulated": "simulated",
     "bound": "at most",
     "estimate": "estimated",

@@ -6,6 +6,7 @@ Python 3.9 syntax, dataclasses without behaviour. JSON keys are the names of the
 - ``control``, ``messages``, ``stages``: what the runner is to do, and what it tells while it does it
 - ``run``, ``records``, ``facts``, ``sites``, ``births``, ``inside``, ``cudagraphs``, ``samples``: the run
   folder
+- ``probing``: replacements that are tried once the script has ended
 - ``timing``: what is left where only the steps are timed
 - ``frameworks``, ``precision``: names that both sides speak of
 """

@@ -43,6 +43,7 @@ class Optimizer:
     capturable: bool | None = None
     parameters: int | None = None  # tensors
     elements: int | None = None
+    shapes: list[list[int]] | None = None  # of the parameters: how many there are, then their sizes
     devices: list[str] | None = None
 
 

@@ -122,3 +122,10 @@ def is_parameter(term: Term, flow: Flow) -> bool:
     return made is not None and flow.source.is_named(
         made.func, "Parameter", "tensor", "ones", "register_buffer"
     )
+
+
+def words(found: Attention, flow: Flow) -> list[str]:
+    """What hides some of the keys, and dropout, as ``capture/runner/probing/attention.py`` knows them."""
+    causal = len(found.masks) == 1 and found.masks[0].op != "if" and is_causal(found.masks[0], flow)
+    hiding = ["causal" if causal else "mask"] if found.masks else []
+    return [*hiding, *(["dropout"] if found.dropout is not None else [])]

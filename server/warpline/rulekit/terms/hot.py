@@ -9,13 +9,14 @@ from typing import Generic, TypeVar
 
 import libcst as cst
 
-from warpline.model.change import Fuse
+from warpline.model.change import Change, Fuse, Replace
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.source import Source
 from warpline.rulekit.terms.flow import Flow, Step, follow
 from warpline.rulekit.terms.rewrite import Rewrite
 from warpline.rulekit.terms.term import Term
+from warpline.wire.probing import KINDS
 
 Found = TypeVar("Found")
 
@@ -68,6 +69,13 @@ class Formula(Generic[Found]):
         """The change that one fused call is, for the simulation."""
         keep = self.fused_ms() / self.step_ms if self.step_ms else 1.0
         return Fuse(self.places, keep=keep, shares=self.shares)
+
+    def replaced(self, by: str, *options: str, otherwise: Change | None = None) -> Change:
+        """The change that the call ``by`` is, which can be tried where it is one of ``KINDS``.
+
+        ``otherwise``: what is simulated where it was not tried (``fusing()``)."""
+        fused = otherwise or self.fusing()
+        return Replace(by, self.places, fused, options, self.shares) if by in KINDS else fused
 
 
 def formulas(context: Context, match: Callable[[Flow, Term], Found | None]) -> Iterator[Formula[Found]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import inspect
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,8 @@ _MODULE = (
     "embedding_dim", "approximate", "inplace", "embed_dim", "num_heads", "batch_first", "affine",
     "elementwise_affine", "track_running_stats",
 )  # fmt: skip
+#: Different shapes of an optimizer's parameters that are kept.
+_MOST_SHAPES = 200
 
 
 def facts(torch: ModuleType, kind: str, thing: Any) -> dict[str, Any]:
@@ -65,6 +68,8 @@ def _optimizer(optimizer: Any) -> dict[str, Any]:
         "elements": sum(tensor.numel() for group in groups for tensor in group["params"]),
         "devices": sorted({tensor.device.type for group in groups for tensor in group["params"]}),
     }
+    shapes = collections.Counter(tuple(tensor.shape) for group in groups for tensor in group["params"])
+    found["shapes"] = [[count, *shape] for shape, count in shapes.most_common(_MOST_SHAPES)]
     for name in ("fused", "foreach", "capturable"):
         if name in first:
             found[name] = plain(first[name])

@@ -1,0 +1,106 @@
+"""Tries replacements in a child of the interpreter that ran the script. Nothing of the user's runs in it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from warpline.capture import interpreter, signals
+from warpline.model.problem import Problem
+from warpline.wire.probing import Answer, Asked, Probed, Question
+from warpline.wire.run import Request
+
+_START = Path(__file__).parent / "runner" / "probing" / "start.py"
+#: How long the child may take to import torch and to wake the device; then the questions' own time begins.
+START_S = 30.0
+#: Beyond the questions' time, so that the one that is being answered can end.
+LATE_S = 2.0
+
+
+def probe(
+    request: Request,
+    questions: Sequence[Question],
+    seconds: float,
+    *,
+    device: str,
+    threads: int | None,
+    cancelled: threading.Event | None = None,
+    on_answer: Callable[[int, int], None] | None = None,
+) -> Probed:
+    """The answers that came within ``seconds`` from when torch was imported, in the questions' order.
+
+    ``on_answer(done, of)`` is told how far it is. What does not come, whatever the reason, is missing: this
+    raises only KeyboardInterrupt, and Problem where ``cancelled`` was set. The child is gone when it ends.
+    """
+    began = time.monotonic()
+    answers: list[Answer] = []
+    note = ""
+    with tempfile.TemporaryFile() as asked, tempfile.TemporaryDirectory() as empty:
+        asked.write(msgspec.json.encode(Asked(device, threads, seconds, tuple(questions))))
+        asked.seek(0)
+        with signals.held_back():
+            try:
+                child = subprocess.Popen(
+                    [interpreter.find(request), str(_START)],
+                    cwd=empty,  # nothing of the user's lies there to be imported
+                    env={**os.environ, **request.environment},
+                    stdin=asked,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            except (OSError, Problem) as error:
+                return Probed(left=len(questions), note=f"replacements could not be tried: {error}")
+        try:
+            assert child.stdout is not None
+            lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+            threading.Thread(target=_listen, args=(child.stdout, lines), daemon=True).start()
+            late = began + START_S
+            while time.monotonic() < late:
+                if cancelled is not None and cancelled.is_set():
+                    raise Problem("cancelled", 130)
+                try:
+                    line = lines.get(timeout=0.1)
+                except queue.Empty:
+                    continue
+                if line is None:
+                    break
+                if line == b"{}\n":  # torch is there
+                    late = time.monotonic() + seconds + LATE_S
+                    continue
+                with contextlib.suppress(msgspec.MsgspecError):
+                    answers.append(msgspec.json.decode(line, type=Answer))
+                if on_answer is not None:
+                    on_answer(len(answers), len(questions))
+        finally:
+            _end(child)
+    if not answers:
+        note = "replacements could not be tried: the interpreter gave no answer in time"
+    return Probed(tuple(answers), time.monotonic() - began, len(questions) - len(answers), note)
+
+
+def _listen(stream: IO[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        for line in stream:
+            lines.put(line)
+    lines.put(None)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """The child starts no processes of its own but torch's; its whole group goes."""
+    with contextlib.suppress(OSError):
+        os.killpg(child.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(LATE_S)
+    # The listener's end of the pipe is closed by the garbage collector once the thread has read its end.

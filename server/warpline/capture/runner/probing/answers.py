@@ -1,0 +1,56 @@
+"""Reads the questions and answers one after the other until the time is over."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from dataclasses import asdict
+
+import torch
+
+from ....wire.probing import Answer, Asked, Question, asked
+from . import agreement, clock
+from .kinds import KINDS, Pair
+
+
+def run() -> None:
+    """Answers go to what was standard output; whatever else is printed goes to standard error."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    wanted = asked(json.load(sys.stdin))
+    if wanted.threads:
+        torch.set_num_threads(wanted.threads)
+    torch.manual_seed(0)
+    if wanted.device == "cuda":
+        torch.zeros(1, device="cuda")
+    out.write("{}\n")  # torch is there
+    out.flush()
+    ends = time.monotonic() + wanted.seconds
+    for question in wanted.questions:
+        if time.monotonic() >= ends:
+            return
+        out.write(json.dumps(asdict(answer(question, wanted, ends))) + "\n")
+        out.flush()
+
+
+def answer(question: Question, wanted: Asked, ends: float) -> Answer:
+    make = KINDS.get(question.kind)
+    if make is None:
+        return Answer(question, error="no such kind")
+    try:
+        pair = make(question, wanted.device)
+        return _timed(question, pair, wanted.device, ends)
+    except Exception as error:  # out of memory, a shape that the operator does not take, an older torch
+        return Answer(question, error=("%s: %s" % (type(error).__name__, error)).splitlines()[0][:300])
+
+
+def _timed(question: Question, pair: Pair, device: str, ends: float) -> Answer:
+    difference = 0.0
+    if pair.same:
+        difference = agreement.difference(pair.before(), pair.after(), pair.tolerance)
+    if difference > 1:
+        return Answer(question, difference=difference, error="the results differ")
+    before, after, spread = clock.of_both(pair.before, pair.after, device, ends)
+    return Answer(question, before, after, spread, difference)

@@ -1,0 +1,109 @@
+"""How long two computations take, in turn, so that a machine that slows down does so for both.
+
+On a device the host's time is read off the clock while the calls are queued behind a kernel that only waits,
+and the device's off events around them: so neither hides the other. The queue holds 1,024 launches, and no
+more may be queued than that.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, Callable
+
+import torch
+
+from ....wire.probing import Cost
+
+#: Each computation gets about so long in all, its warm-up left out; one that is slow has ``LEAST`` readings,
+#: as long as both together do not take ``MOST_S``.
+EACH_S, LEAST, MOST_S = 0.03, 3, 0.5
+#: Of one reading: many times the clock's own cost.
+READING_S = 0.002
+#: Of those the slowest answer is worth waiting for.
+MOST = 40
+#: While calls are queued for so long the queue does not fill (a launch takes 3 us and more).
+QUEUED_S = 0.002
+#: Clock cycles of a device in a nanosecond, at most: a wait that is too long costs only time.
+CYCLES_A_NS = 2.2
+
+Work = Callable[[], Any]
+
+
+def of_both(before: Work, after: Work, device: str, ends: float) -> tuple[Cost, Cost, float]:
+    """``(cost of before, cost of after, spread of their ratio)``; see ``wire.probing.Answer``.
+
+    Nothing is begun after ``ends``, once there is one reading of each.
+    """
+    read = _on_device if device == "cuda" else _on_host
+    works = (before, after)
+    counts = [_calls(work, device) for work in works]
+    readings: list[list[Cost]] = [[], []]
+    spent = 0.0
+    while len(readings[1]) < MOST:
+        began = time.monotonic()
+        enough = spent >= 2 * EACH_S and len(readings[1]) >= LEAST
+        if readings[1] and (enough or spent >= MOST_S or began >= ends):
+            break
+        # The one that goes second finds the caches as the first has left them: they take turns at that.
+        for at in (0, 1) if len(readings[1]) % 2 == 0 else (1, 0):
+            readings[at].append(read(works[at], counts[at]))
+        spent += time.monotonic() - began
+    quickest = _quickest(readings[0]), _quickest(readings[1])
+    return (*quickest, max(_spread(mine) for mine in readings))
+
+
+def _quickest(readings: list[Cost]) -> Cost:
+    """What else runs on the machine only ever adds to a reading: the least is nearest to the work's own."""
+    return Cost(min(one.host_ns for one in readings), min(one.device_ns for one in readings))
+
+
+def _spread(readings: list[Cost]) -> float:
+    """How far the quicker half of the readings lies apart, in the logarithm."""
+    times = sorted(one.device_ns for one in readings)
+    return math.log(times[len(times) // 2] / times[0])
+
+
+def _calls(work: Work, device: str) -> int:
+    """Calls of one reading, after those that choose kernels and fill caches; once is enough if it is slow."""
+    took = 0.0
+    for _ in range(3):
+        if took > EACH_S:
+            break
+        began = time.perf_counter()
+        work()
+        queued = time.perf_counter() - began
+        if device == "cuda":
+            torch.cuda.synchronize()
+        took = time.perf_counter() - began
+    if device == "cuda":
+        return max(1, int(min(QUEUED_S / max(queued, 1e-7), READING_S * 4 / max(took, 1e-7))))
+    return max(1, math.ceil(READING_S / max(took, 1e-7)))
+
+
+def _on_host(work: Work, calls: int) -> Cost:
+    # Of one thread the processor's time is the work's own, whatever else runs; several wait for each other.
+    now = time.process_time_ns if torch.get_num_threads() == 1 else time.perf_counter_ns
+    began = now()
+    for _ in range(calls):
+        work()
+    took = max(1, now() - began) / calls
+    return Cost(took, took)
+
+
+def _on_device(work: Work, calls: int) -> Cost:
+    torch.cuda.synchronize()
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    began = time.perf_counter_ns()
+    for _ in range(calls):
+        work()
+    queued = time.perf_counter_ns() - began
+    torch.cuda.synchronize()
+    # Once more, behind a wait that is longer than queueing takes: now nothing waits for the host.
+    torch.cuda._sleep(int(queued * 1.5 * CYCLES_A_NS))
+    start.record()
+    for _ in range(calls):
+        work()
+    end.record()
+    torch.cuda.synchronize()
+    return Cost(queued / calls, max(1.0, start.elapsed_time(end) * 1e6 / calls))

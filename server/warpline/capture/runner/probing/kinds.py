@@ -1,0 +1,21 @@
+"""All kinds of replacements by name."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict
+
+from ....wire.probing import Question
+from . import activations, attention, joins, losses, norms, optimizers, products
+from .pair import Pair
+
+__all__ = ["KINDS", "Pair"]
+
+KINDS: Dict[str, Callable[[Question, str], Pair]] = {
+    **activations.KINDS,
+    **attention.KINDS,
+    **joins.KINDS,
+    **losses.KINDS,
+    **norms.KINDS,
+    **optimizers.KINDS,
+    **products.KINDS,
+}

@@ -1,0 +1,65 @@
+"""Losses, means over everything."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict
+
+import torch
+import torch.nn.functional as F
+
+from ....wire.probing import Question
+from .pair import Pair
+from .tensors import leaf, made, with_gradients
+
+
+def cross_entropy(question: Question, device: str) -> Pair:
+    """Classes along the last dimension. Option "one_hot": times a one-hot matrix, not gathered."""
+    logits = leaf(made(question.tensors[0], device), question)
+    target = torch.randint(logits.shape[-1], logits.shape[:-1], device=device)
+
+    def gathered(x: Any) -> Any:
+        logs = torch.log_softmax(x, -1)
+        return -logs.gather(-1, target.unsqueeze(-1)).mean()
+
+    def multiplied(x: Any) -> Any:
+        logs = torch.log_softmax(x, -1)
+        return -(F.one_hot(target, x.shape[-1]) * logs).sum(-1).mean()
+
+    def fused(x: Any) -> Any:
+        return F.cross_entropy(x.reshape(-1, x.shape[-1]), target.reshape(-1))
+
+    written = multiplied if "one_hot" in question.options else gathered
+    return Pair(with_gradients(question, written, [logits]), with_gradients(question, fused, [logits]))
+
+
+def mse_loss(question: Question, device: str) -> Pair:
+    given, wanted = leaf(made(question.tensors[0], device), question), made(question.tensors[0], device)
+
+    def written(x: Any) -> Any:
+        return ((x - wanted) ** 2).mean()
+
+    def fused(x: Any) -> Any:
+        return F.mse_loss(x, wanted)
+
+    return Pair(with_gradients(question, written, [given]), with_gradients(question, fused, [given]))
+
+
+def with_logits(question: Question, device: str) -> Pair:
+    given = leaf(made(question.tensors[0], device), question)
+    wanted = torch.rand_like(given, requires_grad=False)
+
+    def written(x: Any) -> Any:
+        p = torch.sigmoid(x)
+        return -(wanted * torch.log(p) + (1 - wanted) * torch.log(1 - p)).mean()
+
+    def fused(x: Any) -> Any:
+        return F.binary_cross_entropy_with_logits(x, wanted)
+
+    return Pair(with_gradients(question, written, [given]), with_gradients(question, fused, [given]))
+
+
+KINDS: Dict[str, Callable[[Question, str], Pair]] = {
+    "cross_entropy": cross_entropy,
+    "mse_loss": mse_loss,
+    "binary_cross_entropy_with_logits": with_logits,
+}

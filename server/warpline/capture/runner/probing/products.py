@@ -1,0 +1,111 @@
+"""Matrix products and convolutions in another precision, size or layout."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict
+
+import torch
+import torch.nn.functional as F
+
+from ....wire.probing import Question, Tensor
+from .pair import Pair
+from .tensors import leaf, made, with_gradients
+
+LOWER = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class _Tf32:
+    """float32 products may, or may not, run in TF32 meanwhile."""
+
+    def __init__(self, allowed: bool) -> None:
+        self.allowed = allowed
+
+    def __call__(self, function: Callable[[], Any]) -> Callable[[], Any]:
+        def work() -> Any:
+            torch.backends.cuda.matmul.allow_tf32 = self.allowed
+            return function()
+
+        return work
+
+
+def _products(left: Any, right: Any) -> Callable[[], Any]:
+    return lambda: torch.matmul(left, right)
+
+
+def product(question: Question, device: str) -> Pair:
+    """Two matrices or batches of them. Options: the precision to go to ("tf32", "bf16", "fp16")."""
+    left, right = (made(one, device) for one in question.tensors)
+    lower = LOWER.get(question.options[0])
+    if lower is None:
+        return Pair(
+            _Tf32(False)(_products(left, right)), _Tf32(True)(_products(left, right)), tolerance=torch.float16
+        )
+    quick = _products(_as(left, lower), _as(right, lower))
+    return Pair(_Tf32(False)(_products(left, right)), quick, tolerance=lower)
+
+
+def padded(question: Question, device: str) -> Pair:
+    """Two matrices or batches of them. Options: a size, and what it is padded to."""
+    size, wide = (int(word) for word in question.options[:2])
+
+    def grown(one: Tensor) -> Tensor:
+        return Tensor(tuple(wide if length == size else length for length in one.shape), one.dtype)
+
+    before = _products(*(made(one, device) for one in question.tensors))
+    return Pair(before, _products(*(made(grown(one), device) for one in question.tensors)), same=False)
+
+
+def convolution(question: Question, device: str) -> Pair:
+    """Image and weight. Options: stride, padding, dilation, groups, and what is done: "channels_last",
+    "benchmark" (cuDNN looks for its quickest algorithm) or a precision."""
+    stride, padding, dilation, groups = (int(word) for word in question.options[:4])
+    what = question.options[4]
+    image, weight = (leaf(made(one, device), question) for one in question.tensors)
+
+    def convolve(x: Any, w: Any) -> Any:
+        return F.conv2d(x, w, None, stride, padding, dilation, groups)
+
+    before = with_gradients(question, convolve, [image, weight])
+    if what == "benchmark":
+        return Pair(_tuned(before, False), _tuned(before, True))
+    if what == "channels_last":
+        turned = [
+            leaf(one.detach().contiguous(memory_format=torch.channels_last), question)
+            for one in (image, weight)
+        ]
+        return Pair(before, with_gradients(question, convolve, turned), tolerance=torch.float16)
+    lower = LOWER[what]
+    short = [leaf(_as(one.detach(), lower), question) for one in (image, weight)]
+    return Pair(before, with_gradients(question, convolve, short), tolerance=lower)
+
+
+def _tuned(work: Callable[[], Any], on: bool) -> Callable[[], Any]:
+    def tuned() -> Any:
+        torch.backends.cudnn.benchmark = on
+        return work()
+
+    return tuned
+
+
+def _as(tensor: Any, dtype: torch.dtype) -> Any:
+    """In another dtype, in the layout that it has."""
+    return tensor.to(dtype, memory_format=torch.preserve_format)
+
+
+def narrower(question: Question, device: str) -> Pair:
+    """In float64, and the same in float32: the product of two tensors, or a sum for one alone."""
+    if len(question.tensors) == 1:
+        one = made(question.tensors[0], device)
+        short = _as(one, torch.float32)
+        return Pair(lambda: one + one, lambda: short + short, tolerance=torch.float32)
+    left, right = (made(one, device) for one in question.tensors)
+    after = _products(_as(left, torch.float32), _as(right, torch.float32))
+    return Pair(_products(left, right), after, tolerance=torch.float32)
+
+
+KINDS: Dict[str, Callable[[Question, str], Pair]] = {
+    "product": product,
+    "padded": padded,
+    "convolution": convolution,
+    "narrower": narrower,
+}

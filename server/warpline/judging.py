@@ -1,0 +1,147 @@
+"""A run to its report: read, attribute, judge, and try what can be tried. ``pipeline`` says when."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from warpline import project, runs
+from warpline.model.problem import Problem
+from warpline.model.profile import Profile
+from warpline.model.report import Report
+from warpline.wire import stages
+from warpline.wire.messages import Progress
+from warpline.wire.probing import PROBED, Probed, Question
+from warpline.wire.run import Request
+
+if TYPE_CHECKING:
+    from warpline.attribution import Located
+    from warpline.probing import Answers
+    from warpline.simulate import Places
+    from warpline.trace import Trace
+
+REPORT = "report.json"
+PROFILE = "profile.json"
+
+T = TypeVar("T")
+
+
+class Read(NamedTuple):
+    """A run, read and attributed."""
+
+    profile: Profile
+    trace: Trace
+    places: Places
+
+
+class Judged(NamedTuple):
+    read: Read
+    report: Report
+    questions: tuple[Question, ...]  # that would tell more of what the fixes gain
+
+    @property
+    def profile(self) -> Profile:
+        return self.read.profile
+
+
+def read(run: Path, on_progress: Callable[[Progress], None] | None) -> Read:
+    from warpline import trace
+    from warpline.attribution import attribute, locate
+
+    def tell(done: int, message: str) -> None:
+        if on_progress is not None:
+            on_progress(Progress(stages.READING, done, 3, message))
+
+    tell(0, "reading the trace")
+    events = trace.read(run)
+    tell(1, "finding the lines")
+    located = locate(events)
+    attributed = attribute(events, located)
+    inside = tuple(kernel for kernel in runs.kernels(run) if kernel.holds_for(attributed.sources.get))
+    tell(2, "looking for what can be faster")
+    return Read(replace(attributed, inside=inside), events, places(located))
+
+
+def judge(run: Path, found: Read) -> Judged:
+    """The report of what was read, kept beside the run."""
+    from warpline import diagnosis
+    from warpline.simulate import Predictor
+
+    attributed = found.profile
+    settings = project.settings(Path(attributed.manifest.script).parent)
+    # The report speaks of the run's lines; a fix is made anew on the text as it is when it is asked for.
+    predictor = Predictor(lambda: (found.trace, found.places), answers(run))
+    diagnosed = diagnosis.diagnose(attributed, attributed.sources.get, settings.ignore, predict=predictor)
+    report = diagnosis.report(attributed, diagnosed, diagnosis.plan(attributed, diagnosed, predictor))
+    keep(run, attributed, report)
+    return Judged(found, report, predictor.questions)
+
+
+def answers(run: Path) -> Answers:
+    """What was tried when the run was made; nothing where that cannot be read, or was not."""
+    from warpline.probing import by_question
+
+    found = kept(run, PROBED, Probed)
+    return by_question(found) if found is not None else {}
+
+
+def try_replacements(
+    run: Path,
+    before: Judged,
+    request: Request,
+    on_progress: Callable[[Progress], None] | None,
+    cancelled: threading.Event | None,
+) -> None:
+    """Try the replacements, keep what came of it in the run, and make its report anew."""
+    from warpline.capture import probing
+
+    def tell(done: int, of: int) -> None:
+        if on_progress is not None:
+            on_progress(Progress(stages.READING, done, of, f"trying replacements {done}/{of}"))
+
+    tell(0, len(before.questions))
+    facts, device = before.profile.facts, before.profile.manifest.device
+    found = probing.probe(
+        request,
+        before.questions,
+        request.probe_s,
+        device=device.kind,
+        threads=facts.flags.threads,
+        cancelled=cancelled,
+        on_answer=tell,
+    )
+    with contextlib.suppress(Problem):  # of a disk that is full: the predictions are simulated then
+        runs.write_json(run, PROBED, found)
+        judge(run, before.read)
+
+
+def keep(run: Path, profile: Profile, report: Report) -> None:
+    """Leave both beside the run. A run in a folder that cannot be written is made anew each time."""
+    try:
+        runs.write_json(run, PROFILE, replace(profile, sources={}))
+        runs.write_json(run, REPORT, report)
+    except Problem as problem:
+        print(f"warpline: the report is not kept: {problem}", file=sys.stderr)
+
+
+def kept(run: Path, name: str, kind: type[T]) -> T | None:
+    if not (run / name).is_file():
+        return None
+    runs.manifest(run)  # a folder that is no run any more is a Problem, whatever else lies in it
+    try:
+        return runs.read(run, name, kind)
+    except Problem:
+        return None
+
+
+def places(located: Located) -> Places:
+    from warpline.simulate import Places
+
+    table = located.table
+    lines = list(zip(table.file, table.line, strict=True))
+    return Places(located.placed.line, table.of_location, lines)

@@ -1,0 +1,109 @@
+"""What has to be tried for a change, and the change once that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from warpline.model.change import Change, Fuse, MatmulRate, Operator, Replace, Together
+from warpline.model.profile import LineCost, Profile
+from warpline.probing import inputs, optimizers
+from warpline.wire.probing import Answer, Probed, Question
+
+Answers = Mapping[Question, Answer]
+
+#: What a kind is asked about; activations and losses by their whole inputs.
+_READERS: dict[str, inputs.Reader] = {
+    "layer_norm": inputs.reduced,
+    "rms_norm": inputs.reduced,
+    "attention": inputs.attended,
+    "padded": inputs.odd,
+    "narrower": inputs.doubles,
+}
+#: Products that are asked about, those that take longest first.
+MOST_PRODUCTS = 12
+#: Answers have to cover this share of the time that they are about; the rest counts like them.
+COVERED = 0.8
+
+
+def by_question(probed: Probed) -> Answers:
+    return {one.question: one for one in probed.answers}
+
+
+def questions(profile: Profile, change: Change) -> list[Question]:
+    """What has to be tried, what matters most first; none where nothing can be."""
+    if isinstance(change, Together):
+        return [one for part in change.changes for one in questions(profile, part)]
+    if isinstance(change, Replace):
+        return [question for question, _ in _asked(profile, change)]
+    if isinstance(change, MatmulRate):
+        return [question for question, _, _ in _products(profile, change)]
+    return []
+
+
+def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change, bool]:
+    """``change`` with what was found out, and whether that is all that can be found out of it."""
+    if isinstance(change, Together):
+        parts = [informed(profile, part, answers) for part in change.changes]
+        return Together(tuple(part for part, _ in parts)), bool(parts) and all(tried for _, tried in parts)
+    if not answers:
+        return change, False
+    if isinstance(change, Replace):
+        left = _left(_asked(profile, change), answers)
+        if left is None:
+            return change, False
+        device, host = left
+        return Fuse(change.places, keep=device, keep_host=host, shares=change.shares), True
+    if isinstance(change, MatmulRate):
+        tried: dict[Operator, float] = {}
+        spent = known = 0.0
+        for question, operator, ms in _products(profile, change):
+            answer = answers.get(question)
+            spent += ms
+            if answer is not None and answer.before is not None and answer.after is not None:
+                known += ms
+                tried[operator] = answer.after.device_ns / answer.before.device_ns
+        if spent and known >= COVERED * spent:
+            return replace(change, tried=tuple(tried.items())), True
+    return change, False
+
+
+def _asked(profile: Profile, change: Replace) -> inputs.Weighted:
+    if change.by == "optimizer":
+        return optimizers.asked(profile, change)
+    return _READERS.get(change.by, inputs.whole)(change.by, change.options, _costs(profile, change.places))
+
+
+def _costs(profile: Profile, places: tuple[tuple[str, int], ...]) -> list[LineCost]:
+    wanted = set(places)
+    return [cost for cost in profile.lines if not places or (cost.file, cost.line) in wanted]
+
+
+def _left(asked: inputs.Weighted, answers: Answers) -> tuple[float, float] | None:
+    """``(device, host)``: the shares of the time now that the replacement takes; None where too little is
+    known."""
+    whole = known = device = host = 0.0
+    for question, weight in asked:
+        answer = answers.get(question)
+        whole += weight
+        if answer is not None and answer.before is not None and answer.after is not None:
+            known += weight
+            device += weight * answer.after.device_ns / answer.before.device_ns
+            host += weight * answer.after.host_ns / answer.before.host_ns
+    if not known or known < COVERED * whole:
+        return None
+    return device / known, host / known
+
+
+def _products(profile: Profile, change: MatmulRate) -> list[tuple[Question, Operator, float]]:
+    """Each product that takes time in float32, as a question, with its operator and its time a step."""
+    if profile.manifest.device.kind != "cuda" or change.factor is not None:
+        return []
+    found: dict[tuple[Question, Operator], float] = {}
+    for pair, op in inputs.products(_costs(profile, change.places)):
+        if pair[0].dtype == "float" and op.device_ms > 0:
+            question = Question("product", pair, (change.precision,))
+            key = question, (op.name, op.shapes, op.strides)
+            found[key] = found.get(key, 0.0) + op.device_ms
+    longest = sorted(found.items(), key=lambda item: -item[1])[:MOST_PRODUCTS]
+    return [(question, operator, ms) for (question, operator), ms in longest]

@@ -1,0 +1,150 @@
+"""The tensors that a replacement works on, read off the operators recorded at its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import prod
+
+from warpline.model.profile import LineCost, Op
+from warpline.wire.probing import Question, Tensor
+
+#: Floats, as the trace names them.
+FLOATS = frozenset({"float", "double", "c10::Half", "c10::BFloat16"})
+#: Inputs that differ are asked about one by one, those that take longest first.
+MOST = 4
+#: Of an activation's operators those that work on the whole input: its largest, and what is nearly as large.
+WHOLE = 0.5
+
+#: What a replacement is asked about, each with a number that its time now goes with.
+Weighted = list[tuple[Question, float]]
+#: ``(kind, its options, the lines' costs)``
+Reader = Callable[[str, tuple[str, ...], list[LineCost]], Weighted]
+
+
+def tensor(op: Op, at: int) -> Tensor | None:
+    """Input ``at`` of a call; None where it is no tensor of floats with a size."""
+    if at >= len(op.shapes) or at >= len(op.dtypes) or not op.shapes[at] or op.dtypes[at] not in FLOATS:
+        return None
+    strides = op.strides[at] if at < len(op.strides) else ()
+    return Tensor(op.shapes[at], op.dtypes[at], strides if len(strides) == len(op.shapes[at]) else ())
+
+
+def forward(costs: Iterable[LineCost]) -> list[Op]:
+    return [op for cost in costs for op in cost.ops if op.phase == "forward"]
+
+
+def differentiated(costs: Iterable[LineCost]) -> bool:
+    return any(op.phase == "backward" for cost in costs for op in cost.ops)
+
+
+def reduced(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
+    """Norms: the inputs of their means and variances."""
+    found: dict[tuple[Tensor, ...], float] = {}
+    names = set()
+    for op in forward(costs):
+        name = op.name.removeprefix("aten::")
+        given = (
+            tensor(op, 0)
+            if name in ("mean", "var", "var_mean", "std", "norm", "linalg_vector_norm")
+            else None
+        )
+        if given is not None:
+            names.add(name)
+            found[given,] = max(found.get((given,), 0.0), op.count)
+    if by == "layer_norm" and names & {"var", "std", "var_mean"}:
+        options = (*options, "var")
+    return _asked(by, options, costs, found)
+
+
+def whole(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
+    """Activations and losses: the largest inputs of their operators."""
+    found: dict[Tensor, float] = {}
+    for op in forward(costs):
+        given = tensor(op, 0)
+        if given is not None:
+            plain = Tensor(given.shape, given.dtype)
+            found[plain] = max(found.get(plain, 0.0), op.count)
+    largest = max((prod(one.shape) for one in found), default=0)
+    kept: dict[tuple[Tensor, ...], float] = {
+        (one,): count for one, count in found.items() if prod(one.shape) >= WHOLE * largest
+    }
+    return _asked(by, options, costs, kept)
+
+
+def products(costs: Iterable[LineCost]) -> list[tuple[tuple[Tensor, Tensor], Op]]:
+    """Matrix products with the two tensors that they multiply."""
+    found = []
+    for cost in costs:
+        for op in cost.ops:
+            first = {"aten::addmm": 1, "aten::baddbmm": 1, "aten::mm": 0, "aten::bmm": 0}.get(op.name)
+            pair = (tensor(op, first), tensor(op, first + 1)) if first is not None else (None, None)
+            if pair[0] is not None and pair[1] is not None:
+                found.append(((pair[0], pair[1]), op))
+    return found
+
+
+def attended(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
+    """Attention: query and key of the first product, value of the second, by their shapes.
+
+    The calls that the lines made themselves (``aten::matmul``) have the heads as a dimension of their own.
+    """
+    calls = [op for op in forward(costs) if op.name == "aten::matmul"] or [
+        op for op in forward(costs) if op.name == "aten::bmm"
+    ]
+    weighed = {op.shapes[0] for op in forward(costs) if "softmax" in op.name and op.shapes}
+    found: dict[tuple[Tensor, ...], float] = {}
+    for op in calls:
+        query, key = tensor(op, 0), tensor(op, 1)
+        if query is None or key is None or len(query.shape) < 3 or len(key.shape) != len(query.shape):
+            continue
+        scores = (*query.shape[:-1], key.shape[-1])
+        if weighed and scores not in weighed:
+            continue
+        for other in calls:
+            weights, value = tensor(other, 0), tensor(other, 1)
+            if other is op or weights is None or value is None or weights.shape != scores:
+                continue
+            if query.shape[-1] == key.shape[-2] and value.shape[-2] == scores[-1]:
+                found[query, key, value] = max(found.get((query, key, value), 0.0), op.count)
+    return _asked(by, options, costs, found)
+
+
+def odd(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
+    """Products in which the size to be padded occurs."""
+    size = int(options[0])
+    found: dict[tuple[Tensor, ...], float] = {}
+    for pair, op in products(costs):
+        if any(size in one.shape[-2:] for one in pair):
+            found[pair] = found.get(pair, 0.0) + op.device_ms
+    return _longest(by, options, found)
+
+
+def doubles(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
+    """What is computed in float64: products, and everything else by its largest input."""
+    found: dict[tuple[Tensor, ...], float] = {}
+    multiplied = {id(op) for _, op in products(costs)}
+    for pair, op in products(costs):
+        if pair[0].dtype == "double":
+            found[pair] = found.get(pair, 0.0) + op.device_ms
+    for cost in costs:
+        for op in cost.ops:
+            given = tensor(op, 0) if id(op) not in multiplied else None
+            if given is not None and given.dtype == "double" and op.device_ms > 0:
+                alone = (Tensor(given.shape, given.dtype),)
+                found[alone] = found.get(alone, 0.0) + op.device_ms
+    return _longest(by, options, found)
+
+
+def _longest(by: str, options: tuple[str, ...], found: dict[tuple[Tensor, ...], float]) -> Weighted:
+    most = sorted(found.items(), key=lambda item: -item[1])[: 2 * MOST]
+    return [(Question(by, tensors, options), spent) for tensors, spent in most]
+
+
+def _asked(
+    by: str, options: tuple[str, ...], costs: list[LineCost], found: dict[tuple[Tensor, ...], float]
+) -> Weighted:
+    backward = differentiated(costs)
+    most = sorted(found.items(), key=lambda item: -item[1] * prod(item[0][0].shape))[:MOST]
+    return [
+        (Question(by, tensors, options, backward), count * prod(tensors[0].shape)) for tensors, count in most
+    ]

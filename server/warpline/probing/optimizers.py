@@ -1,0 +1,34 @@
+"""The parameters of an optimizer, as far as trying it needs them."""
+
+from __future__ import annotations
+
+from math import prod
+
+from warpline.model.change import Replace
+from warpline.model.profile import Profile
+from warpline.wire.probing import Question, Tensor
+from warpline.wire.sites import Optimizer, facts_of
+
+#: Tensors that are made, and numbers in them: of more every second, third, ... is taken. What an optimizer
+#: costs is a sum over its tensors.
+MOST_TENSORS, MOST_NUMBERS = 300, {"cuda": 1 << 27, "cpu": 1 << 22}
+
+
+def asked(profile: Profile, change: Replace) -> list[tuple[Question, float]]:
+    """The optimizer that is stepped at the change's lines; nothing where a run does not say its shapes."""
+    for site in profile.facts.sites:
+        if site.kind != Optimizer.KIND or not set(site.uses) & set(change.places):
+            continue
+        about = facts_of(Optimizer, site)
+        shapes = [tuple(shape) for count, *shape in about.shapes or [] for _ in range(count)]
+        tensors = [Tensor(shape) for shape in _some(shapes, profile.manifest.device.kind)]
+        if len(tensors) > 1:
+            options = (*change.options, *(("momentum",) if change.options == ("SGD",) else ()))
+            return [(Question("optimizer", tuple(tensors), options), 1.0)]
+    return []
+
+
+def _some(shapes: list[tuple[int, ...]], device: str) -> list[tuple[int, ...]]:
+    whole, most = sum(map(prod, shapes)), MOST_NUMBERS.get(device, MOST_NUMBERS["cpu"])
+    every = max(1, -(-len(shapes) // MOST_TENSORS), -(-whole // most))
+    return sorted(shapes, key=prod)[every // 2 :: every]

@@ -1,0 +1,104 @@
+"""Replacements that were tried on the recorded shapes, on the device that ran the script: ``probed.json``.
+
+The server asks (``Question``), a child of the user's interpreter answers. Kinds are the names in
+``capture/runner/probing``: what a question carries is data, never code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Optional
+
+#: In the run folder.
+PROBED = "probed.json"
+#: What can be tried: the kinds of ``capture/runner/probing``.
+KINDS = frozenset({
+    "layer_norm", "rms_norm", "attention", "optimizer", "product", "padded", "narrower", "convolution", "cat",
+    "gelu", "gelu_tanh", "silu", "mish", "hardswish", "sigmoid", "tanh", "softplus", "softmax", "leaky_relu",
+    "elu", "cross_entropy", "mse_loss", "binary_cross_entropy_with_logits",
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """``dtype`` as the trace names it: "float", "c10::BFloat16". No ``strides``: contiguous."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float"
+    strides: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Question:
+    """What does ``kind`` cost as it is, and replaced, on such tensors?
+
+    ``options``: words that the kind knows. ``backward``: the gradients of its inputs belong to it.
+    """
+
+    kind: str
+    tensors: tuple[Tensor, ...]
+    options: tuple[str, ...] = ()
+    backward: bool = False
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one call. ``host_ns``: until the host has queued it; ``device_ns``: of the device alone. On a CPU
+    both are the time it takes."""
+
+    host_ns: float
+    device_ns: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``before`` and ``after`` are None where it could not be tried, for the reason in ``error``.
+
+    ``difference``: the largest difference of the results, in units of what is tolerated for their dtype
+    (``capture/runner/probing/agreement.py``): up to 1 they are the same. ``spread``: from the quickest
+    reading to the middle one, in the logarithm, of the one that spreads more.
+    """
+
+    question: Question
+    before: Optional[Cost] = None
+    after: Optional[Cost] = None
+    spread: float = 0.0
+    difference: float = 0.0
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the child is given. ``seconds``: for all of it, from when torch is imported."""
+
+    device: str
+    threads: Optional[int]
+    seconds: float
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True)
+class Probed:
+    """``left``: questions for which there was no time."""
+
+    answers: tuple[Answer, ...] = ()
+    seconds: float = 0.0
+    left: int = 0
+    note: str = ""  # why there is nothing, where that is so
+
+
+def asked(fields: dict[str, Any]) -> Asked:
+    """``Asked`` from what JSON made of it."""
+    return Asked(
+        fields["device"],
+        fields["threads"],
+        fields["seconds"],
+        tuple(question(one) for one in fields["questions"]),
+    )
+
+
+def question(fields: dict[str, Any]) -> Question:
+    tensors = tuple(
+        Tensor(tuple(one["shape"]), one["dtype"], tuple(one["strides"])) for one in fields["tensors"]
+    )
+    return Question(fields["kind"], tensors, tuple(fields["options"]), fields["backward"])

@@ -1,0 +1,82 @@
+"""Replacements tried in a child of the interpreter: results are compared, and time is kept."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from warpline.capture import probing
+from warpline.wire.probing import KINDS, Probed, Question, Tensor
+from warpline.wire.run import Request
+
+SMALL = (Tensor((4, 8, 16)),)
+FILTERS = (Tensor((2, 4, 8, 8)), Tensor((4, 4, 3, 3)))
+SQUARES = (Tensor((16, 16)), Tensor((16, 16)))
+HEADS = (Tensor((2, 2, 8, 4)), Tensor((2, 2, 4, 8), strides=(64, 32, 1, 4)), Tensor((2, 2, 8, 4)))
+QUESTIONS = (
+    *(
+        Question(kind, SMALL, backward=True)
+        for kind in sorted(
+            KINDS - {"attention", "optimizer", "product", "padded", "narrower", "convolution", "cat"}
+        )
+    ),
+    Question("layer_norm", SMALL, ("var",)),
+    Question("cross_entropy", (Tensor((16, 10)),), ("one_hot",), backward=True),
+    Question("attention", HEADS, ("causal",), backward=True),
+    Question("attention", HEADS, ("mask",)),
+    Question("optimizer", SQUARES, ("AdamW",)),
+    Question("optimizer", SQUARES, ("SGD", "momentum")),
+    Question("product", SQUARES, ("bf16",)),
+    Question("padded", (Tensor((16, 15)), Tensor((15, 16))), ("15", "16")),
+    Question("narrower", (Tensor((16, 16), "double"), Tensor((16, 16), "double"))),
+    Question("narrower", (Tensor((16, 16), "double"),)),
+    Question("convolution", FILTERS, ("1", "1", "1", "1", "channels_last")),
+    Question("cat", SQUARES[:1], ("5", "0")),
+    Question("gelu", (Tensor((4,), "no such type"),)),
+    Question("no such kind", SMALL),
+)
+
+
+@pytest.fixture(scope="module")
+def tried() -> Probed:
+    pytest.importorskip("torch")
+    return probing.probe(Request(python=sys.executable), QUESTIONS, 60.0, device="cpu", threads=1)
+
+
+def test_every_kind_is_tried_and_gives_the_same(tried: Probed) -> None:
+    assert {one.kind for one in QUESTIONS} >= KINDS
+    assert [one.question for one in tried.answers] == list(QUESTIONS)
+    for one in tried.answers[:-2]:
+        assert not one.error, one
+        assert one.before is not None
+        assert one.after is not None
+        assert min(one.before.device_ns, one.after.device_ns, one.after.host_ns) > 0
+        assert one.difference <= 1
+
+
+def test_what_cannot_be_tried_has_a_reason_and_no_figures(tried: Probed) -> None:
+    for one in tried.answers[-2:]:
+        assert one.error
+        assert one.before is None
+
+
+def test_an_interpreter_that_does_not_answer_costs_a_note(tmp_path: Path) -> None:
+    silent = tmp_path / "python"
+    silent.write_text("#!/bin/sh\nexit 3\n")
+    silent.chmod(0o755)
+    found = probing.probe(Request(python=str(silent)), QUESTIONS[:2], 5.0, device="cpu", threads=1)
+    assert (found.answers, found.left) == ((), 2)
+    assert "could not be tried" in found.note
+
+
+def test_an_interpreter_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = tmp_path / "python"
+    silent.write_text("#!/bin/sh\nsleep 600\n")
+    silent.chmod(0o755)
+    monkeypatch.setattr(probing, "START_S", 0.5)
+    began = time.monotonic()
+    assert probing.probe(Request(python=str(silent)), QUESTIONS[:1], 5.0, device="cpu", threads=1).left == 1
+    assert time.monotonic() - began < 30

@@ -1,0 +1,104 @@
+"""What is asked for a change, and what the answers make of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.samples import profile
+from warpline.model.change import Fuse, MatmulRate, Replace, Scale, Together
+from warpline.model.profile import LineCost, Op, Profile
+from warpline.model.report import Phase
+from warpline.probing import by_question, informed, questions
+from warpline.wire.probing import Answer, Cost, Probed, Question, Tensor
+from warpline.wire.run import DeviceFacts, Facts, Site
+
+FILE = "/train.py"
+PLACE = (FILE, 10)
+OTHERWISE = Scale((PLACE,), device=0.5)
+
+
+def run(*ops: Op, kind: str = "cuda", sites: tuple[Site, ...] = ()) -> Profile:
+    """A profile whose line 10 called ``ops``."""
+    base = profile()
+    cost = LineCost(FILE, 10, "f", device_ms=sum(op.device_ms for op in ops), ops=ops)
+    manifest = replace(base.manifest, device=DeviceFacts(kind=kind))
+    return replace(base, lines=(cost,), manifest=manifest, facts=Facts(sites=sites))
+
+
+def op(name: str, *shapes: tuple[int, ...], ms: float = 1.0, phase: Phase = "forward") -> Op:
+    return Op(f"aten::{name}", phase, 1.0, ms, ms, shapes, ("float",) * len(shapes))
+
+
+def answered(question: Question, left: float, host: float = 1.0) -> Answer:
+    return Answer(question, Cost(1000.0, 1000.0), Cost(1000.0 * host, 1000.0 * left))
+
+
+def test_a_norm_is_asked_about_by_the_input_of_its_reductions() -> None:
+    found = run(
+        op("mean", (8, 16, 32)),
+        op("var", (8, 16, 32)),
+        op("add", (8, 16, 1)),
+        op("mul", (32,), phase="backward"),
+    )
+    change = Replace("layer_norm", (PLACE,), OTHERWISE)
+    assert questions(found, change) == [
+        Question("layer_norm", (Tensor((8, 16, 32)),), ("var",), backward=True)
+    ]
+
+
+def test_an_activation_is_asked_about_by_its_largest_input() -> None:
+    found = run(op("mul", (64, 256)), op("tanh", (64, 256)), op("mul", ()))
+    assert questions(found, Replace("gelu", (PLACE,), OTHERWISE)) == [Question("gelu", (Tensor((64, 256)),))]
+
+
+def test_attention_is_asked_about_by_both_products() -> None:
+    found = run(
+        op("matmul", (2, 4, 64, 32), (2, 4, 32, 64)),
+        op("softmax", (2, 4, 64, 64)),
+        op("matmul", (2, 4, 64, 64), (2, 4, 64, 32)),
+    )
+    (one,) = questions(found, Replace("attention", (PLACE,), OTHERWISE, ("causal",)))
+    assert [tensor.shape for tensor in one.tensors] == [(2, 4, 64, 32), (2, 4, 32, 64), (2, 4, 64, 32)]
+
+
+def test_an_optimizer_is_asked_about_by_the_shapes_of_its_site() -> None:
+    site = Site("optimizer", FILE, 5, "", {"type": "AdamW", "shapes": [[2, 8, 8], [1, 8]]}, uses=(PLACE,))
+    (one,) = questions(run(sites=(site,)), Replace("optimizer", (PLACE,), OTHERWISE, ("AdamW",)))
+    assert sorted(tensor.shape for tensor in one.tensors) == [(8,), (8, 8), (8, 8)]
+    # A run from before the shapes were recorded.
+    old = replace(site, facts={"type": "AdamW"})
+    assert not questions(run(sites=(old,)), Replace("optimizer", (PLACE,), OTHERWISE, ("AdamW",)))
+
+
+def test_the_answer_takes_the_place_of_what_is_simulated_otherwise() -> None:
+    found = run(op("mul", (64, 256)))
+    change = Replace("gelu", (PLACE,), OTHERWISE, shares=(0.5,))
+    (question,) = questions(found, change)
+    known = by_question(Probed((answered(question, 0.25, host=0.75),)))
+    assert informed(found, change, known) == (Fuse((PLACE,), keep=0.25, keep_host=0.75, shares=(0.5,)), True)
+    assert informed(found, change, {}) == (change, False)
+    # Of two changes one of which cannot be tried the whole is simulated.
+    assert informed(found, Together((change, OTHERWISE)), known)[1] is False
+
+
+def test_a_replacement_that_failed_is_simulated() -> None:
+    found = run(op("mul", (64, 256)))
+    change = Replace("gelu", (PLACE,), OTHERWISE)
+    (question,) = questions(found, change)
+    wrong = by_question(Probed((Answer(question, difference=3.0, error="the results differ"),)))
+    assert informed(found, change, wrong) == (change, False)
+
+
+def test_products_keep_what_was_left_of_each() -> None:
+    found = run(op("mm", (64, 64), (64, 64), ms=9.0), op("addmm", (32,), (64, 64), (64, 32), ms=1.0))
+    change = MatmulRate("bf16", (PLACE,))
+    long, short = questions(found, change)
+    tried, all_of_it = informed(found, change, by_question(Probed((answered(long, 0.1),))))
+    assert all_of_it
+    assert isinstance(tried, MatmulRate)
+    assert tried.tried == ((("aten::mm", ((64, 64), (64, 64)), ()), pytest.approx(0.1)),)
+    # A tenth of the time says nothing about the rest.
+    assert informed(found, change, by_question(Probed((answered(short, 0.1),)))) == (change, False)
+    assert not questions(run(op("mm", (64, 64), (64, 64)), kind="cpu"), change)
