@@ -18,7 +18,7 @@ from warpline.attribution.place import BACKWARD, FORWARD, RECOMPUTE
 from warpline.attribution.roofline import given_to_triton, roofline
 from warpline.attribution.scene import Located, Scene, locate, scene
 from warpline.attribution.shares import group_table
-from warpline.model.profile import LineCost, Profile
+from warpline.model.profile import Kernel, LineCost, Op, Profile
 from warpline.model.report import Attributed, Steps, Unattributed
 from warpline.trace.columns import COMMUNICATION, COPY, OP, SET, Bools, Floats, Trace
 
@@ -40,11 +40,12 @@ def attribute(trace: Trace, located: Located | None = None) -> Profile:
     lost_ms = float(accounted.busy_ms[0] + accounted.idle_ms[0])
     busy_percent = 100 * min(1.0, accounted.device_busy_ms / step_ms) if step_ms else 0.0
     slowdown = at.profiled_ms / step_ms if step_ms else 1.0
+    ops, kernels = op_table(at, accounted), kernel_table(at, accounted.kernel_ms)
     return Profile(
         manifest=trace.manifest,
         facts=trace.facts,
         steps=Steps(len(trace.manifest.captured), step_ms, at.profiled_ms, slowdown, busy_percent),
-        lines=_rows(at, accounted, costs, memory, device),
+        lines=_rows(at, accounted, costs, memory, device, (ops, kernels)),
         unattributed=Unattributed(float(device["all"][0]), lost_ms),
         attributed=Attributed(
             100 * (1 - float(device["all"][0]) / device_ms) if device_ms else 100.0,
@@ -54,6 +55,8 @@ def attribute(trace: Trace, located: Located | None = None) -> Profile:
         groups=group_table(at.table, at.shares, accounted.kernel_ms),
         marks=users_marks(at, accounted),
         notes=notes(at, accounted),
+        unattributed_kernels=tuple(kernels.get(0, ())),
+        unattributed_ops=tuple(ops.get(0, ())),
         totals=_totals(accounted, costs, device, memory)
         | {"autograd_nodes": _autograd_nodes(at)}
         | communication_totals(at, accounted),
@@ -91,10 +94,15 @@ def _device(at: Scene, accounted: Account) -> dict[str, Floats]:
 
 
 def _rows(
-    at: Scene, accounted: Account, costs: HostCosts, memory: Held, device: dict[str, Floats]
+    at: Scene,
+    accounted: Account,
+    costs: HostCosts,
+    memory: Held,
+    device: dict[str, Floats],
+    below: tuple[dict[int, list[Op]], dict[int, list[Kernel]]],
 ) -> tuple[LineCost, ...]:
     table, trace = at.table, at.trace
-    ops, kernels = op_table(at, accounted), kernel_table(at, accounted.kernel_ms)
+    ops, kernels = below
     inside = inside_table(at, accounted)
     peaks = peaks_of(trace.manifest.device.name, trace.facts)
     step = accounted.busy_ms + accounted.idle_ms

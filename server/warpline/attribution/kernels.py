@@ -64,7 +64,7 @@ def kernel_table(scene: Scene, kernel_ms: Floats) -> dict[int, list[Kernel]]:
     for at in np.argsort(-time, kind="stable").tolist():
         line, phase, name, kind, shape = keys[:, at].tolist()
         mine = out.setdefault(line, [])
-        if len(mine) < MOST_KERNELS_A_LINE:
+        if len(mine) < MOST_KERNELS_A_LINE or not line:  # line 0 is where those of no line are
             launch = trace.launch_shapes[shape]
             mine.append(
                 Kernel(

@@ -1,6 +1,7 @@
 """Read traces made elsewhere into runs, and print the last one.
 
-PATH is a Chrome trace of torch.profiler (.json or .json.gz) or a TensorBoard log folder.
+PATH is a Chrome trace of torch.profiler (.json or .json.gz), a TensorBoard log folder, or an export of Nsight
+Systems (nsys export --type sqlite).
 """
 
 from __future__ import annotations

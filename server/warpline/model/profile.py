@@ -129,5 +129,7 @@ class Profile:
     groups: tuple[Group, ...] = ()
     marks: tuple[Mark, ...] = ()
     inside: tuple[KernelInside, ...] = ()  # kernels looked into, of the text that ran
+    unattributed_kernels: tuple[Kernel, ...] = ()  # those that no line was found for
+    unattributed_ops: tuple[Op, ...] = ()
     notes: tuple[str, ...] = ()
     totals: dict[str, float] = field(default_factory=dict)  # busy_ms, idle_ms, sync_ms, loader_ms, …

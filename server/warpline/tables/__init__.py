@@ -52,7 +52,7 @@ class Tables:
 
     ``kernels``: one row for each line, phase, kernel name and launch shape.
 
-    - ``file``, ``line``: the source line
+    - ``file``, ``line``: the source line; "" and 0 where none was found
     - ``name``: the kernel's (demangled) name
     - ``phase``: "forward", "backward" or "recompute"
     - ``kind``: "kernel", "copy", "set" or "communication"
@@ -67,7 +67,7 @@ class Tables:
 
     ``ops``: one row for each line, phase, operator and input signature.
 
-    - ``file``, ``line``: the source line
+    - ``file``, ``line``: the source line; "" and 0 where none was found
     - ``name``: the operator
     - ``phase``: "forward", "backward" or "recompute"
     - ``count``: calls per step

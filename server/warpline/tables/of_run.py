@@ -53,9 +53,12 @@ def line_row(cost: LineCost, texts: dict[str, list[str]]) -> tuple[Any, ...]:
 
 
 def below(profile: Profile, table: str, fields: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
+    """The rows of each line, then those that no line was found for."""
     for cost in profile.lines:
         for row in getattr(cost, table):
             yield (cost.file, cost.line, *(getattr(row, field) for field in fields))
+    for row in getattr(profile, f"unattributed_{table}"):
+        yield ("", 0, *(getattr(row, field) for field in fields))
 
 
 def finding_rows(report: Report) -> Iterable[tuple[Any, ...]]:

@@ -1,6 +1,7 @@
-"""Traces made elsewhere: Chrome traces of torch.profiler, plain or gzipped, or TensorBoard log folders.
+"""Traces made elsewhere: Chrome traces of torch.profiler, plain or gzipped, TensorBoard log folders, and
+exports of Nsight Systems (``nsys.py``), which become Chrome traces.
 
-Such a trace has no line events. What it may have is Python frames (``with_stack=True``) or "Call
+A Chrome trace has no line events. What it may have is Python frames (``with_stack=True``) or "Call
 stack" arguments, and both name a function by the line of its ``def``: costs then stand there, and
 the notes say so. Which files are the user's is a guess: those that are neither Python's own nor of
 a package that everybody installs.
@@ -14,13 +15,14 @@ import numpy as np
 
 from warpline import runs
 from warpline.model.problem import Problem
-from warpline.trace import nest
+from warpline.trace import nest, nsys
 from warpline.trace.columns import Trace
 from warpline.trace.decode import Chrome, collector_paused, text
 from warpline.trace.events import (
     DEVICE_CATEGORIES,
     FRAMES,
     MARKS,
+    RUNTIME_CATEGORIES,
     Interned,
     Table,
     Tables,
@@ -47,6 +49,8 @@ from warpline.wire.run import (
 
 TRACE_ENDINGS = (".pt.trace.json", ".pt.trace.json.gz")
 STEP_MARK = "ProfilerStep#"
+NSYS_ENDINGS = (".sqlite", ".sqlite3", ".db")
+NOT_EXPORTED = (".nsys-rep", ".qdrep", ".qdstrm")
 
 
 def traces(path: Path) -> list[Path]:
@@ -60,6 +64,9 @@ def traces(path: Path) -> list[Path]:
         return [path]
     found = [file for file in path.rglob("*") if file.name.endswith(TRACE_ENDINGS)]
     found = found or [file for file in path.rglob("*") if file.name.endswith((".json", ".json.gz"))]
+    found = found or [
+        file for file in path.rglob("*") if file.suffix in NSYS_ENDINGS and nsys.is_export(file)
+    ]
     if not found:
         raise Problem(f"{path} has no traces (files that end in {' or '.join(TRACE_ENDINGS)})")
     return sorted(found, key=lambda file: (file.stat().st_mtime_ns, file.name))
@@ -74,22 +81,35 @@ def read(path: Path) -> Trace:
 
 
 def import_run(path: Path, run: Path) -> Path:
-    """Make the run folder ``run`` of the trace file ``path``; complete or absent, as any run."""
+    """Make the run folder ``run`` of the trace file ``path``; complete or absent, as any run.
+
+    ``path``: a Chrome trace, or an export of Nsight Systems. Raises Problem.
+    """
+    if path.suffix in NOT_EXPORTED:
+        raise Problem(
+            f"{path} is a report of Nsight Systems: `nsys export --type sqlite {path}` makes it readable"
+        )
+    partial = run.with_name(f".{run.name}.partial")
     with collector_paused():
-        tables, chrome, _ = tables_of(path)
-        parts = _parts(chrome, tables, path)
-        partial = run.with_name(f".{run.name}.partial")
+        export = nsys.read(path) if nsys.is_export(path) else None
+        if export is None:
+            tables, chrome, _ = tables_of(path)
+            data = text(path)
+        else:
+            data = nsys.as_chrome(export)
         try:
             partial.mkdir(parents=True)
-            _write(parts, path, partial)
+            (partial / TRACE).write_bytes(data)
+            if export is not None:
+                tables, chrome, _ = tables_of(partial / TRACE)
+            _write(_parts(chrome, tables, path, export), partial)
             partial.rename(run)
         except OSError as error:
             raise Problem(f"cannot write {run}: {error.strerror or error}") from None
     return run
 
 
-def _write(parts: Parts, path: Path, run: Path) -> None:
-    (run / TRACE).write_bytes(text(path))
+def _write(parts: Parts, run: Path) -> None:
     time, thread, location = parts.lines
     pairs = np.stack([time, (thread << THREAD_SHIFT) | location], axis=1) if len(time) else np.zeros((0, 2))
     (run / LINES).write_bytes(pairs.astype("<i8").tobytes())
@@ -99,11 +119,14 @@ def _write(parts: Parts, path: Path, run: Path) -> None:
     runs.write_json(run, MANIFEST, parts.manifest)
 
 
-def _parts(chrome: Chrome, tables: Tables, path: Path) -> Parts:
+def _parts(chrome: Chrome, tables: Tables, path: Path, export: nsys.Export | None = None) -> Parts:
     frames = Frames()
     threads = Interned()
     notes = [f"made of {path.name}"]
-    if len(tables[FRAMES]):
+    if export is not None:
+        lines = _from_export(export, frames, threads)
+        notes += nsys.notes(export)
+    elif len(tables[FRAMES]):
         lines = _from_frames(tables[FRAMES], chrome.base_ns, frames, threads)
         notes.append(
             "the trace has Python functions and no lines: costs stand at the line of each function's def"
@@ -115,7 +138,7 @@ def _parts(chrome: Chrome, tables: Tables, path: Path) -> Parts:
         lines = (np.zeros(0, np.int64),) * 3
         notes.append("the trace was made without stacks (with_stack=True): nothing can be led to a line")
     kernels = any(len(tables[category]) for category in DEVICE_CATEGORIES)
-    steps = _steps(tables, chrome.base_ns)
+    steps = tuple(export.steps) if export is not None else _steps(tables, chrome.base_ns)
     manifest = Manifest(
         format=RUN_FORMAT,
         created_ns=chrome.base_ns,
@@ -125,7 +148,7 @@ def _parts(chrome: Chrome, tables: Tables, path: Path) -> Parts:
         torch_version="unknown",
         device=_device(chrome, kernels),
         request=Request(),
-        step_source="profiler" if steps else "whole",
+        step_source=("mark" if export is not None else "profiler") if steps else "whole",
         timed_ns=(),
         captured=steps or _whole(tables, chrome.base_ns),
         line_events="none",
@@ -154,6 +177,11 @@ def _from_frames(table: Table, base_ns: int, frames: Frames, threads: Interned) 
     return when, who, np.where(frame >= 0, location[frame], 0) if len(frame) else frame
 
 
+def _from_export(export: nsys.Export, frames: Frames, threads: Interned) -> Pairs:
+    time, thread, frame = zip(*export.lines, strict=True) if export.lines else ((), (), ())
+    return np.array(time, np.int64), threads.all(thread), frames.of_names(frame)
+
+
 def _from_stacks(table: Table, base_ns: int, frames: Frames, threads: Interned) -> Pairs:
     stack, stacks = table.numbered("call_stack")
     location = frames.of_stacks(stacks)[stack]
@@ -171,7 +199,9 @@ def _steps(tables: Tables, base_ns: int) -> tuple[tuple[int, int], ...]:
 
 
 def _whole(tables: Tables, base_ns: int) -> tuple[tuple[int, int], ...]:
-    start, end = spans([tables[name] for name in ("cpu_op", "kernel", "cuda_runtime")], base_ns)
+    start, end = spans(
+        [tables[name] for name in ("cpu_op", *DEVICE_CATEGORIES, *RUNTIME_CATEGORIES)], base_ns
+    )
     return ((int(start.min()), int(end.max())),) if len(start) else ()
 
 

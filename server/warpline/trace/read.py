@@ -97,7 +97,7 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
     marks = build.marks(tables, base, names, threads)
     memory = build.memory(tables, base, threads)
     forward = build.forward_threads(tables, base, host, threads)
-    known = tuple(threads.index)
+    known = tuple(threads.index) or (0,)  # a trace of kernels alone: a thread that did nothing
     captured = parts.manifest.captured
     lines = records(parts.lines, of_record, len(known))
     if len(kernels):  # on a CPU the compiled kernels themselves run there
