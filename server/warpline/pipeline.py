@@ -25,6 +25,7 @@ from warpline.wire.messages import Progress
 from warpline.wire.run import Request
 
 if TYPE_CHECKING:
+    from warpline.model.tracks import Timeline
     from warpline.simulate import Places, Predictor
     from warpline.trace import Trace
 
@@ -147,6 +148,14 @@ def profile_of(run: Path) -> Profile:
     if kept is None:
         return _make(run, None)[0]
     return replace(kept, sources=runs.sources(run))
+
+
+def timeline_of(run: Path) -> Timeline:
+    """The captured steps as they were recorded. Reads the trace: seconds for a large one."""
+    from warpline import trace
+    from warpline.attribution.tracks import tracks
+
+    return tracks(trace.read(run))
 
 
 def look_inside(

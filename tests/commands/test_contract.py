@@ -28,6 +28,7 @@ class Maybe:
         self.shape = shape
 
 
+PARTS = ("loader", "host", "forward", "backward", "optimizer", "communication", "idle")
 PLACE = [NUMBER, NUMBER]
 RESOURCES = ("loader", "host", "launches", "memory", "compute", "communication")
 SHAPE: dict[str, Any] = {
@@ -46,6 +47,7 @@ SHAPE: dict[str, Any] = {
         "slowdown": NUMBER,
         "device_busy_percent": NUMBER,
     },
+    "composition": Maybe({f"{name}_ms": NUMBER for name in PARTS}),
     "lines": [
         {
             "file": TEXT,
@@ -231,6 +233,15 @@ def test_lines_and_unattributed_make_the_step(document: dict[str, Any]) -> None:
     assert total == pytest.approx(step, rel=0.01)
     attributed = sum(line["step_ms"] for line in document["lines"]) / step * 100
     assert document["attributed"]["step_percent"] == pytest.approx(attributed, abs=1)
+
+
+def test_the_parts_of_the_step_add_up_to_it(document: dict[str, Any]) -> None:
+    parts = document["composition"]
+    assert sum(parts.values()) == pytest.approx(document["steps"]["step_ms"], rel=1e-9)
+    assert all(part >= 0 for part in parts.values())
+    assert parts["forward_ms"] > 0
+    assert parts["backward_ms"] > 0
+    assert parts["optimizer_ms"] > 0
 
 
 def test_device_time_is_its_phases(document: dict[str, Any]) -> None:

@@ -28,11 +28,14 @@ from warpline.trace.columns import Floats, Ints
 class Parts:
     """Milliseconds per step, one row for each piece of the account; its rows add up to the step.
 
-    ``inside``: number of the library's line in ``Trace.libraries``, 0 for none.
+    ``inside``: number of the library's line in ``Trace.libraries``, 0 for none. ``work``: what the device
+    worked on, a kernel on a GPU and a host event on a CPU. The last rows, with -1 there, are idle moments:
+    those of ``Account.idle``, in its order.
     """
 
     line: Ints
     inside: Ints
+    work: Ints
     step_ms: Floats
 
 
@@ -125,6 +128,7 @@ def _on_cpu(scene: Scene) -> Account:
             scene,
             np.concatenate([part.line for part in owned]),
             np.concatenate([part.inside for part in owned]),
+            np.concatenate([part.op for part in owned]),
             np.concatenate(spent) * scale,
             idle,
             waiting * scale,
@@ -182,6 +186,7 @@ def _on_gpu(scene: Scene) -> Account:
             scene,
             scene.shares.line,
             launched_inside(scene),
+            scene.shares.kernel,
             path_ms[scene.shares.kernel] * scene.shares.weight * (takes_ms / busy_ms if busy_ms > 0 else 0.0),
             idle,
             waiting,
@@ -198,7 +203,9 @@ def launched_inside(scene: Scene) -> Ints:
     return np.where((launch >= 0) & of_line, scene.placed.inside[launch], 0)
 
 
-def _parts(scene: Scene, line: Ints, inside: Ints, busy_ms: Floats, idle: Pieces, idle_ms: Floats) -> Parts:
+def _parts(
+    scene: Scene, line: Ints, inside: Ints, work: Ints, busy_ms: Floats, idle: Pieces, idle_ms: Floats
+) -> Parts:
     """``busy_ms`` by row, and of each line's ``idle_ms`` what its idle moments took of them, less what the
     records of libraries' lines cost there."""
     of, size = scene.trace.inside, len(scene.trace.libraries.locations)
@@ -211,6 +218,7 @@ def _parts(scene: Scene, line: Ints, inside: Ints, busy_ms: Floats, idle: Pieces
     return Parts(
         np.concatenate([line, idle.line]),
         np.concatenate([inside, idle.inside]),
+        np.concatenate([work, np.full(len(idle), -1)]),
         np.concatenate([busy_ms, length * a_ns[idle.line]]),
     )
 

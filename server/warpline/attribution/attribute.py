@@ -6,6 +6,7 @@ import numpy as np
 
 from warpline.attribution.accounting import Account, account
 from warpline.attribution.communication import communication_totals
+from warpline.attribution.composition import composition
 from warpline.attribution.host import HostCosts, host_costs
 from warpline.attribution.inside import inside_table
 from warpline.attribution.kernels import kernel_table
@@ -57,6 +58,7 @@ def attribute(trace: Trace, located: Located | None = None) -> Profile:
         notes=notes(at, accounted),
         unattributed_kernels=tuple(kernels.get(0, ())),
         unattributed_ops=tuple(ops.get(0, ())),
+        composition=composition(at, accounted),
         totals=_totals(accounted, costs, device, memory)
         | {"autograd_nodes": _autograd_nodes(at)}
         | communication_totals(at, accounted),

@@ -31,6 +31,7 @@ def report(profile: Profile, diagnosis: Diagnosis, plan: Plan | None = None) -> 
         notes=tuple(dict.fromkeys((*manifest.notes, *profile.notes, *diagnosis.notes))),
         plan=plan,
         workers=profile.facts.workers,
+        composition=profile.composition,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from warpline.model.kernel import KernelInside
-from warpline.model.report import Attributed, Inside, Phase, Roofline, Steps, Unattributed
+from warpline.model.report import Attributed, Composition, Inside, Phase, Roofline, Steps, Unattributed
 from warpline.wire.run import Facts, Manifest
 
 
@@ -132,4 +132,5 @@ class Profile:
     unattributed_kernels: tuple[Kernel, ...] = ()  # those that no line was found for
     unattributed_ops: tuple[Op, ...] = ()
     notes: tuple[str, ...] = ()
+    composition: Composition | None = None
     totals: dict[str, float] = field(default_factory=dict)  # busy_ms, idle_ms, sync_ms, loader_ms, …

@@ -46,6 +46,26 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
+class Composition:
+    """Where the step's time goes; the parts add up to ``Steps.step_ms``.
+
+    While the device works, a moment belongs to what it works on: ``communication_ms`` (collectives),
+    ``optimizer_ms`` (launched in ``Optimizer.step`` or ``zero_grad``), ``backward_ms`` (recomputed
+    forwards included) or ``forward_ms`` (all else, copies included). While it has nothing to do, the moment
+    belongs to ``loader_ms`` (the main thread is in a DataLoader), ``host_ms`` (it runs Python or queues work)
+    or ``idle_ms`` (it waits in a synchronizing call, or nothing is known of it).
+    """
+
+    loader_ms: float
+    host_ms: float
+    forward_ms: float
+    backward_ms: float
+    optimizer_ms: float
+    communication_ms: float
+    idle_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class KernelUse:
     name: str
     phase: Phase
@@ -234,3 +254,4 @@ class Report:
     notes: tuple[str, ...]
     plan: Plan | None = None
     workers: Workers | None = None  # the lines of loader workers, which work beside the step
+    composition: Composition | None = None  # None in reports made before there was one

@@ -1,0 +1,100 @@
+"""What the step's time goes to: loader, host, forward, backward, optimizer, communication, idle.
+
+Made of the rows of the closed account (:class:`warpline.attribution.accounting.Parts`), so the parts add up
+to the step just as the lines do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.attribution.accounting import Account
+from warpline.attribution.communication import exchanges
+from warpline.attribution.marks import inside, loader_spans
+from warpline.attribution.place import FORWARD, named
+from warpline.attribution.scene import Scene
+from warpline.attribution.timeline import Pieces, union
+from warpline.attribution.waits import closing_wait, sync_calls
+from warpline.model.report import Composition
+from warpline.trace.columns import COMMUNICATION, Bools, Floats, Ints, Trace
+
+#: torch's own ranges around ``Optimizer.step`` and ``Optimizer.zero_grad``.
+OPTIMIZER_MARK = "Optimizer."
+
+
+def composition(scene: Scene, accounted: Account) -> Composition:
+    parts, trace = accounted.parts, scene.trace
+    busy = parts.work >= 0
+    work, ms = parts.work[busy], parts.step_ms[busy]
+    if trace.on_gpu:
+        begun, phase = trace.kernels.launch[work], scene.shares.phase
+        collective: Bools = trace.kernels.kind[work] == COMMUNICATION
+        loading = np.zeros(len(work), bool)
+    else:
+        begun, phase = work, scene.placed.phase[work]
+        collective = np.zeros(len(work), bool)
+        loading = (trace.host.thread[work] == trace.main) & inside(
+            *loader_spans(trace, trace.main), trace.host.start_ns[work]
+        )
+    optimizer = _in_optimizer(trace, begun) & ~collective & ~loading
+    backward = (phase != FORWARD) & ~collective & ~loading & ~optimizer
+    forward = ~(collective | loading | optimizer | backward)
+    loader, exchanged, waiting, host = idle_shares(scene, accounted.idle)
+    idle_ms = parts.step_ms[~busy]
+    made = {
+        "loader_ms": float(ms[loading].sum() + (idle_ms * loader).sum()),
+        "host_ms": float((idle_ms * host).sum()),
+        "forward_ms": float(ms[forward].sum()),
+        "backward_ms": float(ms[backward].sum()),
+        "optimizer_ms": float(ms[optimizer].sum()),
+        "communication_ms": float(ms[collective].sum() + (idle_ms * exchanged).sum()),
+        "idle_ms": float((idle_ms * waiting).sum()),
+    }
+    # Idle time of a step in which no idle moment was seen belongs to none of the rows.
+    made["idle_ms"] += max(0.0, accounted.step_ms - sum(made.values()))
+    return Composition(**made)
+
+
+def idle_shares(scene: Scene, idle: Pieces) -> tuple[Floats, Floats, Floats, Floats]:
+    """For each idle moment the shares of it in which the host was in a loader, ranks exchanged data (on a
+    CPU; a GPU's exchanges are work), the host waited too, and it ran Python or queued work. They add up to 1.
+    """
+    trace = scene.trace
+    loader = _covered(*loader_spans(trace, trace.main), idle)
+    none = np.zeros(len(idle))
+    own = exchanges(trace)
+    exchanged = none if trace.on_gpu else _covered(*union(own.start_ns, own.end_ns), idle)
+    exchanged = np.minimum(exchanged, 1 - loader)
+    waits = sync_calls(trace)
+    waits[closing_wait(trace)] = True
+    in_call = np.where(idle.op >= 0, waits[idle.op], False) if len(waits) else none
+    waiting = np.where(in_call, 1 - loader - exchanged, 0.0)
+    return loader, exchanged, waiting, 1 - loader - exchanged - waiting
+
+
+def _in_optimizer(trace: Trace, event: Ints) -> Bools:
+    """Which host events (-1: none) began inside a call of an optimizer on their thread."""
+    found = np.zeros(len(event), bool)
+    ranges = named(trace, OPTIMIZER_MARK)[trace.marks.name]
+    known = np.flatnonzero(event >= 0)
+    thread = trace.host.thread[event[known]]
+    for each in np.unique(trace.marks.thread[ranges]).tolist():
+        rows = ranges & (trace.marks.thread == each)
+        spans = union(trace.marks.start_ns[rows], trace.marks.end_ns[rows])
+        mine = known[thread == each]
+        found[mine] = inside(*spans, trace.host.start_ns[event[mine]])
+    return found
+
+
+def _covered(start: Ints, end: Ints, pieces: Pieces) -> Floats:
+    """The share of each piece that lies in the disjoint sorted spans."""
+    if not len(start):
+        return np.zeros(len(pieces))
+    # Length of the spans up to a moment: it grows inside of them and stays between them.
+    first = int(start[0])
+    edges = np.column_stack([start, end]).ravel() - first
+    reach = np.column_stack([np.cumsum(end - start) - (end - start), np.cumsum(end - start)]).ravel()
+    until, since = (np.interp(at - first, edges, reach) for at in (pieces.end_ns, pieces.start_ns))
+    length = np.maximum(pieces.length_ns, 1)
+    covered: Floats = np.clip((until - since) / length, 0.0, 1.0)
+    return covered
