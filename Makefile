@@ -40,6 +40,7 @@ lint: $(VENV)/.ready-dev node_modules/.package-lock.json
 	$(bin)/mypy --no-error-summary
 	npm run --silent typecheck
 	npm run --silent lint
+	npm run --silent page:check
 
 # The printed reports in README.md and examples/*/README.md, from runs on this machine.
 readme: $(VENV)/.ready-examples

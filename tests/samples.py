@@ -79,6 +79,7 @@ def report(**changes: object) -> r.Report:
             ),
         ),
         notes=("the clocks were throttled",),
+        composition=r.Composition(5.5, 0.75, 2.0, 1.25, 0.25, 0.0, 0.25),
     )
     return replace(made, **changes)  # type: ignore[arg-type]
 

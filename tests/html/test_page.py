@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 import re
 from dataclasses import replace
+from hashlib import sha256
 from html.parser import HTMLParser
+from typing import Any
+
+import msgspec
 
 from tests import samples
+from warpline.html.compared import Against
 from warpline.html.page import page
 from warpline.model.report import KernelUse
+from warpline.view.compare import compare
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
@@ -19,12 +28,12 @@ class Balanced(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.open: list[str] = []
-        self.tags: set[str] = set()
+        self.tags: list[str] = []
         self.attributes: list[tuple[str, str | None]] = []
         self.words: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
+        self.tags.append(tag)
         self.attributes += attrs
         if tag not in VOID:
             self.open.append(tag)
@@ -63,12 +72,75 @@ def test_everything_is_on_it() -> None:
         assert expected in words
 
 
-def test_nothing_from_elsewhere_and_no_script() -> None:
+def block(text: str) -> dict[str, Any]:
+    """The data for the page's script."""
+    found = re.search(r'<script type="application/octet-stream" id="data">([A-Za-z0-9+/=]*)</script>', text)
+    assert found
+    read: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    return read
+
+
+def test_nothing_from_elsewhere_and_one_script_that_the_policy_knows() -> None:
     text = page(samples.report(), samples.profile())
     parser = read(text)
-    assert "script" not in parser.tags
-    assert not {name for name, _ in parser.attributes} & {"src", "href", "onclick"}
-    assert not re.search(r"url\(|@import|https?:", text)
+    assert parser.tags.count("script") == 2  # the other one is data
+    assert not {name for name, _ in parser.attributes} & {"src", "style", "onclick", "onload", "onerror"}
+    links = [value or "" for name, value in parser.attributes if name == "href"]
+    rules = text[text.index('id="rules"') : text.index('id="data"')]
+    assert all(link.startswith("#") or f'"{link}"' in rules for link in links)
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    (policy,) = (
+        value for name, value in parser.attributes if name == "content" and "default-src" in str(value)
+    )
+    hashes = [base64.b64encode(sha256(part.encode()).digest()).decode() for part in (style, script)]
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    assert not re.search(r"url\(|@import", style)
+
+
+def test_the_numbers_are_those_of_the_json_report() -> None:
+    report = samples.report()
+    found = block(page(report, samples.profile()))
+    assert found["report"] == json.loads(msgspec.json.encode(report))
+    assert found["sources"] == samples.SOURCES
+    assert found["names"] == {samples.SCRIPT: "train.py", samples.MODEL: "model.py"}
+
+
+def test_the_bar_has_every_part_and_its_time() -> None:
+    text = page(samples.report(), samples.profile())
+    widths = [
+        float(width)
+        for width in re.findall(r'<rect class="part \w+" x="[\d.]+" y="0" width="([\d.]+)"', text)
+    ]
+    assert widths == [550, 75, 200, 125, 25, 25]
+    shown = dict(re.findall(r'<b data-part="(\w+)">([^<]*)</b>', text))
+    assert shown["loader"] == "5.50 ms"
+    assert "communication" not in shown
+
+
+def test_a_report_from_before_there_was_a_composition() -> None:
+    assert "data-part" not in page(samples.report(composition=None), samples.profile())
+
+
+def test_a_finding_has_its_diff_and_its_rule() -> None:
+    words = "".join(read(page(samples.report(), samples.profile())).words)
+    assert "-loader = DataLoader(data)\n+loader = DataLoader(data, num_workers=8)" in words
+    assert "num_workers" in words.split("Rules\n")[1]
+
+
+def test_the_same_run_makes_the_same_page() -> None:
+    assert page(samples.report(), samples.profile()) == page(samples.report(), samples.profile())
+
+
+def test_two_runs_are_compared() -> None:
+    before, after = samples.report(), samples.report(steps=replace(samples.report().steps, step_ms=8.0))
+    against = Against("earlier", before, compare(before, after, samples.SOURCES, samples.SOURCES))
+    words = " ".join(read(page(after, samples.profile(), against=against)).words)
+    assert "Compared with earlier" in words
+    assert "10.0 ms a step before, 8.00 ms after" in words
 
 
 def test_what_a_stranger_wrote_is_escaped() -> None:
@@ -78,5 +150,5 @@ def test_what_a_stranger_wrote_is_escaped() -> None:
     )
     report = samples.report(lines=(line,), argv=(evil,), notes=(evil,))
     parser = read(page(report, samples.profile({samples.SCRIPT: f"\n\n\n\n{evil}\n"})))
-    assert "script" not in parser.tags
+    assert parser.tags.count("script") == 2
     assert "".join(parser.words).count("alert(1)") >= 5

@@ -37,7 +37,7 @@ class _Maker:
     def track(
         self, name: str, kind: Kind, spans: tuple[Ints, Ints], label: Ints, line: Ints, **more: Ints
     ) -> Track:
-        """``spans`` are cut to the capture; ``label`` are numbers of ours, ``line`` those of the line table."""
+        """``spans`` are cut to the capture. ``label``: our numbers, ``line``: those of the line table."""
         start, end = (np.clip(each, *self.span) for each in spans)
         kept = np.flatnonzero(end > start)
         kept = kept[np.lexsort((-end[kept], start[kept]))]
@@ -217,7 +217,7 @@ def _depth(start: Ints, end: Ints) -> Ints:
 
 
 def _memory(trace: Trace, span: tuple[int, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """moments of the capture, and how much was allocated from then on. The highest of each stretch is kept."""
+    """Moments of the capture, and how much was allocated from then on; of each stretch the highest."""
     memory = trace.memory
     rows = np.flatnonzero(memory.on_device if trace.on_gpu else ~memory.on_device)
     if not len(rows):

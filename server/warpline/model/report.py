@@ -49,11 +49,12 @@ class Steps:
 class Composition:
     """Where the step's time goes; the parts add up to ``Steps.step_ms``.
 
-    While the device works, a moment belongs to what it works on: ``communication_ms`` (collectives),
-    ``optimizer_ms`` (launched in ``Optimizer.step`` or ``zero_grad``), ``backward_ms`` (recomputed
-    forwards included) or ``forward_ms`` (all else, copies included). While it has nothing to do, the moment
-    belongs to ``loader_ms`` (the main thread is in a DataLoader), ``host_ms`` (it runs Python or queues work)
-    or ``idle_ms`` (it waits in a synchronizing call, or nothing is known of it).
+    While the device works, a moment belongs to what it works on, of several things to the one on the critical
+    path: ``communication_ms`` (collectives), ``optimizer_ms`` (queued in ``Optimizer.step`` or
+    ``zero_grad``), ``backward_ms`` (recomputed forwards included) or ``forward_ms`` (all else, copies
+    included). While it has nothing to do, the moment belongs to ``loader_ms`` (the main thread is in a
+    DataLoader), ``host_ms`` (it runs Python or queues work) or ``idle_ms`` (it waits in a synchronizing call,
+    or nothing is known of it).
     """
 
     loader_ms: float

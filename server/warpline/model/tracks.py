@@ -1,4 +1,4 @@
-"""The captured steps as they were recorded: what each thread and stream did, moment by moment, for a timeline."""
+"""The captured steps as they were recorded: what each thread and stream did, moment by moment."""
 
 from __future__ import annotations
 

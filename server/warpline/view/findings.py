@@ -29,17 +29,21 @@ class Summary:
     severity: str
     message: str
     details: tuple[str, ...]  # the hot line, evidence, gain, fixes; each one line
+    fixes: tuple[str, ...] = ()  # those of the details that name a fix, in the order of the finding's
 
 
 def summary(finding: Finding, names: Mapping[str, str]) -> Summary:
     """``names`` says what a path is called on the screen (:func:`warpline.view.text.names`)."""
     cause = finding.cause
     elsewhere = (cause.file, cause.line) != (finding.file, finding.line)
+    fixes = [
+        f"fix: {text.printable(fix.title)} ({_APPLICABILITY[fix.applicability]})" for fix in finding.fixes
+    ]
     details = [
         *([f"seen at {_place(cause.file, cause.line, names)}"] if elsewhere else []),
         *evidence(finding),
         *gains(finding),
-        *(f"fix: {text.printable(fix.title)} ({_APPLICABILITY[fix.applicability]})" for fix in finding.fixes),
+        *fixes,
     ]
     return Summary(
         place=_place(finding.file, finding.line, names),
@@ -47,6 +51,7 @@ def summary(finding: Finding, names: Mapping[str, str]) -> Summary:
         severity=finding.severity,
         message=text.printable(finding.message),
         details=tuple(details),
+        fixes=tuple(fixes),
     )
 
 

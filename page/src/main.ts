@@ -1,0 +1,62 @@
+// The page's script: reads the data in the page and draws what the plain part cannot show.
+import "./page.css";
+import { Model, read } from "./data";
+import { make } from "./elements";
+import { FlameView } from "./flame";
+import { linkPlaces } from "./jump";
+import * as memory from "./memory";
+import * as roofline from "./roofline";
+import { SourceView } from "./source";
+import * as tables from "./tables";
+import * as theme from "./theme";
+import { TimelineView } from "./timeline";
+
+async function start(): Promise<void> {
+  const block = document.getElementById("data");
+  const header = document.querySelector("header");
+  if (block === null || header === null) return;
+  theme.start(header);
+  const model = new Model(await read(block));
+  const { timeline } = model.data;
+  const view = timeline !== null && timeline.tracks.length > 0 ? new TimelineView(model, timeline) : null;
+  new FlameView(model);
+  tables.start(model);
+  new SourceView(model);
+  memory.start(model);
+  roofline.start(model);
+  linkPlaces(document);
+  keys();
+  openRules();
+  // What tests ask of the page; nothing of ours reads it.
+  Object.assign(window, { warpline: { model, timeline: view } });
+  document.body.dataset.ready = "true";
+}
+
+/** `/` goes to the search of the section that is on the screen. */
+function keys(): void {
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.target instanceof HTMLInputElement) return;
+    const inputs = [...document.querySelectorAll<HTMLInputElement>("input[type=search]")];
+    const middle = innerHeight / 2;
+    const away = (input: HTMLElement): number => Math.abs(input.getBoundingClientRect().top - middle);
+    const [nearest] = inputs.filter((input) => input.offsetParent !== null).sort((a, b) => away(a) - away(b));
+    if (nearest === undefined) return;
+    event.preventDefault();
+    nearest.focus();
+  });
+}
+
+/** A link to a rule's text unfolds it. */
+function openRules(): void {
+  const open = (): void => {
+    const target = location.hash.startsWith("#rule-") ? document.getElementById(location.hash.slice(1)) : null;
+    if (target instanceof HTMLDetailsElement) target.open = true;
+  };
+  addEventListener("hashchange", open);
+  open();
+}
+
+start().catch((error: unknown) => {
+  const words = `The charts could not be drawn: ${error instanceof Error ? error.message : String(error)}`;
+  document.querySelector("main")?.prepend(make("p", { class: "failed", role: "alert" }, words));
+});

@@ -1,0 +1,62 @@
+// Numbers as words, as server/warpline/model/units.py writes them: a test compares the two.
+
+function digits(value: number, smallest: number): string {
+  const magnitude = Math.abs(value);
+  if (magnitude === 0) return "0";
+  if (magnitude < smallest) return `<${smallest}`;
+  if (magnitude < 0.0995) return value.toFixed(3);
+  if (magnitude < 9.95) return value.toFixed(2);
+  return magnitude < 99.95 ? value.toFixed(1) : value.toFixed(0);
+}
+
+/** The number of a time in milliseconds, for columns that are headed by it. */
+export const milliseconds = (value: number): string => digits(value, 0.001);
+
+export const ms = (value: number): string =>
+  Math.abs(value) >= 10_000 ? `${(value / 1000).toFixed(1)} s` : `${milliseconds(value)} ms`;
+
+/** A span on the timeline, given in nanoseconds. */
+export function span(ns: number): string {
+  if (Math.abs(ns) < 1000) return `${ns.toFixed(0)} ns`;
+  if (Math.abs(ns) < 1e6) return `${digits(ns / 1000, 0.001)} µs`;
+  return ms(ns / 1e6);
+}
+
+export const percent = (ratio: number): string => percentage(ratio * 100);
+
+export function percentage(value: number): string {
+  const magnitude = Math.abs(value);
+  if (magnitude === 0) return "0 %";
+  if (magnitude < 0.1) return "<0.1 %";
+  if (magnitude >= 99.5 && magnitude < 100) return `${Math.min(magnitude, 99.9).toFixed(1)} %`;
+  return magnitude < 9.95 ? `${value.toFixed(1)} %` : `${value.toFixed(0)} %`;
+}
+
+export function size(value: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let at = 0;
+  while (Math.abs(value) >= 1024 && at < units.length - 1) {
+    value /= 1024;
+    at += 1;
+  }
+  return `${at === 0 || Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(1)} ${units[at] ?? ""}`;
+}
+
+export function count(value: number): string {
+  if (Number.isInteger(value) && Math.abs(value) < 10_000) return String(value);
+  if (Math.abs(value) < 100) return value.toFixed(1);
+  return value.toFixed(0).replace(/\B(?=(\d{3})+(?!\d))/g, " ");
+}
+
+export function rate(value: number, unit: string): string {
+  const prefixes = ["", "k", "M", "G", "T", "P"];
+  let at = 0;
+  while (Math.abs(value) >= 1000 && at < prefixes.length - 1) {
+    value /= 1000;
+    at += 1;
+  }
+  return `${Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(1)} ${prefixes[at] ?? ""}${unit}`;
+}
+
+/** Without control and direction characters: a run may come from a stranger. */
+export const printable = (text: string): string => text.replace(/\t/g, "    ").replace(/\p{C}/gu, "\uFFFD");

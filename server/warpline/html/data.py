@@ -1,0 +1,37 @@
+"""What the page's script shows, as one block of text: the report as the JSON report has it, and what is
+beside it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from warpline.model.kernel_name import readable
+from warpline.model.profile import Profile
+from warpline.model.report import Report
+from warpline.model.tracks import Timeline
+
+
+def block(report: Report, profile: Profile, timeline: Timeline | None, names: Mapping[str, str]) -> str:
+    """Base64 of gzipped JSON: nothing in it can end the element that it stands in."""
+    kernels = {use.name for line in report.lines for use in line.kernels}
+    files = {line.file for line in report.lines} | {finding.file for finding in report.findings}
+    if timeline is not None:
+        files |= {file for file, _ in timeline.lines}
+    if report.workers is not None:
+        files |= {line.file for line in report.workers.lines}
+    shown: dict[str, Any] = {
+        "report": report,
+        "timeline": timeline,
+        "names": {file: names.get(file, file) for file in sorted(files)},
+        "sources": {file: profile.sources[file] for file in sorted(files & profile.sources.keys())},
+        "kernels": {name: readable(name) for name in sorted(kernels)},
+        "peak_bytes": profile.totals.get("peak_bytes", 0.0),
+    }
+    # Without a time in its head, so that the same run gives the same page.
+    packed = gzip.compress(msgspec.json.encode(shown), 9, mtime=0)
+    return base64.b64encode(packed).decode("ascii")

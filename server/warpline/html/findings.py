@@ -1,0 +1,75 @@
+"""Findings as cards: what, where, what it gains, the change as a diff, and the rule's text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from markdown_it import MarkdownIt
+
+from warpline.html.escaped import text
+from warpline.model.report import Finding
+from warpline.rulekit import page
+from warpline.view import findings
+from warpline.view.diff import diff
+
+_MOST_LINES = 200  # of a diff
+
+
+def cards(found: Sequence[Finding], sources: Mapping[str, str], names: Mapping[str, str]) -> str:
+    shown = [_card(finding, sources, names) for finding in found]
+    return "\n".join(shown) if shown else "<p>No rule saw anything to gain here.</p>"
+
+
+def _card(finding: Finding, sources: Mapping[str, str], names: Mapping[str, str]) -> str:
+    said = findings.summary(finding, names)
+    rule = f'<a href="#rule-{text(said.rule)}">{text(said.rule)}</a>'
+    if finding.rule not in page.names():
+        rule = text(said.rule)
+    place = _place(finding.file, finding.line, said.place)
+    return (
+        f'<article class="finding {text(said.severity)}" id="finding-{text(finding.id)}">'
+        f"<p>{place} <b>{rule}</b></p><p>{text(said.message)}</p>"
+        + "".join(f'<p class="soft">{text(line)}</p>' for line in said.details if line not in said.fixes)
+        + "".join(
+            _fix(words, diff(fix.edits, sources, names), first=number == 0)
+            for number, (fix, words) in enumerate(zip(finding.fixes, said.fixes, strict=True))
+        )
+        + "</article>"
+    )
+
+
+def _place(file: str, line: int, shown: str) -> str:
+    """A button where the script makes it one; plain text without it."""
+    return f'<code data-file="{text(file)}" data-line="{line}">{text(shown)}</code>'
+
+
+def _fix(title: str, lines: Sequence[str], first: bool) -> str:
+    """Folded away but for the ``first``. One that is to be made by hand has no lines."""
+    if not lines:
+        return f'<p class="soft">{text(title)}</p>'
+    kinds = {"+": "added", "-": "gone", "@": "soft"}
+    body = "\n".join(
+        f'<span class="{kinds[line[:1]]}">{text(line)}</span>' if line[:1] in kinds else text(line)
+        for line in lines[:_MOST_LINES]
+    )
+    more = f"\n… {len(lines) - _MOST_LINES} more lines" if len(lines) > _MOST_LINES else ""
+    opened = " open" if first else ""
+    return f'<details{opened}><summary>{text(title)}</summary><pre class="diff">{body}{more}</pre></details>'
+
+
+def rules(found: Sequence[Finding]) -> str:
+    """The texts of the rules that found something, each once, folded away."""
+    known = [name for name in dict.fromkeys(finding.rule for finding in found) if name in page.names()]
+    return "\n".join(
+        f'<details class="rule" id="rule-{text(name)}"><summary>{text(name)}</summary>{_text(name)}</details>'
+        for name in known
+    )
+
+
+@cache
+def _text(name: str) -> str:
+    """A rule's page in HTML: ours, so its links may stand; HTML inside of it may not."""
+    reader = MarkdownIt("commonmark", {"html": False})
+    made: str = reader.render(page.page(name).markdown().partition("\n")[2])
+    return made

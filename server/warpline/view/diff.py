@@ -1,0 +1,27 @@
+"""A fix as a unified diff of the text that ran."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+from warpline.model.report import Edit
+from warpline.view.actions import applied
+from warpline.view.anchor_text import content, split
+
+
+def diff(edits: Sequence[Edit], sources: Mapping[str, str], names: Mapping[str, str]) -> list[str]:
+    """Its lines, without line ends; none for a file whose text is not known.
+
+    ``names``: what a path is called on the screen.
+    """
+    found: list[str] = []
+    for file in dict.fromkeys(edit.file for edit in edits):
+        if file not in sources:
+            continue
+        before = split(sources[file])
+        after = split(applied(before, [edit for edit in edits if edit.file == file]))
+        shown = names.get(file, file)
+        old, new = ([content(line) for line in each] for each in (before, after))
+        found += difflib.unified_diff(old, new, shown, shown, n=2, lineterm="")
+    return found
