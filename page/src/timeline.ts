@@ -6,7 +6,7 @@ import { Canvas } from "./canvas";
 import type { Model, Place, Timeline } from "./data";
 import { button, choice, make, search, section } from "./elements";
 import { jump } from "./jump";
-import { type Layout, firstAfter, layout } from "./lanes";
+import { type Lane, type Layout, firstAfter, layout } from "./lanes";
 import { type By, SORTS, ranks } from "./paint";
 import { onTheme } from "./theme";
 import { type Hit, WHY, draw } from "./timeline_draw";
@@ -49,6 +49,10 @@ export class TimelineView {
     onTheme(() => this.canvas.redraw());
   }
 
+  get lanes(): Lane[] {
+    return this.rows.lanes;
+  }
+
   /** Nanoseconds at both ends of what is shown. */
   get domain(): [number, number] {
     const scale = this.transform.rescaleX(this.scale());
@@ -58,9 +62,10 @@ export class TimelineView {
 
   show(from: number, to: number): void {
     const width = Math.max(1, this.canvas.width);
-    const length = Math.max(CLOSEST_NS, to - from);
-    const k = this.timeline.length_ns / length;
-    const transform = zoomIdentity.scale(k).translate((-from / this.timeline.length_ns) * width, 0);
+    const whole = this.timeline.length_ns;
+    const length = Math.min(whole, Math.max(CLOSEST_NS, to - from));
+    const left = Math.min(Math.max(0, from), whole - length);
+    const transform = zoomIdentity.scale(whole / length).translate((-left / whole) * width, 0);
     select(this.canvas.element).call((at) => this.zoomer.transform(at, transform));
   }
 
@@ -162,7 +167,7 @@ export class TimelineView {
     const actions: Record<string, () => void> = {
       w: () => this.zoomBy(1.5),
       s: () => this.zoomBy(1 / 1.5),
-      a: () => this.show(Math.max(0, from - tenth), Math.max(0, from - tenth) + (to - from)),
+      a: () => this.show(from - tenth, to - tenth),
       d: () => this.show(from + tenth, to + tenth),
       "0": () => this.show(0, this.timeline.length_ns),
       "[": () => this.stepBeside(-1),

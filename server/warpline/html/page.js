@@ -9498,6 +9498,9 @@
     details = make("div", { class: "details", "aria-live": "polite" });
     status = make("span", { class: "soft", role: "status" });
     deep = false;
+    get lanes() {
+      return this.rows.lanes;
+    }
     /** Nanoseconds at both ends of what is shown. */
     get domain() {
       const scale = this.transform.rescaleX(this.scale());
@@ -9506,9 +9509,10 @@
     }
     show(from, to) {
       const width = Math.max(1, this.canvas.width);
-      const length = Math.max(CLOSEST_NS, to - from);
-      const k = this.timeline.length_ns / length;
-      const transform2 = identity3.scale(k).translate(-from / this.timeline.length_ns * width, 0);
+      const whole = this.timeline.length_ns;
+      const length = Math.min(whole, Math.max(CLOSEST_NS, to - from));
+      const left = Math.min(Math.max(0, from), whole - length);
+      const transform2 = identity3.scale(whole / length).translate(-left / whole * width, 0);
       select(this.canvas.element).call((at) => this.zoomer.transform(at, transform2));
     }
     showStep(number3) {
@@ -9597,7 +9601,7 @@
       const actions = {
         w: () => this.zoomBy(1.5),
         s: () => this.zoomBy(1 / 1.5),
-        a: () => this.show(Math.max(0, from - tenth), Math.max(0, from - tenth) + (to - from)),
+        a: () => this.show(from - tenth, to - tenth),
         d: () => this.show(from + tenth, to + tenth),
         "0": () => this.show(0, this.timeline.length_ns),
         "[": () => this.stepBeside(-1),

@@ -1,0 +1,146 @@
+"""The page in a real Chromium, as a person uses it. Left out like the editors where these are missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+from warpline import pipeline
+from warpline.html.page import page
+from warpline.model.report import Report
+from warpline.view import units
+
+HERE = Path(__file__).parent
+pytestmark = [pytest.mark.editor, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def report(recorded: Callable[[str], Path]) -> Report:
+    return pipeline.report_of(recorded("loader-without-workers"))
+
+
+@pytest.fixture(scope="module")
+def seen(
+    report: Report, recorded: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    if not (ROOT / "node_modules/playwright-core").is_dir():
+        pytest.fail("playwright-core is missing: npm ci")
+    run, file = recorded("loader-without-workers"), tmp_path_factory.mktemp("page") / "page.html"
+    file.write_text(page(report, pipeline.profile_of(run), pipeline.timeline_of(run)), encoding="utf-8")
+    assert file.stat().st_size < 5_000_000
+    pictures = [os.environ["WARPLINE_PICTURES"]] if os.environ.get("WARPLINE_PICTURES") else []
+    done = subprocess.run(
+        ["node", str(HERE / "session.mjs"), str(file), *pictures],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def column(rows: list[list[str]], at: int) -> list[str]:
+    return [row[at] for row in rows]
+
+
+def test_nothing_is_refused_and_nothing_is_loaded(seen: dict[str, Any]) -> None:
+    assert seen["errors"] == []
+    assert seen["requests"] == ["file:page.html"]
+
+
+def test_the_table_of_lines_has_the_reports_numbers(seen: dict[str, Any], report: Report) -> None:
+    heads = [head.rstrip(" ▾▴") for head in seen["heads"]]
+    ordered = sorted(report.lines, key=lambda line: -line.step_ms)
+    assert column(seen["lines"], heads.index("line")) == [
+        f"{Path(line.file).name}:{line.line}" for line in ordered
+    ]
+    assert column(seen["lines"], heads.index("step ms")) == [
+        units.milliseconds(line.step_ms) for line in ordered
+    ]
+    assert column(seen["lines"], heads.index("share")) == [
+        units.percent(line.step_ms / report.steps.step_ms) for line in ordered
+    ]
+    assert column(seen["lines"], heads.index("memory")) == [
+        units.size(line.memory_bytes) if line.memory_bytes else "" for line in ordered
+    ]
+
+
+def test_sorting_and_searching(seen: dict[str, Any], report: Report) -> None:
+    ordered = sorted(report.lines, key=lambda line: -line.device_ms)
+    sorted_lines = column(seen["byDevice"], 0)
+    assert sorted_lines[:3] == [f"{Path(line.file).name}:{line.line}" for line in ordered[:3]]
+    assert seen["found"]
+    assert all("loss" in " ".join(row) for row in seen["found"])
+    assert len(seen["found"]) < len(seen["lines"])
+
+
+def test_operators_and_kernels_add_up_as_in_the_report(seen: dict[str, Any], report: Report) -> None:
+    sums: dict[tuple[str, str], float] = {}
+    for use in (use for line in report.lines for use in line.ops):
+        sums[use.name, use.phase] = sums.get((use.name, use.phase), 0.0) + use.device_ms
+    for name, phase, shown, *_ in seen["operators"]:
+        assert shown == units.milliseconds(sums[name, phase])
+    assert len(seen["operators"]) == min(50, len(sums))
+    kernels = {(use.name, use.phase) for line in report.lines for use in line.kernels}
+    assert len(seen["kernels"]) == min(50, len(kernels))
+
+
+def test_a_row_leads_to_its_source_line(seen: dict[str, Any]) -> None:
+    assert seen["jumpFrom"].endswith(f":{seen['jumpTo']}")
+    assert "of the step" in seen["unfolded"]
+
+
+def test_a_finding_leads_to_its_line_and_to_its_rule(seen: dict[str, Any], report: Report) -> None:
+    assert int(seen["findingLine"]) == report.findings[0].line
+    assert seen["ruleOpen"] == 1
+
+
+def test_hover_names_the_kernel_its_time_and_its_line(seen: dict[str, Any]) -> None:
+    item, tip = seen["hovered"]["item"], seen["hovered"]["tip"]
+    assert tip.splitlines()[0] == item["label"]
+    assert units.milliseconds(item["length"] / 1000).split(".")[0] in tip
+    assert re.search(r"slow\.py:\d+", tip)
+    assert item["label"] in seen["pinned"]
+
+
+def test_the_timeline_zooms_moves_and_finds(seen: dict[str, Any]) -> None:
+    def width(name: str) -> float:
+        start, end = seen[name]
+        return float(end - start)
+
+    assert seen["before"][0] >= 0
+    assert width("zoomed") < width("before") / 2
+    assert width("dragged") == pytest.approx(width("zoomed"))
+    assert seen["dragged"][0] < seen["zoomed"][0]
+    assert width("whole") > width("before") > 0
+    assert width("step") < width("whole")
+    assert re.match(r"[1-9]\d* found", seen["matches"])
+    assert seen["hovered"]["item"]["label"][:20] in seen["next"]
+
+
+def test_the_flame_graphs_box_is_chosen(seen: dict[str, Any], report: Report) -> None:
+    name, share = seen["flame"].splitlines()[:2]
+    function = name.partition(" (")[0]
+    total = sum(line.step_ms for line in report.lines if line.function == function)
+    assert share.startswith(units.ms(total))
+
+
+def test_slash_goes_to_a_search(seen: dict[str, Any]) -> None:
+    assert seen["focus"] == "search"
+
+
+def test_light_dark_phone_and_paper(seen: dict[str, Any]) -> None:
+    assert seen["light"] != seen["dark"]
+    wide, window = seen["phone"]
+    assert wide <= window
+    assert seen["printedHeader"] is False
