@@ -7,13 +7,15 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+# Workers that run tests. Each starts processes of its own, so a few are enough.
+JOBS ?= 2
 DEMO ?= examples/quickstart/slow.py
 
 bin := $(VENV)/bin
 pip := $(bin)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 # By file: what a file's tests share is made once. In the order of tests/processes.py.
-parallel := --numprocesses auto --dist loadfile --no-loadscope-reorder
+parallel := --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo check test gpu-test lint editors readme clean
 
@@ -26,7 +28,8 @@ check: lint
 # The editors are heavy, so `make editors` gets them; without them their tests are left out, and it says so.
 test: lint
 	@if tests/editors/install.sh --check; then marks="not gpu"; else marks="not gpu and not editor"; fi; \
-		echo "$(bin)/python -m pytest -m \"$$marks\""; $(bin)/python -m pytest -m "$$marks"
+		echo "$(bin)/python -m pytest $(parallel) -m \"$$marks\""; \
+		$(bin)/python -m pytest $(parallel) -m "$$marks"
 
 gpu-test: $(VENV)/.ready-dev
 	$(bin)/python -m pytest -m gpu tests/gpu

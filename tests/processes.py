@@ -2,7 +2,8 @@
 
 ``make check`` leaves out what starts a process. The mark is set here, from fixtures and modules. With
 ``-m "not process"`` a guard fails a test that starts one all the same. With several workers the tests marked
-``alone``, which time what they start, run last and one at a time over all workers.
+``alone``, which time what they start, run last and one at a time over all workers. A test that fails while
+others run beside it runs again alone, and only that try counts.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
+import pytest_timeout
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -52,7 +54,7 @@ ALONE = modules(
     {
         "tests": "pipeline",
         "tests/capture": "sampling worker_lines",
-        "tests/measure": "commands endings real_processes slices",
+        "tests/measure": "commands endings real_processes",
     }
 )
 
@@ -97,6 +99,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.process)
         if module(item) in ALONE:
             item.add_marker(pytest.mark.alone)
+        elif hasattr(config, "workerinput") and item.get_closest_marker("process"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
 
     # Long ones first, so that no worker is left with one at the end; those that run alone last.
     def order(item: pytest.Item) -> int:
@@ -116,6 +120,7 @@ class Processes:
     def __init__(self, config: pytest.Config) -> None:
         self._unmarked = ""  # the test that runs, if it may start no process
         self._started: list[str] = []
+        self._file: TextIO | None = None  # locked while a test runs, shared or not
         self._several = hasattr(config, "workerinput")  # this is one of several workers
         self._guarded = "not process" in config.option.markexpr
         if self._guarded:
@@ -143,14 +148,23 @@ class Processes:
             report.longrepr = self._started[0]
         return report
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """A second try is made alone, with its time limit begun anew."""
+        if self._file and getattr(item, "execution_count", 1) > 1:
+            item.ihook.pytest_timeout_cancel_timer(item=item)
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            limits = pytest_timeout._get_item_settings(item)
+            item.ihook.pytest_timeout_set_timer(item=item, settings=limits)
+
     @contextmanager
     def _turn(self, item: pytest.Item) -> Iterator[None]:
         """Waits while another worker runs a test alone, or for all others if this one does."""
         if not self._several:
             yield
             return
-        with (shared_folder(item.config) / "turn.lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH)
+        with (shared_folder(item.config) / "turn.lock").open("w") as self._file:
+            fcntl.flock(self._file, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH)
             yield
 
     def _audit(self, event: str, arguments: object) -> None:
