@@ -25,6 +25,7 @@ from warpline.wire.messages import Progress
 from warpline.wire.run import Request
 
 if TYPE_CHECKING:
+    from warpline.attribution.scene import Scene
     from warpline.model.tracks import Timeline
     from warpline.simulate import Places, Predictor
     from warpline.trace import Trace
@@ -199,6 +200,16 @@ def _import_stages() -> None:
 def _make(run: Path, on_progress: Callable[[Progress], None] | None) -> tuple[Profile, Report]:
     judged = judging.judge(run, judging.read(run, on_progress))
     return judged.profile, judged.report
+
+
+def scene_of(run: Path) -> Scene:
+    """The trace of a run with the line of each event in it, for what shows events."""
+    from warpline import trace
+    from warpline.attribution import locate
+    from warpline.attribution.scene import scene
+
+    events = trace.read(run)
+    return scene(events, locate(events))
 
 
 def predictor_of(run: Path) -> Predictor:

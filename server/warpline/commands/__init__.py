@@ -18,6 +18,7 @@ COMMANDS = {
     "plan": ("plan", "the fixes in the order to make them, each with what it gains after the others"),
     "kernel": ("kernel", "look inside one kernel with Nsight Compute"),
     "import": ("import_", "read traces made elsewhere into a run"),
+    "export": ("export", "write a run for Perfetto or TensorBoard"),
     "report": ("report", "write a run as one self-contained page"),
     "runs": ("runs", "the runs of this project; --prune removes old ones"),
     "rules": ("rules", "list the rules"),
