@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from warpline.capture.again import LEAST_BOUNDARIES, only_timed, second_try, shared_out
+from warpline.capture.again import (
+    LEAST_BOUNDARIES,
+    RUNS,
+    next_try,
+    only_timed,
+    second_try,
+    shared_out,
+)
 from warpline.capture.outcome import Outcome
 from warpline.wire.control import Purpose, Windows
 from warpline.wire.messages import Ended
@@ -49,3 +56,16 @@ def test_a_beat_that_is_known_makes_the_first_steps_usable() -> None:
     assert purpose is Purpose.PROFILE
     assert (windows.timed, windows.captured, windows.beat) == (1, 1, "optimizer")
     assert windows.muted
+
+
+def test_a_script_that_makes_fewer_steps_each_time_is_measured_as_a_whole_at_last() -> None:
+    ended = Ended(steps=41, boundaries=40, clean=True, torch=True, whole_ns=10**9)
+    purpose, windows, notes = next_try(Request(), Outcome(ended=ended), 2)
+    assert purpose is Purpose.PROFILE
+    assert used(windows) == 20
+    assert "third time" in notes[0] and "41 steps" in notes[0]
+    few = next_try(Request(), Outcome(ended=replace(ended, steps=4, boundaries=3)), 2)
+    last = next_try(Request(), Outcome(ended=ended), RUNS - 1)
+    for purpose, windows, notes in (few, last):
+        assert (purpose, windows.whole_ns) == (Purpose.WHOLE, (10**9,))
+        assert "measured as a whole" in notes[0]

@@ -67,6 +67,18 @@ def test_a_training_loop_in_a_thread(tmp_path: Path, text: str) -> None:
     assert not [word for word in OURS if word in captured.output]
 
 
+def test_loops_in_two_threads_that_end(tmp_path: Path) -> None:
+    """How many steps are heard of one of them depends on how they take turns: no two runs make as many."""
+    text = TRAIN + (
+        "both = [threading.Thread(target=train, args=(60,)) for _ in range(2)]\n"
+        "for one in both:\n    one.start()\nfor one in both:\n    one.join()\n"
+    )
+    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    assert captured.manifest.captured, "whatever it was that could be measured"
+    assert captured.lines()["train.py", 9] >= 1
+    assert not [word for word in OURS if word in captured.output]
+
+
 def test_a_server_with_a_thread_for_each_request(tmp_path: Path) -> None:
     captured = Captured(request(write(tmp_path, TRAIN + SERVER)), tmp_path)
     assert captured.manifest.step_source == "forward"

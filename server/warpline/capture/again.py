@@ -20,6 +20,31 @@ def usable(outcome: Outcome) -> int:
     return outcome.steps if outcome.beat else outcome.boundaries
 
 
+#: Runs of a script that makes another number of steps each time: windows that are for all it made, for half
+#: of what it made then, and the whole.
+RUNS = 4
+COUNTED = ("", "a second", "a third", "a fourth")
+
+
+def next_try(request: Request, outcome: Outcome, before: int) -> tuple[Purpose, Windows, tuple[str, ...]]:
+    """The next run of a script that was run ``before`` times: its purpose, its windows, and the notes that
+    say so. ``outcome`` is how the last run ended."""
+    if before == 1:
+        return second_try(request, outcome)
+    if before == RUNS - 1 or usable(outcome) < 2 * LEAST_BOUNDARIES:
+        note = (
+            "the script makes another number of steps each time that it runs: it was run "
+            f"{COUNTED[before]} time and measured as a whole"
+        )
+        return Purpose.WHOLE, Windows(whole_ns=(outcome.whole_ns,), muted=True), (note,)
+    note = (
+        f"the script made other steps when it was run again: it was run {COUNTED[before]} time, and half of "
+        f"its {outcome.steps} steps were measured"
+    )
+    windows = shared_out(usable(outcome) // 2, request.steps)
+    return Purpose.PROFILE, replace(windows, patient=True, beat=outcome.beat), (note,)
+
+
 def second_try(request: Request, outcome: Outcome) -> tuple[Purpose, Windows, tuple[str, ...]]:
     """The second run of a script: its purpose, its windows, and the notes that say so."""
     steps, boundaries, beat = outcome.steps, usable(outcome), outcome.beat

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from warpline.capture import interpreter, probe
-from warpline.capture.again import LEAST_BOUNDARIES, second_try, usable
+from warpline.capture.again import LEAST_BOUNDARIES, RUNS, next_try, usable
 from warpline.capture.control import write_control
 from warpline.capture.process import Target
 from warpline.capture.timing import time_steps
@@ -69,8 +69,8 @@ def capture(
     windows = Windows(request.warmup, captured=max(1, request.steps), sampler=probe.sampler())
     began = position(stdin)
     try:
-        for last in (False, True):
-            if last and stdin is not None and began is not None:
+        for before in range(RUNS):
+            if before and stdin is not None and began is not None:
                 os.lseek(stdin, began, os.SEEK_SET)
             control = write_control(request, partial, purpose, windows=windows, notes=notes)
             with Target(request, control, stdin=stdin, output=output) as target:
@@ -80,15 +80,17 @@ def capture(
                 if on_ready is not None and request.whole_run:
                     on_ready(destination)
                 return destination
-            if not outcome.clean and (last or usable(outcome) < LEAST_BOUNDARIES):
+            if not outcome.clean and (before or usable(outcome) < LEAST_BOUNDARIES):
                 problem = target.failure(outcome)
                 again = "; it was run a second time, and its input had been read the first time"
-                remedy = again if last and began is None and outcome.hungry else outcome.remedy(request)
+                remedy = again if before and began is None and outcome.hungry else outcome.remedy(request)
                 raise Problem(f"{problem}{remedy}", problem.status)
-            purpose, windows, notes = second_try(request, outcome)
+            if before == RUNS - 1:
+                break
+            purpose, windows, notes = next_try(request, outcome, before + 1)
             say(Progress(stages.STARTING, 0, None, notes[0]))
         raise Problem(
-            f"{request.target} made fewer steps when it was run again: nothing could be measured", 1
+            f"{request.target} made another number of steps each time: nothing could be measured", 1
         )
     finally:
         shutil.rmtree(partial, ignore_errors=True)
