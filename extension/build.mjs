@@ -1,8 +1,7 @@
 // dist/: the extension as one file, and the requirements of the server's environment.
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { build } from "esbuild";
 
-rmSync("dist", { recursive: true, force: true });
 await build({
   entryPoints: ["extension/src/extension.ts"],
   outfile: "dist/extension.js",
@@ -18,8 +17,8 @@ await build({
 // pyproject.toml is where the server's dependencies are named; pip in the user's place reads a plain list.
 const dependencies = /^dependencies = \[\n(.*?)^\]/ms.exec(readFileSync("pyproject.toml", "utf8"));
 if (dependencies === null) throw new Error("pyproject.toml: no dependencies");
-const named = [...dependencies[1].matchAll(/^ *"(.*)",?$/gm)].map(([, requirement]) => requirement);
+const named = [...dependencies[1].matchAll(/^ *"([^"]*)"/gm)].map(([, requirement]) => requirement);
 // pandas serves `warpline.load` in notebooks and scripts, which import it from their own environment: a third of the size.
 const requirements = named.filter((requirement) => !requirement.startsWith("pandas"));
-if (requirements.length === 0) throw new Error("pyproject.toml: dependencies are not one a line");
+if (named.length !== dependencies[1].trim().split("\n").length) throw new Error("pyproject.toml: dependencies are not one a line");
 writeFileSync("dist/requirements.txt", requirements.join("\n") + "\n");

@@ -1,32 +1,53 @@
-// The server's environment. LibCST is compiled, so no .vsix can carry the server for every platform: on first
-// start it gets a virtual environment in the extension's storage, unless the user names an interpreter that has it.
+// The server's Python. A .vsix of a platform carries the server's packages, and any Python they fit runs it. Else it gets
+// a virtual environment in the extension's storage, from the package index; or the user names an interpreter that has it.
 import { existsSync } from "node:fs";
 import * as fs from "node:fs/promises";
 import * as path from "node:path";
 import * as vscode from "vscode";
 import * as interpreter from "./interpreter";
 
-/** The Python that has the server, made if `install` says so; undefined where it is not there. Rejects with a message
- *  that a user can act on. */
-export async function python(context: vscode.ExtensionContext, log: vscode.LogOutputChannel, install: boolean): Promise<string | undefined> {
+/** How `warpline` is started: its arguments follow `args`. */
+export interface Program {
+  python: string;
+  args: string[];
+}
+
+/** What starts the server, made if `install` says so; undefined where it is not there. Rejects with a message that a
+ *  user can act on. */
+export async function program(context: vscode.ExtensionContext, log: vscode.LogOutputChannel, install: boolean): Promise<Program | undefined> {
   const named = vscode.workspace.getConfiguration("warpline").get<string>("server.python", "");
-  if (named === "") return own(context, log, install);
+  if (named === "") {
+    const python = (await fitting(context)) ?? (await own(context, log, install));
+    // -I: what the user's PYTHONPATH and site-packages have is not for the server.
+    return python === undefined ? undefined : { python, args: ["-I", context.asAbsolutePath("extension/start.py")] };
+  }
   await interpreter.run(named, ["-c", "import warpline"]).catch((error: unknown) => {
     throw new Error(`${named} (setting warpline.server.python) has no Warpline: ${message(error)}`);
   });
-  return named;
+  return { python: named, args: ["-m", "warpline"] };
 }
 
-/** `warpline` in the terminals of this window: a command of two lines that starts the server's Python. */
-export async function onTerminalPath(context: vscode.ExtensionContext, executable: string): Promise<void> {
+/** `warpline` in the terminals of this window: a command of one line that starts the server's Python. */
+export async function onTerminalPath(context: vscode.ExtensionContext, { python, args }: Program): Promise<void> {
   const folder = path.join(context.globalStorageUri.fsPath, "bin");
-  // Not -m: that would look for modules in the current folder first.
-  const start = "import sys; sys.path[:] = [p for p in sys.path if p]; from warpline.__main__ import main; sys.exit(main())";
   await fs.mkdir(folder, { recursive: true });
-  if (process.platform === "win32") await fs.writeFile(path.join(folder, "warpline.cmd"), `@"${executable}" -c "${start}" %*\r\n`);
-  else await fs.writeFile(path.join(folder, "warpline"), `#!/bin/sh\nexec '${executable}' -c '${start}' "$@"\n`, { mode: 0o755 });
+  if (process.platform === "win32") {
+    const words = [python, ...args].map((word) => `"${word}"`).join(" ");
+    await fs.writeFile(path.join(folder, "warpline.cmd"), `@${words} %*\r\n`);
+  } else {
+    const words = [python, ...args].map((word) => `'${word.replaceAll("'", `'"'"'`)}'`).join(" ");
+    await fs.writeFile(path.join(folder, "warpline"), `#!/bin/sh\nexec ${words} "$@"\n`, { mode: 0o755 });
+  }
   context.environmentVariableCollection.description = "Adds the `warpline` command.";
   context.environmentVariableCollection.append("PATH", path.delimiter + folder);
+}
+
+/** A Python that the packages in the .vsix fit: their compiled modules have its version and platform in their names. */
+async function fitting(context: vscode.ExtensionContext): Promise<string | undefined> {
+  const libs = context.asAbsolutePath("bundled/libs");
+  if (!existsSync(libs)) return undefined;
+  const fits = "import os, sys, sysconfig as s; sys.exit(not os.path.exists(sys.argv[1] + s.get_config_var('EXT_SUFFIX')))";
+  return interpreter.first(["-I", "-c", fits, path.join(libs, "msgspec", "_core")]);
 }
 
 async function own(context: vscode.ExtensionContext, log: vscode.LogOutputChannel, install: boolean): Promise<string | undefined> {
@@ -34,17 +55,12 @@ async function own(context: vscode.ExtensionContext, log: vscode.LogOutputChanne
   const folder = path.join(context.globalStorageUri.fsPath, "server");
   const executable = inside(folder);
   const present = await fs.readFile(path.join(folder, "requirements.txt"), "utf8").catch(() => undefined);
-  if (present !== wanted || !existsSync(executable)) {
-    if (!install) return undefined;
-    await vscode.window.withProgress(
-      { location: vscode.ProgressLocation.Notification, title: "Warpline: installing its server (once)", cancellable: true },
-      (progress, token) => make(folder, wanted, log, progress, token),
-    );
-  }
-  // The sources stay in the extension; the environment only knows where they are. PYTHONPATH would reach the
-  // user's scripts too.
-  const packages = await sitePackages(folder);
-  await fs.writeFile(path.join(packages, "warpline.pth"), context.asAbsolutePath("server") + "\n");
+  if (present === wanted && existsSync(executable)) return executable;
+  if (!install) return undefined;
+  await vscode.window.withProgress(
+    { location: vscode.ProgressLocation.Notification, title: "Warpline: installing its server (once)", cancellable: true },
+    (progress, token) => make(folder, wanted, log, progress, token),
+  );
   return executable;
 }
 
@@ -56,7 +72,7 @@ async function make(
   progress: vscode.Progress<{ message?: string }>,
   token: vscode.CancellationToken,
 ): Promise<void> {
-  const base = await interpreter.forServer();
+  const base = await interpreter.first(["-c", "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))"]);
   if (base === undefined) throw new Error("its server needs Python 3.10 or newer with venv, and none was found on PATH");
   const building = `${folder}-${process.pid}`;
   const say = (line: string): void => {
@@ -80,12 +96,6 @@ async function make(
 
 function inside(folder: string): string {
   return process.platform === "win32" ? path.join(folder, "Scripts", "python.exe") : path.join(folder, "bin", "python");
-}
-
-async function sitePackages(folder: string): Promise<string> {
-  if (process.platform === "win32") return path.join(folder, "Lib", "site-packages");
-  const [version] = (await fs.readdir(path.join(folder, "lib"))).filter((name) => name.startsWith("python"));
-  return path.join(folder, "lib", version ?? "python3", "site-packages");
 }
 
 export function message(error: unknown): string {

@@ -1,5 +1,6 @@
 // Which Python: the one that runs the user's scripts, and candidates for the server's own environment.
 import { spawn } from "node:child_process";
+import * as path from "node:path";
 import * as vscode from "vscode";
 
 interface PythonExtension {
@@ -38,26 +39,29 @@ export async function choose(resource?: vscode.Uri): Promise<void> {
     await vscode.commands.executeCommand("python.setInterpreter");
     return;
   }
-  let path: string | undefined;
-  if (choice === browse) path = (await vscode.window.showOpenDialog({ title: "Python interpreter", canSelectMany: false }))?.[0]?.fsPath;
+  let executable: string | undefined;
+  if (choice === browse) executable = (await vscode.window.showOpenDialog({ title: "Python interpreter", canSelectMany: false }))?.[0]?.fsPath;
   if (choice === type) {
     const prompt = "Absolute, relative to the folder, or with ${workspaceFolder}";
-    path = await vscode.window.showInputBox({ title: "Python interpreter", prompt, value: configuration.get<string>("python", "") });
+    executable = await vscode.window.showInputBox({ title: "Python interpreter", prompt, value: configuration.get<string>("python", "") });
   }
-  if (path !== undefined && path !== "") await configuration.update("python", path, target());
+  if (executable !== undefined && executable !== "") await configuration.update("python", executable, target());
 }
 
 function target(): vscode.ConfigurationTarget {
   return vscode.workspace.workspaceFolders === undefined ? vscode.ConfigurationTarget.Global : vscode.ConfigurationTarget.Workspace;
 }
 
-/** An interpreter that can make the server's environment: Python 3.10 or newer with venv. */
-export async function forServer(): Promise<string | undefined> {
-  const names = ["python3", "python", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10"];
+/** The first interpreter in which `test`, its command line, ends with status 0: of those that the user is likely to have. */
+export async function first(test: string[]): Promise<string | undefined> {
+  const folders = vscode.workspace.workspaceFolders ?? [];
+  const environments = folders.flatMap(({ uri }) => [".venv", "venv"].map((name) => path.join(uri.fsPath, name, "bin", "python")));
+  const named = vscode.workspace.getConfiguration("warpline").get<string>("python", "");
   const chosen = await chosenInPythonExtension().catch(() => undefined);
-  for (const candidate of chosen === undefined ? names : [chosen, ...names]) {
-    const able = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
-    const failure: unknown = await run(candidate, ["-c", able]).catch((error: unknown) => error);
+  const names = ["python3", "python", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10"];
+  for (const candidate of [chosen, ...names, ...(path.isAbsolute(named) ? [named] : []), ...environments]) {
+    if (candidate === undefined) continue;
+    const failure: unknown = await run(candidate, test).catch((error: unknown) => error);
     if (failure === undefined) return candidate;
   }
   return undefined;

@@ -62,17 +62,18 @@ export class Server implements vscode.Disposable {
 
   private async tryStart(install: boolean): Promise<void> {
     try {
-      const python = await environment.python(this.context, this.log, install);
-      if (python === undefined) return; // it is made when something is to be profiled
-      await environment.onTerminalPath(this.context, python);
+      const program = await environment.program(this.context, this.log, install);
+      if (program === undefined) return; // it is made when something is to be profiled
+      await environment.onTerminalPath(this.context, program);
       // Python looks for modules in its current folder first; in the user's, a queue.py would break the server.
       const cwd = this.context.globalStorageUri.fsPath;
       await fs.mkdir(cwd, { recursive: true });
-      this.log.info(`starting ${python} -m warpline server`);
+      const { python: command, args } = { ...program, args: [...program.args, "server"] };
+      this.log.info(`starting ${[command, ...args].join(" ")}`);
       this.client = new QuietClient(
         "warpline",
         "Warpline",
-        { command: python, args: ["-m", "warpline", "server"], options: { cwd }, transport: TransportKind.stdio },
+        { command, args, options: { cwd }, transport: TransportKind.stdio },
         this.options(),
       );
       this.client.onNotification(protocol.results, () => this.changed.fire());

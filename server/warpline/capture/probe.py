@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from warpline import bundled
 from warpline.capture import interpreter
 from warpline.capture.runner.device import machine
 from warpline.model.problem import Problem
@@ -97,9 +98,10 @@ def nsight_compute() -> Path | None:
 
 
 def sampler() -> str:
-    """Path of py-spy, which lies beside our own interpreter; "" where it does not."""
+    """Path of py-spy, which a ``.vsix`` carries, or which lies beside our own interpreter; "" where it is not."""
     beside = Path(sys.executable).with_name("py-spy")
-    return str(beside) if beside.is_file() else shutil.which("py-spy") or ""
+    own = bundled.program("py-spy") or (str(beside) if beside.is_file() else "")
+    return own or shutil.which("py-spy") or ""
 
 
 def cores() -> int:

@@ -14,8 +14,9 @@ import queue
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import IO, Any
+
+from warpline import bundled
 
 #: A job that does not heed its cancellation within this many seconds is left by force.
 PATIENCE_S = 15.0
@@ -102,7 +103,7 @@ def main() -> None:
     Worker(requests, answers).serve()
 
 
-_PATH = f"import sys; sys.path[:0] = [{str(Path(__file__).parents[2])!r}]; "
+_PATH = f"import sys; sys.path[:0] = {bundled.path()!r}; "
 #: ``python -c START …`` is the command line of the package that runs here.
 START = f"{_PATH}from warpline.__main__ import main; sys.exit(main())"
 
