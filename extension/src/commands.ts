@@ -7,7 +7,7 @@ import { applyFix, measure, profile, tune } from "./profile";
 import * as protocol from "./protocol";
 import { FindingItem, goTo } from "./results";
 import type { Results } from "./results";
-import { compare } from "./runs";
+import { compare, hideDifference } from "./runs";
 import type { Runs } from "./runs";
 import type { Server } from "./server";
 
@@ -19,7 +19,7 @@ export function register(server: Server, log: vscode.LogOutputChannel, results: 
     "warpline.profileLaunch": () => launchConfiguration(server),
     "warpline.applyBestSet": () => onShown(results, (uri) => tune(server, uri)),
     "warpline.compareRuns": (item, selected) => (item === undefined || item instanceof vscode.Uri ? compareWithBefore(server) : runs.compare(item, selected)),
-    "warpline.hideDifference": () => server.running?.sendRequest(protocol.compare, { ...active(), hints: false }),
+    "warpline.hideDifference": () => hideDifference(server, active()),
     "warpline.openRun": (item) => runs.open(item),
     "warpline.groupByFunction": () => results.groupBy(true),
     "warpline.groupByFile": () => results.groupBy(false),

@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import type { Middleware } from "vscode-languageclient/node";
 import * as commands from "./commands";
 import { Heat } from "./heat";
+import * as launch from "./launch";
 import { measure, profile, tune } from "./profile";
 import type * as protocol from "./protocol";
 import { Results } from "./results";
@@ -71,9 +72,18 @@ async function begin(context: vscode.ExtensionContext): Promise<void> {
     vscode.window.onDidChangeActiveTextEditor(() => void results.refresh()),
     vscode.workspace.onDidChangeConfiguration((change) => {
       if (change.affectsConfiguration("warpline.server")) void here.restart(false);
+      if (change.affectsConfiguration("launch")) offerLaunch();
     }),
   );
+  offerLaunch();
   await startFor(here, vscode.workspace.textDocuments);
+}
+
+/** "Profile a Launch Configuration" is there where there is one. */
+function offerLaunch(): void {
+  const folders = vscode.workspace.workspaceFolders ?? [];
+  const some = [undefined, ...folders.map(({ uri }) => uri)].some((uri) => launch.configurations(uri).length > 0);
+  void vscode.commands.executeCommand("setContext", "warpline.hasLaunch", some);
 }
 
 /** Start the server where it has something to say: a folder with runs, or a script that uses torch. Opening any other

@@ -67,8 +67,10 @@ export interface Overview {
   label: string;
   summary: string;
   change: string | null;
+  previousStepMs: number | null;
   device: string;
   lines: HotLine[];
+  totals: { uri: string; function: string; label: string }[];
   findings: Finding[];
   notes: string[];
 }

@@ -72,7 +72,12 @@ export class Results implements vscode.TreeDataProvider<vscode.TreeItem>, vscode
     const answer = await client.sendRequest(protocol.overview, params).catch(() => undefined);
     if (answer === undefined) return;
     this.newest = answer;
-    void vscode.commands.executeCommand("setContext", "warpline.hasResults", answer !== null);
+    const can = {
+      hasResults: answer !== null,
+      hasBefore: (answer?.previousStepMs ?? null) !== null,
+      hasFixes: answer?.findings.some(({ fixes }) => fixes.length > 0) === true,
+    };
+    for (const [name, value] of Object.entries(can)) void vscode.commands.executeCommand("setContext", `warpline.${name}`, value);
     this.changed.fire();
     this.view.description = answer === null ? "" : `${path.basename(answer.script)} ${answer.argv.join(" ")}`.trim();
     this.view.message = answer?.summary ?? "";
@@ -87,12 +92,12 @@ export class Results implements vscode.TreeDataProvider<vscode.TreeItem>, vscode
   getChildren(parent?: vscode.TreeItem): vscode.TreeItem[] {
     if (parent instanceof Section) return parent.items;
     if (parent !== undefined || this.newest === null) return [];
-    const { findings, lines, notes } = this.newest;
+    const { findings, notes } = this.newest;
     const sections = [
       // What questions the numbers stands above them.
       new Section("Notes", notes.map((note) => Object.assign(new vscode.TreeItem(note), { tooltip: note, iconPath: new vscode.ThemeIcon("info") }))),
       new Section("Findings", findings.map((finding) => new FindingItem(finding))),
-      ...this.grouped(lines),
+      ...this.grouped(this.newest),
     ];
     return sections.filter(({ items }) => items.length > 0);
   }
@@ -106,19 +111,23 @@ export class Results implements vscode.TreeDataProvider<vscode.TreeItem>, vscode
     for (const item of [this.view, this.status, this.changed, this.edits]) item.dispose();
   }
 
-  /** A section for each file, or function, in the order of its costliest line. */
-  private grouped(lines: protocol.HotLine[]): Section[] {
+  /** A section for each file, or function, with its total, in the order of its costliest line. */
+  private grouped({ lines, totals }: protocol.Overview): Section[] {
     const groups = new Map<string, protocol.HotLine[]>();
     for (const line of lines) {
-      const file = path.basename(vscode.Uri.parse(line.uri).fsPath);
-      const name = this.byFunction ? `${line.function} (${file})` : file;
-      groups.set(name, [...(groups.get(name) ?? []), line]);
+      const key = `${line.uri} ${this.byFunction ? line.function : ""}`;
+      groups.set(key, [...(groups.get(key) ?? []), line]);
     }
-    return [...groups].map(([name, members]) => {
+    const labels = new Map(totals.map(({ uri, function: name, label }) => [`${uri} ${name}`, label]));
+    return [...groups].map(([key, members]) => {
+      const [first] = members;
+      const file = path.basename(vscode.Uri.parse(first?.uri ?? "").fsPath);
       const large = members.filter(({ share }) => share >= SMALL).map(hotLine);
       const small = members.filter(({ share }) => share < SMALL).map(hotLine);
       const rest = small.length === 0 ? [] : [new Section(`${small.length} ${small.length === 1 ? "line" : "lines"} below 1 %`, small, true)];
-      return new Section(name, [...large, ...rest], large.length === 0);
+      const section = new Section(this.byFunction ? (first?.function ?? "") : file, [...large, ...rest], large.length === 0);
+      section.description = [labels.get(key) ?? "", this.byFunction ? file : ""].filter((part) => part !== "").join("  ");
+      return section;
     });
   }
 }

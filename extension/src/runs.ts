@@ -59,6 +59,12 @@ export class Runs implements vscode.TreeDataProvider<RunItem>, vscode.Disposable
   }
 }
 
+/** The hints say only the times again. */
+export async function hideDifference(server: Server, at: { uri?: string }): Promise<void> {
+  await server.running?.sendRequest(protocol.compare, { ...at, hints: false });
+  void vscode.commands.executeCommand("setContext", "warpline.comparing", false);
+}
+
 /** Show the difference of two runs in a list, and in the hints. */
 export async function compare(server: Server, params: protocol.CompareParams): Promise<void> {
   const client = await server.ready();
@@ -69,6 +75,7 @@ export async function compare(server: Server, params: protocol.CompareParams): P
     void vscode.window.showInformationMessage(none);
     return;
   }
+  void vscode.commands.executeCommand("setContext", "warpline.comparing", true);
   const choices = comparison.lines.map((line) => ({
     label: line.label,
     description: line.afterMs === null ? "" : place(line),

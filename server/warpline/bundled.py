@@ -1,4 +1,4 @@
-"""What a ``.vsix`` carries for us beside the server's folder: packages in ``bundled/libs``, py-spy there too."""
+"""What a ``.vsix`` carries for us beside the server's folder, in ``bundled/libs``: packages and py-spy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _LIBS = _SERVER.parent / "bundled" / "libs"
 def path() -> list[str]:
     """What the path of another process of ours must begin with: this package, and the packages it came with.
 
-    The bundled ones only where this process uses them: in a clone, they may lie there since a ``.vsix`` was made.
+    The bundled ones only where this process uses them: in a clone, they may lie there since a ``.vsix``
+    was made.
     """
     return [str(_SERVER), *([str(_LIBS)] if str(_LIBS) in sys.path else ())]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import stat
 import subprocess
@@ -67,7 +68,20 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def vsix() -> Path:
-    """The packaged extension, as ``npm run package`` makes it."""
-    made = subprocess.run(["npm", "run", "package"], cwd=ROOT, capture_output=True, text=True)
+    """The extension without packages: its server's environment is made from the package index."""
+    return packaged("universal")
+
+
+@pytest.fixture(scope="session")
+def platform_vsix() -> Path:
+    """The extension with the packages for this machine, as it is published."""
+    machine = "x64" if platform.machine() in ("x86_64", "AMD64") else "arm64"
+    return packaged(f"{'darwin' if sys.platform == 'darwin' else 'linux'}-{machine}")
+
+
+def packaged(target: str) -> Path:
+    command = ["npm", "run", "--silent", "package", "--", target]
+    environment = {**os.environ, "PYTHON": sys.executable}
+    made = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert made.returncode == 0, made.stdout + made.stderr
-    return ROOT / "dist" / "warpline.vsix"
+    return ROOT / "dist" / f"warpline-{target}.vsix"

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,38 @@ def test_a_session(version: str, editors: Path, vsix: Path, desk: Desk) -> None:
         options["settings"]["warpline.server.python"] = sys.executable
     if os.environ.get("WARPLINE_PICTURES") and version == "vscode-new":
         options["pictures"] = str(ROOT / "docs" / "images")
-    session = subprocess.run(
-        ["node", str(HERE / "vscode" / "scenario.mjs"), json.dumps(options)], capture_output=True, text=True
-    )
+    drive("scenario.mjs", options, desk)
+
+
+def test_a_newcomer(editors: Path, platform_vsix: Path, desk: Desk) -> None:
+    """From the ``.vsix`` to a first fix that is measured and applied, on a machine without our sources and
+    without a network: the project has its environment with torch, and the system a Python."""
+    (desk.workspace / ".venv").symlink_to(sys.prefix)
+    options: dict[str, Any] = {
+        "codeServer": str(editors / "vscode-new" / "code-server"),
+        "vsix": str(platform_vsix),
+        "out": str(desk.out),
+        "workspace": str(desk.workspace),
+        "env": {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1"},
+        "bare": True,
+        "settings": {"workbench.colorTheme": "Default Dark Modern"},
+    }
+    if os.environ.get("WARPLINE_PICTURES"):
+        options["pictures"] = str(ROOT / "docs" / "images")
+    drive("newcomer.mjs", options, desk, without_network())
+
+
+def without_network() -> list[str]:
+    """The beginning of a command that runs in a network namespace with nothing but a loopback."""
+    start = ["sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    for unshare in (["unshare", "--net"], ["unshare", "--net", "--map-root-user"]):
+        if subprocess.run([*unshare, *start, "true"], capture_output=True).returncode == 0:
+            return [*unshare, *start]
+    pytest.fail("needs unshare --net (as root, or with user namespaces) and ip: apt-get install iproute2")
+
+
+def drive(scenario: str, options: dict[str, Any], desk: Desk, before: Sequence[str] = ()) -> None:
+    command = [*before, "node", str(HERE / "vscode" / scenario), json.dumps(options)]
+    session = subprocess.run(command, capture_output=True, text=True)
     (desk.out / "session.log").write_text(session.stdout + session.stderr)
     assert session.returncode == 0, session.stdout + session.stderr

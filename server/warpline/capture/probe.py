@@ -98,7 +98,7 @@ def nsight_compute() -> Path | None:
 
 
 def sampler() -> str:
-    """Path of py-spy, which a ``.vsix`` carries, or which lies beside our own interpreter; "" where it is not."""
+    """Path of py-spy, which a ``.vsix`` carries, or which lies beside our own interpreter; "" without one."""
     beside = Path(sys.executable).with_name("py-spy")
     own = bundled.program("py-spy") or (str(beside) if beside.is_file() else "")
     return own or shutil.which("py-spy") or ""

@@ -23,8 +23,9 @@ async def code_lens(ls: Server, params: types.CodeLensParams) -> list[types.Code
         return []
     session = ls.folders.session(path)
     found = []
-    if ls.folders.home(path) in ls.folders.running:
-        found = [_lens(0, "Profiling… (click to cancel)", "warpline.cancel", [uri])]
+    running = ls.folders.running.get(home) if (home := ls.folders.home(path)) else None
+    if running is not None:
+        found = [_lens(0, f"{running.doing}… (click to cancel)", "warpline.cancel", [uri])]
     elif session is not None or _offered(ls, path):
         found = [_lens(0, _title(ls, path), "warpline.profile", [uri])]
     return found if session is None else found + _totals(session, path)

@@ -23,6 +23,7 @@ class Running:
     uri: str
     engine: Engine
     task: asyncio.Task[Any]
+    doing: str
     token: int | str | None = None
     ending: bool = False
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from lsprotocol import types
 
 from warpline.lsp import convert, refresh
 from warpline.lsp.request import Refused, parameters
 from warpline.lsp.server import Server
-from warpline.lsp.under_way import commanded, requested, turn, under_way
+from warpline.lsp.under_way import entrances, turn, under_way
 
 
 class KernelParams(msgspec.Struct, rename="camel"):
@@ -19,17 +18,6 @@ class KernelParams(msgspec.Struct, rename="camel"):
     uri: str
     line: int
     work_done_token: int | str | None = None
-
-
-async def asked(ls: Server, params: Any) -> Any:
-    return await requested(look(ls, params, bar=False))
-
-
-async def command(ls: Server, *arguments: Any) -> Any:
-    found = await commanded(ls, lambda: look(ls, arguments[0] if arguments else None, bar=True))
-    if found is not None:
-        ls.show(f"{found['summary']}. Hover over the kernel's lines to see more.", types.MessageType.Info)
-    return found
 
 
 async def look(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
@@ -44,9 +32,13 @@ async def look(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
         raise Refused("there are no results for this file: profile it first")
     await turn(ls, session.folder, "refuse", params.uri)
     title = "Warpline: looking inside the kernel"
-    async with under_way(ls, session.folder, params.uri, params.work_done_token, title, bar) as (engine, at):
+    work = under_way(ls, session.folder, params.uri, params.work_done_token, title, bar, "Looking inside")
+    async with work as (engine, at):
         answer: dict[str, Any] = await engine.ask(
             "kernel", at.report, run=str(session.results.run), file=path, line=anchor.origin(params.line) + 1
         )
     await refresh.look(ls)
     return answer
+
+
+asked, command = entrances(look, "{summary}. Hover over the kernel's lines to see more.")

@@ -10,7 +10,7 @@ from lsprotocol import types
 from warpline.lsp import convert, edits, refresh
 from warpline.lsp.request import Refused, parameters
 from warpline.lsp.server import Server
-from warpline.lsp.under_way import commanded, requested, turn, under_way
+from warpline.lsp.under_way import entrances, turn, under_way
 from warpline.model.report import Measured
 from warpline.view import gains
 
@@ -22,17 +22,6 @@ class MeasureParams(msgspec.Struct, rename="camel"):
     finding_id: str
     apply: bool = False
     work_done_token: int | str | None = None
-
-
-async def asked(ls: Server, params: Any) -> Any:
-    return await requested(measure(ls, params, bar=False))
-
-
-async def command(ls: Server, *arguments: Any) -> Any:
-    found = await commanded(ls, lambda: measure(ls, arguments[0] if arguments else None, bar=True))
-    if found is not None:
-        ls.show(found["summary"], types.MessageType.Info)
-    return found
 
 
 async def measure(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
@@ -52,7 +41,8 @@ async def measure(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
     folder = session.folder
     await turn(ls, folder, "refuse", params.uri)
     title = f"Warpline: measuring {finding.rule}"
-    async with under_way(ls, folder, params.uri, params.work_done_token, title, bar) as (engine, progress):
+    work = under_way(ls, folder, params.uri, params.work_done_token, title, bar, "Measuring")
+    async with work as (engine, progress):
         answer = await engine.ask(
             "measure",
             progress.report,
@@ -77,6 +67,9 @@ async def measure(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
     }
 
 
+asked, command = entrances(measure)
+
+
 async def apply(ls: Server, argument: Any) -> bool:
     """warpline/apply: a finding's first fix, put into the text as it is now."""
     params = parameters(argument, MeasureParams)
@@ -87,7 +80,8 @@ async def apply(ls: Server, argument: Any) -> bool:
 def _words(measured: dict[str, Any], answer: dict[str, Any]) -> str:
     words = gains.measured(msgspec.convert(measured, Measured))
     reason = answer["reason"]
-    return words if reason in ("faster", "slower") or reason in words else f"{words}: {reason}"
+    said = reason in ("faster", "slower") or reason in words or words.startswith("no measurable gain")
+    return words if said else f"{words}: {reason}"
 
 
 async def _apply(ls: Server, path: str, finding: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -79,6 +80,7 @@ def overview(ls: Server, params: Any) -> dict[str, Any] | None:
         "device": f"{device.kind}: {device.name}" if device.name else device.kind,
         "deviceBusyPercent": results.report.steps.device_busy_percent,
         "lines": _lines(session, results),
+        "totals": _totals(results),
         "findings": [_finding(session, results, f) for f in results.report.findings],
         "notes": list(results.report.notes),
     }
@@ -127,9 +129,9 @@ def _lines(session: Session, results: Results) -> list[dict[str, Any]]:
                 "text": content(session.lines(file)[line]).strip(),
                 "share": part,
                 "stepMs": stands.step_ms,
-                "label": f"{units.percent(part)}  {units.ms(stands.step_ms)}",
+                "label": _label(stands.step_ms, results),
                 "stale": stands.stale,
-                "inside": _inside(costs, results.step_ms),
+                "inside": _inside(costs, results),
             }
         )
         if len(found) == _TOP:
@@ -137,16 +139,32 @@ def _lines(session: Session, results: Results) -> list[dict[str, Any]]:
     return found
 
 
-def _inside(costs: Iterable[Line], step_ms: float) -> list[dict[str, Any]]:
+def _label(ms: float, results: Results) -> str:
+    return f"{units.percent(share(ms, results.step_ms))}  {units.ms(ms)}"
+
+
+def _totals(results: Results) -> list[dict[str, str]]:
+    """What the lines of each file and of each function add to the step; ``function`` is "" for the file."""
+    sums: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for line in results.report.lines:
+        for function in dict.fromkeys(("", line.function)):
+            sums[line.file, function] += line.step_ms
+    return [
+        {"uri": convert.uri(file), "function": function, "label": _label(ms, results)}
+        for (file, function), ms in sums.items()
+    ]
+
+
+def _inside(costs: Iterable[Line], results: Results) -> list[dict[str, Any]]:
     """Where a line's time is in library code, the longest first; empty where the run does not say."""
     return [
         {
-            "label": f"{units.percent(share(part.step_ms, step_ms))}  {units.ms(part.step_ms)}",
+            "label": _label(part.step_ms, results),
             "name": part.name,
             "place": part.place,
             "stepMs": part.step_ms,
         }
-        for part in largest((entry for cost in costs for entry in cost.inside), step_ms)
+        for part in largest((entry for cost in costs for entry in cost.inside), results.step_ms)
     ]
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 import uuid
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from warpline.lsp.server import Server
-from warpline.view import units
 
 #: Where the stages lie on the way from nothing to done, in percent.
 _PERCENT = {
@@ -26,9 +24,6 @@ _PERCENT = {
     "measuring": (0, 100),
 }
 
-#: No forecast is finer than this.
-_LEAST_MS = 10_000.0
-
 
 class Progress:
     """``warpline/progress``, and one bar: of the client's own ``token``, else of one that is made where
@@ -39,7 +34,6 @@ class Progress:
         self._token, self._bar = token, bar
         self._open = False
         self._percent = 0
-        self._began = 0.0
 
     async def begin(self) -> int | str | None:
         """Open the bar; its token, or None where the client shows none."""
@@ -62,8 +56,6 @@ class Progress:
         part = min(done / total, 1.0) if total else 0.0
         # Never backwards: bars that do look broken.
         self._percent = max(self._percent, int(low + (high - low) * part))
-        if stage == "measuring" and (left := self._forecast(part)):
-            message = f"{message}, {left}"
         self._ls.protocol.notify(
             "warpline/progress",
             {
@@ -81,15 +73,6 @@ class Progress:
             self._token,
             types.WorkDoneProgressReport(message=message, percentage=self._percent, cancellable=True),
         )
-
-    def _forecast(self, part: float) -> str:
-        """``about 40 s left``, from the pace until now; nothing before a tenth is done."""
-        now = time.monotonic()
-        self._began = self._began or now
-        if part < 0.1:
-            return ""
-        left_ms = 1000 * (now - self._began) * (1 - part) / part
-        return f"about {units.ms(max(left_ms, _LEAST_MS))} left"
 
     def end(self, message: str) -> None:
         if self._open and self._token is not None:

@@ -11,7 +11,7 @@ from lsprotocol import types
 from warpline.lsp import convert, edits, refresh
 from warpline.lsp.request import Refused, parameters
 from warpline.lsp.server import Server
-from warpline.lsp.under_way import commanded, requested, turn, under_way
+from warpline.lsp.under_way import entrances, turn, under_way
 from warpline.model.report import Edit
 from warpline.view import gains
 
@@ -25,17 +25,6 @@ class TuneParams(msgspec.Struct, rename="camel"):
     budget: float = BUDGET_S
     apply: bool = False
     work_done_token: int | str | None = None
-
-
-async def asked(ls: Server, params: Any) -> Any:
-    return await requested(tune(ls, params, bar=False))
-
-
-async def command(ls: Server, *arguments: Any) -> Any:
-    found = await commanded(ls, lambda: tune(ls, arguments[0] if arguments else None, bar=True))
-    if found is not None:
-        ls.show(found["summary"], types.MessageType.Info)
-    return found
 
 
 async def tune(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
@@ -55,7 +44,8 @@ async def tune(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
     target = [*(("-m",) if request.module else ()), request.target, *request.argv]
     await turn(ls, folder, "refuse", params.uri)
     title = "Warpline: searching for the best set of fixes"
-    async with under_way(ls, folder, params.uri, params.work_done_token, title, bar) as (engine, progress):
+    work = under_way(ls, folder, params.uri, params.work_done_token, title, bar, "Searching")
+    async with work as (engine, progress):
         answer = await engine.ask(
             "tune",
             progress.report,
@@ -78,6 +68,9 @@ async def tune(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
         "summary": _summary(answer),
         "applied": applied,
     }
+
+
+asked, command = entrances(tune)
 
 
 def _summary(answer: dict[str, Any]) -> str:

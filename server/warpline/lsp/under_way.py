@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -25,15 +25,15 @@ Token = int | str | None
 
 @asynccontextmanager
 async def under_way(
-    ls: Server, folder: Path, uri: str, token: Token, title: str, bar: bool
+    ls: Server, folder: Path, uri: str, token: Token, title: str, bar: bool, doing: str = "Profiling"
 ) -> AsyncIterator[tuple[Engine, Progress]]:
     """A worker for ``folder`` with its progress shown (``bar``: also where the client named no token for
-    it); at the end nothing of it is left running."""
+    it); at the end nothing of it is left running. ``doing``: its word in the lens that cancels it."""
     output = Output(ls)
     engine = Engine(output.line)
     task = asyncio.current_task()
     assert task is not None
-    running = ls.folders.running[folder] = Running(uri, engine, task)
+    running = ls.folders.running[folder] = Running(uri, engine, task, doing)
     progress = Progress(ls, uri, token, title, bar)
     said = "done"
     try:
@@ -120,3 +120,21 @@ async def requested(work: Awaitable[Any]) -> Any:
         raise JsonRpcRequestCancelled(message="cancelled") from None
     except (Refused, Failed) as error:
         raise error.answer() from None
+
+
+def entrances(
+    work: Callable[[Server, Any, bool], Coroutine[Any, Any, dict[str, Any]]], said: str = "{summary}"
+) -> tuple[Callable[..., Awaitable[Any]], Callable[..., Awaitable[Any]]]:
+    """``work(ls, argument, bar)`` as a request of our own and as a command, which shows
+    ``said`` of its answer."""
+
+    async def asked(ls: Server, params: Any) -> Any:
+        return await requested(work(ls, params, False))
+
+    async def command(ls: Server, *arguments: Any) -> Any:
+        found = await commanded(ls, lambda: work(ls, arguments[0] if arguments else None, True))
+        if found is not None:
+            ls.show(said.format_map(found), types.MessageType.Info)
+        return found
+
+    return asked, command

@@ -40,7 +40,7 @@ function freePort() {
 }
 
 export class Window {
-  /** codeServer, vsix, out (an empty folder), workspace (used as it is), settings, env, pictures */
+  /** codeServer, vsix, out (an empty folder), workspace (used as it is), settings, env (on top of ours, or with `bare` all of it), pictures */
   static async open(options) {
     const window = new Window(options);
     try {
@@ -75,7 +75,7 @@ export class Window {
       fs.writeFileSync(path.join(folder(`data/${scope}`), "settings.json"), JSON.stringify({ ...QUIET, ...settings }));
     }
     const home = folder("home");
-    const environment = { ...process.env, HOME: home, ...env };
+    const environment = { ...(this.options.bare ? {} : process.env), HOME: home, ...env };
     for (const name of ["CONFIG", "DATA", "CACHE"]) environment[`XDG_${name}_HOME`] = folder(`home/${name}`);
     for (const name of Object.keys(environment)) if (/^(VSCODE_|npm_|ELECTRON_)/.test(name)) delete environment[name];
     const common = ["--config", path.join(out, "config.yaml"), "--user-data-dir", data, "--extensions-dir", folder("extensions")];
