@@ -1,7 +1,7 @@
 // The .vsix of each platform that is named (this machine's by default): node extension/package.mjs [TARGET | universal]…
 // `universal` carries no packages: there the server's environment is made from the package index by the first profile.
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
+import { cpSync, existsSync, readFileSync, rmSync, statSync } from "node:fs";
 import { bundle, TARGETS } from "./bundle.mjs";
 
 const libc = existsSync("/etc/alpine-release") ? "alpine" : process.platform;
@@ -14,8 +14,12 @@ if (unknown !== undefined) {
 }
 for (const target of targets) {
   execFileSync(process.execPath, ["extension/build.mjs"], { stdio: "inherit" });
-  if (target === "universal") rmSync("bundled", { recursive: true, force: true });
-  else bundle("bundled", target, readFileSync("dist/requirements.txt", "utf8"));
+  rmSync("bundled", { recursive: true, force: true });
+  if (target !== "universal") {
+    const kept = `.cache/bundled/${target}`; // for the next time
+    bundle(kept, target, readFileSync("dist/requirements.txt", "utf8"));
+    cpSync(`${kept}/libs`, "bundled/libs", { recursive: true });
+  }
   const out = `dist/warpline-${target}.vsix`;
   const platform = target === "universal" ? [] : ["--target", target];
   execFileSync("node_modules/.bin/vsce", ["package", ...platform, "--out", out], { stdio: ["ignore", "ignore", "inherit"] });
