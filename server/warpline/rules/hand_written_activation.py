@@ -4,7 +4,8 @@
 
 Finds GELU (both forms), SiLU, Mish, hard swish, ELU, leaky ReLU, softplus, sigmoid, tanh and softmax
 written with elementary functions, by what their lines cost in forward and backward, and puts the
-fused call in their place.
+fused call in their place. Where the operators of a step were recorded, a function is known by its values,
+however it is written; what cannot be edited is said.
 
 ## Why is this slow
 
@@ -120,31 +121,28 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule
 from warpline.rulekit.formulas.activation import Activation, activation
+from warpline.rulekit.graph import ACTIVATION, by_hand, matched, without_formulas
 from warpline.rulekit.terms import Formula, formulas
+from warpline.rulekit.written_out import written_out
+
+_METRIC = "hand-written activation"
+_REST = ", for what one fused kernel a pass does."
 
 
 class HandWrittenActivation(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        for formula in formulas(context, activation):
-            spent = formula.step_ms
-            yield context.draft(
-                formula.place,
-                formula.hottest,
-                f"{formula.found.kind} is written out op by op: {{spent}} a step, {{share}}, for what one "
-                "fused kernel a pass does.",
-                {
-                    "spent": ms("hand-written activation", spent),
-                    "share": percent("hand-written activation", context.share(spent)),
-                },
-                cost_ms=spent,
-                saving_ms=spent - formula.fused_ms(),
-                change=formula.replaced(_kind(formula.found)),
-                fixes=[partial(_fix, formula)],
-            )
+        told = list(formulas(context, activation))
+        for formula in told:
+            what = (_METRIC, formula.found.kind, _REST)
+            change = formula.replaced(_kind(formula.found))
+            yield written_out(context, formula, formula.place, what, change, [partial(_fix, formula)])
+        for one in without_formulas(matched(context, ACTIVATION), told):
+            what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
+            yield written_out(context, one, one.place, what, one.replaced(one.match.name))
 
 
 def _kind(found: Activation) -> str:

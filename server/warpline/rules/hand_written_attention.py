@@ -3,8 +3,9 @@
 ## What it does
 
 Finds `softmax(q @ k.T * scale + mask) @ v` by what its lines cost, however it is spread over
-statements, and puts `F.scaled_dot_product_attention` in its place, with mask, scale, causal form and
-dropout as they were.
+statements and spelled (einsum, bmm, masks of any kind: the operators of a step are recorded), and
+puts `F.scaled_dot_product_attention` in its place, with mask, scale, causal form and dropout as they
+were. Where the text cannot be followed it says so, and leaves the edit to you.
 
 ## Why is this slow
 
@@ -141,7 +142,7 @@ from functools import partial
 
 from warpline.model.change import Fuse
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule
 from warpline.rulekit.formulas.attention import (
     Attention,
     attention,
@@ -151,32 +152,27 @@ from warpline.rulekit.formulas.attention import (
     is_parameter,
     words,
 )
+from warpline.rulekit.graph import ATTENTION, by_hand, matched, without_formulas
 from warpline.rulekit.terms import Formula, Rewrite, Term, atom, formulas
+from warpline.rulekit.written_out import written_out
+
+_METRIC = "hand-written attention"
+_REST = ", with the whole matrix of scores in memory several times over."
 
 
 class HandWrittenAttention(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        for formula in formulas(context, attention):
-            spent = formula.step_ms
-            yield context.draft(
-                formula.place,
-                formula.hottest,
-                "Attention is written out op by op: {spent} a step, {share}, with the whole matrix of scores "
-                "in memory several times over.",
-                {
-                    "spent": ms("hand-written attention", spent),
-                    "share": percent("hand-written attention", context.share(spent)),
-                },
-                cost_ms=spent,
-                # The two products stay; what lies between them needs no pass through memory.
-                saving_ms=spent - formula.fused_ms(),
-                change=formula.replaced(
-                    "attention", *words(formula.found, formula.flow), otherwise=Fuse(formula.places)
-                ),
-                fixes=[partial(_fix, formula)],
-            )
+        told = list(formulas(context, attention))
+        for formula in told:
+            what = (_METRIC, "Attention", _REST)
+            options = words(formula.found, formula.flow)
+            change = formula.replaced("attention", *options, otherwise=Fuse(formula.places))
+            yield written_out(context, formula, formula.place, what, change, [partial(_fix, formula)])
+        for one in without_formulas(matched(context, ATTENTION), told):
+            what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
+            yield written_out(context, one, one.place, what, Fuse(one.places))
 
 
 def _fix(formula: Formula[Attention]) -> Fix:

@@ -4,7 +4,8 @@
 
 Finds cross entropy, binary cross entropy, squared, absolute and smooth errors written with
 logarithms, sums and means, by what their lines cost in forward and backward, and puts the fused
-call in their place.
+call in their place. Where the operators of a step were recorded, a loss is known by what it computes,
+however it is written (with weights, masks, smoothed targets); what cannot be edited is said.
 
 ## Why is this slow
 
@@ -100,31 +101,30 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Rule, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Rule
 from warpline.rulekit.formulas.loss import Loss, loss
+from warpline.rulekit.graph import LOSS, by_hand, matched, without_formulas
 from warpline.rulekit.terms import Formula, formulas
+from warpline.rulekit.written_out import written_out
+
+_METRIC = "hand-written loss"
+_REST = "; the fused call reads its input once."
 
 
 class HandWrittenLoss(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        for formula in formulas(context, loss):
-            spent = formula.step_ms
-            yield context.draft(
-                formula.place,
-                formula.hottest,
-                f"{formula.found.kind} is written out op by op: {{spent}} a step, {{share}}; the fused call "
-                "reads its input once.",
-                {
-                    "spent": ms("hand-written loss", spent),
-                    "share": percent("hand-written loss", context.share(spent)),
-                },
-                cost_ms=spent,
-                saving_ms=spent - formula.fused_ms(),
-                change=formula.replaced(formula.found.call),
-                fixes=[partial(_fix, formula)],
-            )
+        told = list(formulas(context, loss))
+        for formula in told:
+            what = (_METRIC, formula.found.kind, _REST)
+            change = formula.replaced(formula.found.call)
+            yield written_out(context, formula, formula.place, what, change, [partial(_fix, formula)])
+        for one in without_formulas(matched(context, LOSS), told):
+            if one.match.call == "F.binary_cross_entropy" and not context.on_gpu:
+                continue  # on a CPU it is no faster than what is written out
+            what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
+            yield written_out(context, one, one.place, what, one.replaced(one.match.name))
 
 
 def _fix(formula: Formula[Loss]) -> Fix:

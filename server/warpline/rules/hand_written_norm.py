@@ -4,7 +4,9 @@
 
 Finds LayerNorm and RMSNorm written with means, squares and roots (in a module of their own or in
 the middle of a function), by what their lines cost in forward and backward, and puts
-`F.layer_norm` or `F.rms_norm` in their place. Parameters and their names in the state dict stay.
+`F.layer_norm` or `F.rms_norm` in their place. Parameters and their names in the state dict stay. Where the
+operators of a step were recorded, a norm (a GroupNorm too) is known by what it computes, however it is
+written; what cannot be edited is said.
 
 ## Why is this slow
 
@@ -144,35 +146,34 @@ from functools import partial
 import libcst as cst
 
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule
 from warpline.rulekit.formulas.norm import Norm, norm
+from warpline.rulekit.graph import NORM, by_hand, matched, without_formulas
 from warpline.rulekit.terms import Formula, atom, descend, formulas, without_casts
+from warpline.rulekit.written_out import written_out
 
 #: How a message begins.
 _NAMES = {"LayerNorm": "A LayerNorm", "RMSNorm": "An RMSNorm"}
 _KINDS = {"LayerNorm": "layer_norm", "RMSNorm": "rms_norm"}
+
+_METRIC = "hand-written norm"
+_REST = ", for what one fused kernel a pass does."
 
 
 class HandWrittenNorm(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        for formula in formulas(context, norm):
-            spent = formula.step_ms
-            yield context.draft(
-                formula.place,
-                formula.hottest,
-                f"{_NAMES[formula.found.kind]} is written out op by op: {{spent}} a step, {{share}}, for "
-                "what one fused kernel a pass does.",
-                {
-                    "spent": ms("hand-written norm", spent),
-                    "share": percent("hand-written norm", context.share(spent)),
-                },
-                cost_ms=spent,
-                saving_ms=spent - formula.fused_ms(),
-                change=formula.replaced(_KINDS[formula.found.kind]),
-                fixes=[partial(_fix, context, formula)],
+        told = list(formulas(context, norm))
+        for formula in told:
+            what = (_METRIC, _NAMES[formula.found.kind], _REST)
+            change = formula.replaced(_KINDS[formula.found.kind])
+            yield written_out(
+                context, formula, formula.place, what, change, [partial(_fix, context, formula)]
             )
+        for one in without_formulas(matched(context, NORM), told):
+            what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
+            yield written_out(context, one, one.place, what, one.replaced(one.match.name))
 
 
 def _fix(context: Context, formula: Formula[Norm]) -> Fix:

@@ -3,7 +3,8 @@
 ## What it does
 
 Finds functions whose elementwise and reducing kernels together take a measurable part of the step
-and are no known formula (those have rules of their own), and compiles them.
+and are no known formula (those have rules of their own), and compiles them. Where a step's operators
+were recorded, only what the function itself calls counts: torch's own layers and casts of autocast stay.
 
 ## Why is this slow
 
@@ -113,8 +114,8 @@ long, and so does every new shape.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
 import libcst as cst
@@ -128,6 +129,7 @@ from warpline.rulekit.formulas.activation import activation
 from warpline.rulekit.formulas.attention import attention
 from warpline.rulekit.formulas.loss import loss
 from warpline.rulekit.formulas.norm import norm
+from warpline.rulekit.graph import FAMILIES, Passes, matched, passes
 from warpline.rulekit.kernels import is_pointwise, is_product
 from warpline.rulekit.model_lines import model_place
 from warpline.rulekit.source import Statement
@@ -145,10 +147,12 @@ class UnfusedElementwise(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         told = {place for formula in formulas(context, _known) for place in formula.places}
+        told |= {place for one in matched(context, *FAMILIES) for place in one.places}
+        recorded = passes(context)
         for (source, function), costs in _by_function(context, told).items():
-            runs = [run for run in _runs(costs) if run.passes >= _PASSES]
+            runs = [run for run in _runs(costs, recorded) if run.passes >= _PASSES]
             kernels = [kernel for run in runs for kernel in run.kernels]
-            together = [cost for run in runs for cost in run.costs]
+            together = [cost for run in runs for cost in run.costs if run.has_passes(cost)]
             spent = min(sum(kernel.device_ms for kernel in kernels), sum(cost.step_ms for cost in together))
             if not runs or not context.matters(spent) or _is_compiled(source, function):
                 continue
@@ -195,25 +199,42 @@ def _known(flow: Flow, term: Term) -> object | None:
 @dataclass(frozen=True)
 class _Run:
     """Neighbouring lines with nothing between their passes that could not be fused, or one line with
-    ``products`` matrix products or convolutions each time it runs."""
+    ``products`` matrix products or convolutions each time it runs.
+
+    ``recorded``: what is known of the passes of each line, where the step's operators were recorded."""
 
     costs: tuple[LineCost, ...]
     products: float
+    recorded: Mapping[tuple[str, int], Passes] | None = None
 
     @property
     def kernels(self) -> list[Kernel]:
         """The passes, of both phases; what only the backward pass of a product makes is none of them."""
-        return [
-            kernel
-            for cost in self.costs
-            for kernel in cost.kernels
-            if is_pointwise(kernel.name) and _passes(cost)
-        ]
+        found: list[Kernel] = []
+        for cost in self.costs:
+            share = (
+                1.0 if self.recorded is None else self.recorded.get((cost.file, cost.line), Passes()).share
+            )
+            found += [
+                replace(kernel, count=kernel.count * share, device_ms=kernel.device_ms * share)
+                for kernel in cost.kernels
+                if is_pointwise(kernel.name) and _passes(cost) and share
+            ]
+        return found
 
     @property
     def passes(self) -> float:
         """Forward passes that may follow one another, each time the lines run."""
-        return sum(_passes(cost) / _times(cost) for cost in self.costs) / max(1.0, self.products)
+        return sum(self._passes_of(cost) for cost in self.costs) / max(1.0, self.products)
+
+    def has_passes(self, cost: LineCost) -> bool:
+        """Whether the line has a part in them, as far as that is known."""
+        return self.recorded is None or self._passes_of(cost) > 0
+
+    def _passes_of(self, cost: LineCost) -> float:
+        if self.recorded is None:
+            return _passes(cost) / _times(cost)
+        return self.recorded.get((cost.file, cost.line), Passes()).count
 
     @property
     def change(self) -> Change:
@@ -222,7 +243,7 @@ class _Run:
         return RemoveLaunches(places, keep=1.0) if self.products else Fuse(places)
 
 
-def _runs(costs: list[LineCost]) -> Iterator[_Run]:
+def _runs(costs: list[LineCost], recorded: Mapping[tuple[str, int], Passes] | None) -> Iterator[_Run]:
     """The lines of one function, cut where a product stands."""
     together: list[LineCost] = []
     for cost in sorted(costs, key=lambda cost: cost.line):
@@ -230,12 +251,12 @@ def _runs(costs: list[LineCost]) -> Iterator[_Run]:
             op.count for op in cost.ops if op.phase == "forward" and is_product(op.name) and op.launches
         )
         if products:
-            yield _Run(tuple(together), 0.0)
-            yield _Run((cost,), products / _times(cost))
+            yield _Run(tuple(together), 0.0, recorded)
+            yield _Run((cost,), products / _times(cost), recorded)
             together = []
         else:
             together.append(cost)
-    yield _Run(tuple(together), 0.0)
+    yield _Run(tuple(together), 0.0, recorded)
 
 
 def _passes(cost: LineCost) -> float:

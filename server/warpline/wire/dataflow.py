@@ -14,7 +14,8 @@ from typing import Any
 MOST_OPERATORS = 10_000
 #: Of a list of more tensors (an optimizer's), none is recorded.
 MOST_IN_LIST = 64
-#: How an argument that is a tensor is written: this and its value's number. Other strings are dtypes.
+#: How an argument that is a tensor is written: this and its value's number. Other texts are dtypes, and
+#: numbers that are not finite.
 TENSOR = "%"
 
 #: How an operator came to be called from the user's line: by it, through a module of torch's, through one of

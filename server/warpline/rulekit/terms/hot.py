@@ -9,30 +9,27 @@ from typing import Generic, TypeVar
 
 import libcst as cst
 
-from warpline.model.change import Change, Fuse, Replace
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
+from warpline.rulekit.costed import Costed
 from warpline.rulekit.source import Source
 from warpline.rulekit.terms.flow import Flow, Step, follow
 from warpline.rulekit.terms.rewrite import Rewrite
 from warpline.rulekit.terms.term import Term
-from warpline.wire.probing import KINDS
 
 Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
-class Formula(Generic[Found]):
-    """``found``: what the matcher made of ``rewrite.node``; ``costs``: of all lines that compute it.
+class Formula(Costed, Generic[Found]):
+    """``found``: what the matcher made of ``rewrite.node``.
 
-    ``shares``: the part of each line's cost that is the formula's, 0 to 1; a line that calls other
-    things as well (``(net(x) - y).square().mean()``) is divided by the forward time of its ops.
+    A line that calls other things as well (``(net(x) - y).square().mean()``) is divided by the forward time
+    of its ops.
     """
 
     found: Found
     rewrite: Rewrite
-    costs: tuple[LineCost, ...]
-    shares: tuple[float, ...]
 
     @property
     def flow(self) -> Flow:
@@ -43,39 +40,6 @@ class Formula(Generic[Found]):
         """Where the new expression goes."""
         source = self.flow.source
         return source.path, source.line(self.rewrite.node)
-
-    @property
-    def hottest(self) -> tuple[str, int]:
-        cost = max(self.costs, key=lambda cost: cost.step_ms)
-        return cost.file, cost.line
-
-    @property
-    def step_ms(self) -> float:
-        return sum(cost.step_ms * share for cost, share in zip(self.costs, self.shares, strict=True))
-
-    @property
-    def places(self) -> tuple[tuple[str, int], ...]:
-        return tuple((cost.file, cost.line) for cost in self.costs)
-
-    def fused_ms(self) -> float:
-        """At least what one pass costs: the widest kernel of each phase (on a CPU, the widest op)."""
-        widest: dict[str, float] = {}
-        for cost, share in zip(self.costs, self.shares, strict=True):
-            for use in cost.kernels or cost.ops:
-                widest[use.phase] = max(widest.get(use.phase, 0.0), use.device_ms * share)
-        return min(sum(widest.values()), self.step_ms)
-
-    def fusing(self) -> Fuse:
-        """The change that one fused call is, for the simulation."""
-        keep = self.fused_ms() / self.step_ms if self.step_ms else 1.0
-        return Fuse(self.places, keep=keep, shares=self.shares)
-
-    def replaced(self, by: str, *options: str, otherwise: Change | None = None) -> Change:
-        """The change that the call ``by`` is, which can be tried where it is one of ``KINDS``.
-
-        ``otherwise``: what is simulated where it was not tried (``fusing()``)."""
-        fused = otherwise or self.fusing()
-        return Replace(by, self.places, fused, options, self.shares) if by in KINDS else fused
 
 
 def formulas(context: Context, match: Callable[[Flow, Term], Found | None]) -> Iterator[Formula[Found]]:
@@ -95,7 +59,8 @@ def formulas(context: Context, match: Callable[[Flow, Term], Found | None]) -> I
                 rewrite = Rewrite(flow, step, node)
                 consumed |= set(rewrite.removed)
                 costs = tuple(context.costs((source.path, line) for line in _lines(rewrite)))
-                formula = Formula(found, rewrite, costs, tuple(_share(rewrite, cost) for cost in costs))
+                shares = tuple(_share(rewrite, cost) for cost in costs)
+                formula = Formula(costs, shares, found, rewrite)
                 if costs and context.matters(formula.step_ms):
                     yield formula
 

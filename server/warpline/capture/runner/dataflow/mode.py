@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
@@ -100,7 +101,8 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         if isinstance(value, torch.Tensor):
             return TENSOR + str(self.values.read(value))
         if value is None or isinstance(value, _PLAIN):
-            return value
+            # JSON has no numbers that are not finite.
+            return value if not isinstance(value, float) or math.isfinite(value) else str(value)
         if isinstance(value, torch.dtype):
             return str(value).replace("torch.", "")
         if isinstance(value, (list, tuple)):

@@ -1,0 +1,23 @@
+"""What one step computes, and well-known formulas in it, however they are written."""
+
+from warpline.rulekit.graph.graph import Graph, Node, graph_of
+from warpline.rulekit.graph.known import ACTIVATION, ATTENTION, FAMILIES, LOSS, NORM
+from warpline.rulekit.graph.matched import Matched, by_hand, matched, without_formulas
+from warpline.rulekit.graph.passes import Passes, passes
+
+__all__ = [
+    "ACTIVATION",
+    "ATTENTION",
+    "FAMILIES",
+    "LOSS",
+    "NORM",
+    "Graph",
+    "Matched",
+    "Node",
+    "Passes",
+    "by_hand",
+    "graph_of",
+    "matched",
+    "passes",
+    "without_formulas",
+]

@@ -1,0 +1,76 @@
+"""Activation functions: functions of one tensor, each number by itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from warpline.rulekit.graph.evaluate import Evaluation, cone
+from warpline.rulekit.graph.graph import Graph, Node
+from warpline.rulekit.graph.match import Match, candidates, is_written_out, largest
+from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, gelu, gelu_tanh, sigmoid, softplus
+
+#: From where the functions are curved to where they are straight, none of them at a knot.
+SAMPLES: Numbers = (-6.1, -3.3, -2.2, -1.1, -0.4, 0.3, 0.9, 1.7, 2.6, 3.4, 6.3)
+#: Constants as people type them (0.7979 for the root of 2 / pi) are off by less, and the two forms of GELU
+#: are further apart at one of the samples. The nearest function is taken.
+TOLERANCE = 4e-4
+
+_FIXED: tuple[tuple[str, str, Callable[[float], float]], ...] = (
+    ("GELU", "F.gelu", gelu),
+    ("GELU", 'F.gelu(..., approximate="tanh")', gelu_tanh),
+    ("SiLU", "F.silu", lambda x: x * sigmoid(x)),
+    ("Mish", "F.mish", lambda x: x * math.tanh(softplus(x))),
+    ("Hard swish", "F.hardswish", lambda x: x * min(max(x + 3, 0), 6) / 6),
+    ("Hard sigmoid", "F.hardsigmoid", lambda x: min(max(x + 3, 0), 6) / 6),
+    ("Softplus", "F.softplus", softplus),
+    ("Log sigmoid", "F.logsigmoid", lambda x: -softplus(-x)),
+    ("Sigmoid", "torch.sigmoid", sigmoid),
+    ("Tanh", "torch.tanh", math.tanh),
+    ("ReLU", "F.relu", lambda x: max(x, 0.0)),
+    ("Softsign", "F.softsign", lambda x: x / (1 + abs(x))),
+    ("SELU", "F.selu", lambda x: 1.0507009873554805 * (x if x > 0 else 1.6732632423543772 * math.expm1(x))),
+    ("An approximation of GELU", "", lambda x: x * sigmoid(1.702 * x)),
+)
+_NO_CALL = "torch has no call for this approximation of GELU"
+
+
+def activations(graph: Graph) -> list[Match]:
+    found = (_at(graph, node) for node in candidates(graph, POINTWISE))
+    return largest(match for match in found if match is not None)
+
+
+def _at(graph: Graph, result: Node) -> Match | None:
+    best: Match | None = None
+    for value in cone(graph, result.outputs[0])[1:]:
+        evaluation = Evaluation(graph, {value: SAMPLES})
+        numbers = evaluation.of(result.outputs[0])
+        if numbers is None or len(evaluation.nodes) < 2 or graph.size(value) != graph.size(result.outputs[0]):
+            continue
+        if best is not None and len(evaluation.nodes) <= len(best.nodes):
+            continue
+        named = _named(numbers)
+        nodes = tuple(evaluation.nodes)
+        if named is not None and is_written_out(graph, nodes):
+            kind, call = named
+            best = Match(kind, call, nodes, result, "" if call else _NO_CALL)
+    return best
+
+
+def _named(numbers: Numbers) -> tuple[str, str] | None:
+    """Kind and call of the function that gives ``numbers`` at the samples."""
+    error, kind, call = min((_error(numbers, each), kind, call) for kind, call, each in _FIXED)
+    if error <= TOLERANCE:
+        return kind, call
+    slope = numbers[0] / SAMPLES[0]
+    if 0 < slope < 1 and _error(numbers, lambda x: x if x > 0 else slope * x) <= TOLERANCE:
+        return "Leaky ReLU", "F.leaky_relu"
+    scale = numbers[0] / math.expm1(SAMPLES[0])
+    if scale > 0 and _error(numbers, lambda x: x if x > 0 else scale * math.expm1(x)) <= TOLERANCE:
+        return "ELU", "F.elu"
+    return None
+
+
+def _error(numbers: Numbers, wanted: Callable[[float], float]) -> float:
+    errors = [abs(number - wanted(x)) / max(1.0, abs(x)) for number, x in zip(numbers, SAMPLES, strict=True)]
+    return math.inf if any(math.isnan(error) for error in errors) else max(errors)

@@ -1,0 +1,83 @@
+"""Attention: two matrix products with a softmax between them, whatever else is done to the scores."""
+
+from __future__ import annotations
+
+from warpline.rulekit.graph.graph import MOVED, Graph, Node, Ref
+from warpline.rulekit.graph.match import PER_SITE, Match, is_written_out, largest
+from warpline.rulekit.graph.softmax import softmaxes
+
+PRODUCTS = frozenset({"bmm", "baddbmm", "mm", "matmul"})
+#: What is done to scores: scaled, capped, masked, shifted by a bias.
+_ON_SCORES = frozenset({
+    "mul", "div", "true_divide", "add", "sub", "masked_fill", "where", "clamp", "clamp_min", "tanh", "tril",
+    "maximum", "minimum", "copy", "index_put",
+})  # fmt: skip
+#: And to weights: dropout, also made of a mask, or a mask again.
+_ON_WEIGHTS = frozenset({"dropout", "native_dropout", "mul", "div", "masked_fill", "nan_to_num", "where"})
+#: Operators on each side of the softmax that are looked through.
+_FAR = 24
+
+
+def attentions(graph: Graph) -> list[Match]:
+    found: list[Match] = []
+    seen: dict[int, int] = {}
+    for softmax in softmaxes(graph):
+        site = softmax.nodes[-1].site
+        if seen.get(site, 0) >= PER_SITE:
+            continue
+        seen[site] = seen.get(site, 0) + 1
+        before = _scores(graph, softmax.input)
+        after = _weighted(graph, softmax.output, softmax.size) if before is not None else None
+        if before is None or after is None:
+            continue
+        nodes = (*before, *softmax.nodes, *after)
+        if is_written_out(graph, (before[0], after[-1])):
+            found.append(Match("Attention", "F.scaled_dot_product_attention", nodes, after[-1]))
+    return largest(found)
+
+
+def _scores(graph: Graph, value: int) -> list[Node] | None:
+    """The operators from a product of two activations to ``value``; None where there is no such product."""
+    paths: list[tuple[int, list[Node]]] = [(value, [])]
+    for _ in range(_FAR):
+        if not paths:
+            return None
+        at, nodes = paths.pop(0)
+        node = graph.producer.get(graph.origin(at, MOVED))
+        if node is None:
+            continue
+        if node.name in PRODUCTS:
+            if _of_activations(graph, node):
+                return [node, *nodes]
+        elif node.name in _ON_SCORES:
+            size = graph.size(at)
+            paths += [(one, [node, *nodes]) for one in node.inputs if graph.size(one) == size]
+    return None
+
+
+def _of_activations(graph: Graph, node: Node) -> bool:
+    """Neither side is a parameter: else it is a linear layer."""
+    sides = node.inputs[-2:]
+    return not any(graph.origin(side, MOVED) in graph.parameters for side in sides)
+
+
+def _weighted(graph: Graph, value: int, size: int) -> list[Node] | None:
+    """The operators from the softmax's result to the product that sums over its ``size`` entries."""
+    paths: list[tuple[int, list[Node]]] = [(value, [])]
+    for _ in range(_FAR):
+        if not paths:
+            return None
+        at, nodes = paths.pop(0)
+        for node, read in graph.uses(at, MOVED):
+            if node.name in PRODUCTS:
+                if _of_activations(graph, node) and size == _contracted(graph, node):
+                    return [*nodes, node]
+            elif node.name in _ON_WEIGHTS and graph.size(node.outputs[0]) == graph.size(read):
+                paths.append((node.outputs[0], [*nodes, node]))
+    return None
+
+
+def _contracted(graph: Graph, node: Node) -> int:
+    """How many entries the product sums over."""
+    sides = [one for one in node.arguments if isinstance(one, Ref)][-2:]
+    return graph.shape(sides[0].value)[-1] if sides else 0

@@ -1,0 +1,179 @@
+"""Computes part of a graph at sample points.
+
+A value is a tuple of numbers, one a sample. For a formula with reductions the samples are the entries along
+the reduced dimensions, and a mean over them stands for the mean over the real ones: sums are scaled to the
+real count. So a small sample tells a LayerNorm over 768 features from one that is not quite one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from warpline.rulekit.graph.graph import SAME, Graph, Node, Ref
+from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, function
+
+#: A formula of more operators than this is not looked for.
+MOST_NODES = 48
+CONSTANTS = frozenset({"scalar_tensor", "full", "full_like", "zeros", "zeros_like", "ones", "ones_like"})
+REDUCTIONS = frozenset({
+    "mean", "sum", "var", "var_mean", "std", "amax", "max", "logsumexp", "linalg_vector_norm", "norm",
+})  # fmt: skip
+
+
+def computes(name: str, reductions: bool) -> bool:
+    """Whether the operator can be computed at sample points."""
+    return name in POINTWISE or name in SAME or name in CONSTANTS or (reductions and name in REDUCTIONS)
+
+
+def cone(graph: Graph, value: int, reductions: bool = False) -> list[int]:
+    """``value`` and the values that it is computed of, nearest first; those that are given come too."""
+    found: dict[int, None] = {value: None}
+    waiting = [value]
+    while waiting and len(found) < MOST_NODES:
+        node = graph.producer.get(waiting.pop(0))
+        if node is None or not computes(node.name, reductions):
+            continue
+        for before in node.inputs:
+            if before not in found:
+                found[before] = None
+                waiting.append(before)
+    return list(found)
+
+
+def leaves(graph: Graph, value: int) -> dict[int, frozenset[int]]:
+    """The values of the cone of ``value``, each with those of them that it is made of and that are given."""
+    inside = cone(graph, value)
+    found: dict[int, frozenset[int]] = {}
+
+    def of(one: int) -> frozenset[int]:
+        if one not in found:
+            found[one] = frozenset([one])
+            node = graph.producer.get(one)
+            if node is not None and computes(node.name, False) and node.name not in CONSTANTS:
+                before = [of(other) for other in node.inputs if other in known]
+                if len(before) == len(node.inputs) and before:
+                    found[one] = frozenset().union(*before)
+        return found[one]
+
+    known = set(inside)
+    for one in inside:
+        of(one)
+    return found
+
+
+class Evaluation:
+    """``given``: samples of some values. ``nodes``: the operators that were computed, of which ``dims`` and
+    ``reduced`` (the shape that was reduced) are set where they reduce."""
+
+    def __init__(self, graph: Graph, given: Mapping[int, Numbers], reductions: bool = False) -> None:
+        self.graph = graph
+        self.known: dict[int, Numbers | None] = dict(given)
+        self.count = len(next(iter(given.values())))
+        self.reductions = reductions
+        self.nodes: dict[Node, None] = {}
+        self.dims: frozenset[int] | None = None
+        self.reduced: tuple[int, ...] = ()
+        self._depth = 0
+
+    def of(self, value: int) -> Numbers | None:
+        """The value at the samples, None where it is made of something else too."""
+        if value not in self.known:
+            self.known[value] = None
+            if self._depth <= MOST_NODES:
+                self._depth += 1
+                with contextlib.suppress(ArithmeticError, ValueError, TypeError):
+                    self.known[value] = self._made(value)
+                self._depth -= 1
+        return self.known[value]
+
+    def _made(self, value: int) -> Numbers | None:
+        node = self.graph.producer.get(value)
+        if node is None or not computes(node.name, self.reductions):
+            return None
+        if node.name in CONSTANTS:
+            return self._constant(node)
+        if node.name in SAME:
+            return self._argument(node.arguments[0])
+        found = self._reduction(node, value) if node.name in REDUCTIONS else self._pointwise(node)
+        if found is not None:
+            self.nodes[node] = None
+        return found
+
+    def _constant(self, node: Node) -> Numbers | None:
+        number: Any = {"zeros": 0.0, "ones": 1.0}.get(node.name.removesuffix("_like"))
+        if number is None:
+            number = node.arguments[0] if node.name == "scalar_tensor" else node.argument(1, "fill_value")
+        return self._argument(number)
+
+    def _pointwise(self, node: Node) -> Numbers | None:
+        compute = function(node.name, node.named)
+        if compute is None:
+            return None
+        columns = [self._argument(one) for one in node.arguments]
+        if any(
+            column is None and one is not None for column, one in zip(columns, node.arguments, strict=True)
+        ):
+            return None
+        rows = ([None if column is None else column[at] for column in columns] for at in range(self.count))
+        return tuple(float(compute(*row)) for row in rows)
+
+    def _argument(self, argument: Any) -> Numbers | None:
+        if isinstance(argument, Ref):
+            return self.of(argument.value)
+        if isinstance(argument, (int, float)):
+            return (float(argument),) * self.count
+        return None
+
+    def _reduction(self, node: Node, value: int) -> Numbers | None:
+        first = node.arguments[0]
+        numbers = self._argument(first)
+        output = node.outputs.index(value)
+        if numbers is None or not isinstance(first, Ref) or (output and node.name != "var_mean"):
+            return None
+        shape = self.graph.shape(first.value)
+        dims = _dims(node, len(shape))
+        if self.dims is not None and (dims, shape) != (self.dims, self.reduced):
+            return None
+        self.dims, self.reduced = dims, shape
+        real = 1
+        for dim in dims:
+            real *= shape[dim]
+        found = _reduced(node, numbers, real, output)
+        return None if found is None else (found,) * self.count
+
+
+def _dims(node: Node, rank: int) -> frozenset[int]:
+    at = 2 if node.name in ("linalg_vector_norm", "norm") else 1
+    dims = node.argument(at, "dim")
+    if isinstance(dims, int) and not isinstance(dims, bool):
+        dims = (dims,)
+    if not isinstance(dims, tuple) or not dims:
+        dims = tuple(range(rank))
+    return frozenset(dim % max(rank, 1) for dim in dims)
+
+
+def _reduced(node: Node, numbers: Numbers, real: int, output: int) -> float | None:
+    """Over ``real`` numbers of which ``numbers`` are a sample."""
+    mean = sum(numbers) / len(numbers)
+    if node.name == "mean" or (node.name == "var_mean" and output == 1):
+        return mean
+    if node.name == "sum":
+        return mean * real
+    if node.name in ("amax", "max"):
+        return max(numbers)
+    if node.name == "logsumexp":
+        return math.log(real * sum(math.exp(one) for one in numbers) / len(numbers))
+    if node.name in ("linalg_vector_norm", "norm"):
+        order = node.argument(1, "ord", 2)
+        return (
+            math.sqrt(real * sum(one * one for one in numbers) / len(numbers)) if order in (2, None) else None
+        )
+    correction = node.named.get("correction", 1)
+    if len(node.arguments) > 2 and isinstance(node.arguments[2], bool):
+        correction = int(node.arguments[2])
+    spread = sum((one - mean) ** 2 for one in numbers) / len(numbers)
+    spread *= real / (real - (1 if correction is None else correction))
+    return math.sqrt(spread) if node.name == "std" else spread

@@ -1,0 +1,150 @@
+"""The recorded operators as a graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from warpline.wire.dataflow import TENSOR, Dataflow, OperatorSite
+
+#: Operators whose result has the numbers of their first argument, in the same order.
+SAME = frozenset({
+    "view", "_unsafe_view", "reshape", "_reshape_alias", "unsqueeze", "squeeze", "expand", "expand_as",
+    "clone", "contiguous", "_to_copy", "to", "alias", "detach", "lift_fresh", "lift_fresh_copy", "flatten",
+    "unflatten", "view_as", "type_as", "positive",
+})  # fmt: skip
+#: Those whose result has the same numbers in another order.
+MOVED = frozenset({"transpose", "t", "permute", "movedim", "swapaxes", "numpy_T", "mT"})
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A tensor among an operator's arguments."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A call of an operator. ``name`` is without overload and without the ``_`` of changes in place."""
+
+    index: int
+    name: str
+    arguments: tuple[Any, ...]  # Ref, number, bool, None, text, or a tuple of these
+    named: dict[str, Any]
+    outputs: tuple[int, ...]
+    site: int
+
+    def argument(self, position: int, name: str, default: Any = None) -> Any:
+        if position < len(self.arguments):
+            return self.arguments[position]
+        return self.named.get(name, default)
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """Values of all arguments that are tensors."""
+        return tuple(_refs((self.arguments, tuple(self.named.values()))))
+
+
+class Graph:
+    """``producer``: the operator that made a value, absent for what was there before the step."""
+
+    def __init__(self, flow: Dataflow) -> None:
+        self.flow = flow
+        self.nodes: list[Node] = []
+        self.producer: dict[int, Node] = {}
+        self.consumers: dict[int, list[Node]] = {}
+        self.parameters = frozenset(flow.parameters)
+        for index, (name, site, given, outputs) in enumerate(
+            zip(flow.name, flow.site, flow.arguments, flow.outputs, strict=True)
+        ):
+            self._add(index, flow.names[name], site, given, outputs)
+
+    def _add(self, index: int, name: str, site: int, given: Any, outputs: tuple[int, ...]) -> None:
+        arguments = list(given)
+        named = arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}
+        short = name.split(".")[1] if "." in name else name
+        short = short.rstrip("_") or short
+        node = Node(
+            index,
+            short,
+            tuple(_read(one) for one in arguments),
+            {key: _read(one) for key, one in named.items()},
+            tuple(outputs),
+            site,
+        )
+        inputs = node.inputs
+        self.nodes.append(node)
+        for value in dict.fromkeys(inputs):
+            self.consumers.setdefault(value, []).append(node)
+        for value in outputs:
+            # A view of everything is its own argument.
+            if value not in inputs:
+                self.producer.setdefault(value, node)
+
+    def shape(self, value: int) -> tuple[int, ...]:
+        return self.flow.shapes[self.flow.shape[value]]
+
+    def size(self, value: int) -> int:
+        return math.prod(self.shape(value))
+
+    def dtype(self, value: int) -> str:
+        return self.flow.dtypes[self.flow.dtype[value]]
+
+    def site(self, node: Node) -> OperatorSite | None:
+        """Where the user called it; None where that is not known, or not in the text any more."""
+        found = self.flow.sites[node.site] if 0 <= node.site < len(self.flow.sites) else None
+        return found if found is not None and found.line > 0 else None
+
+    def origin(self, value: int, *more: frozenset[str]) -> int:
+        """The value that ``value`` is a view or a cast of; ``more``: through these operators too."""
+        through = SAME.union(*more)
+        while (node := self.producer.get(value)) is not None and node.name in through and node.arguments:
+            first = node.arguments[0]
+            if not isinstance(first, Ref):
+                break
+            value = first.value
+        return value
+
+    def uses(self, value: int, *more: frozenset[str]) -> Iterator[tuple[Node, int]]:
+        """Operators that read ``value``, or a view or cast of it, with the value they read."""
+        through = SAME.union(*more)
+        waiting, seen = [value], {value}
+        while waiting:
+            current = waiting.pop()
+            for node in self.consumers.get(current, ()):
+                if node.name not in through:
+                    yield node, current
+                    continue
+                fresh = [output for output in node.outputs if output not in seen]
+                seen.update(fresh)
+                waiting += fresh
+
+
+def _refs(value: Any) -> Iterator[int]:
+    if isinstance(value, Ref):
+        yield value.value
+    elif isinstance(value, tuple):
+        for one in value:
+            yield from _refs(one)
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(TENSOR):
+        return Ref(int(value[len(TENSOR) :]))
+    if isinstance(value, str) and value in _NOT_FINITE:
+        return float(value)
+    return tuple(_read(one) for one in value) if isinstance(value, (list, tuple)) else value
+
+
+_NOT_FINITE = ("inf", "-inf", "nan")
+_LATEST: list[tuple[Dataflow, Graph]] = []
+
+
+def graph_of(flow: Dataflow) -> Graph:
+    """The graph of a record; made once for all rules."""
+    if not _LATEST or _LATEST[0][0] is not flow:
+        _LATEST[:] = [(flow, Graph(flow))]
+    return _LATEST[0][1]

@@ -1,0 +1,101 @@
+"""Matches with the lines that they are on, and what those cost."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from warpline.model.profile import LineCost
+from warpline.rulekit.context import Context
+from warpline.rulekit.costed import Costed
+from warpline.rulekit.graph.graph import MOVED, SAME, Graph, graph_of
+from warpline.rulekit.graph.known import known
+from warpline.rulekit.graph.match import Match
+
+Place = tuple[str, int]
+_MOVING = SAME | MOVED
+#: How often an operator was called: file, line, name.
+Uses = collections.Counter[tuple[str, int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Matched(Costed):
+    """All matches of one kind with their result at one line."""
+
+    match: Match
+    place: Place  # the line that makes the result
+
+
+def matched(context: Context, *families: str) -> list[Matched]:
+    """The formulas of the recorded step, of these families, that matter; none in a run without a record."""
+    flow = context.profile.facts.dataflow
+    if not flow.name:
+        return []
+    graph = graph_of(flow)
+    by_place: dict[tuple[Place, str], list[Match]] = {}
+    for family in families:
+        for match in known(graph)[family]:
+            place = _place(graph, match)
+            if place is not None:
+                by_place.setdefault((place, match.kind), []).append(match)
+    found = (_costed(context, graph, place, matches) for (place, _), matches in by_place.items())
+    return [one for one in found if one is not None and context.matters(one.step_ms)]
+
+
+def by_hand(match: Match) -> str:
+    """What to do where no edit can be written, as the end of a message."""
+    if match.reason:
+        return f" No edit is offered: {match.reason}."
+    return (
+        f" Put `{match.call}` in its place by hand: no edit is offered, since its operators are not one "
+        "expression of one function that could be followed."
+    )
+
+
+def without_formulas(found: Iterable[Matched], formulas: Sequence[Costed]) -> list[Matched]:
+    """Those that are not on the lines of a formula that was found in the text, which has an edit."""
+    told = {place for formula in formulas for place in formula.places}
+    return [one for one in found if not told.intersection(one.places)]
+
+
+def _place(graph: Graph, match: Match) -> Place | None:
+    """The line that makes the result, in the function that does most of it."""
+    sites = [site for node in match.nodes if (site := graph.site(node)) is not None]
+    functions = collections.Counter((site.file, site.function) for site in sites)
+    if not functions:
+        return None
+    (most, _), *_ = functions.most_common(1)
+    return next((site.file, site.line) for site in reversed(sites) if (site.file, site.function) == most)
+
+
+def _costed(context: Context, graph: Graph, place: Place, matches: list[Match]) -> Matched | None:
+    # Of the layers that run the same lines only some were looked at: the others are counted by their sites.
+    own = {(node.site, node.name) for match in matches for node in match.nodes}
+    lines = {
+        (site.file, site.line) for match in matches for node in match.nodes if (site := graph.site(node))
+    }
+    all_uses, own_uses = Uses(), Uses()
+    for node in graph.nodes:
+        site = graph.site(node)
+        if site is not None and (site.file, site.line) in lines and node.name not in _MOVING:
+            all_uses[site.file, site.line, node.name] += 1
+            own_uses[site.file, site.line, node.name] += (node.site, node.name) in own
+    costs = tuple(context.costs(sorted(lines)))
+    if not costs:
+        return None
+    return Matched(costs, tuple(_share(cost, all_uses, own_uses) for cost in costs), matches[0], place)
+
+
+def _share(cost: LineCost, all_uses: Uses, own_uses: Uses) -> float:
+    """The part of a line's forward time that is of the match's own operators."""
+    whole = mine = 0.0
+    for op in cost.ops:
+        key = (cost.file, cost.line, op.name.removeprefix("aten::").rstrip("_"))
+        if op.phase == "forward" and all_uses[key]:
+            whole += op.device_ms
+            mine += op.device_ms * own_uses[key] / all_uses[key]
+    if whole > 0:
+        return mine / whole
+    here = [key for key in all_uses if key[:2] == (cost.file, cost.line)]
+    return sum(own_uses[key] for key in here) / max(1, sum(all_uses[key] for key in here))

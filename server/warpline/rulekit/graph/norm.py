@@ -1,0 +1,109 @@
+"""Normalisations: a tensor less its mean, over the root of its mean square."""
+
+from __future__ import annotations
+
+import math
+
+from warpline.rulekit.graph.evaluate import Evaluation, cone
+from warpline.rulekit.graph.graph import Graph, Node
+from warpline.rulekit.graph.match import Match, candidates, is_written_out, largest
+from warpline.rulekit.graph.pointwise import Numbers
+
+SAMPLES: Numbers = (-1.7, 0.9, 2.3, -0.2, 3.1, 1.4, -2.6, 0.5)
+TOLERANCE = 1e-5
+#: What is added to a variance is not larger than this.
+MOST_EPS = 1e-2
+_RESULTS = frozenset({"mul", "div", "true_divide", "addcmul", "addcdiv"})
+_INSIDE = {
+    "eps": "eps is added to the deviation and not under the root, so the fused call gives other values",
+    "size": "the variance is divided by one less than the size, the fused call's by the size",
+}
+
+
+def norms(graph: Graph) -> list[Match]:
+    found = (_at(graph, node) for node in candidates(graph, _RESULTS))
+    return largest(match for match in found if match is not None)
+
+
+def _at(graph: Graph, result: Node) -> Match | None:
+    best: Match | None = None
+    inner = cone(graph, result.outputs[0], reductions=True)
+    for value in inner[1:]:
+        evaluation = Evaluation(graph, {value: SAMPLES}, reductions=True)
+        numbers = evaluation.of(result.outputs[0])
+        if numbers is None or evaluation.dims is None or (best and len(evaluation.nodes) <= len(best.nodes)):
+            continue
+        real = math.prod(evaluation.reduced[dim] for dim in evaluation.dims)
+        form = _form(numbers, _eps(evaluation), real)
+        kind = _kind(graph, value, evaluation, form[0]) if form is not None else None
+        if form is None or kind is None or not is_written_out(graph, evaluation.nodes):
+            continue
+        nodes, last = _with_parameters(graph, tuple(evaluation.nodes), result)
+        best = Match(*kind, nodes, last, form[1])
+    return best
+
+
+def _form(numbers: Numbers, constants: set[float], real: int) -> tuple[bool, str] | None:
+    """Whether the mean was taken off, and why the fused call would give something else, if it would."""
+    for centred in (True, False):
+        mean = sum(SAMPLES) / len(SAMPLES) if centred else 0.0
+        spread = sum((x - mean) ** 2 for x in SAMPLES) / len(SAMPLES)
+        rest = [x - mean for x in SAMPLES]
+        for eps in sorted(constants):
+            for reason, divisor in (
+                ("", math.sqrt(spread + eps)),
+                (_INSIDE["eps"], math.sqrt(spread) + eps),
+                (_INSIDE["size"], math.sqrt(spread * real / max(1, real - 1) + eps)),
+                (_INSIDE["size"], math.sqrt(spread * real / max(1, real - 1)) + eps),
+            ):
+                wanted = (x / divisor for x in rest)
+                if all(abs(a - b) <= TOLERANCE for a, b in zip(numbers, wanted, strict=True)):
+                    return centred, reason
+    return None
+
+
+def _eps(evaluation: Evaluation) -> set[float]:
+    """Small numbers that the formula has, and none."""
+    found = {0.0}
+    for node in evaluation.nodes:
+        given = (*node.arguments, *node.named.values())
+        found |= {float(one) for one in given if isinstance(one, float) and 0 < one <= MOST_EPS}
+    return found
+
+
+def _kind(graph: Graph, value: int, evaluation: Evaluation, centred: bool) -> tuple[str, str] | None:
+    """What it is called, and the call; None over the batch, which no such call does."""
+    shape, dims = evaluation.reduced, evaluation.dims or frozenset()
+    rank, given = len(shape), graph.shape(graph.origin(value))
+    if 0 in dims and rank > 1:
+        return None
+    if not centred:
+        return ("An RMSNorm", "F.rms_norm") if dims == frozenset(range(rank - len(dims), rank)) else None
+    spatial = frozenset(range(2, rank))
+    if len(given) > 2 and given != shape and given[:1] == shape[:1] and dims >= spatial:
+        return "A GroupNorm", "F.group_norm"
+    if rank > 3 and dims == spatial:
+        return "An InstanceNorm", "F.instance_norm"
+    return "A LayerNorm", "F.layer_norm"
+
+
+def _with_parameters(graph: Graph, nodes: tuple[Node, ...], result: Node) -> tuple[tuple[Node, ...], Node]:
+    """With the product with a gain and the sum with a shift that follow."""
+    for name in ("mul", "add"):
+        users = list(graph.uses(result.outputs[0]))
+        if len(users) != 1 or users[0][0].name != name or len(users[0][0].inputs) != 2:
+            continue
+        node, read = users[0]
+        other = next((value for value in node.inputs if value != read), read)
+        if _is_parameter(graph, other) and graph.size(other) < graph.size(read):
+            nodes, result = (*nodes, node), node
+    return nodes, result
+
+
+def _is_parameter(graph: Graph, value: int) -> bool:
+    """A parameter, or one more than it (gains are kept less one)."""
+    value = graph.origin(value)
+    node = graph.producer.get(value)
+    if node is not None and node.name == "add" and node.inputs:
+        value = graph.origin(node.inputs[0])
+    return value in graph.parameters

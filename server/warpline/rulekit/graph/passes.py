@@ -1,0 +1,89 @@
+"""Elementwise and reducing operators that the user's own code calls one after the other.
+
+What torch's own layers and casts of autocast do is none of them: those are one kernel each, and stay.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warpline.model.profile import LineCost
+from warpline.rulekit.context import Context
+from warpline.rulekit.graph.evaluate import REDUCTIONS
+from warpline.rulekit.graph.graph import MOVED, Graph, Node, graph_of
+from warpline.rulekit.graph.pointwise import POINTWISE
+from warpline.rulekit.kernels import is_product
+from warpline.wire.dataflow import DIRECT
+
+#: Beside those, what reads whole tensors and computes little.
+_MORE = frozenset({
+    "cat", "stack", "roll", "flip", "floor", "round", "ceil", "frac", "fmod", "remainder", "nan_to_num",
+    "cumsum", "_softmax", "_log_softmax", "dropout", "native_dropout", "tan", "atan", "atan2", "sinc",
+})  # fmt: skip
+_PASSES = POINTWISE | REDUCTIONS | _MORE
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Of one line: how many such operators each time that it runs, and what part of the forward time of its
+    operators, matrix products left out, is theirs (0 to 1)."""
+
+    count: float = 0.0
+    share: float = 0.0
+
+
+def passes(context: Context) -> dict[tuple[str, int], Passes] | None:
+    """By line; None where the step's operators were not all recorded."""
+    flow = context.profile.facts.dataflow
+    if flow.missing or not flow.name:
+        return None
+    return of_graph(graph_of(flow), context.cost)
+
+
+def of_graph(graph: Graph, cost_of: Callable[[str, int], LineCost | None]) -> dict[tuple[str, int], Passes]:
+    """The same, of one graph."""
+    own: dict[tuple[str, int], list[Node]] = {}
+    for node in graph.nodes:
+        site = graph.site(node)
+        if _is_pass(graph, node) and _has_neighbour(graph, node) and site is not None:
+            own.setdefault((site.file, site.line), []).append(node)
+    everything: collections.Counter[tuple[str, int, str]] = collections.Counter()
+    for node in graph.nodes:
+        site = graph.site(node)
+        if site is not None and (site.file, site.line) in own:
+            everything[site.file, site.line, node.name] += 1
+    found = {}
+    for place, nodes in own.items():
+        times = max(collections.Counter(node.site for node in nodes).values())
+        cost = cost_of(*place)
+        share = _share(cost, nodes, everything) if cost is not None else 0.0
+        found[place] = Passes(len(nodes) / times, share)
+    return found
+
+
+def _is_pass(graph: Graph, node: Node) -> bool:
+    site = graph.site(node)
+    return node.name in _PASSES and bool(node.outputs) and site is not None and site.via == DIRECT
+
+
+def _has_neighbour(graph: Graph, node: Node) -> bool:
+    """Whether another pass made what it reads, or reads what it makes."""
+    before = (graph.producer.get(graph.origin(value, MOVED)) for value in node.inputs)
+    after = (user for value in node.outputs for user, _ in graph.uses(value, MOVED))
+    return any(
+        other is not None and other is not node and _is_pass(graph, other) for other in (*before, *after)
+    )
+
+
+def _share(cost: LineCost, nodes: list[Node], everything: collections.Counter[tuple[str, int, str]]) -> float:
+    own = collections.Counter(node.name for node in nodes)
+    whole = mine = 0.0
+    for op in cost.ops:
+        if op.phase != "forward" or is_product(op.name):
+            continue
+        name = op.name.removeprefix("aten::").rstrip("_")
+        whole += op.device_ms
+        mine += op.device_ms * own[name] / max(1, everything[cost.file, cost.line, name])
+    return mine / whole if whole > 0 else 1.0

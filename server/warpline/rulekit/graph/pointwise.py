@@ -1,0 +1,160 @@
+"""Operators on numbers, so that a graph can be computed at sample points. A step's formulas are recognised by
+what they compute, which is the same in every spelling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+Numbers = tuple[float, ...]
+Pointwise = Callable[..., float]
+
+
+def sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
+
+
+def softplus(x: float) -> float:
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+def _power(base: float, exponent: float) -> float:
+    found = base**exponent
+    return math.nan if isinstance(found, complex) else float(found)
+
+
+def _xlogy(x: float, y: float) -> float:
+    return 0.0 if x == 0 else x * math.log(y)
+
+
+#: By name, of operators whose arguments are all numbers.
+PLAIN: dict[str, Pointwise] = {
+    "mul": lambda a, b: a * b,
+    "pow": _power,
+    "float_power": _power,
+    "neg": lambda a: -a,
+    "exp": math.exp,
+    "exp2": lambda a: 2**a,
+    "expm1": math.expm1,
+    "log": math.log,
+    "log2": math.log2,
+    "log1p": math.log1p,
+    "sqrt": math.sqrt,
+    "rsqrt": lambda a: 1 / math.sqrt(a),
+    "reciprocal": lambda a: 1 / a,
+    "square": lambda a: a * a,
+    "tanh": math.tanh,
+    "sigmoid": sigmoid,
+    "log_sigmoid_forward": lambda a: -softplus(-a),
+    "erf": math.erf,
+    "erfc": math.erfc,
+    "sin": math.sin,
+    "cos": math.cos,
+    "sinh": math.sinh,
+    "cosh": math.cosh,
+    "abs": abs,
+    "sign": lambda a: (a > 0) - (a < 0),
+    "sgn": lambda a: (a > 0) - (a < 0),
+    "relu": lambda a: max(a, 0.0),
+    "silu": lambda a: a * sigmoid(a),
+    "maximum": max,
+    "minimum": min,
+    "fmax": max,
+    "fmin": min,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "logical_not": lambda a: not a,
+    "bitwise_not": lambda a: not a,
+    "logical_and": lambda a, b: bool(a and b),
+    "bitwise_and": lambda a, b: bool(a and b),
+    "logical_or": lambda a, b: bool(a or b),
+    "bitwise_or": lambda a, b: bool(a or b),
+    "where": lambda test, a, b: a if test else b,
+    "masked_fill": lambda a, test, b: b if test else a,
+    "xlogy": _xlogy,
+    "lerp": lambda a, b, weight: a + weight * (b - a),
+    "hypot": math.hypot,
+}
+
+
+def _added(sign: int) -> Callable[[Any], Pointwise]:
+    def make(named: Any) -> Pointwise:
+        alpha = sign * float(named.get("alpha", 1))
+        return lambda a, b: a + alpha * b
+
+    return make
+
+
+def _reversed(named: Any) -> Pointwise:
+    alpha = float(named.get("alpha", 1))
+    return lambda a, b: b - alpha * a
+
+
+def _divided(named: Any) -> Pointwise | None:
+    return None if named.get("rounding_mode") else lambda a, b: a / b
+
+
+def _clamped(named: Any) -> Pointwise:
+    def clamp(a: float, low: float | None = None, high: float | None = None) -> float:
+        low, high = named.get("min", low), named.get("max", high)
+        a = a if low is None else max(a, low)
+        return a if high is None else min(a, high)
+
+    return clamp
+
+
+def _softplus(named: Any) -> Pointwise:
+    return lambda a, beta=1.0, threshold=20.0: softplus(a * beta) / beta
+
+
+def _gelu(named: Any) -> Pointwise:
+    return gelu_tanh if named.get("approximate") == "tanh" else gelu
+
+
+def _scaled(divide: bool) -> Callable[[Any], Pointwise]:
+    def make(named: Any) -> Pointwise:
+        value = float(named.get("value", 1))
+        return lambda a, b, c: a + value * (b / c if divide else b * c)
+
+    return make
+
+
+#: Those whose named arguments (numbers that are no tensors) matter.
+WITH_NAMED: dict[str, Callable[[Any], Pointwise | None]] = {
+    "add": _added(1),
+    "sub": _added(-1),
+    "rsub": _reversed,
+    "div": _divided,
+    "true_divide": _divided,
+    "clamp": _clamped,
+    "clamp_min": lambda named: max,
+    "clamp_max": lambda named: min,
+    "hardtanh": lambda named: lambda a, low=-1.0, high=1.0: min(max(a, low), high),
+    "leaky_relu": lambda named: lambda a, slope=0.01: a if a > 0 else a * slope,
+    "elu": lambda named: lambda a, alpha=1.0, *rest: a if a > 0 else alpha * math.expm1(a),
+    "softplus": _softplus,
+    "gelu": _gelu,
+    "addcmul": _scaled(divide=False),
+    "addcdiv": _scaled(divide=True),
+}
+POINTWISE = frozenset(PLAIN) | frozenset(WITH_NAMED)
+
+
+def function(name: str, named: Any) -> Pointwise | None:
+    """The operator as a function of numbers; None where there is none."""
+    if name in PLAIN:
+        return PLAIN[name]
+    return WITH_NAMED[name](named) if name in WITH_NAMED else None
+
+
+def gelu(x: float) -> float:
+    return 0.5 * x * (1 + math.erf(x / math.sqrt(2)))
+
+
+def gelu_tanh(x: float) -> float:
+    return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))

@@ -1,0 +1,91 @@
+"""Softmaxes and their logarithms: as one operator, or made of exponentials and sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from warpline.rulekit.graph.evaluate import Evaluation, cone
+from warpline.rulekit.graph.graph import Graph, Node, Ref
+from warpline.rulekit.graph.match import candidates
+from warpline.rulekit.graph.norm import SAMPLES, TOLERANCE
+
+_OPERATORS = frozenset({"_softmax", "softmax", "_safe_softmax"})
+_LOGARITHMS = frozenset({"_log_softmax", "log_softmax"})
+_QUOTIENTS = frozenset({"div", "true_divide", "mul"})
+_DIFFERENCES = frozenset({"sub", "log"})
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    input: int
+    output: int
+    size: int  # entries that sum to one
+    nodes: tuple[Node, ...]
+
+
+def softmaxes(graph: Graph) -> Iterator[Softmax]:
+    """Those of one operator first."""
+    yield from _operators(graph, _OPERATORS)
+    yield from _written(graph, _QUOTIENTS, logarithm=False)
+
+
+def log_softmaxes(graph: Graph) -> Iterator[Softmax]:
+    yield from _operators(graph, _LOGARITHMS)
+    yield from _written(graph, _DIFFERENCES, logarithm=True)
+
+
+def _operators(graph: Graph, names: frozenset[str]) -> Iterator[Softmax]:
+    for node in graph.nodes:
+        if node.name in names and graph.site(node) is not None:
+            found = _operator(graph, node)
+            if found is not None:
+                yield found
+
+
+def _operator(graph: Graph, node: Node) -> Softmax | None:
+    first, dim = node.argument(0, "self"), node.argument(1, "dim")
+    if not isinstance(first, Ref) or not isinstance(dim, int) or not graph.shape(first.value):
+        return None
+    return Softmax(first.value, node.outputs[0], graph.shape(first.value)[dim], (node,))
+
+
+def _written(graph: Graph, names: frozenset[str], logarithm: bool) -> Iterator[Softmax]:
+    for node in candidates(graph, names):
+        best: Softmax | None = None
+        for value in cone(graph, node.outputs[0], reductions=True)[1:]:
+            found = _of(graph, node, value, logarithm)
+            if found is not None and (best is None or len(found.nodes) > len(best.nodes)):
+                best = found
+        if best is not None:
+            yield best
+
+
+def _of(graph: Graph, node: Node, value: int, logarithm: bool) -> Softmax | None:
+    if logarithm and node.name == "log":
+        return _logarithm_of(graph, node)
+    evaluation = Evaluation(graph, {value: SAMPLES}, reductions=True)
+    numbers = evaluation.of(node.outputs[0])
+    if numbers is None or evaluation.dims is None:
+        return None
+    real = math.prod(evaluation.reduced[dim] for dim in evaluation.dims)
+    whole = real * sum(math.exp(x) for x in SAMPLES) / len(SAMPLES)
+    wanted = [math.exp(x) / whole for x in SAMPLES]
+    if logarithm:
+        wanted = [math.log(one) for one in wanted]
+    if any(abs(a - b) > TOLERANCE * max(1e-3, abs(b)) for a, b in zip(numbers, wanted, strict=True)):
+        return None
+    return Softmax(value, node.outputs[0], real, tuple(evaluation.nodes))
+
+
+def _logarithm_of(graph: Graph, node: Node) -> Softmax | None:
+    """The logarithm of a softmax of one operator, or of that and a small number."""
+    value, nodes = graph.origin(node.inputs[0]) if node.inputs else -1, [node]
+    while (before := graph.producer.get(value)) is not None and before.name in ("add", "clamp", "clamp_min"):
+        nodes.insert(0, before)
+        value = graph.origin(before.inputs[0])
+    if before is None or before.name not in _OPERATORS:
+        return None
+    found = _operator(graph, before)
+    return None if found is None else Softmax(found.input, node.outputs[0], found.size, (before, *nodes))

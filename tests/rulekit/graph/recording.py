@@ -1,0 +1,38 @@
+"""Functions recorded as the runner records a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+
+from warpline.rulekit.graph import Graph
+from warpline.rulekit.graph.known import known
+from warpline.wire.dataflow import Dataflow
+
+
+def recorded(act: Callable[[], Any]) -> Graph:
+    """What ``act`` computes, by way of the run folder's JSON. Files in this one's folder are the user's."""
+    from warpline.capture.runner.dataflow.mode import Recording
+    from warpline.capture.runner.folder import finite
+    from warpline.capture.runner.lines.names import QualifiedNames
+    from warpline.capture.runner.lines.userfiles import UserFiles
+
+    files = UserFiles([str(Path(__file__).parent)], [])
+    sites: Any = SimpleNamespace(user_files=files, names=QualifiedNames())
+    recording = Recording(sites)
+    recording.start()
+    try:
+        act()
+    finally:
+        flow = recording.stop()
+    assert flow.missing == ""
+    return Graph(msgspec.json.decode(msgspec.json.encode(finite(flow)), type=Dataflow))
+
+
+def calls(act: Callable[[], Any]) -> list[str]:
+    """The calls that would do what ``act`` does, all families."""
+    return [match.call for matches in known(recorded(act)).values() for match in matches]

@@ -1,0 +1,138 @@
+"""Norms and losses are known by what they compute: spellings that no rule has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.rulekit.graph.recording import calls, recorded
+from warpline.rulekit.graph.known import known
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+X = torch.randn(3, 5, 16)
+Y = torch.randn(3, 5, 16)
+POSITIVE = torch.rand(3, 5, 16) * 0.9 + 0.05
+LOGITS, CLASSES = torch.randn(12, 9), torch.randint(9, (12,))
+GAIN, SHIFT = torch.nn.Parameter(torch.rand(16)), torch.nn.Parameter(torch.rand(16))
+MAPS = torch.randn(2, 8, 5, 5)
+
+
+# -- norms -------------------------------------------------------------------------------------------
+
+
+def layer_norm_by_sums() -> Any:
+    mean = X.sum(-1, keepdim=True) / 16
+    square = X.square().sum(-1, keepdim=True) / 16 - mean**2
+    return torch.addcmul(SHIFT, (X - mean) * (square + 1e-5).rsqrt(), GAIN)
+
+
+def layer_norm_by_var_mean() -> Any:
+    var, mean = torch.var_mean(X, -1, unbiased=False, keepdim=True)
+    return (X - mean).div_((var + 1e-6).sqrt()) * GAIN + SHIFT
+
+
+def rms_norm_by_length() -> Any:
+    return X / (torch.linalg.vector_norm(X, dim=-1, keepdim=True).square() / 16 + 1e-6).sqrt() * (1 + GAIN)
+
+
+def channels_norm() -> Any:
+    u = MAPS.mean(1, keepdim=True)
+    return (MAPS - u) / torch.sqrt((MAPS - u).pow(2).mean(1, keepdim=True) + 1e-6)
+
+
+def group_norm() -> Any:
+    groups = MAPS.reshape(2, 4, -1)
+    mean, var = groups.mean(-1, keepdim=True), groups.var(-1, keepdim=True, unbiased=False)
+    return ((groups - mean) / (var + 1e-5).sqrt()).view_as(MAPS)
+
+
+@pytest.mark.parametrize(
+    ("act", "call"),
+    [
+        (layer_norm_by_sums, "F.layer_norm"),
+        (layer_norm_by_var_mean, "F.layer_norm"),
+        (rms_norm_by_length, "F.rms_norm"),
+        (channels_norm, "F.layer_norm"),
+        (group_norm, "F.group_norm"),
+    ],
+)
+def test_norms(act: Callable[[], Any], call: str) -> None:
+    assert calls(act) == [call]
+
+
+def test_a_norm_with_another_divisor_says_so() -> None:
+    def act() -> Any:
+        return (X - X.mean(-1, keepdim=True)) / (X.std(-1, keepdim=True) + 1e-6)
+
+    (match,) = known(recorded(act))["norm"]
+    assert match.reason
+
+
+# -- losses ------------------------------------------------------------------------------------------
+
+
+def one_hot_smoothed() -> Any:
+    logs = LOGITS - LOGITS.logsumexp(1, keepdim=True)
+    targets = F.one_hot(CLASSES, 9) * 0.9 + 0.1 / 9
+    return -(targets * logs).sum(-1).mean()
+
+
+def gathered_with_padding() -> Any:
+    logs = torch.log(torch.softmax(LOGITS, -1) + 1e-9)
+    nll = -logs.gather(1, CLASSES[:, None]).squeeze(1)
+    kept = CLASSES != 0
+    return (nll * kept).sum() / kept.sum()
+
+
+def picked_by_index() -> Any:
+    return LOGITS.log_softmax(-1)[torch.arange(12), CLASSES].mean().neg()
+
+
+def all_by_hand() -> Any:
+    shifted = LOGITS - LOGITS.max(1, keepdim=True).values
+    logs = shifted - shifted.exp().sum(1, keepdim=True).log()
+    return F.nll_loss(logs, CLASSES)
+
+
+def binary_stable() -> Any:
+    each = X.clamp(min=0) - X * POSITIVE + torch.log1p(torch.exp(-X.abs()))
+    return each.mean()
+
+
+def binary_of_sigmoid() -> Any:
+    p = torch.sigmoid(X)
+    a = POSITIVE * torch.log(p + 1e-12)
+    b = (1 - POSITIVE) * torch.log(1 - p + 1e-12)
+    return torch.mean(-(a + b) * 2.0)
+
+
+def weighted_huber() -> Any:
+    gap = (X - Y).abs()
+    quadratic = gap.clamp(max=0.5)
+    return ((0.5 * quadratic**2 + 0.5 * (gap - quadratic)) * GAIN.detach()).sum() / 240
+
+
+def masked_square() -> Any:
+    gap = X - Y
+    return (gap * gap * (Y > 0)).sum() / (Y > 0).sum()
+
+
+@pytest.mark.parametrize(
+    ("act", "call"),
+    [
+        (one_hot_smoothed, "F.cross_entropy"),
+        (gathered_with_padding, "F.cross_entropy"),
+        (picked_by_index, "F.cross_entropy"),
+        (all_by_hand, "F.cross_entropy"),
+        (binary_stable, "F.binary_cross_entropy_with_logits"),
+        (binary_of_sigmoid, "F.binary_cross_entropy_with_logits"),
+        (weighted_huber, "F.smooth_l1_loss(..., beta=...)"),
+        (masked_square, "F.mse_loss"),
+    ],
+)
+def test_losses(act: Callable[[], Any], call: str) -> None:
+    assert calls(act) == [call]
