@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.attribution.accounting import Account, account
+from warpline.attribution.autograd import nodes
 from warpline.attribution.communication import communication_totals
 from warpline.attribution.composition import composition
 from warpline.attribution.host import HostCosts, host_costs
@@ -114,7 +115,7 @@ def _rows(
             groups.setdefault(line, []).append(number)
     worth = step + device["all"] + costs.cpu > LEAST_MS
     worth |= (memory.at_peak > 0) | (memory.kept_per_step > 0)
-    given = given_to_triton(trace.facts.sites)
+    given, graph = given_to_triton(trace.facts.sites), nodes(at)
     out = []
     for row in np.argsort(-step, kind="stable").tolist():
         if row == 0 or not worth[row]:
@@ -142,6 +143,8 @@ def _rows(
             launches=launches,
             memory_bytes=int(memory.at_peak[row]),
             kept_bytes=float(memory.kept_per_step[row]),
+            nodes=float(graph.made[row]),
+            unused_nodes=float(graph.unused[row]),
             kernels=tuple(kernels.get(row, ())),
             ops=its_ops,
             roofline=roofline(

@@ -115,7 +115,7 @@ def _origins(trace: Trace, node: Ints, inside: Bools) -> Ints:
     origin = np.full(len(host), -1, np.int64)
     if not len(nodes):
         return origin
-    number, forward = _numbers(trace, nodes)
+    number, forward = node_numbers(trace, nodes)
     origin[nodes] = _forward_ops(trace, nodes, number, forward)
     lost = number < 0
     # Nodes without a number follow the last node before them on their thread that has one.
@@ -129,7 +129,7 @@ def _origins(trace: Trace, node: Ints, inside: Bools) -> Ints:
     return origin
 
 
-def _numbers(trace: Trace, nodes: Ints) -> tuple[Ints, Ints]:
+def node_numbers(trace: Trace, nodes: Ints) -> tuple[Ints, Ints]:
     """Sequence number and forward thread of each node, -1 and 0 where it has none.
 
     torch copies them from the backward call inside to the node around it, but not when a hook ran

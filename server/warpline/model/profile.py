@@ -88,6 +88,8 @@ class LineCost:
     launches: float = 0.0
     memory_bytes: int = 0  # held at the step's memory peak
     kept_bytes: float = 0.0  # allocated here per step and never freed while we looked
+    nodes: float = 0.0  # that it adds to autograd's graph, a step
+    unused_nodes: float = 0.0  # of them those that no backward pass visits
     kernels: tuple[Kernel, ...] = ()
     ops: tuple[Op, ...] = ()
     roofline: Roofline | None = None

@@ -26,6 +26,17 @@ def exposed_ms(context: Context, cost: LineCost) -> float:
     return min(cost.loader_ms, cost.idle_ms) if context.on_gpu else cost.loader_ms
 
 
+def waited_ms(context: Context, site: Site) -> float:
+    """What each step waits for batches of ``site``, which has workers, the device being idle.
+
+    The workers go on while the profiler starts. The captured steps then find batches that are ready, and
+    wait less than those of the timing window did.
+    """
+    captured = sum(exposed_ms(context, cost) for cost in waits(context, site))
+    timed = facts_of(Loader, site).wait_ms or 0.0
+    return max(captured, min(timed, context.idle_ms())) if context.on_gpu else captured
+
+
 def waits(context: Context, site: Site) -> list[LineCost]:
     """The lines at which the step waits for batches of ``site``, or makes them: where it is iterated,
     and for a loader without workers the lines of its dataset; what waits longest first."""

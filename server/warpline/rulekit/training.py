@@ -19,6 +19,8 @@ from warpline.rulekit.terms.evaluate import descend
 _MOVES = {
     "to", "cuda", "cpu", "float", "long", "half", "next", "zip", "len", "range", "iter", "items", "pop",
     "get", "tensor", "as_tensor", "from_numpy", "contiguous", "view", "reshape", "unsqueeze", "size",
+    "split", "chunk", "unbind", "narrow", "select", "squeeze", "permute", "transpose", "expand", "flatten",
+    "clone", "detach", "unsqueeze_", "roll", "index_select",
     "record_function", "annotate", "rand", "randn", "randint", "zeros", "ones", "empty", "full",
 }  # fmt: skip
 

@@ -68,7 +68,33 @@ outputs = torch.cat(outputs_parts, 1)
 total = outputs.sum()
 ```
 
+## Example
+
+A cache that each call makes longer, and each call needs:
+
+```python
+def forward(self, x, past):
+    k, v = self.kv(x).chunk(2, -1)
+    k = torch.cat([past[0], k], dim=1)
+    #^ found; cost step_ms=4 device_ms=4; op aten::cat count=2 shapes=[[8,200,64,8,1,64],[]] device_ms=1
+    #^ op aten::cat count=2 shapes=[[8,201,64,8,1,64],[]] device_ms=1
+    #^ op aten::cat count=2 shapes=[[8,202,64,8,1,64],[]] device_ms=1
+    return attend(k, v)  #> cost device_ms=10
+```
+
+## Use instead
+
+A tensor as long as it will get, made once: `cache[:, at : at + 1] = k`.
+
 ## Near misses
+
+Two tensors that are joined in each layer, without growing:
+
+```python
+x = torch.cat([x, skip], dim=1)
+#^ cost step_ms=14 device_ms=4; op aten::cat count=2 shapes=[[8,64,32,8,32,32],[]] device_ms=1
+#^ op aten::cat count=2 shapes=[[8,128,16,8,64,16],[]] device_ms=1
+```
 
 The tensor is needed as it grows:
 
@@ -117,8 +143,10 @@ from functools import partial
 import libcst as cst
 
 from warpline.model.change import Scale
+from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.growing import grows
 from warpline.rulekit.source import Statement
 from warpline.rulekit.terms import descend
 
@@ -145,6 +173,8 @@ class CatInLoop(Rule):
             source = context.source(cost.file) if rounds >= 2 and context.matters(cost.step_ms) else None
             growth = _growth(source, cost.line) if source is not None else None
             if growth is None or _is_read(growth):
+                if source is not None and cost.backward_ms == 0 and grows(joins):
+                    yield _kept(context, source, cost, rounds)
                 continue
             yield context.draft(
                 (cost.file, cost.line),
@@ -162,6 +192,31 @@ class CatInLoop(Rule):
                 change=Scale(((cost.file, cost.line),), device=2 / max(rounds, 2), host=2 / max(rounds, 2)),
                 fixes=[partial(_fix, growth)],
             )
+
+
+def _kept(context: Context, source: Source, cost: LineCost, rounds: float) -> Draft:
+    """A tensor that is longer in each call, as a cache of keys and values is."""
+    return context.draft(
+        (cost.file, cost.line),
+        (cost.file, cost.line),
+        "A tensor grows here with each call and is copied whole {rounds} times a step: {spent}, {share}, and "
+        "more as it gets longer.",
+        {
+            "rounds": count("concatenations", round(rounds), "per step"),
+            "spent": ms("growing tensor", cost.step_ms),
+            "share": percent("growing tensor", context.share(cost.step_ms)),
+        },
+        cost_ms=cost.step_ms,
+        change=Scale(((cost.file, cost.line),), device=1 / max(rounds, 2), host=1.0),
+        fixes=[_allocate],
+    )
+
+
+def _allocate() -> Fix:
+    raise Refused(
+        "each call needs what is there so far: make the tensor once, as long as it will get, write each "
+        "piece into a slice of it, and pass on the part that is filled"
+    )
 
 
 def _growth(source: Source, line: int) -> Growth | None:

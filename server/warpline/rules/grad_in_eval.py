@@ -3,7 +3,8 @@
 ## What it does
 
 Finds a measured step that runs forward with gradients recorded and has no backward pass at all, in a
-script that makes no optimizer steps either. It is silent where no tensor asked for gradients, and where
+script that makes no optimizer steps either; and, in a step that trains, parts whose graph the backward pass
+never visits (a teacher, a metric). It is silent where no tensor asked for gradients, and where
 much of the step was replayed in CUDA graphs, in which a backward pass may be.
 
 ## Why is this slow
@@ -65,6 +66,35 @@ with torch.inference_mode():
         save(scores)
 ```
 
+## Example
+
+```python
+#> flags grad_enabled_in_step=true
+import torch
+
+class Distiller:
+    def loss(self, images):
+        wanted = self.teacher(images).detach()
+        #^ found; cost step_ms=9 device_ms=9 cpu_ms=8 nodes=60 unused_nodes=60
+        #^ op aten::linear count=20 cpu_ms=8
+        got = self.student(images)
+        #^ cost step_ms=9 cpu_ms=8 backward_ms=4 nodes=30; op aten::linear count=10 cpu_ms=4
+        return (wanted - got).square().mean()
+```
+
+## Use instead
+
+```python
+import torch
+
+class Distiller:
+    def loss(self, images):
+        with torch.no_grad():
+            wanted = self.teacher(images).detach()
+        got = self.student(images)
+        return (wanted - got).square().mean()
+```
+
 ## Near misses
 
 A training step, which has a backward pass:
@@ -105,6 +135,16 @@ with torch.no_grad():
         scores = model(images)  #> cost cpu_ms=8 device_ms=5; op aten::linear count=40 cpu_ms=6
 ```
 
+A metric of a few operators beside the loss:
+
+```python
+#> flags grad_enabled_in_step=true
+loss = criterion(model(images), labels)
+#^ cost step_ms=20 cpu_ms=20 backward_ms=12 nodes=90 unused_nodes=2; op aten::linear count=40 cpu_ms=10
+error = (scores - labels).abs().mean()
+#^ cost step_ms=1 cpu_ms=1 nodes=3 unused_nodes=3; op aten::abs count=3 cpu_ms=1
+```
+
 ## Fix safety
 
 Unsafe: values stay the same, but tensors made in inference mode cannot be used by a later backward pass.
@@ -121,9 +161,16 @@ from functools import partial
 
 import libcst as cst
 
+from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit.calling import called_at, evaluated_at
 from warpline.rulekit.source import Source
+
+#: A metric of a few operators is no part of a model.
+LEAST_NODES = 8
+#: Share of a line's nodes that nobody visits: a loss uses what a line gives, or it does not.
+MOSTLY = 0.9
 
 
 class GradInEval(Rule):
@@ -137,6 +184,7 @@ class GradInEval(Rule):
         if not context.profile.totals.get("autograd_nodes", 1.0) or context.matters(replayed_ms):
             return
         if any(cost.backward_ms > 0 or any(op.phase == "backward" for op in cost.ops) for cost in lines):
+            yield from _never_visited(context)
             return
         forward = [cost for cost in lines if cost.ops]
         host = sum(op.cpu_ms for cost in forward for op in cost.ops if op.outer)
@@ -144,7 +192,7 @@ class GradInEval(Rule):
             return
         hottest = max(forward, key=lambda cost: sum(op.cpu_ms for op in cost.ops if op.outer))
         cause = (hottest.file, hottest.line)
-        place = _place(context, cause)
+        place = evaluated_at(context, cause)
         if _trains(context, place):
             context.note("the script trains, but no backward pass lies in the captured steps: capture more")
             return
@@ -160,26 +208,49 @@ class GradInEval(Rule):
         )
 
 
-def _place(
-    context: Context, cause: tuple[str, int]
-) -> tuple[Source, cst.FunctionDef | cst.For | cst.While] | None:
-    """What to put into inference mode: the function with the loop, else the loop; of the uses of a
-    loader where there are any, else around the cause."""
-    uses = [use for site in context.sites("loader") for use in site.uses]
-    for file, line in [*uses, cause]:
-        source = context.source(file)
-        statement = source.statement_at(line) if source is not None else None
-        if source is None or statement is None:
+def _never_visited(context: Context) -> Iterator[Draft]:
+    """Parts of a training step whose graph is recorded, and which the backward pass never visits."""
+    parts: dict[tuple[str, str], list[LineCost]] = {}
+    for cost in context.profile.lines:
+        if cost.unused_nodes >= LEAST_NODES and cost.unused_nodes >= MOSTLY * cost.nodes:
+            parts.setdefault((cost.file, cost.function), []).append(cost)
+    for costs in parts.values():
+        host = sum(op.cpu_ms for cost in costs for op in cost.ops if op.outer and op.phase == "forward")
+        if not context.matters(host):
             continue
-        loops = source.loops(statement)
-        if isinstance(statement, (cst.For, cst.While)):
-            loops.insert(0, statement)
-        function = source.enclosing(statement, cst.FunctionDef)
-        if function is not None and loops:
-            return source, function
-        if loops:
-            return source, loops[-1]
-    return None
+        hottest = max(costs, key=lambda cost: cost.unused_nodes)
+        cause = (hottest.file, hottest.line)
+        place = called_at(context, hottest) or cause
+        yield context.draft(
+            place,
+            cause,
+            "{nodes} nodes of autograd's graph are recorded here in each step, and no backward pass visits "
+            "them: what they need is kept, by operators that take {host} of host time ({share}).",
+            {
+                "nodes": count("autograd nodes", round(sum(cost.unused_nodes for cost in costs)), "per step"),
+                "host": ms("host time in operators", host),
+                "share": percent("host time", context.share(host)),
+            },
+            cost_ms=host,
+            saving_ms=0.0,  # how much of it is the recording is not measured
+            fixes=[partial(_without_graph, context, place)],
+        )
+
+
+def _without_graph(context: Context, place: tuple[str, int]) -> Fix:
+    source = context.source(place[0])
+    statement = source.statement_at(place[1]) if source is not None else None
+    if source is None or not isinstance(statement, cst.SimpleStatementLine):
+        raise Refused("put the call of this part under `torch.no_grad()`")
+    around = [source.code(item) for outer in source.ancestors(statement) if isinstance(outer, cst.With)
+              for item in outer.items]  # fmt: skip
+    if any("no_grad" in item or "inference_mode" in item for item in around):
+        raise Refused("it is under `torch.no_grad()` already")
+    if any(isinstance(node, cst.Return) for node in statement.body):
+        raise Refused("put the call of this part under `torch.no_grad()`")
+    edits = Edits(source)
+    edits.wrap([statement], f"with {edits.add_import('torch.no_grad', 'import torch')}():")
+    return edits.fix("Record no graph here", "unsafe")
 
 
 def _trains(context: Context, place: tuple[Source, cst.FunctionDef | cst.For | cst.While] | None) -> bool:

@@ -2,9 +2,9 @@
 
 ## What it does
 
-Finds `for` loops that index the same tensor round by round and launch many small operations for it,
-by their cost. Where each round does the same to its own slice and collects the results, the loop
-becomes one operation on the whole tensor; elsewhere the finding says why not.
+Finds loops and comprehensions that take the same tensor apart, or index it, round by round and launch
+many small operations for it, by their cost. Where each round does the same to its own slice and collects
+the results, the loop becomes one operation on the whole tensor; elsewhere the finding says why not.
 
 ## Why is this slow
 
@@ -51,7 +51,36 @@ def scan(x, state):
 
 Nothing is edited: each round needs the result of the one before.
 
+## Example
+
+Pictures one by one, the tensor being what the loop runs over:
+
+```python
+def set_loss(boxes, kinds, wanted):
+    total = []
+    for i, target in enumerate(wanted):
+        #^ op aten::unbind count=1 shapes=[[64,100]] cpu_ms=0.1; cost step_ms=0.2 cpu_ms=0.2
+        near = F.l1_loss(boxes[i], wanted[i])
+        right = F.cross_entropy(kinds[i], target)
+        #^ found; cost step_ms=12 idle_ms=10 cpu_ms=12 launches=192; op aten::nll_loss count=64 cpu_ms=5
+        total.append(near + right)
+    return torch.stack(total).mean()
+```
+
+## Use instead
+
+One loss over all pictures: `F.cross_entropy(kinds.flatten(0, 1), wanted.flatten())`.
+
 ## Near misses
+
+Micro-batches:
+
+```python
+for piece in images.chunk(16):
+    #^ op aten::split count=1 shapes=[[64,100]] cpu_ms=0.1; cost step_ms=0.2 cpu_ms=0.2
+    loss = model(piece).sum()  #> cost step_ms=12 idle_ms=10 cpu_ms=12; op aten::addmm count=64 cpu_ms=5
+    loss.backward()
+```
 
 A loop over a few layers, each a large operation:
 
@@ -102,14 +131,14 @@ from functools import partial
 import libcst as cst
 
 from warpline.model.change import Scale
-from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.rounds import Loop, rounds
 from warpline.rulekit.source import Statement
 from warpline.rulekit.terms import descend
 
-#: Fewer rounds than this are no loop worth a word.
-_ROUNDS = 8
+#: Kernels that take less are all launch and tail (see ``warpline.simulate.changes``).
+SHORT_MS = 0.005
 
 _ELEMENTWISE = {
     "abs", "exp", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "relu", "gelu", "silu",
@@ -121,16 +150,17 @@ class PythonLoopOverTensor(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        for (source, loop), costs in _loops(context).items():
-            rounds = max(
-                op.count for cost in costs for op in cost.ops if op.name in ("aten::select", "aten::slice")
-            )
+        for found in rounds(context):
+            costs = found.costs
             spent = sum(cost.step_ms for cost in costs)
             calls = sum(op.count for cost in costs for op in cost.ops if op.outer)
             device = sum(cost.device_ms for cost in costs)
+            launches = sum(cost.launches for cost in costs)
             # Rounds that keep the device busy are not what the loop costs.
-            if rounds < _ROUNDS or not context.matters(spent) or (context.on_gpu and device > spent / 2):
+            if not context.matters(spent) or (context.on_gpu and device > spent / 2):
                 continue
+            # A kernel this short takes as long for one piece as for many.
+            short = context.on_gpu and launches > 0 and device / launches < SHORT_MS
             hottest = max(costs, key=lambda cost: cost.step_ms)
             yield context.draft(
                 (hottest.file, hottest.line),
@@ -138,60 +168,27 @@ class PythonLoopOverTensor(Rule):
                 "A Python loop works on one slice after the other, {rounds} rounds and {calls} operations a "
                 "step: {spent}, {share}.",
                 {
-                    "rounds": count("rounds", round(rounds), "per step"),
+                    "rounds": count("rounds", round(found.count), "per step"),
                     "calls": count("operations in the loop", round(calls), "per step"),
                     "spent": ms("loop over a tensor", spent),
                     "share": percent("loop over a tensor", context.share(spent)),
                 },
                 cost_ms=spent,
-                saving_ms=spent * (1 - 1 / rounds),
-                change=Scale(tuple((cost.file, cost.line) for cost in costs), host=1 / rounds),
-                fixes=[partial(_fix, source, loop)],
+                saving_ms=spent * (1 - 1 / found.count),
+                change=Scale(
+                    tuple((cost.file, cost.line) for cost in costs),
+                    device=1 / found.count if short else 1.0,
+                    host=1 / found.count,
+                ),
+                fixes=[partial(_fix, found.source, found.loop)],
             )
 
 
-def _loops(context: Context) -> dict[tuple[Source, cst.For], list[LineCost]]:
-    """``for`` loops that index by their own variable, with the lines in them that have costs."""
-    found: dict[tuple[Source, cst.For], list[LineCost]] = {}
-    for cost in context.profile.lines:
-        if not any(op.name in ("aten::select", "aten::slice") and op.count >= _ROUNDS for op in cost.ops):
-            continue
-        source = context.source(cost.file)
-        statement = source.statement_at(cost.line) if source is not None else None
-        loop = (
-            next(iter(source.loops(statement)), None)
-            if source is not None and statement is not None
-            else None
+def _fix(source: Source, loop: Loop) -> Fix:
+    if not isinstance(loop, cst.For):
+        raise Refused(
+            "the rounds are a comprehension: give its function the whole tensor, or use `torch.vmap`"
         )
-        if source is None or not isinstance(loop, cst.For) or _recurrent(loop):
-            continue
-        if _indexed(source, loop):
-            found.setdefault((source, loop), []).append(cost)
-    return found
-
-
-def _indexed(source: Source, loop: cst.For) -> list[cst.Subscript]:
-    """``x[i]`` with the loop's variable, in its body."""
-    variable = source.code(loop.target)
-    return [
-        node
-        for node in descend(loop.body, cst.Subscript)
-        if any(source.code(element).strip(" ,") == variable for element in node.slice)
-    ]
-
-
-def _recurrent(loop: cst.For) -> bool:
-    """Whether a round hands what the one before gave to a call (``h = cell(x[i], h)``): no whole
-    tensor can take the place of such rounds."""
-    for assign in descend(loop.body, cst.Assign):
-        targets = {name.value for item in assign.targets for name in descend(item.target, cst.Name)}
-        given = (arg for call in descend(assign.value, cst.Call) for arg in call.args)
-        if targets & {name.value for arg in given for name in descend(arg, cst.Name)}:
-            return True
-    return False
-
-
-def _fix(source: Source, loop: cst.For) -> Fix:
     block = source.block(loop)
     index = block.index(loop)
     body = loop.body.body

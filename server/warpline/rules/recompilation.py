@@ -78,7 +78,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from warpline.model.change import Scale
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
 from warpline.rulekit.compiling import set_option
@@ -110,9 +109,10 @@ class Recompilation(Rule):
                     "total": ms("compilation, in all", event.milliseconds),
                     "spent": ms("compilation, over the steps seen", spent),
                 },
-                # Compile time lies outside the steps; spread over those seen it is at most this.
+                # Compile time lies outside the steps: spread over those seen it is this, and a replay of
+                # the steps knows nothing of it.
                 cost_ms=spent,
-                change=Scale(((event.file, event.line),)),
+                saving_ms=0.0,
                 fixes=[partial(_fix, context, site, event)],
             )
 

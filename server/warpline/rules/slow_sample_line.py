@@ -83,7 +83,7 @@ from collections.abc import Iterator
 
 from warpline.model.change import Scale
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
-from warpline.rulekit.loaders import exposed_ms, iterated_at, waits
+from warpline.rulekit.loaders import exposed_ms, iterated_at, waited_ms, waits
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
@@ -132,18 +132,22 @@ class SlowSampleLine(Rule):
         loaders = [one for one in context.sites("loader") if facts_of(Loader, one).num_workers and one.uses]
         if workers is None or not workers.lines or loaders != [site]:  # whose lines they are is known of one
             return
-        hottest = max(workers.lines, key=lambda line: line.batch_ms)
-        waited = sum(exposed_ms(context, cost) for cost in waits(context, site))
-        part = 100 * hottest.batch_ms / workers.batch_ms if workers.batch_ms else 0.0
+        spent: dict[tuple[str, int], float] = {}  # a comprehension is a function of its own, at that line
+        for line in workers.lines:
+            place = (line.file, line.line)
+            spent[place] = spent.get(place, 0.0) + line.batch_ms
+        hottest = max(spent, key=lambda place: spent[place])
+        waited = waited_ms(context, site)
+        part = 100 * spent[hottest] / workers.batch_ms if workers.batch_ms else 0.0
         if part < PART_OF_LOADING or context.share(waited) < SHARE_OF_STEP:
             return
         yield context.draft(
-            (hottest.file, hottest.line),
+            hottest,
             iterated_at(context, site),
             "This line takes {spent} of each batch in the loader's workers, {part} of the time in which they "
             "make it, and each step waits {wait} for a batch.",
             {
-                "spent": ms("time at the line in a worker, per batch", hottest.batch_ms),
+                "spent": ms("time at the line in a worker, per batch", spent[hottest]),
                 "part": percent("time at the line", part, "batch time"),
                 "wait": ms("exposed wait", waited),
             },

@@ -74,7 +74,15 @@ from functools import partial
 from warpline.model.change import LoaderWorkers
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
-from warpline.rulekit.loaders import change_loader, edit_site, exposed_ms, iterated_at, waits, whence
+from warpline.rulekit.loaders import (
+    change_loader,
+    edit_site,
+    exposed_ms,
+    iterated_at,
+    waited_ms,
+    waits,
+    whence,
+)
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
@@ -90,7 +98,8 @@ class TooFewLoaderWorkers(Rule):
             loader = facts_of(Loader, site)
             present = loader.num_workers or 0
             lines = waits(context, site)
-            wait = sum(exposed_ms(context, cost) for cost in lines)
+            wait = waited_ms(context, site)
+            captured = sum(exposed_ms(context, cost) for cost in lines)
             if present <= 0 or not context.matters(wait) or context.share(wait) < MINIMUM_PERCENT:
                 continue
             # In steady state `present` workers make `present` batches in as many steps.
@@ -118,6 +127,7 @@ class TooFewLoaderWorkers(Rule):
                     workers, tuple((cost.file, cost.line) for cost in lines), present, True, batch_ms
                 ),
                 fixes=[partial(_fix, context, site, workers)],
+                unseen=wait > captured,
             )
 
 

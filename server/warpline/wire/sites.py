@@ -30,7 +30,8 @@ class Loader:
     collate_line: int | None = None
     batches_per_epoch: int | None = None
     epochs_started: int | None = None  # iterators made
-    in_main_ms: float | None = None  # that the main process spends in each ``next``
+    in_main_ms: float | None = None  # that the main process spends in each ``next``, in the median
+    wait_ms: float | None = None  # in all of them, per step of the timing window
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,8 @@ class Observers:
         self.compilations = 0
         #: Time that the main process spent in each ``next`` of a loader's iterator
         self.loader_ns: list[int] = []
+        self.loader_timed = 0  # batches taken before the timing window
+        self.loader_wait_ms: float | None = None  # per step of that window
         self.optimizer_steps: dict[int, int] = {}  # id -> times
         self.facts: dict[str, Any] = {"memory": {}, "nvml": {}, "gc_ns": [], "gc_timed_ns": 0}
 
@@ -86,6 +88,7 @@ class Observers:
         return before != self.compilations
 
     def start_timing(self) -> None:
+        self.loader_timed = len(self.loader_ns)
         self.losses.remove()
         self.memory.start()
         self.garbage.start()
@@ -104,6 +107,8 @@ class Observers:
             self.facts["nvml"] = self.nvml.facts()
         self.facts["gc_timed_ns"] = sum(end - begin for begin, end in self.garbage.stop())
         self.facts["memory"] = self.memory.stop(steps)
+        if steps and self.loader_ns[self.loader_timed :]:
+            self.loader_wait_ms = sum(self.loader_ns[self.loader_timed :]) / steps / 1e6
         if stamps:
             self.facts["prefill_steps"] = self.frameworks.first_forwards(stamps)
             del self.frameworks.generated_ns[:-1]
@@ -167,6 +172,8 @@ class Observers:
             ]
             if len(loaders) == 1:
                 loaders[0]["facts"]["in_main_ms"] = usual
+                if self.loader_wait_ms is not None:
+                    loaders[0]["facts"]["wait_ms"] = self.loader_wait_ms
         flags = replace(machine.flags(self.torch), **(self.survey.flags if self.survey is not None else {}))
         losses = self.losses.values()
         if self.losses.not_finite_at is not None:

@@ -1,0 +1,65 @@
+"""Which lines add nodes to autograd's graph, and which of these no backward pass visits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpline.attribution.place import NODE_PREFIX, THREAD_SHIFT, named, node_numbers
+from warpline.attribution.scene import Scene
+from warpline.trace.columns import OP, Floats, Ints, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Per step and line number."""
+
+    made: Floats
+    unused: Floats
+
+
+def nodes(scene: Scene) -> Nodes:
+    """Operators carry the number that the next node gets: the last one to begin with a number made it.
+
+    A backward node carries the number that it got. Numbers that none carries were recorded for nothing.
+    """
+    trace = scene.trace
+    makers, keys = _made(scene)
+    unused = ~np.isin(keys, _visited(trace))
+    lines = scene.placed.line[makers]
+    count = np.ones(len(makers))
+    return Nodes(
+        scene.by_line(lines, count) / trace.steps,
+        scene.by_line(lines[unused], count[unused]) / trace.steps,
+    )
+
+
+def _made(scene: Scene) -> tuple[Ints, Ints]:
+    """Operators that made a node, and its key (forward thread and number)."""
+    host = scene.trace.host
+    rows = np.flatnonzero(
+        (host.kind == OP) & (host.sequence >= 0) & (host.forward_thread == 0) & scene.begun(host.start_ns)
+    )
+    key = (host.thread[rows] << THREAD_SHIFT) + host.sequence[rows]
+    by = np.lexsort((host.start_ns[rows], key))
+    rows, key = rows[by], key[by]
+    if not len(rows):
+        return rows, key
+    last = np.append(key[1:] != key[:-1], True)
+    # Of the highest number of a thread nobody knows whether a node got it.
+    final = np.append(host.thread[rows][1:] != host.thread[rows][:-1], True)
+    return rows[last & ~final], key[last & ~final]
+
+
+def _visited(trace: Trace) -> Ints:
+    host = trace.host
+    found = np.flatnonzero(named(trace, NODE_PREFIX)[host.name] & (host.kind == OP))
+    number, forward = node_numbers(trace, found)
+    thread = np.full(int(host.forward_thread.max(initial=0)) + 1, trace.main, np.int64)
+    for torch_number, index in trace.forward_threads.items():
+        if 0 <= torch_number < len(thread):
+            thread[torch_number] = index
+    known = number >= 0
+    keys: Ints = (thread[forward[known]] << THREAD_SHIFT) + number[known]
+    return keys

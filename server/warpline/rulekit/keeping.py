@@ -1,0 +1,90 @@
+"""The lines that keep what a step made: appended to a list, added to a sum, put into a dict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from warpline.rulekit.context import Context
+from warpline.rulekit.source import Source
+
+_KEEPS = ("append", "appendleft", "add", "insert", "extend", "setdefault", "put", "push")
+#: What is read off a tensor, or parted from its graph, keeps nothing of it.
+_PARTED = ("detach", "item", "float", "int", "tolist", "numpy", "str", "len", "cpu", "backward", "step")
+_DEPTH = 3  # functions that a value is passed through
+
+
+def keepers(context: Context) -> Iterator[tuple[Source, cst.Name]]:
+    """Names of values that a line of each step keeps, where the step itself makes the value."""
+    for cost in sorted(context.profile.lines, key=lambda cost: (cost.file, cost.line)):
+        source = context.source(cost.file) if cost.calls >= 0.5 else None
+        statement = source.statement_at(cost.line) if source is not None else None
+        if source is None or not isinstance(statement, cst.SimpleStatementLine):
+            continue
+        for small in statement.body:
+            for value in _kept(source, small):
+                if isinstance(value, cst.Name) and _made(context, source, value, _DEPTH):
+                    yield source, value
+
+
+def _kept(source: Source, small: cst.BaseSmallStatement) -> Iterator[cst.BaseExpression]:
+    if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
+        call = small.value
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _KEEPS:
+            yield from (part for arg in call.args for part in _parts(arg.value))
+    elif isinstance(small, cst.AugAssign):
+        if isinstance(small.operator, cst.AddAssign):
+            yield from _parts(small.value)
+    elif isinstance(small, cst.Assign):
+        if any(isinstance(target.target, cst.Subscript) for target in small.targets):
+            yield from _parts(small.value)
+
+
+def _parts(value: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    if isinstance(value, (cst.Tuple, cst.List, cst.Dict)):
+        yield from (part for element in value.elements for part in _parts(element.value))
+    else:
+        yield value
+
+
+def _made(context: Context, source: Source, name: cst.Name, depth: int) -> bool:
+    """Whether a line that runs in each step computes what ``name`` stands for, with its graph."""
+    function = source.enclosing(name, cst.FunctionDef)
+    scope = function if function is not None else source.module
+    assigned = [
+        node
+        for node in source.nodes(cst.Assign, within=scope)
+        for target in node.targets
+        for each in source.nodes(cst.Name, within=target)
+        if each.value == name.value and source.enclosing(node, cst.FunctionDef) is function
+    ]
+    if assigned:
+        return any(
+            source.nodes(cst.Call, within=node.value)
+            and not _parted(source, node.value)
+            and (cost := context.cost(source.path, source.line(node))) is not None
+            and cost.nodes > 0
+            for node in assigned
+        )
+    if function is None or depth == 0:
+        return False
+    names = [param.name.value for param in function.params.params]
+    if name.value not in names:
+        return False
+    method = bool(names) and names[0] in ("self", "cls")
+    position = names.index(name.value) - method
+    for cost in context.profile.lines:
+        other = context.source(cost.file) if cost.calls >= 0.5 else None
+        for call in other.calls(cost.line, function.name.value) if other is not None else ():
+            assert other is not None
+            given = other.argument(call, name.value, position)
+            value = given.value if given is not None else None
+            if isinstance(value, cst.Name) and _made(context, other, value, depth - 1):
+                return True
+    return False
+
+
+def _parted(source: Source, value: cst.BaseExpression) -> bool:
+    outer = value.func if isinstance(value, cst.Call) else value
+    return source.is_named(outer, *_PARTED)

@@ -1,0 +1,137 @@
+"""Loops whose rounds each work on a piece of one tensor: ``for`` statements and comprehensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from warpline.model.profile import LineCost
+from warpline.rulekit.context import Context
+from warpline.rulekit.source import Source
+from warpline.rulekit.terms import descend
+
+Comprehension = cst.ListComp | cst.GeneratorExp | cst.SetComp | cst.DictComp
+Loop = cst.For | Comprehension
+
+#: Fewer rounds than this are no loop worth a word.
+LEAST_ROUNDS = 8
+#: Operators that take a piece out of a tensor; those of the second line give all pieces at once.
+_PIECE = {"aten::select", "aten::slice", "aten::narrow", "aten::index", "aten::index_select"}
+_PIECES = {"aten::unbind", "aten::split", "aten::chunk", "aten::split_with_sizes", "aten::tensor_split"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """``count`` rounds a step, seen by their operators; ``costs``: the lines of the loop."""
+
+    source: Source
+    loop: Loop
+    costs: list[LineCost]
+    count: float
+
+
+def rounds(context: Context) -> Iterator[Rounds]:
+    """The loops of the step that take one piece of a tensor after the other.
+
+    The record says so: a loop's line takes pieces, or its head takes a tensor apart, and the operators of
+    its lines ran as often. What is looked up in the source is which loop that is, and that it is no
+    training loop and no recurrence.
+    """
+    seen: set[int] = set()
+    for cost in context.profile.lines:
+        if not any(op.count >= LEAST_ROUNDS for op in cost.ops):
+            continue
+        source = context.source(cost.file)
+        loop = _around(source, cost.line) if source is not None else None
+        if source is None or loop is None or id(loop) in seen:
+            continue
+        seen.add(id(loop))
+        start, end = source.span(loop)
+        costs = [one for one in context.costs_within(cost.file, start[0], end[0]) if _of(source, one, loop)]
+        count = _apart(source, loop, costs) or _indexed(source, loop, costs)
+        if count >= LEAST_ROUNDS and not _trains(source, loop) and not _recurrent(loop):
+            yield Rounds(source, loop, costs, count)
+
+
+def _around(source: Source, line: int) -> Loop | None:
+    """The innermost loop around, or at, a line of its function."""
+    kinds: tuple[type[Comprehension], ...] = (cst.ListComp, cst.GeneratorExp, cst.SetComp, cst.DictComp)
+    inner: list[Comprehension] = [node for kind in kinds for node in source.at(line, kind)]
+    if inner:
+        return min(inner, key=lambda node: _lines(source, node))
+    statement = source.statement_at(line)
+    if isinstance(statement, cst.For):
+        return statement
+    around = source.loops(statement) if statement is not None else []
+    return around[0] if around and isinstance(around[0], cst.For) else None
+
+
+def _lines(source: Source, node: cst.CSTNode) -> int:
+    start, end = source.span(node)
+    return end[0] - start[0]
+
+
+def _of(source: Source, cost: LineCost, loop: Loop) -> bool:
+    return _around(source, cost.line) is loop
+
+
+def _apart(source: Source, loop: Loop, costs: list[LineCost]) -> float:
+    """Rounds of a loop over the pieces that its head takes a tensor apart into."""
+    head = source.line(loop)
+    ran = max((op.count for cost in costs for op in cost.ops if op.name not in _PIECES), default=0.0)
+    for cost in costs:
+        if isinstance(loop, cst.For) and cost.line != head:
+            continue
+        for op in cost.ops:
+            if op.name == "aten::unbind" and op.shapes and op.shapes[0]:
+                pieces = op.shapes[0][0] * op.count
+                if LEAST_ROUNDS <= pieces <= 2 * ran:
+                    return pieces
+            elif op.name in _PIECES and ran >= LEAST_ROUNDS:
+                return ran
+    return 0.0
+
+
+def _indexed(source: Source, loop: Loop, costs: list[LineCost]) -> float:
+    """Rounds of a loop that indexes by its own variable."""
+    names = {name.value for name in descend(_target(loop), cst.Name)}
+    lines = {
+        source.line(node)
+        for node in descend(_body(loop), cst.Subscript)
+        if any({name.value for name in descend(part, cst.Name)} & names for part in node.slice)
+    }
+    return max(
+        (
+            op.count
+            for cost in costs
+            for op in cost.ops
+            if op.name in _PIECE and (cost.line in lines or not isinstance(loop, cst.For))
+        ),
+        default=0.0,
+    ) if lines else 0.0  # fmt: skip
+
+
+def _target(loop: Loop) -> cst.CSTNode:
+    return loop.target if isinstance(loop, cst.For) else loop.for_in.target
+
+
+def _body(loop: Loop) -> cst.CSTNode:
+    return loop.body if isinstance(loop, cst.For) else loop
+
+
+def _trains(source: Source, loop: Loop) -> bool:
+    """Whether a round is a pass of training, as in gradient accumulation."""
+    return any(source.is_named(call.func, "backward") for call in descend(_body(loop), cst.Call))
+
+
+def _recurrent(loop: Loop) -> bool:
+    """Whether a round hands what the one before gave to a call (``h = cell(x[i], h)``): no whole
+    tensor can take the place of such rounds."""
+    for assign in descend(_body(loop), cst.Assign):
+        targets = {name.value for item in assign.targets for name in descend(item.target, cst.Name)}
+        given = (arg for call in descend(assign.value, cst.Call) for arg in call.args)
+        if targets & {name.value for arg in given for name in descend(arg, cst.Name)}:
+            return True
+    return False

@@ -1,0 +1,52 @@
+"""What steps wait for workers' batches, where the captured ones find them ready."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from warpline.diagnosis.diagnose import diagnose
+from warpline.rulekit.example import read_example, texts
+from warpline.wire.workers import WorkerLine, Workers
+
+CODE = """\
+#> totals idle_ms=22; steps step_ms=40
+from torch.utils.data import DataLoader
+class Beats:
+    def __getitem__(self, index):
+        return [curve(value) for value in self.signal[index]]
+loader = DataLoader(Beats(), 64, num_workers=4)
+#^ site loader num_workers=4 batches_per_epoch=400 wait_ms={wait}
+for beats, labels in loader:  #> cost cpu_ms=0.1 step_ms=0.1; use loader
+    train(beats, labels)  #> cost device_ms=18 idle_ms=21.9 step_ms=39.9
+"""
+
+
+def found(wait: float) -> dict[str, tuple[int, float]]:
+    example = read_example(CODE.format(wait=wait))
+    of_lines = tuple(
+        WorkerLine("/example/train.py", 4, name, share, 64.0)
+        for name, share in (("Beats.__getitem__", 10.0), ("Beats.__getitem__.<locals>.<listcomp>", 90.0))
+    )
+    facts = replace(example.profile.facts, workers=Workers(4, 110.0, of_lines))
+    result = diagnose(replace(example.profile, facts=facts), texts(example))
+    return {
+        one.rule: (one.line, next(each.value for each in one.evidence if each.metric == "exposed wait"))
+        for one in result.findings
+    }
+
+
+def test_the_timing_window_says_what_they_wait() -> None:
+    assert found(20.0) == {
+        "slow-sample-line": (4, 20.0),
+        "too-few-loader-workers": (5, 20.0),
+    }
+
+
+def test_no_more_than_the_device_is_idle() -> None:
+    assert found(35.0)["slow-sample-line"] == (4, pytest.approx(22.0))
+
+
+def test_none_where_batches_were_ready_then_too() -> None:
+    assert found(0.2) == {}
