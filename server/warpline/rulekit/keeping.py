@@ -36,9 +36,10 @@ def _kept(source: Source, small: cst.BaseSmallStatement) -> Iterator[cst.BaseExp
     elif isinstance(small, cst.AugAssign):
         if isinstance(small.operator, cst.AddAssign):
             yield from _parts(small.value)
-    elif isinstance(small, cst.Assign):
-        if any(isinstance(target.target, cst.Subscript) for target in small.targets):
-            yield from _parts(small.value)
+    elif isinstance(small, cst.Assign) and any(
+        isinstance(target.target, cst.Subscript) for target in small.targets
+    ):
+        yield from _parts(small.value)
 
 
 def _parts(value: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

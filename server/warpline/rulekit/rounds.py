@@ -55,6 +55,11 @@ def rounds(context: Context) -> Iterator[Rounds]:
             yield Rounds(source, loop, costs, count)
 
 
+def takes_piece(cost: LineCost) -> bool:
+    """Whether the line itself takes a piece of a tensor in each round."""
+    return any(op.name in _PIECE and op.count >= LEAST_ROUNDS for op in cost.ops)
+
+
 def _around(source: Source, line: int) -> Loop | None:
     """The innermost loop around, or at, a line of its function."""
     kinds: tuple[type[Comprehension], ...] = (cst.ListComp, cst.GeneratorExp, cst.SetComp, cst.DictComp)

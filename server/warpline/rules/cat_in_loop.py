@@ -70,11 +70,10 @@ total = outputs.sum()
 
 ## Example
 
-A cache that each call makes longer, and each call needs:
+A cache that each call needs whole:
 
 ```python
-def forward(self, x, past):
-    k, v = self.kv(x).chunk(2, -1)
+def forward(self, k, v, past):
     k = torch.cat([past[0], k], dim=1)
     #^ found; cost step_ms=4 device_ms=4; op aten::cat count=2 shapes=[[8,200,64,8,1,64],[]] device_ms=1
     #^ op aten::cat count=2 shapes=[[8,201,64,8,1,64],[]] device_ms=1
@@ -84,7 +83,7 @@ def forward(self, x, past):
 
 ## Use instead
 
-A tensor as long as it will get, made once: `cache[:, at : at + 1] = k`.
+A tensor as long as it will get: `cache[:, at : at + 1] = k`.
 
 ## Near misses
 
@@ -92,8 +91,7 @@ Two tensors that are joined in each layer, without growing:
 
 ```python
 x = torch.cat([x, skip], dim=1)
-#^ cost step_ms=14 device_ms=4; op aten::cat count=2 shapes=[[8,64,32,8,32,32],[]] device_ms=1
-#^ op aten::cat count=2 shapes=[[8,128,16,8,64,16],[]] device_ms=1
+#^ cost step_ms=14 device_ms=4; op aten::cat count=4 shapes=[[8,64,32,8,32,32],[]] device_ms=1
 ```
 
 The tensor is needed as it grows:
@@ -207,7 +205,7 @@ def _kept(context: Context, source: Source, cost: LineCost, rounds: float) -> Dr
             "share": percent("growing tensor", context.share(cost.step_ms)),
         },
         cost_ms=cost.step_ms,
-        change=Scale(((cost.file, cost.line),), device=1 / max(rounds, 2), host=1.0),
+        change=Scale(((cost.file, cost.line),), device=1 / max(rounds, 2)),
         fixes=[_allocate],
     )
 

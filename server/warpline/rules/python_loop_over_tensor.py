@@ -133,7 +133,7 @@ import libcst as cst
 from warpline.model.change import Scale
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
-from warpline.rulekit.rounds import Loop, rounds
+from warpline.rulekit.rounds import Loop, rounds, takes_piece
 from warpline.rulekit.source import Statement
 from warpline.rulekit.terms import descend
 
@@ -161,7 +161,7 @@ class PythonLoopOverTensor(Rule):
                 continue
             # A kernel this short takes as long for one piece as for many.
             short = context.on_gpu and launches > 0 and device / launches < SHORT_MS
-            hottest = max(costs, key=lambda cost: cost.step_ms)
+            hottest = max(costs, key=lambda cost: (takes_piece(cost), cost.step_ms))
             yield context.draft(
                 (hottest.file, hottest.line),
                 (hottest.file, hottest.line),
