@@ -136,3 +136,27 @@ def test_import_of_a_trace_made_elsewhere(example_run: ExampleRun, tmp_path: Pat
     report = json.loads(shown.stdout)
     assert report["format"] == 1
     assert report["notes"]  # what such a trace cannot say
+
+
+def test_report_by_line_operator_and_kernel(example_run: ExampleRun) -> None:
+    printed = {
+        by: warpline("report", "--by", by, cwd=example_run.folder) for by in ("line", "operator", "kernel")
+    }
+    assert {by: done.returncode for by, done in printed.items()} == {"line": 0, "operator": 0, "kernel": 0}
+    assert printed["line"].stdout == example_run.stdout
+    assert "aten::addmm" in printed["operator"].stdout
+    assert "There are no kernels: the device is the CPU" in printed["kernel"].stdout
+    for done in printed.values():
+        assert "loader " in done.stdout.splitlines()[4]  # what the step's time goes to
+
+
+def test_top_rows(example_run: ExampleRun) -> None:
+    done = warpline("report", "--by", "operator", "--top", "2", cwd=example_run.folder)
+    assert done.stdout.count("aten::") == 2
+    assert " more: " in done.stdout
+
+
+def test_the_page_alone_is_compared(example_run: ExampleRun) -> None:
+    done = warpline("report", "--against", example_run.run.name, cwd=example_run.folder)
+    assert done.returncode == 2
+    assert "--against is for the page" in done.stderr

@@ -19,7 +19,7 @@ COMMANDS = {
     "kernel": ("kernel", "look inside one kernel with Nsight Compute"),
     "import": ("import_", "read traces made elsewhere into a run"),
     "export": ("export", "write a run for Perfetto or TensorBoard"),
-    "report": ("report", "write a run as one self-contained page"),
+    "report": ("report", "a run by line, operator or kernel, or as one self-contained page"),
     "runs": ("runs", "the runs of this project; --prune removes old ones"),
     "rules": ("rules", "list the rules"),
     "explain": ("explain", "the page of one rule"),

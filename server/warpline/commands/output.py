@@ -12,12 +12,28 @@ from typing import Any
 from warpline.model.problem import Problem
 from warpline.model.report import Report
 
+#: What a row of the printed table may be.
+VIEWS = ("line", "operator", "kernel")
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", metavar="FILE", help="write JSON to FILE ('-': standard output, and no table)"
     )
-    parser.add_argument("--top", type=int, metavar="N", help="lines to show (as many as matter)")
+    views(parser)
+
+
+def views(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--top`` and ``--by``, for what prints a report."""
+    parser.add_argument("--top", type=rows, metavar="N", help="rows to show (as many as matter)")
+    parser.add_argument("--by", choices=VIEWS, default="line", help="what a row is (line)")
+
+
+def rows(text: str) -> int:
+    """An argparse type: a number of rows, at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
 
 
 def check(options: argparse.Namespace) -> None:
@@ -38,10 +54,22 @@ def write(run: Path, report: Report, options: argparse.Namespace) -> None:
     if options.json:
         json(report, options.json)
     if options.json != "-":
-        from warpline import pipeline
-        from warpline.terminal import report as terminal
+        table(run, report, options)
 
-        terminal.show(run, report, pipeline.profile_of(run), top=options.top)
+
+def table(run: Path, report: Report, options: argparse.Namespace) -> None:
+    """The table on standard output, by what ``--by`` says."""
+    from warpline import pipeline
+
+    profile = pipeline.profile_of(run)
+    if options.by == "line":
+        from warpline.terminal import report as by_line
+
+        by_line.show(run, report, profile, top=options.top)
+    else:
+        from warpline.terminal import uses
+
+        uses.show(run, report, profile, options.by, top=options.top)
 
 
 def json(value: Any, destination: str) -> None:

@@ -1,4 +1,4 @@
-"""Write a run (the newest when RUN is left out) as one self-contained page."""
+"""A run (the newest when RUN is left out): printed by line, operator or kernel, or one page (--html FILE)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--html", metavar="FILE", required=True, help="the page to write ('-': standard output)"
-    )
+    parser.add_argument("--html", metavar="FILE", help="write the page to FILE ('-': standard output)")
+    output.views(parser)
     parser.add_argument(
         "--against", metavar="RUN", help="an earlier run to compare with: a run folder or its name"
     )
@@ -28,7 +27,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     run_folder = run_argument.find(options.run)
     before = run_argument.find(options.against) if options.against else None
+    if before is not None and not options.html:
+        raise Problem("--against is for the page (--html FILE); `warpline compare` prints two runs")
     from warpline import pipeline
+
+    if not options.html:
+        output.table(run_folder, pipeline.report_of(run_folder), options)
+        return 0
     from warpline.html.page import page
 
     text = page(

@@ -34,7 +34,7 @@ def show(run: Path, report: Report, profile: Profile, top: int | None = None) ->
     """Print ``report`` of the folder ``run``. ``top``: how many lines are shown, else those that matter."""
     shown = table(report, profile, top, cwd=str(Path.cwd()))
     with paged() as out:
-        _print_summary(out, shown)
+        print_summary(out, shown)
         for function in shown.functions:
             _print_function(out, function, shown.columns, report.steps.step_ms)
         if shown.rest:
@@ -54,10 +54,13 @@ def show(run: Path, report: Report, profile: Profile, top: int | None = None) ->
         out.print(Text(f"Run: {run}", style="dim"), soft_wrap=True)
 
 
-def _print_summary(out: Console, shown: Table) -> None:
+def print_summary(out: Console, shown: Table) -> None:
+    """The step: what ran, how long it takes, what its time goes to."""
     out.print(Rule(Text(shown.title, style="bold"), align="left", style="dim"))
     for line in shown.summary:
         out.print(Text(line))
+    if shown.composition:
+        out.print(Text(shown.composition, style="bold"))
 
 
 def _print_function(out: Console, function: Function, columns: tuple[str, ...], step_ms: float) -> None:

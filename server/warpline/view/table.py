@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from warpline.model.profile import Profile
 from warpline.model.report import Line, Report
+from warpline.view import composition, text, units
 from warpline.view import marks as beside
-from warpline.view import text, units
 from warpline.view.inside import Part, largest
 
 #: Lines below this share of the step are left out, unless --top asks for more.
@@ -52,6 +52,7 @@ class Table:
     unattributed: str
     columns: tuple[str, ...]  # of "forward backward recompute idle sync", those with anything in them
     names: Mapping[str, str]  # path -> what it is called here
+    composition: str = ""  # what the step's time goes to, in one line
     workers: tuple[str, ...] = ()  # what a batch costs in loader workers, line by line
     marks: tuple[str, ...] = ()  # ranges that the user named
     groups: tuple[str, ...] = ()  # lines that run as one kernel
@@ -92,6 +93,7 @@ def table(report: Report, profile: Profile, top: int | None = None, cwd: str = "
             if any(getattr(line, f"{column}_ms") >= 0.0005 for line in shown)
         ),
         names=names,
+        composition=composition.line(report.composition),
         workers=beside.workers(report.workers, sources, names),
         marks=beside.marks(profile.marks),
         groups=beside.groups(profile.groups, names),
