@@ -1,6 +1,6 @@
 """Which tests start processes, and which of those must have the machine to themselves.
 
-``make check`` leaves out what starts a process. The mark is set here, from fixtures and modules. With
+``make check`` leaves out what starts a process. The mark is set here, from what a test names. With
 ``-m "not process"`` a guard fails a test that starts one all the same. With several workers the tests marked
 ``alone``, which time what they start, run last and one at a time over all workers. A test that fails while
 others run beside it runs again alone, and only that try counts.
@@ -9,11 +9,14 @@ others run beside it runs again alone, and only that try counts.
 from __future__ import annotations
 
 import fcntl
+import inspect
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import Any, TextIO
 
 import pytest
@@ -27,25 +30,16 @@ def modules(names: dict[str, str]) -> frozenset[str]:
     return frozenset(f"{folder}/test_{name}.py" for folder, some in names.items() for name in some.split())
 
 
-#: Fixtures that start a process: whoever uses one is marked.
-FIXTURES = frozenset({"example_run", "connect", "editors"})
-
-#: Modules most of whose tests start processes; all of them are marked. Single tests elsewhere carry the mark.
+#: Modules whose tests start processes through Warpline's own code, which `starts_one` does not look into.
 MODULES = modules(
     {
         "tests": "pipeline",
         "tests/agents": "mcp",
-        "tests/capture": (
-            "beat births calls compiled fidelity inside inside_events interrupt loader_workers marks "
-            "nsight nsight_module nvtx overlay own_profiler peaks plain_loop quick_loops ranks restless "
-            "sampling short_own_profiler step_classes texts threads without_numpy wrong_input"
-        ),
-        "tests/commands": "command_line doctor fix interrupt kernel runs",
-        "tests/corpus": "ten_flaws",
-        "tests/examples": "examples",
+        "tests/capture": "nsight nsight_module overlay probing restless wrong_input",
+        "tests/commands": "doctor kernel",
         "tests/lines": "lines",
-        "tests/lsp": "lifetime malformed moves random_edits",
-        "tests/measure": "commands endings real_processes side_by_side slices",
+        "tests/lsp": "random_edits",
+        "tests/measure": "real_processes side_by_side slices",
     }
 )
 
@@ -55,6 +49,17 @@ ALONE = modules(
         "tests": "pipeline",
         "tests/capture": "sampling worker_lines",
         "tests/measure": "commands endings real_processes",
+    }
+)
+
+#: What starts a process when a test, a fixture of its or a function of the tests that they call names it.
+STARTERS = frozenset(
+    {
+        "subprocess",
+        "tests.conftest.warpline",
+        "tests.capture.launching.Captured",
+        "tests.lsp.client.Client",
+        "playwright.sync_api.sync_playwright",
     }
 )
 
@@ -92,10 +97,49 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Processes(config))
 
 
+def starts_one(item: pytest.Item) -> bool:
+    """Whether a test, its fixtures or the functions of the tests that they call name one of ``STARTERS``."""
+    fixtures = getattr(item, "_fixtureinfo", None)
+    functions = (
+        [each.func for some in fixtures.name2fixturedefs.values() for each in some] if fixtures else []
+    )
+    return any(map(reaches, [getattr(item, "function", None), *functions]))
+
+
+@cache
+def reaches(function: object) -> bool:
+    seen: set[object] = set()
+    left = [inspect.unwrap(function)] if callable(function) else []
+    while left:
+        one = left.pop()
+        code = getattr(one, "__code__", None)
+        if code is None or code in seen:
+            continue
+        seen.add(code)
+        for name in names_in(code):
+            value = one.__globals__.get(name)
+            if full_name(value) in STARTERS:
+                return True
+            if str(getattr(value, "__module__", "")).startswith("tests."):
+                left += [value, *vars(value).values()] if isinstance(value, type) else [value]
+    return False
+
+
+def names_in(code: CodeType) -> set[str]:
+    inner = (names_in(each) for each in code.co_consts if isinstance(each, CodeType))
+    return set(code.co_names).union(*inner)
+
+
+def full_name(value: object) -> str:
+    if isinstance(value, ModuleType):
+        return value.__name__
+    return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}"
+
+
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses by the marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if module(item) in MODULES or FIXTURES.intersection(getattr(item, "fixturenames", ())):
+        if module(item) in MODULES or starts_one(item):
             item.add_marker(pytest.mark.process)
         if module(item) in ALONE:
             item.add_marker(pytest.mark.alone)
@@ -169,6 +213,6 @@ class Processes:
 
     def _audit(self, event: str, arguments: object) -> None:
         if event in EVENTS and self._unmarked:
-            said = f"{self._unmarked} starts a process: mark it, or name its module in tests/processes.py"
+            said = f"{self._unmarked} starts a process: mark it `process`"
             self._started.append(said)
             pytest.fail(said)

@@ -257,14 +257,12 @@ def sources() -> list[Path]:
     return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
-@pytest.mark.process
 def test_files_are_small() -> None:
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in sources()}
     assert lengths
     assert not {str(path): length for path, length in lengths.items() if length > MOST_LINES}
 
 
-@pytest.mark.process
 def test_names_say_what_is_inside() -> None:
     empty = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
     for path in sources():
@@ -273,7 +271,6 @@ def test_names_say_what_is_inside() -> None:
         assert not {part.removesuffix(path.suffix) for part in path.relative_to(ROOT).parts} & empty, path
 
 
-@pytest.mark.process
 def test_the_language_server_starts_light() -> None:
     heavy = ("torch", "pandas", "numpy", "libcst", "rich")
     script = f"import sys, warpline.lsp.server; print([n for n in {heavy} if n in sys.modules])"

@@ -56,7 +56,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.process
 def test_runs_lists_and_prunes(folder: Path) -> None:
     place = folder / ".warpline/runs"
     (place / "no-run").mkdir()
@@ -78,14 +77,12 @@ def test_runs_lists_and_prunes(folder: Path) -> None:
     assert "nothing to remove" in warpline("runs", "--prune", cwd=folder).stdout
 
 
-@pytest.mark.process
 def test_no_runs(tmp_path: Path) -> None:
     done = warpline("runs", cwd=tmp_path)
     assert done.returncode == 0 and done.stdout.startswith("0 runs")
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.process
 def test_settings_that_cannot_be_read_remove_nothing(folder: Path) -> None:
     (folder / "pyproject.toml").write_text("[tool.warpline]\nkeep-runs = 0\n")
     pipeline._prune(folder / ".warpline/runs")

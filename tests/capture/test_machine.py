@@ -49,7 +49,6 @@ def told(statements: list[str]) -> dict[str, dict[str, object]]:
     return dict(map(json.loads, done.stdout.splitlines()))
 
 
-@pytest.mark.process
 def test_tf32_is_told_however_it_was_asked_for() -> None:
     import torch
 

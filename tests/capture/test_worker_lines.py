@@ -61,7 +61,6 @@ for batch in loader:
 BATCH = {"sleep": 4, "hash": 4, "collate": 1}
 
 
-@pytest.mark.process
 def test_lines_of_workers_take_what_their_own_clock_says(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)

@@ -50,7 +50,6 @@ def test_all_fixes_together_parse(case: Case) -> None:
     assert [skipped.reason for skipped in made.skipped if "failed" in skipped.reason] == []
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("case", REAL)
 def test_exact_lines_of_real_runs(case: Case, tmp_path: Path) -> None:
     for path, text in case.project.texts.items():

@@ -83,7 +83,6 @@ def test_the_json_is_the_contracts() -> None:
     assert read["candidates"][1]["speedup"] is None
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("old", "new"), [("a\nb\nc\n", "a\nB\nc\n"), ("a\nb", "a\nB"), ("a\r\nb\r\n", "a\r\nB\r\n")]
 )

@@ -159,7 +159,6 @@ runpy.run_path(sys.argv[1], run_name="__main__")
 """
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_all_fixes_together_leave_a_script_that_runs(name: str, recorded: Recorded, tmp_path: Path) -> None:
     run = recorded(name)
