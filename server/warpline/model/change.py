@@ -150,12 +150,14 @@ class Scale:
     For what the other changes do not say: a tuned algorithm, work moved out of the step (garbage
     collection, ``empty_cache``, printing), a faster sample function.
     ``at_most``: no more than this is gained, and nothing says how much: a bound instead of a prediction.
+    ``assumed``: the factors are of ``model/costs.json`` and not of this run: an estimate.
     """
 
     places: Places
     device: float = 1.0
     host: float = 1.0
     at_most: bool = False
+    assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,29 +18,44 @@ from warpline.wire.sites import Compile, facts_of
 #: ``nn.Sequential(…).compile()`` compiles nothing); this form compiles it, and keeps the model's names.
 _OF_TORCHS = "{model}.forward = torch.compile({model}.forward)"
 _OF_OTHERS = "{model}.compile()"
+#: Inductor's name for launching what it compiled as CUDA graphs.
+_GRAPHS = 'mode="reduce-overhead"'
 NOTHING_COMPILED = "The model's `compile()` compiled nothing: it leaves torch's own modules as they are."
 
 
-def compile_model(step: TrainingStep | None) -> Fix:
-    """Compile what the step trains. Raises Refused where it is not found, or compiled already."""
+def runs_through_model(step: TrainingStep | None) -> bool:
+    """Whether the step calls a model that could be compiled: else compiling one changes nothing."""
+    return step is not None and trained(step)[0] is not None
+
+
+def compile_model(step: TrainingStep | None, *, graphs: bool = False) -> Fix:
+    """Compile what the step trains, with ``graphs`` as CUDA graphs. Raises Refused where it is not found, or
+    compiled already."""
     if step is None:
         raise Refused("the training step's forward pass was not found beside a `backward()`")
     name, layer = trained(step)
     code = _OF_TORCHS if name is not None and is_torchs(step, name) else _OF_OTHERS
+    of_torchs = code is _OF_TORCHS
     edits = Edits(step.source)
-    if code is _OF_TORCHS and edits.add_import("torch.compile", "import torch") != "torch.compile":
+    if of_torchs and edits.add_import("torch.compile", "import torch") != "torch.compile":
         raise Refused("torch has another name in this file")
+    if graphs:
+        if layer is not None:
+            raise Refused("the step calls its layers one by one, and each would be a graph of its own")
+        if code.format(model=name) in step.source.text:
+            raise Refused("the script compiles it already")
+        code = code[:-1] + (", " if of_torchs else "") + _GRAPHS + ")"
     present = _compiled_at(step, name) if name is not None and layer is None else None
     off = _switched_off(step, name)
     if off is not None:
         raise Refused(f"the script has a line of its own for it that was not reached: `{off}`")
     if present is None:
         about_model(step, edits, code, each=code)
-    elif code is _OF_OTHERS:
+    elif not of_torchs:
         raise Refused("the script does so already")
     else:
         edits.replace_statement(present, code.format(model=name))
-    return edits.fix("Compile the model", "unsafe")
+    return edits.fix("Compile the model" + (", as CUDA graphs" if graphs else ""), "unsafe")
 
 
 def _switched_off(step: TrainingStep, name: str | None) -> str | None:

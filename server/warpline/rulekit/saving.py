@@ -8,11 +8,15 @@ from warpline.model.change import Scale
 from warpline.model.profile import LineCost
 
 
-def less_device_time(costs: Collection[LineCost], saving_ms: float, *, at_most: bool = False) -> Scale:
+def less_device_time(
+    costs: Collection[LineCost], saving_ms: float, *, at_most: bool = False, assumed: bool = False
+) -> Scale:
     """``saving_ms`` a step less on the device at the lines of ``costs``; what else they do there stays.
 
-    ``at_most``: or less, and nothing in the run says how much.
+    ``at_most``: or less, and nothing in the run says how much. ``assumed``: by a figure of
+    ``model/costs.json``.
     """
     whole = sum(cost.device_ms for cost in costs)
     left = 1 - min(1.0, saving_ms / whole) if whole > 0 else 1.0
-    return Scale(tuple((cost.file, cost.line) for cost in costs), device=left, at_most=at_most)
+    places = tuple((cost.file, cost.line) for cost in costs)
+    return Scale(places, device=left, at_most=at_most, assumed=assumed)

@@ -100,6 +100,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from warpline.model import costs
 from warpline.model.change import ChannelsLast
 from warpline.model.kernel_name import turns_layout
 from warpline.model.profile import LineCost, Op
@@ -126,6 +127,7 @@ class ChannelsFirstConv(Rule):
         turned = sum(
             kernel.device_ms for cost in spent for kernel in cost.kernels if turns_layout(kernel.name)
         )
+        slower = costs.value("conv-layout") * total
         hottest = max(spent, key=lambda cost: spent[cost])
         step = next((found for found in training_steps(context) if found.forward), None)
         yield context.draft(
@@ -139,9 +141,9 @@ class ChannelsFirstConv(Rule):
                 "turned": ms("layout conversion", turned),
             },
             cost_ms=total,
-            saving_ms=max(turned, 0.15 * total),
+            saving_ms=max(turned, slower),
             # Where nothing is turned a slower kernel was taken, and how much slower is not known.
-            change=ChannelsLast() if turned > 0 else less_device_time(spent, 0.15 * total, at_most=True),
+            change=ChannelsLast() if turned > 0 else less_device_time(spent, slower, at_most=True),
             fixes=[partial(_fix, step)],
         )
 

@@ -121,6 +121,7 @@ from functools import partial
 
 import libcst as cst
 
+from warpline.model import costs
 from warpline.model.change import Replace
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
@@ -142,18 +143,18 @@ class Float64OnDevice(Rule):
             context, [cost.file for cost in sorted(spent, key=lambda cost: -spent[cost])]
         )
         place = (hottest.file, hottest.line)
+        saving = (1 - costs.value("single-precision")) * total
         yield context.draft(
             (source.path, source.line(nodes[0])) if source is not None else place,
             place,
             "The device computes in float64 for {spent} a step, {share}.",
             {"spent": ms("float64", total), "share": percent("float64", context.share(total))},
             cost_ms=total,
-            # Half the bytes; what is bound by arithmetic gains more.
-            saving_ms=total / 2,
+            saving_ms=saving,
             change=Replace(
                 "narrower",
                 tuple((cost.file, cost.line) for cost in spent),
-                less_device_time(spent, total / 2),
+                less_device_time(spent, saving, assumed=True),
                 shares=tuple(
                     min(1.0, of / cost.device_ms) if cost.device_ms else 1.0 for cost, of in spent.items()
                 ),

@@ -136,6 +136,7 @@ from functools import partial
 
 import libcst as cst
 
+from warpline.model import costs
 from warpline.model.change import MatmulRate
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
@@ -185,8 +186,7 @@ class Fp32Matmul(Rule):
                 "share": percent("float32 matrix products", context.share(total)),
             },
             cost_ms=total,
-            # The tensor cores' advantage, kernels of real sizes being less than the rates promise.
-            saving_ms=total * (1 - 1 / 8),
+            saving_ms=total * (1 - costs.value("tensor-cores")),
             change=MatmulRate(precision, tuple((cost.file, cost.line) for cost in spent), elementwise=True),
             # Autocast adds a cast to each weight, which costs the host more than TF32 does.
             alternative=MatmulRate("tf32", tuple((cost.file, cost.line) for cost in spent)),

@@ -196,7 +196,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from warpline.model.change import RemoveLaunches
+from warpline.model import costs
+from warpline.model.change import RemoveLaunches, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
@@ -206,6 +207,7 @@ from warpline.rulekit.compiling import (
     compiled_for_nothing,
     has_graphs,
     is_compiled,
+    runs_through_model,
     set_option,
 )
 from warpline.rulekit.launches import launching_ms
@@ -218,8 +220,7 @@ from warpline.wire.sites import Compile, facts_of
 _BUSY_PERCENT = 80.0
 #: Kernels that take longer on average hide their launches.
 _LONG_MS = 0.05
-#: Of the host's work, what compiled code leaves: it still launches its kernels, one by one.
-_LEFT = 0.3
+_LEFT = costs.value("launches-left")
 
 
 class LaunchBound(Rule):
@@ -239,10 +240,8 @@ class LaunchBound(Rule):
         idle = {cost: waited for cost in lines if (waited := launching_ms(cost)) > 0}
         total = sum(idle.values())
         launches = sum(cost.launches for cost in idle)
-        if not idle or not context.matters(total) or launches < 1:
-            return
-        mean_ms = sum(cost.device_ms for cost in idle) / launches
-        if mean_ms > _LONG_MS or total < 0.1 * context.step_ms:
+        mean_ms = sum(cost.device_ms for cost in idle) / max(1.0, launches)
+        if not context.matters(total) or launches < 1 or mean_ms > _LONG_MS or total < 0.1 * context.step_ms:
             return
         hottest = max(idle, key=lambda cost: idle[cost])
         place = model_place(step) if step is not None else (hottest.file, hottest.line)
@@ -254,6 +253,9 @@ class LaunchBound(Rule):
             if compiled is None or has_graphs(compiled):
                 return
             place = (compiled.file, compiled.line)
+        places = tuple((cost.file, cost.line) for cost in idle)
+        promised = compiled is not None or runs_through_model(step)  # else nothing would be compiled
+        graphs = Together((RemoveLaunches(places), RemoveLaunches(places, fuse=False)))
         yield context.draft(
             place,
             (hottest.file, hottest.line),
@@ -273,11 +275,12 @@ class LaunchBound(Rule):
                 "mean": ms("mean kernel", mean_ms),
             },
             cost_ms=total,
-            saving_ms=(1 - _LEFT) * total,
-            change=RemoveLaunches(
-                tuple((cost.file, cost.line) for cost in idle), fuse=compiled is None, keep=_LEFT
-            ),
-            fixes=[partial(compile_model, step) if compiled is None else partial(_graph, context, compiled)],
+            saving_ms=(1 - _LEFT) * total if promised else 0.0,
+            change=RemoveLaunches(places, fuse=compiled is None, keep=_LEFT) if promised else None,
+            fixes=[partial(_graph, context, compiled)]
+            if compiled is not None
+            else [partial(compile_model, step), partial(compile_model, step, graphs=True)],
+            alternative=graphs if promised and compiled is None else None,
         )
 
 

@@ -142,6 +142,7 @@ from functools import partial
 
 import libcst as cst
 
+from warpline.model import costs as assumed
 from warpline.model.change import Scale
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent, size
@@ -195,7 +196,12 @@ class TensorMadeOnHost(Rule):
                     "share": percent("making and moving it", context.share(spent)),
                 },
                 cost_ms=spent,
-                change=Scale(tuple((cost.file, cost.line) for cost in costs), device=0.1, host=0.1),
+                change=Scale(
+                    tuple((cost.file, cost.line) for cost in costs),
+                    device=assumed.value("made-on-device"),
+                    host=assumed.value("made-on-device"),
+                    assumed=True,
+                ),
                 fixes=[partial(_fix, context, site)],
             )
 

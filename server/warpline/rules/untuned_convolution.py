@@ -86,6 +86,7 @@ from functools import partial
 
 import libcst as cst
 
+from warpline.model import costs
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 from warpline.rulekit.convolutions import convolution_ms, convolutions
@@ -120,9 +121,9 @@ class UntunedConvolution(Rule):
                 "share": percent("convolutions", context.share(total)),
             },
             cost_ms=total,
-            # What the heuristic misses: a tenth, seldom more, and often nothing at all.
-            saving_ms=0.1 * total,
-            change=less_device_time(spent, 0.1 * total, at_most=True),
+            # What the heuristic misses is often nothing at all.
+            saving_ms=costs.value("conv-search") * total,
+            change=less_device_time(spent, costs.value("conv-search") * total, at_most=True),
             fixes=[partial(_fix, context)],
         )
 

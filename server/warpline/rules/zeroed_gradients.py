@@ -90,6 +90,7 @@ from functools import partial
 
 import libcst as cst
 
+from warpline.model import costs
 from warpline.model.change import Scale
 from warpline.model.report import Fix
 from warpline.rulekit import NOT_LITERAL, Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
@@ -120,7 +121,9 @@ class ZeroedGradients(Rule):
                     "share": percent("zeroing gradients", context.share(cost.step_ms)),
                 },
                 cost_ms=cost.step_ms,
-                change=Scale(((cost.file, cost.line),), device=0.0, host=0.3),
+                change=Scale(
+                    ((cost.file, cost.line),), device=0.0, host=costs.value("gradients-unset"), assumed=True
+                ),
                 fixes=[partial(_fix, source, call)],
             )
 

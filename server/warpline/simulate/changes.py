@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from warpline.model import costs
 from warpline.model.change import (
     Change,
     Fuse,
@@ -27,8 +28,7 @@ from warpline.trace.columns import Bools, Floats, Ints
 #: A multi-tensor optimizer works through its list in a handful of launches.
 OPTIMIZER_LAUNCHES = 4
 #: What a launch costs the host from compiled code, of what one costs now, Python and autograd included.
-#: Recorded on an H200 (tests/captures): 25 to 52 us a launch under the profiler, eager ones 41 to 62.
-COMPILED_LAUNCH = 0.75
+COMPILED_LAUNCH = costs.value("compiled-launch")
 #: A kernel shorter than this is all launch and tail: more data does not make it longer.
 FLOOR_NS = 5_000.0
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from warpline.attribution.roofline import tf32_allowed
+from warpline.model import costs
 from warpline.model.change import MatmulRate, Operator
 from warpline.simulate.casts import FLOOR_NS, IN_FP32, with_casts
 from warpline.simulate.changes import Changed
@@ -18,7 +19,7 @@ from warpline.trace.columns import Bools, Floats, Trace
 from warpline.wire.precision import BYTES
 
 #: Half the bytes, but not of everything: autocast keeps residual sums and parameters in fp32.
-HALF_BYTES = 0.6
+HALF_BYTES = costs.value("autocast-bytes")
 
 
 def at_precision(

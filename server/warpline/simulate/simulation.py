@@ -11,6 +11,7 @@ from warpline.model.change import (
     LargerBatch,
     LoaderWorkers,
     MatmulRate,
+    RemoveLaunches,
     Replace,
     Scale,
     Together,
@@ -67,8 +68,13 @@ class Simulation:
             return None
         speedup = self.step_ns / step_ns
         # What gains nothing even at the most gains nothing.
-        bound = speedup > GAINS and any(isinstance(one, Scale) and one.at_most for one in _flat((change,)))
-        return Predicted(step_ns / 1e6, speedup, "bound" if bound else "simulated")
+        parts = _flat((change,))
+        bound = speedup > GAINS and any(isinstance(one, Scale) and one.at_most for one in parts)
+        # What a compiler makes of code is known when it has made it.
+        guessed = any(
+            isinstance(one, RemoveLaunches) or (isinstance(one, Scale) and one.assumed) for one in parts
+        )
+        return Predicted(step_ns / 1e6, speedup, "bound" if bound else "estimate" if guessed else "simulated")
 
     def limit(self, change: Change) -> Resource:
         """What bounds the step with ``change`` made: the resource whose halving would save most of it."""

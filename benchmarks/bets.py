@@ -1,0 +1,263 @@
+"""Bets: predictions written down before anything is timed, and then timed without Warpline.
+
+    python benchmarks/bets.py predict --out BETS.json [--most 4] [--label first] SCRIPT...
+    python benchmarks/bets.py time BETS.json [--rounds 3] [--window 2] [--seconds 200]
+    python benchmarks/bets.py show BETS.json...
+
+``predict`` profiles each script once and writes, for every finding with a prediction and an edit, what it
+promises and the text of the files with the fix made. ``time`` touches no prediction: it copies the script's
+folder twice, writes the changed texts into one copy, and runs both in turn under ``bets/clock.py``, which
+knows nothing of Warpline: so many rounds of plain, changed, changed, plain. The gain is the median of the
+rounds' ratios; on a CPU of the median steps (on a shared machine a few steps take many times as long), on a
+GPU of the mean ones. ``--processor`` takes the process's own processor time instead, on machines
+that are busy with something else; it says nothing of fixes that end a wait (loaders), which are left out.
+``show`` prints the table, with first contact and later rounds (``--label``) apart.
+
+Fixes that change how many samples a step has (``small-batch``) are left out: steps do not compare then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "server"))
+CLOCK = ROOT / "benchmarks/bets/clock.py"
+LEFT_OUT = {"small-batch"}
+IGNORED = shutil.ignore_patterns(".warpline", ".git", "__pycache__", ".venv", "node_modules")
+
+
+@dataclass
+class Bet:
+    """``low``, ``high``: the predicted interval. ``texts``: changed files by their path below ``folder``."""
+
+    script: str
+    folder: str
+    argv: list[str]
+    rule: str
+    fix: str
+    basis: str
+    predicted: float
+    low: float
+    high: float
+    texts: dict[str, str]
+    label: str = "first"
+    device: str = ""
+    made: str = ""  # when the prediction was written
+    ratios: list[float] = field(default_factory=list)
+    plain_ms: float | None = None
+    reason: str = ""
+
+    @property
+    def measured(self) -> float | None:
+        return median(self.ratios) if self.ratios else None
+
+    @property
+    def error(self) -> float | None:
+        return abs(self.predicted / self.measured - 1) if self.measured else None
+
+
+def predict(options: argparse.Namespace) -> None:
+    from warpline import pipeline
+    from warpline.measure.fixes import workbench
+    from warpline.model.problem import Problem
+    from warpline.wire.run import Request
+
+    bets: list[Bet] = read(options.out) if options.out.exists() else []
+    for word in options.scripts:
+        script = Path(word).resolve()
+        request = Request(target=str(script), cwd=str(script.parent), python=options.python)
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                run, report = pipeline.profile(request, folder=Path(folder))
+                bench = workbench(pipeline.profile_of(run))
+            except Problem as problem:
+                say(f"{script.name}: {problem}")
+                continue
+        found = []
+        for finding in report.findings:
+            said = finding.predicted
+            proposals = bench.proposals([finding]) if said is not None else []
+            candidate = bench.candidate(proposals) if proposals else None
+            if said is None or candidate is None or finding.rule in LEFT_OUT or len(found) >= options.most:
+                continue
+            texts = {
+                os.path.relpath(path, script.parent): text
+                for path, text in candidate.overlay.items()
+                if Path(path).is_relative_to(script.parent)
+            }
+            found.append(
+                Bet(
+                    *(script.name, str(script.parent), list(request.argv), finding.rule, proposals[0].title),
+                    *(said.basis, said.speedup, said.low or said.speedup, said.high or said.speedup, texts),
+                    *(options.label, report.environment.device.name, now()),
+                )
+            )
+        bets += found
+        write(options.out, bets)
+        say(f"{script.name}: {len(found)} bets, {time.monotonic() - began:.0f} s")
+
+
+def time_them(options: argparse.Namespace) -> None:
+    bets = read(options.bets[0])
+    if options.processor:
+        bets = [bet for bet in bets if "loader" not in bet.rule]
+    ends = time.monotonic() + options.seconds
+    for number in range(options.rounds):
+        for bet in bets:
+            if time.monotonic() < ends and not bet.reason and len(bet.ratios) <= number:
+                timed(bet, options)
+                write(options.bets[0], bets)
+
+
+def timed(bet: Bet, options: argparse.Namespace) -> None:
+    """One round: plain, changed, changed, plain."""
+    with tempfile.TemporaryDirectory() as folder:
+        copies = [Path(folder, name) for name in ("plain", "changed")]
+        for copy in copies:
+            shutil.copytree(bet.folder, copy, ignore=IGNORED)
+        for path, text in bet.texts.items():
+            (copies[1] / path).write_text(text, encoding="utf-8")
+        took: list[float] = []
+        for at in (0, 1, 1, 0):
+            ms = stepped(copies[at] / bet.script, bet, options)
+            if ms is None:
+                bet.reason = f"the {('plain', 'changed')[at]} script made no steps that could be timed"
+                return
+            took.append(ms)
+    plain, changed = math.sqrt(took[0] * took[3]), math.sqrt(took[1] * took[2])
+    bet.ratios.append(plain / changed)
+    bet.plain_ms = plain
+    say(f"{bet.script} {bet.rule}: {bet.predicted:.2f} promised, {plain / changed:.2f} seen")
+
+
+def stepped(script: Path, bet: Bet, options: argparse.Namespace) -> float | None:
+    """A usual step of one run, in milliseconds."""
+    command = [options.python, str(CLOCK), str(options.window), str(options.warmup), str(script), *bet.argv]
+    process = subprocess.Popen(
+        command, cwd=script.parent, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        _, said = process.communicate(timeout=options.limit)
+    except subprocess.TimeoutExpired:
+        said = b""
+    finally:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)  # its loader workers as well
+        process.communicate()
+    for line in reversed(said.decode(errors="replace").splitlines()):
+        if line.startswith('{"steps"'):
+            found = json.loads(line)
+            if options.processor:
+                return float(found["cpu_ms"])
+            return median(found["times_ms"]) if bet.device in ("", "cpu") or cpu(bet) else found["mean_ms"]
+    return None
+
+
+def cpu(bet: Bet) -> bool:
+    return "NVIDIA" not in bet.device
+
+
+def show(options: argparse.Namespace) -> None:
+    bets = [bet for file in options.bets for bet in read(file)]
+    for label in dict.fromkeys(bet.label for bet in bets):
+        mine = [bet for bet in bets if bet.label == label]
+        print(f"\n{label} ({min(bet.made for bet in mine)[:10]}):\n")
+        print("| script | fix | basis | plain ms | predicted | interval | measured | error | inside |")
+        print("|---|---|---|---|---|---|---|---|---|")
+        for bet in mine:
+            cells = [bet.script.removesuffix(".py"), bet.rule, bet.basis]
+            cells += [f"{bet.plain_ms:.1f}" if bet.plain_ms else "", f"{bet.predicted:.2f}"]
+            cells.append(f"{bet.low:.2f} to {bet.high:.2f}")
+            if bet.measured and bet.error is not None:
+                inside = "yes" if bet.low <= bet.measured <= bet.high else "no"
+                cells += [f"{bet.measured:.2f}", f"{100 * bet.error:.0f} %", inside]
+            else:
+                cells += [bet.reason or "not timed", "", ""]
+            print(f"| {' | '.join(cells)} |")
+        summary(mine)
+
+
+def summary(bets: list[Bet]) -> None:
+    done = [bet for bet in bets if bet.measured]
+    for basis in ("all", *dict.fromkeys(bet.basis for bet in done)):
+        some = [bet for bet in done if basis in ("all", bet.basis)]
+        errors = [bet.error for bet in some if bet.error is not None]
+        if not errors:
+            continue
+        inside = sum(bet.low <= (bet.measured or 0) <= bet.high for bet in some)
+        width = median(bet.high / bet.low for bet in some)
+        scripts = len({bet.script for bet in some})
+        print(
+            f"\n{basis}: {len(some)} fixes on {scripts} scripts, median error {100 * median(errors):.0f} %, "
+            f"largest {100 * max(errors):.0f} %; {inside} of {len(some)} inside, median width {width:.2f}"
+        )
+
+
+def read(path: Path) -> list[Bet]:
+    return [Bet(**fields) for fields in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def write(path: Path, bets: list[Bet]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_suffix(".part")
+    scratch.write_text(json.dumps([asdict(bet) for bet in bets], indent=1), encoding="utf-8")
+    scratch.replace(path)
+
+
+def now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("predict")
+    one.add_argument("scripts", nargs="+")
+    one.add_argument("--out", type=Path, required=True)
+    one.add_argument("--most", type=int, default=4, help="bets on one script (4)")
+    one.add_argument("--label", default="first", help="first: scripts that nobody tuned a rule on")
+    one.set_defaults(work=predict)
+    two = commands.add_parser("time")
+    two.add_argument("bets", type=Path, nargs=1)
+    two.add_argument("--rounds", type=int, default=3)
+    two.add_argument("--window", type=float, default=2.0, help="seconds of steps in one process (2)")
+    two.add_argument("--warmup", type=int, default=5, help="steps passed over (5)")
+    two.add_argument("--seconds", type=float, default=math.inf, help="begin nothing after so long")
+    two.add_argument(
+        "--processor", action="store_true", help="processor time: for a busy machine, and no loaders"
+    )
+    two.add_argument("--limit", type=float, default=60.0, help="seconds for one process (60)")
+    two.set_defaults(work=time_them)
+    three = commands.add_parser("show")
+    three.add_argument("bets", type=Path, nargs="+")
+    three.set_defaults(work=show)
+    for each in (one, two):
+        each.add_argument("--python", default=sys.executable)
+    options = parser.parse_args()
+    options.work(options)
+
+
+if __name__ == "__main__":
+    main()
