@@ -6,7 +6,7 @@ command line (``python -m warpline``) and the language server.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from warpline.tables import Tables
@@ -24,3 +24,10 @@ def load(run: str) -> Tables:
     from warpline.tables import load as load_tables  # pandas is slow to import: only when asked for
 
     return load_tables(run)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext warpline`` in a notebook: the magic ``%%warpline``."""
+    from warpline.notebook.magic import WarplineMagics
+
+    shell.register_magics(WarplineMagics)

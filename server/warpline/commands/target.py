@@ -112,7 +112,8 @@ def script(word: str) -> Path:
         raise Problem(f"there is no script {word}{_starter(word)}")
     if path.suffix == ".ipynb":
         raise Problem(
-            f"{word} is a notebook: profile what `jupyter nbconvert --to script {word}` makes of it"
+            f"{word} is a notebook: write %load_ext warpline in it, and %%warpline at the top of a cell; or "
+            f"profile what `jupyter nbconvert --to script {word}` makes of it"
         )
     if path.suffix in (".sh", ".bash"):
         raise Problem(f"{word} is a shell script: profile the Python script that it starts")

@@ -75,6 +75,9 @@ class Request:
     include: tuple[str, ...] = ()  # more folders whose files count as the user's
     nvtx: bool = False
     peaks: bool = False  # measure what the device can do, where no earlier run did
+    first_line: int = (
+        0  # measuring begins at this statement of the script, a notebook's cell; 0: at its first
+    )
     probe_s: float = 10.0  # for trying replacements once the script has ended; 0: none is tried
 
 

@@ -1,13 +1,17 @@
 """Run the script exactly as ``python script.py args`` or ``python -m module args`` would."""
 
 from __future__ import annotations
+import __future__
 
+import ast
 import builtins
 import io
 import os
 import runpy
 import sys
+from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from . import imports
@@ -18,7 +22,8 @@ if TYPE_CHECKING:
 _run_module_as_main: Any = runpy._run_module_as_main  # type: ignore[attr-defined]
 
 
-def run(control: Control) -> None:
+def run(control: Control, first_line_is_here: Callable[[], None]) -> None:
+    """``first_line_is_here`` is called before the request's ``first_line`` runs, where it names one."""
     request = control.request
     target, argv = request.target, control.argv
     main = sys.modules["__main__"].__dict__
@@ -48,13 +53,30 @@ def run(control: Control) -> None:
         imports.give_way(target)
         _run_module_as_main("__main__", False)
         return
-    _path_entry(os.path.dirname(os.path.realpath(target)), safe)
+    # A notebook's cells are written into a file that lies elsewhere; they import from the working folder.
+    _path_entry(os.getcwd() if request.first_line else os.path.dirname(os.path.realpath(target)), safe)
     with io.open_code(target) as file:
         text = file.read()
     main["__file__"] = target
     main["__cached__"] = None
     main["__loader__"] = SourceFileLoader("__main__", target)
-    exec(compile(text, target, "exec", dont_inherit=True), main)
+    if not request.first_line:
+        exec(compile(text, target, "exec", dont_inherit=True), main)
+        return
+    before, after = _divided(text, target, request.first_line)
+    exec(before, main)
+    first_line_is_here()
+    exec(after, main)
+
+
+def _divided(text: bytes, target: str, first_line: int) -> tuple[CodeType, CodeType]:
+    """The statements before ``first_line``, and those from there on, under the same ``__future__``."""
+    statements = ast.parse(text, target).body
+    before = ast.Module([one for one in statements if one.lineno < first_line], [])
+    after = ast.Module([one for one in statements if one.lineno >= first_line], [])
+    begun = compile(before, target, "exec", dont_inherit=True)
+    futures = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+    return begun, compile(after, target, "exec", begun.co_flags & futures, dont_inherit=True)
 
 
 def _path_entry(folder: str, safe: bool) -> None:

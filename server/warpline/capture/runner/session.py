@@ -61,6 +61,7 @@ class Session:
         self.notes = list(control.notes)
         self.stage = Stage(self)
         self.stopping = False
+        self.awaited = bool(control.request.first_line)  # the line that measuring begins at is still to come
         self.torch: Any = None
         self._recorder: Recorder | None = None
         self.step_ns = 0  # a typical step of the warm-up
@@ -92,11 +93,22 @@ class Session:
         expected = self.observers.step_expected if self.windows.patient else lambda: 0.0
         self.steps = Steps(self._restart, self.observers, expected, self.windows.beat)
         self.own_profiler.install()
+        self.observers.sites.compiling = self.steps.compiling
+        if not self.awaited:
+            self._listen()
+
+    def first_line_is_here(self) -> None:
+        """What ran so far was watched for what it made; its steps do not count."""
+        self.awaited = False
+        if self.torch is not None:
+            self.begun = time_ns()
+            self._listen()
+
+    def _listen(self) -> None:
         if self.control.purpose is Purpose.WHOLE:
             self.go(Whole)
             return
-        self.observers.sites.compiling = self.steps.compiling
-        self.steps.install(torch)
+        self.steps.install(self.torch)
         self.go(Waiting)
 
     def go(self, stage: Callable[[Session], Stage]) -> None:

@@ -37,7 +37,7 @@ def run(path: str, injected: list[str]) -> None:
     pipe.progress(STARTING, 0, None, "starting the script")
     session.before.start()
     try:
-        script.run(control)
+        script.run(control, session.first_line_is_here)
         left = endings.wait(session.progressed, lambda: session.stopping)
     except BaseException as error:
         _end_with(session, error)

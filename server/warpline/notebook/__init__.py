@@ -1,0 +1,1 @@
+"""``%%warpline``: a notebook's cell, profiled, with the table below it."""
