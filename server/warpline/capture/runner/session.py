@@ -21,7 +21,6 @@ from ...wire.messages import Compiling, Ended, Failed, Ready
 from ...wire.stages import HELD, STARTING, WRITING
 from . import children, endings, folder, imports, seeds
 from .before import Before
-from .device import peaks
 from .endings import Stopped, stop
 from .lines.tracing import WatchedThreads
 from .observers import Observers
@@ -29,6 +28,7 @@ from .places import absolute, working_folder
 from .steps.beat import Steps
 from .steps.classes import Classes
 from .turns import Turns
+from .windows import results
 from .windows.capturing import FirstSurvey, Whole
 from .windows.mutedprofiler import MutedProfiler
 from .windows.ownprofiler import OwnProfiler
@@ -182,21 +182,7 @@ class Session:
         self.notes += self.classes.notes(self.steps.held_s)
         self.notes += [note for note in (self.own_profiler.note, self.steps.note) if note]
         self.before.add_captured(self.recorder.locations)
-        self.recorder.write(
-            {
-                "step_source": self.steps.chosen or "whole",
-                "timed_ns": self.timed,
-                "others_share": self.classes.share,
-                "captured": list(zip(stamps[:-1], stamps[1:])),
-                "notes": [*self.notes, *self.recorder.notes, *self.observers.notes()],
-            },
-            {
-                **self.observers.all_facts(),
-                "host_step_ns": self.host_step_ns,
-                "host_forward_ns": self.host_forward_ns,
-                "peaks": peaks.of(self.torch, self.control.request.peaks),
-            },
-        )
+        results.write(self, stamps)
         self._tell_and_stop()
 
     def ended(self, error: BaseException | None) -> None:
