@@ -54,9 +54,9 @@ export class Canvas {
   }
 }
 
-/** `text` shortened to fit into `width` pixels at 11 px, whose letters are about 6 px wide; "" for none. */
+/** `text` shortened to fit into `width` pixels at 11 px, whose letters are about 6.6 px wide; "" for none. */
 export function fitting(text: string, width: number): string {
-  const most = Math.floor((width - 6) / 6.1);
+  const most = Math.floor((width - 6) / 6.6);
   if (most < 2) return "";
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
 }

@@ -101,6 +101,8 @@ export interface Data {
   names: Record<string, string>;
   sources: Record<string, string>;
   kernels: Record<string, string>;
+  /** Operations per second by kind of arithmetic, and bytes_per_s; empty where the device is not known. */
+  roofs: Record<string, number>;
   peak_bytes: number;
 }
 

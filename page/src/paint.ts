@@ -13,6 +13,9 @@ export const SORTS: Record<"stream" | "idle" | "ops", string[]> = {
 };
 const PART: Record<string, string> = { recompute: "optimizer", waiting: "idle" };
 
+/** The style sheet's variable for the colour of a phase or a cause. */
+export const variable = (name: string): string => `--${PART[name] ?? name}`;
+
 /** The costliest lines have a colour each; all others share one. */
 export function ranks(model: Model): Map<string, number> {
   const sorted = [...model.data.report.lines].sort((a, b) => b.step_ms - a.step_ms).slice(0, 10);

@@ -1,5 +1,5 @@
 // Lines by arithmetic intensity and rate, where operations and bytes are known.
-import { scaleLog } from "d3-scale";
+import { type ScaleLogarithmic, scaleLog } from "d3-scale";
 import { Canvas } from "./canvas";
 import { type Line, type Model, key } from "./data";
 import { make, section } from "./elements";
@@ -51,8 +51,11 @@ function draw(model: Model, points: Point[], frame: HTMLElement): void {
     Math.max(...points.map(value)) * 2,
   ];
   const most = Math.max(...points.map((point) => point.line.device_ms));
+  // Up to the highest roof that there may be reason to look at: that of the tensor cores.
+  const [slowest, fastest] = span((point) => point.rate);
+  const highest = Math.max(fastest, 1.5 * (model.data.roofs.half ?? 0));
   const x = () => scaleLog(span((point) => point.intensity), [LEFT, canvas.width - 12]);
-  const y = () => scaleLog(span((point) => point.rate), [HEIGHT - BOTTOM, 10]);
+  const y = () => scaleLog([slowest, highest], [HEIGHT - BOTTOM, 10]);
   const radius = (point: Point): number => 4 + 14 * Math.sqrt(point.line.device_ms / most);
   const canvas: Canvas = new Canvas(frame, "Roofline plot of lines; the table of lines has the same numbers", (context) => {
     const known = colours();
@@ -76,6 +79,7 @@ function draw(model: Model, points: Point[], frame: HTMLElement): void {
     }
     context.fillText("operations for each byte moved", (LEFT + canvas.width) / 2, HEIGHT - 8);
     context.textAlign = "left";
+    roofs(context, model.data.roofs, across, up, canvas.width - 12);
     for (const point of points) {
       context.globalAlpha = 0.85;
       context.fillStyle = lineColour(of.get(key(point.line)));
@@ -111,4 +115,50 @@ function draw(model: Model, points: Point[], frame: HTMLElement): void {
     const point = at(event);
     if (point !== undefined) jump(point.line);
   });
+}
+
+const NAMES: Record<string, string> = { fp32: "float32", tf32: "TF32", half: "float16 and bfloat16" };
+
+/** The device's bandwidth as a slope, and a horizontal for each kind of arithmetic that begins where they meet. */
+function roofs(
+  context: CanvasRenderingContext2D,
+  known: Record<string, number>,
+  across: ScaleLogarithmic<number, number>,
+  up: ScaleLogarithmic<number, number>,
+  right: number,
+): void {
+  const bytes = known.bytes_per_s ?? 0;
+  if (bytes <= 0) return;
+  const [least = 1, most = 1] = across.domain();
+  const line = (from: [number, number], to: [number, number]): void => {
+    context.beginPath();
+    context.moveTo(...from);
+    context.lineTo(...to);
+    context.stroke();
+  };
+  const { soft } = colours();
+  context.save();
+  context.beginPath();
+  context.rect(LEFT, 10, right - LEFT, HEIGHT - BOTTOM - 10);
+  context.clip();
+  context.strokeStyle = soft;
+  context.fillStyle = soft;
+  context.setLineDash([5, 4]);
+  const top = Math.max(...Object.keys(NAMES).map((name) => known[name] ?? 0));
+  const until = Math.min(most, top / bytes);
+  line([across(least), up(least * bytes)], [across(until), up(until * bytes)]);
+  const middle = Math.sqrt(least * Math.max(least, until));
+  context.textAlign = "right";
+  context.fillText(`memory ${rate(bytes, "B/s")}`, across(middle) - 8, up(middle * bytes) - 8);
+  context.textAlign = "left";
+  for (const [name, words] of Object.entries(NAMES)) {
+    const value = known[name] ?? 0;
+    if (value <= 0) continue;
+    const from = Math.max(across(Math.max(least, value / bytes)), LEFT);
+    line([from, up(value)], [right, up(value)]);
+    context.textAlign = "right";
+    context.fillText(`${words} ${rate(value, "FLOP/s")}`, right - 4, up(value) - 8);
+    context.textAlign = "left";
+  }
+  context.restore();
 }

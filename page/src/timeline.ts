@@ -7,6 +7,7 @@ import type { Model, Place, Timeline } from "./data";
 import { button, choice, make, search, section } from "./elements";
 import { jump } from "./jump";
 import { type Lane, type Layout, firstAfter, layout } from "./lanes";
+import { legend } from "./legend";
 import { type By, SORTS, ranks } from "./paint";
 import { onTheme } from "./theme";
 import { type Hit, WHY, draw } from "./timeline_draw";
@@ -28,6 +29,8 @@ export class TimelineView {
   private readonly ranks: Map<string, number>;
   private readonly zoomer = zoom<HTMLCanvasElement, unknown>();
   private readonly details = make("div", { class: "details", "aria-live": "polite" });
+  private readonly legend = make("ul", { class: "legend" });
+  private readonly finder: HTMLInputElement = search("Find in the timeline", (words) => this.find(words));
   private readonly status = make("span", { class: "soft", role: "status" });
   private deep = false;
 
@@ -38,7 +41,8 @@ export class TimelineView {
     this.ranks = ranks(model);
     this.rows = layout(timeline, RULER, false);
     const home = section("timeline");
-    home.append(this.note(), this.tools());
+    home.append(this.note(), this.tools(), this.legend);
+    this.explain();
     const frame = make("div", { class: "chart" });
     home.append(frame, this.details);
     this.canvas = new Canvas(frame, "Timeline of the captured steps; the tables below have the same times", (c) =>
@@ -92,8 +96,7 @@ export class TimelineView {
 
   private tools(): HTMLElement {
     const steps = this.timeline.steps.map((_, at) => button(`step ${at + 1}`, "Show this step", () => this.showStep(at)));
-    const find = search("Find in the timeline", (words) => this.find(words));
-    find.addEventListener("keydown", (event) => {
+    this.finder.addEventListener("keydown", (event) => {
       if (event.key === "Enter") this.next(event.shiftKey ? -1 : 1);
     });
     return make(
@@ -105,6 +108,7 @@ export class TimelineView {
       ...steps,
       choice("colour by", [["line", "line"], ["kind", "phase"]], (value) => {
         this.by = value === "kind" ? "kind" : "line";
+        this.explain();
         this.canvas.redraw();
       }),
       button("depth", "Show all levels of calls, or the first few", () => {
@@ -113,9 +117,18 @@ export class TimelineView {
         this.find("");
         this.canvas.resize(this.rows.height);
       }),
-      find,
+      this.finder,
       this.status,
     );
+  }
+
+  /** What the colours mean; a click on a line finds it. */
+  private explain(): void {
+    const find = (place: string): void => {
+      this.finder.value = this.finder.value === place ? "" : place;
+      this.find(this.finder.value.toLowerCase());
+    };
+    this.legend.replaceChildren(...legend(this.model, this.timeline, this.ranks, this.by, find));
   }
 
   private zoomBy(factor: number): void {

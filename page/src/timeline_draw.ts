@@ -74,7 +74,10 @@ export function draw(context: CanvasRenderingContext2D, shown: Shown): void {
 function words(shown: Shown, track: Track, item: number): string {
   const [file, line] = shown.timeline.lines[track.line[item] ?? -1] ?? ["", 0];
   if (track.kind === "lines") return `${line}  ${shown.model.source({ file, line })}`;
-  if (track.kind === "idle") return WHY[SORTS.idle[track.sort[item] ?? 0] ?? ""] ?? "";
+  if (track.kind === "idle") {
+    const why = SORTS.idle[track.sort[item] ?? 0] ?? "";
+    return line > 0 ? `${why}: ${shown.model.place({ file, line })}` : why;
+  }
   return shown.timeline.labels[track.label[item] ?? 0] ?? "";
 }
 

@@ -159,6 +159,19 @@ def timeline_of(run: Path) -> Timeline:
     return tracks(trace.read(run))
 
 
+def roofs_of(profile: Profile) -> dict[str, float]:
+    """What the run's device can do at best: operations per second by kind of arithmetic, ``bytes_per_s``.
+    Empty for a device that is not known.
+    """
+    from warpline.attribution.peaks import peaks_of
+
+    found = peaks_of(profile.manifest.device.name, profile.facts)
+    if found is None:
+        return {}
+    names = ("fp32", "tf32", "half", "fp64", "bytes_per_s")
+    return {name: getattr(found, name) for name in names}
+
+
 def look_inside(
     run: Path, file: Path, line: int, text: str, *, cancelled: threading.Event | None = None
 ) -> KernelInside:

@@ -45,6 +45,13 @@ try {
   await page.locator(".finding button.place").first().click();
   seen.findingLine = await page.locator(".listing tr.here").getAttribute("data-line");
 
+  // Two runs: the line that changed most leads to its source.
+  seen.compared = await page.locator("table.compare tr").evaluateAll((all) =>
+    all.slice(1).map((row) => [...row.children].map((cell) => cell.textContent)),
+  );
+  await page.locator("table.compare button.place").first().click();
+  seen.comparedLine = await page.locator(".listing tr.here").getAttribute("data-line");
+
   // The timeline: hover, zoom with the wheel, drag, keys, search.
   const canvas = page.locator("#timeline canvas");
   await canvas.scrollIntoViewIfNeeded();
@@ -80,8 +87,29 @@ try {
   await page.mouse.move(item.x + 200, item.y, { steps: 5 });
   await page.mouse.up();
   seen.dragged = await domain();
-  await page.keyboard.press("0");
+  // With everything in view no more boxes are drawn than there are pixels, however many items there are.
+  await page.evaluate(() => {
+    const prototype = CanvasRenderingContext2D.prototype;
+    const plain = prototype.fillRect;
+    window.boxes = 0;
+    prototype.fillRect = function (...box) {
+      window.boxes += 1;
+      return plain.apply(this, box);
+    };
+    window.stopCounting = () => (prototype.fillRect = plain);
+  });
+  await page.mouse.move(5, 5);
+  await canvas.focus();
   await page.waitForTimeout(50);
+  await page.evaluate(() => (window.boxes = 0));
+  await page.keyboard.press("0");
+  await page.waitForTimeout(100);
+  seen.boxes = await page.evaluate(() => {
+    window.stopCounting();
+    const { timeline } = window.warpline;
+    const items = timeline.lanes.map((lane) => lane.item.length);
+    return { drawn: window.boxes, items, titles: timeline.timeline.tracks.length, width: timeline.canvas.width };
+  });
   seen.whole = await domain();
   await page.keyboard.press("]");
   seen.step = await domain();

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
-from warpline import pipeline
+from warpline import pipeline, runs
+from warpline.html.compared import Against
 from warpline.html.page import page
 from warpline.model.report import Report
 from warpline.view import units
+from warpline.view.compare import compare
 
 HERE = Path(__file__).parent
 pytestmark = [pytest.mark.editor, pytest.mark.timeout(240)]
@@ -34,7 +36,11 @@ def seen(
     if not (ROOT / "node_modules/playwright-core").is_dir():
         pytest.fail("playwright-core is missing: npm ci")
     run, file = recorded("loader-without-workers"), tmp_path_factory.mktemp("page") / "page.html"
-    file.write_text(page(report, pipeline.profile_of(run), pipeline.timeline_of(run)), encoding="utf-8")
+    profile, other = pipeline.profile_of(run), recorded("loader-without-workers-fixed")
+    before = pipeline.report_of(other)
+    against = Against("fixed", before, compare(before, report, runs.sources(other), profile.sources))
+    made = page(report, profile, pipeline.timeline_of(run), against, pipeline.roofs_of(profile))
+    file.write_text(made, encoding="utf-8")
     assert file.stat().st_size < 5_000_000
     pictures = [os.environ["WARPLINE_PICTURES"]] if os.environ.get("WARPLINE_PICTURES") else []
     done = subprocess.run(
@@ -126,6 +132,22 @@ def test_the_timeline_zooms_moves_and_finds(seen: dict[str, Any]) -> None:
     assert width("step") < width("whole")
     assert re.match(r"[1-9]\d* found", seen["matches"])
     assert seen["hovered"]["item"]["label"][:20] in seen["next"]
+
+
+def test_no_more_boxes_are_drawn_than_there_are_pixels(seen: dict[str, Any]) -> None:
+    boxes = seen["boxes"]
+    most = boxes["titles"] + sum(min(items, 2 * boxes["width"]) for items in boxes["items"])
+    assert boxes["titles"] < boxes["drawn"] <= most
+    assert max(boxes["items"]) > 2 * boxes["width"]
+
+
+def test_two_runs_are_compared_line_by_line(seen: dict[str, Any], report: Report) -> None:
+    name, _, after, change, *_ = seen["compared"][0]
+    line = int(name.rpartition(":")[2])
+    assert seen["comparedLine"] == str(line)
+    (cost,) = (each for each in report.lines if each.line == line)
+    assert after == units.milliseconds(cost.step_ms)
+    assert change.startswith("+")
 
 
 def test_the_flame_graphs_box_is_chosen(seen: dict[str, Any], report: Report) -> None:

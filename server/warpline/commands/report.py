@@ -36,11 +36,13 @@ def run(options: argparse.Namespace) -> int:
         return 0
     from warpline.html.page import page
 
+    report, profile = pipeline.report_of(run_folder), pipeline.profile_of(run_folder)
     text = page(
-        pipeline.report_of(run_folder),
-        pipeline.profile_of(run_folder),
+        report,
+        profile,
         _timeline(run_folder),
         _against(before, run_folder) if before is not None else None,
+        pipeline.roofs_of(profile),
         cwd=str(Path.cwd()),
     )
     output.write_bytes(text.encode(), options.html)

@@ -16,7 +16,13 @@ from warpline.model.report import Report
 from warpline.model.tracks import Timeline
 
 
-def block(report: Report, profile: Profile, timeline: Timeline | None, names: Mapping[str, str]) -> str:
+def block(
+    report: Report,
+    profile: Profile,
+    timeline: Timeline | None,
+    roofs: Mapping[str, float],
+    names: Mapping[str, str],
+) -> str:
     """Base64 of gzipped JSON: nothing in it can end the element that it stands in."""
     kernels = {use.name for line in report.lines for use in line.kernels}
     files = {line.file for line in report.lines} | {finding.file for finding in report.findings}
@@ -30,6 +36,7 @@ def block(report: Report, profile: Profile, timeline: Timeline | None, names: Ma
         "names": {file: names.get(file, file) for file in sorted(files)},
         "sources": {file: profile.sources[file] for file in sorted(files & profile.sources.keys())},
         "kernels": {name: readable(name) for name in sorted(kernels)},
+        "roofs": roofs,
         "peak_bytes": profile.totals.get("peak_bytes", 0.0),
     }
     # Without a time in its head, so that the same run gives the same page.

@@ -486,7 +486,7 @@
     }
   };
   function fitting(text, width) {
-    const most = Math.floor((width - 6) / 6.1);
+    const most = Math.floor((width - 6) / 6.6);
     if (most < 2) return "";
     return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
   }
@@ -560,6 +560,7 @@
     idle: ["host", "loader", "waiting"]
   };
   var PART = { recompute: "optimizer", waiting: "idle" };
+  var variable = (name) => `--${PART[name] ?? name}`;
   function ranks(model) {
     const sorted = [...model.data.report.lines].sort((a, b) => b.step_ms - a.step_ms).slice(0, 10);
     return new Map(sorted.map((line, at) => [key(line), at]));
@@ -620,9 +621,9 @@
     to.step += from.step_ms;
     to.device += from.device_ms;
   }
-  function ofLibrary(parent, entry) {
-    const place = `${short(entry.file)}:${entry.line}`;
-    return below(parent, place, entry.text ? `${place}  ${entry.text}` : place);
+  function ofLibrary(parent, entry2) {
+    const place = `${short(entry2.file)}:${entry2.line}`;
+    return below(parent, place, entry2.text ? `${place}  ${entry2.text}` : place);
   }
   function byCall(model) {
     const root2 = node("step");
@@ -630,9 +631,9 @@
       const file = model.data.names[line.file] ?? short(line.file);
       const own = ofLine(model, below(root2, `${line.function} (${file})`), line);
       if (line.inside.length === 0) add(own, line);
-      for (const entry of line.inside) {
-        const itself = entry.file === line.file && entry.line === line.line;
-        add(itself ? own : ofLibrary(below(own, entry.function || short(entry.file)), entry), entry);
+      for (const entry2 of line.inside) {
+        const itself = entry2.file === line.file && entry2.line === line.line;
+        add(itself ? own : ofLibrary(below(own, entry2.function || short(entry2.file)), entry2), entry2);
       }
     }
     return withRest(root2, model);
@@ -642,23 +643,23 @@
     for (const line of model.data.report.lines) {
       const outside = () => ofLine(model, below(root2, "outside of the model's modules"), line);
       if (line.inside.length === 0) add(outside(), line);
-      for (const entry of line.inside) {
-        if (entry.module === null) {
-          add(outside(), entry);
+      for (const entry2 of line.inside) {
+        if (entry2.module === null) {
+          add(outside(), entry2);
           continue;
         }
         let at = below(root2, "model");
         let path = "";
-        for (const part of entry.module === "" ? [] : entry.module.split(".")) {
+        for (const part of entry2.module === "" ? [] : entry2.module.split(".")) {
           path = path === "" ? part : `${path}.${part}`;
           at = below(at, part, path);
         }
-        add(ofLibrary(at, entry), entry);
+        add(ofLibrary(at, entry2), entry2);
       }
     }
     return withRest(root2, model);
   }
-  var hasModules = (model) => model.data.report.lines.some((line) => line.inside.some((entry) => entry.module !== null));
+  var hasModules = (model) => model.data.report.lines.some((line) => line.inside.some((entry2) => entry2.module !== null));
   function ofLine(model, parent, line) {
     const place = model.place(line);
     return below(parent, `${place}  ${model.source(line)}`, place, line);
@@ -3041,13 +3042,13 @@
     const _timeAxisVals = timeAxisVals(_tzDate, timeAxisStamps(ms2 == 1 ? _timeAxisStampsMs : _timeAxisStampsS, _fmtDate));
     const _timeSeriesVal = timeSeriesVal(_tzDate, timeSeriesStamp(_timeSeriesStamp, _fmtDate));
     const activeIdxs = [];
-    const legend = self.legend = assign({}, legendOpts, opts.legend);
+    const legend2 = self.legend = assign({}, legendOpts, opts.legend);
     const cursor = self.cursor = assign({}, cursorOpts, { drag: { y: mode == 2 } }, opts.cursor);
-    const showLegend = legend.show;
+    const showLegend = legend2.show;
     const showCursor = cursor.show;
-    const markers = legend.markers;
+    const markers = legend2.markers;
     {
-      legend.idxs = activeIdxs;
+      legend2.idxs = activeIdxs;
       markers.width = fnOrSelf(markers.width);
       markers.dash = fnOrSelf(markers.dash);
       markers.stroke = fnOrSelf(markers.stroke);
@@ -3061,7 +3062,7 @@
     let legendCols;
     let multiValLegend = false;
     let NULL_LEGEND_VALUES = {};
-    if (legend.live) {
+    if (legend2.live) {
       const getMultiVals = series[1] ? series[1].values : null;
       multiValLegend = getMultiVals != null;
       legendCols = multiValLegend ? getMultiVals(self, 1, 0) : { _: 0 };
@@ -3071,7 +3072,7 @@
     if (showLegend) {
       legendTable = placeTag("table", LEGEND, root2);
       legendBody = placeTag("tbody", null, legendTable);
-      legend.mount(self, legendTable);
+      legend2.mount(self, legendTable);
       if (multiValLegend) {
         legendHead = placeTag("thead", null, legendTable, legendBody);
         let head = placeTag("tr", null, legendHead);
@@ -3080,13 +3081,13 @@
           placeTag("th", LEGEND_LABEL, head).textContent = key2;
       } else {
         addClass(legendTable, LEGEND_INLINE);
-        legend.live && addClass(legendTable, LEGEND_LIVE);
+        legend2.live && addClass(legendTable, LEGEND_LIVE);
       }
     }
     const son = { show: true };
     const soff = { show: false };
     function initLegendRow(s, i) {
-      if (i == 0 && (multiValLegend || !legend.live || mode == 2))
+      if (i == 0 && (multiValLegend || !legend2.live || mode == 2))
         return nullNullTuple;
       let cells = [];
       let row = placeTag("tr", LEGEND_SERIES, legendBody, legendBody.childNodes[i]);
@@ -3116,7 +3117,7 @@
             return;
           setCursorEvent(e);
           let seriesIdx = series.indexOf(s);
-          if ((e.ctrlKey || e.metaKey) != legend.isolate) {
+          if ((e.ctrlKey || e.metaKey) != legend2.isolate) {
             let isolate = series.some((s2, i2) => i2 > 0 && i2 != seriesIdx && s2.show);
             series.forEach((s2, i2) => {
               i2 > 0 && setSeries(i2, isolate ? i2 == seriesIdx ? son : soff : son, true, syncOpts.setSeries);
@@ -3411,7 +3412,7 @@
         let rowCells = initLegendRow(s, i);
         legendRows.splice(i, 0, rowCells[0]);
         legendCells.splice(i, 0, rowCells[1]);
-        legend.values.push(null);
+        legend2.values.push(null);
       }
       if (showCursor) {
         activeIdxs.splice(i, 0, null);
@@ -3437,7 +3438,7 @@
     function delSeries(i) {
       series.splice(i, 1);
       if (showLegend) {
-        legend.values.splice(i, 1);
+        legend2.values.splice(i, 1);
         legendCells.splice(i, 1);
         let tr = legendRows.splice(i, 1)[0];
         offMouse(null, tr.firstChild);
@@ -4271,7 +4272,7 @@
         updateCursor(null, true, false);
         shouldSetCursor = false;
       }
-      if (legend.show && legend.live && shouldSetLegend) {
+      if (legend2.show && legend2.live && shouldSetLegend) {
         setLegend();
         shouldSetLegend = false;
       }
@@ -4509,11 +4510,11 @@
     let setSelX = scaleX.ori == 0 ? setSelH : setSelV;
     let setSelY = scaleX.ori == 1 ? setSelH : setSelV;
     function syncLegend() {
-      if (showLegend && legend.live) {
+      if (showLegend && legend2.live) {
         for (let i = mode == 2 ? 1 : 0; i < series.length; i++) {
           if (i == 0 && multiValLegend)
             continue;
-          let vals = legend.values[i];
+          let vals = legend2.values[i];
           let j = 0;
           for (let k in vals)
             legendCells[i][j++].firstChild.nodeValue = vals[k];
@@ -4528,9 +4529,9 @@
           });
         } else if (!isUndef(opts2.idx))
           activeIdxs.fill(opts2.idx);
-        legend.idx = activeIdxs[0];
+        legend2.idx = activeIdxs[0];
       }
-      if (showLegend && legend.live) {
+      if (showLegend && legend2.live) {
         for (let sidx = 0; sidx < series.length; sidx++) {
           if (sidx > 0 || mode == 1 && !multiValLegend)
             setLegendValues(sidx, activeIdxs[sidx]);
@@ -4551,7 +4552,7 @@
         val = s.value(self, idx == null ? null : src[idx], sidx, idx);
         val = val == null ? NULL_LEGEND_VALUES : { _: val };
       }
-      legend.values[sidx] = val;
+      legend2.values[sidx] = val;
     }
     function updateCursor(src, _fire, _pub) {
       rawMouseLeft1 = mouseLeft1;
@@ -4577,7 +4578,7 @@
         }
         if (cursorFocus)
           setSeries(null, FOCUS_TRUE, true, src == null && syncOpts.setSeries);
-        if (legend.live) {
+        if (legend2.live) {
           activeIdxs.fill(idx);
           shouldSetLegend = true;
         }
@@ -4817,7 +4818,7 @@
         }
       }
       if (shouldSetLegend) {
-        legend.idx = idx;
+        legend2.idx = idx;
         setLegend();
       }
       _fire !== false && fire("setCursor");
@@ -6885,8 +6886,10 @@
       Math.max(...points2.map(value2)) * 2
     ];
     const most = Math.max(...points2.map((point) => point.line.device_ms));
+    const [slowest, fastest] = span2((point) => point.rate);
+    const highest = Math.max(fastest, 1.5 * (model.data.roofs.half ?? 0));
     const x = () => log(span2((point) => point.intensity), [LEFT2, canvas.width - 12]);
-    const y = () => log(span2((point) => point.rate), [HEIGHT3 - BOTTOM2, 10]);
+    const y = () => log([slowest, highest], [HEIGHT3 - BOTTOM2, 10]);
     const radius = (point) => 4 + 14 * Math.sqrt(point.line.device_ms / most);
     const canvas = new Canvas(frame2, "Roofline plot of lines; the table of lines has the same numbers", (context) => {
       const known2 = colours();
@@ -6910,6 +6913,7 @@
       }
       context.fillText("operations for each byte moved", (LEFT2 + canvas.width) / 2, HEIGHT3 - 8);
       context.textAlign = "left";
+      roofs(context, model.data.roofs, across, up, canvas.width - 12);
       for (const point of points2) {
         context.globalAlpha = 0.85;
         context.fillStyle = lineColour(of.get(key(point.line)));
@@ -6944,6 +6948,43 @@
       const point = at(event);
       if (point !== void 0) jump(point.line);
     });
+  }
+  var NAMES = { fp32: "float32", tf32: "TF32", half: "float16 and bfloat16" };
+  function roofs(context, known2, across, up, right) {
+    const bytes = known2.bytes_per_s ?? 0;
+    if (bytes <= 0) return;
+    const [least = 1, most = 1] = across.domain();
+    const line = (from, to) => {
+      context.beginPath();
+      context.moveTo(...from);
+      context.lineTo(...to);
+      context.stroke();
+    };
+    const { soft } = colours();
+    context.save();
+    context.beginPath();
+    context.rect(LEFT2, 10, right - LEFT2, HEIGHT3 - BOTTOM2 - 10);
+    context.clip();
+    context.strokeStyle = soft;
+    context.fillStyle = soft;
+    context.setLineDash([5, 4]);
+    const top = Math.max(...Object.keys(NAMES).map((name) => known2[name] ?? 0));
+    const until = Math.min(most, top / bytes);
+    line([across(least), up(least * bytes)], [across(until), up(until * bytes)]);
+    const middle = Math.sqrt(least * Math.max(least, until));
+    context.textAlign = "right";
+    context.fillText(`memory ${rate(bytes, "B/s")}`, across(middle) - 8, up(middle * bytes) - 8);
+    context.textAlign = "left";
+    for (const [name, words2] of Object.entries(NAMES)) {
+      const value2 = known2[name] ?? 0;
+      if (value2 <= 0) continue;
+      const from = Math.max(across(Math.max(least, value2 / bytes)), LEFT2);
+      line([from, up(value2)], [right, up(value2)]);
+      context.textAlign = "right";
+      context.fillText(`${words2} ${rate(value2, "FLOP/s")}`, right - 4, up(value2) - 8);
+      context.textAlign = "left";
+    }
+    context.restore();
   }
 
   // page/src/source.ts
@@ -9357,6 +9398,34 @@
     flush();
   }
 
+  // page/src/legend.ts
+  var SHOWN = 8;
+  function legend(model, timeline, ranks2, by, find2) {
+    const items = [];
+    if (by === "line")
+      for (const [id2, rank] of [...ranks2].slice(0, SHOWN)) {
+        const line = model.lines.get(id2);
+        if (line === void 0) continue;
+        const place = model.place(line);
+        const share = percent(line.step_ms / model.stepMs);
+        const words2 = button(place, model.source(line), () => find2(place));
+        words2.className = "place";
+        items.push(entry(`--line${rank}`, words2, ` ${share}`));
+      }
+    else {
+      const seen = new Set(timeline.tracks.filter((track) => track.kind === "stream").flatMap((track) => track.sort));
+      items.push(...SORTS.stream.filter((_2, at) => seen.has(at)).map((name) => entry(variable(name), name)));
+    }
+    const causes = new Set(timeline.tracks.filter((track) => track.kind === "idle").flatMap((track) => track.sort));
+    items.push(...SORTS.idle.filter((_2, at) => causes.has(at)).map((name) => entry(variable(name), `idle: ${name}`)));
+    return items;
+  }
+  function entry(colour, ...words2) {
+    const swatch = make("span", { class: "chip" });
+    swatch.style.setProperty("background", `var(${colour})`);
+    return make("li", {}, swatch, ...words2);
+  }
+
   // page/src/timeline_draw.ts
   var WHY = {
     host: "the host runs Python or queues work",
@@ -9404,7 +9473,10 @@
   function words(shown, track, item) {
     const [file, line] = shown.timeline.lines[track.line[item] ?? -1] ?? ["", 0];
     if (track.kind === "lines") return `${line}  ${shown.model.source({ file, line })}`;
-    if (track.kind === "idle") return WHY[SORTS.idle[track.sort[item] ?? 0] ?? ""] ?? "";
+    if (track.kind === "idle") {
+      const why = SORTS.idle[track.sort[item] ?? 0] ?? "";
+      return line > 0 ? `${why}: ${shown.model.place({ file, line })}` : why;
+    }
     return shown.timeline.labels[track.label[item] ?? 0] ?? "";
   }
   function outline(context, hit, from, perPixel) {
@@ -9473,7 +9545,8 @@
       this.ranks = ranks(model);
       this.rows = layout(timeline, RULER, false);
       const home = section("timeline");
-      home.append(this.note(), this.tools());
+      home.append(this.note(), this.tools(), this.legend);
+      this.explain();
       const frame2 = make("div", { class: "chart" });
       home.append(frame2, this.details);
       this.canvas = new Canvas(
@@ -9496,6 +9569,8 @@
     ranks;
     zoomer = zoom2();
     details = make("div", { class: "details", "aria-live": "polite" });
+    legend = make("ul", { class: "legend" });
+    finder = search("Find in the timeline", (words2) => this.find(words2));
     status = make("span", { class: "soft", role: "status" });
     deep = false;
     get lanes() {
@@ -9533,8 +9608,7 @@
     }
     tools() {
       const steps = this.timeline.steps.map((_2, at) => button(`step ${at + 1}`, "Show this step", () => this.showStep(at)));
-      const find2 = search("Find in the timeline", (words2) => this.find(words2));
-      find2.addEventListener("keydown", (event) => {
+      this.finder.addEventListener("keydown", (event) => {
         if (event.key === "Enter") this.next(event.shiftKey ? -1 : 1);
       });
       return make(
@@ -9546,6 +9620,7 @@
         ...steps,
         choice("colour by", [["line", "line"], ["kind", "phase"]], (value2) => {
           this.by = value2 === "kind" ? "kind" : "line";
+          this.explain();
           this.canvas.redraw();
         }),
         button("depth", "Show all levels of calls, or the first few", () => {
@@ -9554,9 +9629,17 @@
           this.find("");
           this.canvas.resize(this.rows.height);
         }),
-        find2,
+        this.finder,
         this.status
       );
+    }
+    /** What the colours mean; a click on a line finds it. */
+    explain() {
+      const find2 = (place) => {
+        this.finder.value = this.finder.value === place ? "" : place;
+        this.find(this.finder.value.toLowerCase());
+      };
+      this.legend.replaceChildren(...legend(this.model, this.timeline, this.ranks, this.by, find2));
     }
     zoomBy(factor) {
       select(this.canvas.element).call((at) => this.zoomer.scaleBy(at, factor));

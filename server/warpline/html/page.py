@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from importlib import resources
 
 from warpline.html import composition, data, findings, lines, plan
@@ -40,11 +41,13 @@ def page(
     profile: Profile,
     timeline: Timeline | None = None,
     against: Against | None = None,
+    roofs: Mapping[str, float] | None = None,
     cwd: str = "",
 ) -> str:
     """The whole page as text. Everything that comes from the run is escaped.
 
-    ``timeline``: the captured steps moment by moment; ``against``: an earlier run to compare with.
+    ``timeline``: the captured steps moment by moment; ``against``: an earlier run to compare with;
+    ``roofs``: what the device can do at best (:func:`warpline.pipeline.roofs_of`).
     """
     shown = table(report, profile, cwd=cwd)
     style, script = (_ours(name) for name in ("page.css", "page.js"))
@@ -88,7 +91,7 @@ def page(
             _rules(report),
             "</main>",
             '<script type="application/octet-stream" id="data">'
-            f"{data.block(report, profile, timeline, names)}</script>",
+            f"{data.block(report, profile, timeline, roofs or {}, names)}</script>",
             f"<script>{script}</script>\n</body>\n</html>\n",
         )
     )
