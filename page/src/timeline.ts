@@ -53,9 +53,7 @@ export class TimelineView {
     onTheme(() => this.canvas.redraw());
   }
 
-  get lanes(): Lane[] {
-    return this.rows.lanes;
-  }
+  get lanes(): Lane[] { return this.rows.lanes; }
 
   /** Nanoseconds at both ends of what is shown. */
   get domain(): [number, number] {
@@ -188,6 +186,7 @@ export class TimelineView {
       n: () => this.beside(1),
       p: () => this.beside(-1),
       Enter: () => this.fill(this.hit),
+      Escape: () => this.pin(null),
     };
     const same: Record<string, string> = { "+": "w", "-": "s", ArrowLeft: "a", ArrowRight: "d", Home: "0" };
     const action = actions[same[event.key] ?? event.key];
@@ -226,8 +225,8 @@ export class TimelineView {
   private hover(event: PointerEvent): void {
     const hit = event.buttons === 0 ? this.at(event) : null;
     this.highlight(hit);
-    if (hit === null) hideTip();
-    else showTip(event, this.words(hit));
+    if (hit !== null) showTip(event, this.words(hit));
+    else hideTip();
   }
 
   private highlight(hit: Hit | null): void {

@@ -1,5 +1,5 @@
 // A person's session with a page in a headless Chromium: node session.mjs PAGE [PICTURES]. What was seen is printed
-// as JSON; tests/html/test_browser.py judges it. PICTURES: a folder for screenshots in light and dark.
+// as JSON; tests/html/test_browser.py judges it. PICTURES: a folder for docs/page.md's pictures.
 import { chromium } from "playwright-core";
 
 const [file, pictures] = process.argv.slice(2);
@@ -15,7 +15,16 @@ try {
   page.on("request", (request) => seen.requests.push(request.url().replace(/^file:.*\//, "file:")));
   await page.goto(`file://${file}`);
   await page.waitForSelector("body[data-ready]", { timeout: 60_000 });
-  const picture = async (name) => pictures && (await page.screenshot({ path: `${pictures}/${name}.png`, fullPage: true }));
+  const picture = async (name, section) => {
+    if (!pictures) return;
+    await page.evaluate((id) => {
+      document.documentElement.style.scrollBehavior = "auto";
+      if (id) document.getElementById(id).scrollIntoView();
+      else scrollTo(0, 0);
+    }, section);
+    await page.waitForTimeout(200);
+    await page.screenshot({ path: `${pictures}/page-${name}.png` });
+  };
   const rows = (table) =>
     page.locator(`table[aria-label="${table}"] tbody tr`).evaluateAll((all) =>
       all.map((row) => [...row.children].map((cell) => cell.textContent)),
@@ -46,6 +55,7 @@ try {
   seen.findingLine = await page.locator(".listing tr.here").getAttribute("data-line");
 
   // Two runs: the line that changed most leads to its source.
+  await picture("light", "findings");
   seen.compared = await page.locator("table.compare tr").evaluateAll((all) =>
     all.slice(1).map((row) => [...row.children].map((cell) => cell.textContent)),
   );
@@ -132,18 +142,17 @@ try {
   await page.locator('.finding a[href^="#rule-"]').first().click();
   seen.ruleOpen = await page.locator("details.rule[open]").count();
 
-  await picture("light");
   const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   seen.light = await paper();
   await page.getByRole("button", { name: "◐" }).click();
   seen.dark = await paper();
   await page.waitForTimeout(200);
-  await picture("dark");
+  await page.evaluate(() => window.warpline.timeline.showStep(0));
+  await picture("dark", "timeline");
 
   await page.setViewportSize({ width: 390, height: 800 });
   await page.waitForTimeout(200);
   seen.phone = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-  await picture("phone");
   await page.emulateMedia({ media: "print" });
   seen.printedHeader = await page.locator("header").isVisible();
   seen.drawn = await page.evaluate(() => window.warpline.timeline.canvas.lastMs);

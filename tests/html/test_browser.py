@@ -42,7 +42,8 @@ def seen(
     made = page(report, profile, pipeline.timeline_of(run), against, pipeline.roofs_of(profile))
     file.write_text(made, encoding="utf-8")
     assert file.stat().st_size < 5_000_000
-    pictures = [os.environ["WARPLINE_PICTURES"]] if os.environ.get("WARPLINE_PICTURES") else []
+    # For docs/page.md, as the session in VS Code makes its own.
+    pictures = [str(ROOT / "docs/images")] if os.environ.get("WARPLINE_PICTURES") else []
     done = subprocess.run(
         ["node", str(HERE / "session.mjs"), str(file), *pictures],
         cwd=ROOT,

@@ -15,8 +15,9 @@ import msgspec
 
 from tests import samples
 from warpline.html.compared import Against
+from warpline.html.composition import bar
 from warpline.html.page import page
-from warpline.model.report import KernelUse
+from warpline.model.report import Composition, KernelUse
 from warpline.view.compare import compare
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -138,9 +139,17 @@ def test_the_same_run_makes_the_same_page() -> None:
 def test_two_runs_are_compared() -> None:
     before, after = samples.report(), samples.report(steps=replace(samples.report().steps, step_ms=8.0))
     against = Against("earlier", before, compare(before, after, samples.SOURCES, samples.SOURCES))
-    words = " ".join(read(page(after, samples.profile(), against=against)).words)
+    text = page(after, samples.profile(), against=against)
+    words = " ".join(read(text).words)
     assert "Compared with earlier" in words
     assert "10.0 ms a step before, 8.00 ms after" in words
+    assert text.count('data-part="loader">5.50 ms<') == 2  # a bar for each
+
+
+def test_bars_of_two_runs_have_one_scale() -> None:
+    parts = Composition(0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 0.0)
+    assert 'width="1000.00"' in bar(parts)
+    assert 'width="250.00"' in bar(parts, whole_ms=20.0)
 
 
 def test_what_a_stranger_wrote_is_escaped() -> None:

@@ -40,8 +40,8 @@ def section(before: Against, after: Report) -> str:
     return (
         f'<section id="compare"><h2>Compared with {text(printable(before.name))}</h2>'
         + "".join(f"<p>{text(line)}</p>" for line in said)
-        + composition.bar(before.report.composition, "before")
-        + composition.bar(after.composition, "after")
+        + composition.bar(before.report.composition, "before", longest)
+        + composition.bar(after.composition, "after", longest)
         + f'<div class="lines"><table class="compare"><tr>{heads}</tr>{rows}</table></div></section>'
     )
 

@@ -22,8 +22,11 @@ PARTS = {
 _WIDTH, _LEAST = 1000.0, 1.5
 
 
-def bar(composition: Composition | None, caption: str = "") -> str:
-    """A bar as SVG and its legend, with each part's time and share; nothing for a report without one."""
+def bar(composition: Composition | None, caption: str = "", whole_ms: float = 0.0) -> str:
+    """A bar as SVG and its legend, with each part's time and share; nothing for a report without one.
+
+    ``whole_ms``: what the full width stands for, where that is more than the step.
+    """
     if composition is None:
         return ""
     values = {name.removesuffix("_ms"): value for name, value in asdict(composition).items()}
@@ -33,7 +36,7 @@ def bar(composition: Composition | None, caption: str = "") -> str:
     shown = [name for name in PARTS if values[name] > 0]
     boxes, left = [], 0.0
     for name in shown:
-        width = values[name] / total * _WIDTH
+        width = values[name] / max(total, whole_ms) * _WIDTH
         tip = f"{name}: {units.ms(values[name])}, {units.percent(values[name] / total)}. {PARTS[name]}"
         boxes.append(
             f'<rect class="part {name}" x="{left:.2f}" y="0" width="{max(width, _LEAST):.2f}" height="40">'

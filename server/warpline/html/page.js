@@ -9691,7 +9691,8 @@
         "]": () => this.stepBeside(1),
         n: () => this.beside(1),
         p: () => this.beside(-1),
-        Enter: () => this.fill(this.hit)
+        Enter: () => this.fill(this.hit),
+        Escape: () => this.pin(null)
       };
       const same = { "+": "w", "-": "s", ArrowLeft: "a", ArrowRight: "d", Home: "0" };
       const action = actions[same[event.key] ?? event.key];
@@ -9726,8 +9727,8 @@
     hover(event) {
       const hit = event.buttons === 0 ? this.at(event) : null;
       this.highlight(hit);
-      if (hit === null) hideTip();
-      else showTip(event, this.words(hit));
+      if (hit !== null) showTip(event, this.words(hit));
+      else hideTip();
     }
     highlight(hit) {
       if (hit?.lane === this.hit?.lane && hit?.index === this.hit?.index) return;

@@ -22,6 +22,7 @@ from warpline.view import units
 from warpline.view.table import table
 
 _SECTIONS = (
+    ("compare", "Compared"),
     ("findings", "Findings"),
     ("plan", "Plan"),
     ("timeline", "Timeline"),
@@ -30,7 +31,6 @@ _SECTIONS = (
     ("source", "Source"),
     ("memory", "Memory"),
     ("roofline", "Roofline"),
-    ("compare", "Compared"),
 )
 #: Drawn by the script, which shows those it has data for.
 _DRAWN = ("timeline", "flame", "tables", "source", "memory", "roofline")
@@ -77,8 +77,7 @@ def page(
             f"<h1>{text(shown.title)}</h1>",
             *(f'<div class="soft">{text(line)}</div>' for line in shown.summary[2:]),
             _figures(report),
-            composition.bar(report.composition),
-            section(against, report) if against is not None else "",
+            composition.bar(report.composition) if against is None else section(against, report),
             f'<section id="findings"><h2>Findings</h2>\n'
             f"{findings.cards(report.findings, profile.sources, names)}</section>",
             f'<section id="plan"><h2>Plan</h2>\n{plan.table(report.plan, report.findings)}</section>',
