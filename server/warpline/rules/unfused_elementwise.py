@@ -138,11 +138,11 @@ from warpline.rulekit.training import TrainingStep, training_steps
 
 #: Passes over the same tensors that a compiler would make one: fewer are seldom worth compiling for.
 _PASSES = 3
+_WORTH_COMPILING = 5.0  # percent of the step: what saves less is a hint
 
 
 class UnfusedElementwise(Rule):
     area = "fusion"
-    severity = "information"
     needs_gpu = True
 
     def find(self, context: Context) -> Iterator[Draft]:
@@ -156,7 +156,6 @@ class UnfusedElementwise(Rule):
             spent = min(sum(kernel.device_ms for kernel in kernels), sum(cost.step_ms for cost in together))
             if not runs or not context.matters(spent) or _is_compiled(source, function):
                 continue
-            # The function's own line has to be named where its work stands.
             hottest = max(together, key=lambda cost: cost.step_ms)
             first = min(costs, key=lambda cost: cost.line)
             step = next(
@@ -165,7 +164,7 @@ class UnfusedElementwise(Rule):
             nothing = compiled_for_nothing(context, step)
             if step is not None and nothing is None and is_compiled(context):
                 continue  # the model is compiled: what the loop itself adds (a loss, sums) stays as it is
-            widest = max(kernel.device_ms for kernel in kernels)
+            saving = max(0.0, spent - max(kernel.device_ms for kernel in kernels))
             yield context.draft(
                 (source.path, first.line) if step is None else _model_place(step, nothing),
                 (hottest.file, hottest.line),
@@ -178,7 +177,8 @@ class UnfusedElementwise(Rule):
                     "share": percent("elementwise kernels", context.share(spent)),
                 },
                 cost_ms=spent,
-                saving_ms=max(0.0, spent - widest),
+                saving_ms=saving,
+                severity="information" if context.share(saving) >= _WORTH_COMPILING else "hint",
                 change=Together(tuple(run.change for run in runs)),
                 # A function that runs the backward pass as well is not compiled whole.
                 fixes=[partial(_fix, source, function) if step is None else partial(compile_model, step)],

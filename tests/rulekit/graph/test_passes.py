@@ -34,7 +34,7 @@ def snake() -> Any:
 
 def well_made() -> Any:
     with torch.autocast("cpu", torch.bfloat16):
-        y = X + LAYERS(X)
+        y = X + LAYERS(nn.functional.normalize(X))
         return torch.relu(nn.functional.mse_loss(LAYERS(y), X))
 
 

@@ -15,6 +15,8 @@ SAMPLES: Numbers = (-6.1, -3.3, -2.2, -1.1, -0.4, 0.3, 0.9, 1.7, 2.6, 3.4, 6.3)
 #: Constants as people type them (0.7979 for the root of 2 / pi) are off by less, and the two forms of GELU
 #: are further apart at one of the samples. The nearest function is taken.
 TOLERANCE = 4e-4
+#: A slope nearer to one is no activation but a factor with a small number in it.
+_MOST_SLOPE = 0.9
 
 _FIXED: tuple[tuple[str, str, Callable[[float], float]], ...] = (
     ("GELU", "F.gelu", gelu),
@@ -63,7 +65,7 @@ def _named(numbers: Numbers) -> tuple[str, str] | None:
     if error <= TOLERANCE:
         return kind, call
     slope = numbers[0] / SAMPLES[0]
-    if 0 < slope < 1 and _error(numbers, lambda x: x if x > 0 else slope * x) <= TOLERANCE:
+    if 0 < slope <= _MOST_SLOPE and _error(numbers, lambda x: x if x > 0 else slope * x) <= TOLERANCE:
         return "Leaky ReLU", "F.leaky_relu"
     scale = numbers[0] / math.expm1(SAMPLES[0])
     if scale > 0 and _error(numbers, lambda x: x if x > 0 else scale * math.expm1(x)) <= TOLERANCE:

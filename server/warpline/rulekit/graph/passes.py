@@ -27,10 +27,10 @@ _PASSES = POINTWISE | REDUCTIONS | _MORE
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """Of one line: how many such operators each time that it runs, and what part of the forward time of its
+    """Of one line: how many calls of such operators it has, and what part of the forward time of its
     operators, matrix products left out, is theirs (0 to 1)."""
 
-    count: float = 0.0
+    count: int = 0
     share: float = 0.0
 
 
@@ -56,10 +56,9 @@ def of_graph(graph: Graph, cost_of: Callable[[str, int], LineCost | None]) -> di
             everything[site.file, site.line, node.name] += 1
     found = {}
     for place, nodes in own.items():
-        times = max(collections.Counter(node.site for node in nodes).values())
         cost = cost_of(*place)
         share = _share(cost, nodes, everything) if cost is not None else 0.0
-        found[place] = Passes(len(nodes) / times, share)
+        found[place] = Passes(len({node.site for node in nodes}), share)
     return found
 
 
@@ -69,11 +68,12 @@ def _is_pass(graph: Graph, node: Node) -> bool:
 
 
 def _has_neighbour(graph: Graph, node: Node) -> bool:
-    """Whether another pass made what it reads, or reads what it makes."""
+    """Whether a pass that another call makes comes right before it or after it."""
     before = (graph.producer.get(graph.origin(value, MOVED)) for value in node.inputs)
     after = (user for value in node.outputs for user, _ in graph.uses(value, MOVED))
     return any(
-        other is not None and other is not node and _is_pass(graph, other) for other in (*before, *after)
+        other is not None and other.site != node.site and _is_pass(graph, other)
+        for other in (*before, *after)
     )
 
 
