@@ -1,4 +1,4 @@
-"""Warpline: which source line makes a PyTorch training step as long as it is.
+"""Warpline: find the lines that slow down a PyTorch training step.
 
 ``warpline.load(run)`` gives a run's report as pandas tables; everything else is behind the
 command line (``python -m warpline``) and the language server.

@@ -92,7 +92,7 @@ def _overview() -> str:
     width = max(map(len, COMMANDS))
     rows = (f"  {name:{width}}  {summary}" for name, (_, summary) in COMMANDS.items())
     return "\n".join(
-        (_USAGE, "", "Which source line makes a PyTorch step as long as it is, and what to do.", "", *rows)
+        (_USAGE, "", "Find the lines that slow down a PyTorch training step, and fix them.", "", *rows)
     )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from warpline.commands import target
 from warpline.commands.profile import seconds
+from warpline.model import units
 from warpline.model.problem import Problem
 
 PROJECT = ("pyproject.toml", "setup.py", ".git")
@@ -102,9 +103,7 @@ def _no_gain(finding: Finding) -> str:
         lighter = seen.memory_ratio is not None and seen.memory_ratio <= LIGHTER and seen.high >= 1.0
         if seen.low > 1.0 or lighter:
             return ""
-        return (
-            f"measured {seen.speedup:.2f} times as fast ({seen.low:.2f} to {seen.high:.2f}); --all takes it"
-        )
+        return f"measured {units.gain(seen.speedup)} ({seen.low:.2f} to {seen.high:.2f}); --all takes it"
     if expected is not None and expected.speedup >= GAINS:
         return ""
     return "no gain is predicted; --measure tells, --all takes it"

@@ -86,4 +86,4 @@ def _summary(outcomes: Sequence[Outcome], found: Results) -> str:
     if not found.best.fixes:
         return "No change is proven to be faster."
     best = next(one for one in outcomes if one.kept and one.candidate.fixes == found.best.fixes)
-    return f"Best: {best.candidate.title}, {units.speedup(found.best.speedup)} as fast"
+    return f"Best: {best.candidate.title}, {units.gain(found.best.speedup)}"

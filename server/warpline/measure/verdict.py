@@ -71,7 +71,7 @@ def _verdict(found: Interval, moved: losses.Drift, rounds: int) -> str:
     if found.high < 1.0:
         return "slower"
     if found.low <= 1.0:
-        return "no gain that can be told from noise"
+        return "no measurable gain"
     return moved.reason or "faster"
 
 

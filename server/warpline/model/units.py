@@ -83,6 +83,12 @@ def speedup(value: float) -> str:
     return f"{value:.1f} times" if abs(value) >= 1.995 else f"{value:.2f} times"
 
 
+def gain(ratio: float) -> str:
+    """How a change moved a time, from before / after: ``"2.0 times as fast"``, below 1 ``"28 % slower"``."""
+    slower = 1 / ratio - 1 if ratio > 0 else 0.0
+    return f"{percent(slower)} slower" if slower >= 0.005 else f"{speedup(ratio)} as fast"
+
+
 def evidence(value: float, unit: str) -> str:
     """One number of a finding's evidence in its own unit: ``"ms"``, ``"bytes"``, ``"percent of step"``, …"""
     if unit == "ms":

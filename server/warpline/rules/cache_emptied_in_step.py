@@ -99,4 +99,4 @@ def _fix(context: Context, cost: LineCost) -> Fix:
         raise Refused("the call is not a statement of its own")
     edits = Edits(source)
     edits.remove(statement)
-    return edits.fix("Keep the cache", "safe")
+    return edits.fix("Remove the empty_cache() call", "safe")

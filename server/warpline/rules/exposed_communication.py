@@ -121,4 +121,4 @@ def _fix(context: Context, site: Site | None) -> Fix:
         "from torch.distributed.algorithms.ddp_comm_hooks import default_hooks",
     )
     edits.insert_after(statement, f"{name}.register_comm_hook(None, {hooks}.bf16_compress_hook)")
-    return edits.fix("Exchange gradients in bf16", "unsafe")
+    return edits.fix("All-reduce gradients in bf16", "unsafe")

@@ -158,7 +158,7 @@ def _remove(context: Context, cost: LineCost) -> Fix:
     edits = Edits(found[0])
     edits.remove(statement)
     _remove_import(found[0], found[1], edits)
-    return edits.fix("Do not collect in each step", "safe")
+    return edits.fix("Remove gc.collect() from the step", "safe")
 
 
 def _remove_import(source: Source, call: cst.Call, edits: Edits) -> None:
@@ -204,4 +204,4 @@ def _freeze(loop: tuple[Source, cst.For | cst.While] | None) -> Fix:
     edits = Edits(source)
     gc = edits.add_import("gc", "import gc")
     edits.insert_before(statement, f"{gc}.collect()\n{gc}.freeze()")
-    return edits.fix("Take what exists before the loop out of the collector's sight", "safe")
+    return edits.fix("Call gc.freeze() before the loop", "safe")

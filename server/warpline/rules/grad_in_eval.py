@@ -250,7 +250,7 @@ def _without_graph(context: Context, place: tuple[str, int]) -> Fix:
         raise Refused("put the call of this part under `torch.no_grad()`")
     edits = Edits(source)
     edits.wrap([statement], f"with {edits.add_import('torch.no_grad', 'import torch')}():")
-    return edits.fix("Record no graph here", "unsafe")
+    return edits.fix("Wrap this in torch.no_grad()", "unsafe")
 
 
 def _trains(context: Context, place: tuple[Source, cst.FunctionDef | cst.For | cst.While] | None) -> bool:

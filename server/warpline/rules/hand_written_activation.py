@@ -128,7 +128,7 @@ from warpline.rulekit.terms import Formula, formulas
 from warpline.rulekit.written_out import written_out
 
 _METRIC = "hand-written activation"
-_REST = ", for what one fused kernel a pass does."
+_REST = ". One fused kernel forward and one backward do the same."
 
 
 class HandWrittenActivation(Rule):

@@ -157,7 +157,7 @@ _NAMES = {"LayerNorm": "A LayerNorm", "RMSNorm": "An RMSNorm"}
 _KINDS = {"LayerNorm": "layer_norm", "RMSNorm": "rms_norm"}
 
 _METRIC = "hand-written norm"
-_REST = ", for what one fused kernel a pass does."
+_REST = ". One fused kernel forward and one backward do the same."
 
 
 class HandWrittenNorm(Rule):

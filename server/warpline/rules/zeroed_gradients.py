@@ -167,4 +167,4 @@ def _fix(source: Source, call: cst.Call) -> Fix:
         if gradient is None or statement is None or source.code(statement).strip() != source.code(call):
             raise Refused("the call is part of a larger expression")
         edits.replace(call, f"{source.code(gradient)} = None")
-    return edits.fix("Let the gradients go", "unsafe")
+    return edits.fix("Reset gradients to None", "unsafe")

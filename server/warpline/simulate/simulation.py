@@ -67,10 +67,9 @@ class Simulation:
         if step_ns <= 0:
             return None
         speedup = self.step_ns / step_ns
-        # What gains nothing even at the most gains nothing.
         parts = _flat((change,))
         bound = speedup > GAINS and any(isinstance(one, Scale) and one.at_most for one in parts)
-        # What a compiler makes of code is known when it has made it.
+        # How a compiler will compile the code is only known once it has.
         guessed = any(
             isinstance(one, RemoveLaunches) or (isinstance(one, Scale) and one.assumed) for one in parts
         )

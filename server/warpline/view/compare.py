@@ -159,7 +159,7 @@ def _words(written: list[str], line: int) -> str:
 
 def _summary(before: Report, after: Report) -> tuple[str, ...]:
     old, new = before.steps.step_ms, after.steps.step_ms
-    gain = f": {units.speedup(old / new)} as fast" if new else ""
+    gain = f": {units.gain(old / new)}" if new else ""
     return (
         f"{units.ms(old)} a step before, {units.ms(new)} after{gain}",
         f"device busy {units.percentage(before.steps.device_busy_percent)} before, "

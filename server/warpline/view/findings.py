@@ -67,14 +67,14 @@ def gains(finding: Finding) -> tuple[str, ...]:
     """What was measured, else what is predicted, and how that is known."""
     if finding.measured:
         found = finding.measured
-        words = f"measured: {units.speedup(found.speedup)} as fast ({found.low:.2f} to {found.high:.2f})"
+        words = f"measured: {units.gain(found.speedup)} ({found.low:.2f} to {found.high:.2f})"
         if found.loss_drift is not None:
             words += f", loss drifts by {found.loss_drift:.2g}"
         return (words,)
     if finding.predicted:
         expected = finding.predicted
         return (
-            f"predicted: {units.ms(expected.step_ms)} a step, {units.speedup(expected.speedup)} as fast "
+            f"predicted: {units.ms(expected.step_ms)} a step, {units.gain(expected.speedup)} "
             f"({_BASIS[expected.basis]})",
         )
     return ()

@@ -176,7 +176,7 @@ def _summary(report: Report) -> tuple[str, ...]:
     plural = "step" if steps.captured == 1 else "steps"
     # The same figure twice: only a trace is there, nothing was timed beside it.
     measured = (
-        f"{units.ms(steps.step_ms)} a step, known with the profiler on only"
+        f"{units.ms(steps.step_ms)} a step, measured only under the profiler"
         if steps.step_ms == steps.profiled_step_ms
         else f"{units.ms(steps.step_ms)} a step, measured without the profiler; "
         f"{units.ms(steps.profiled_step_ms)} with it ({units.speedup(steps.slowdown)})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from warpline.model.units import (
     count,
     evidence,
+    gain,
     milliseconds,
     ms,
     percent,
@@ -18,6 +19,7 @@ from warpline.model.units import (
 __all__ = [
     "count",
     "evidence",
+    "gain",
     "milliseconds",
     "ms",
     "percent",
