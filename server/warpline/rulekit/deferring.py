@@ -13,6 +13,12 @@ from warpline.rulekit.waiting import counter, is_method, read_call, reads_of
 
 #: Operators that bring a value to the host.
 _READ_OPS = ("aten::item", "aten::_local_scalar_dense")
+#: Calls that only tell somebody a value; others (a running average) may need each of them.
+_TELLS = (
+    "print", "write", "info", "debug", "warning", "log", "log_metrics", "log_dict", "log_scalar", "echo",
+    "add_scalar", "add_scalars", "set_postfix", "set_postfix_str", "set_description", "set_description_str",
+    "writerow", "track", "report",
+)  # fmt: skip
 
 
 def read_later(context: Context, cost: LineCost) -> Fix:
@@ -34,6 +40,12 @@ def read_later(context: Context, cost: LineCost) -> Fix:
         outer = small.value
         if is_method(outer, "append") and is_method(call, "item"):
             return _list(source, call, outer, _whole(source, call, cost))
+        if not isinstance(outer, cst.Call) or not source.is_named(outer.func, *_TELLS):
+            name = source.code(outer.func) if isinstance(outer, cst.Call) else "what it is given to"
+            raise Refused(
+                f"`{name}` may need each value: give it `.detach()`, add up on the device, and read it when "
+                "the loop is over"
+            )
         return _every_so_often(source, statement, call)
     raise Refused("the value is used on the host in every step")
 

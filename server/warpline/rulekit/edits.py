@@ -77,7 +77,7 @@ class Edits:
         if last is None:
             self._change(closing, closing, code)
             return
-        last_end = self.source.span(last.value)[1]
+        last_end = self.source.span(last)[1]  # of the item, which may be in brackets: its value's lacks them
         tail = self.source.slice(last_end, closing)
         trailing = last.comma if isinstance(last.comma, cst.Comma) else None
         if "\n" not in tail and "\r" not in tail:

@@ -164,6 +164,8 @@ def change_loader(
     source, call = loader_call(context, site)
     changes = _Changes(context, others)
     for at, (name, code) in enumerate(values.items()):
+        if name == "persistent_workers" and "num_workers" not in values:
+            code = _with_workers(context, source, call, code)
         if argument(site, name) is not None:
             try:
                 changes.recorded(site, source, call, name, code)
@@ -179,6 +181,17 @@ def change_loader(
             changes.absent(source, call, name, code)
     first, *rest = changes.edits.values()
     return first.fix(title, applicability, *rest)
+
+
+def _with_workers(context: Context, source: Source, call: cst.Call, code: str) -> str:
+    """``code``; where the number of workers may be none, which torch refuses beside it, on that condition."""
+    present = source.argument(call, "num_workers", _POSITIONS["num_workers"])
+    if present is None or not isinstance(present.value, (cst.Name, cst.Attribute, cst.Subscript)):
+        return code
+    found = origin(context, source, present.value)
+    if found.kind != "argument" and isinstance(found.source.literal(found.node), int):
+        return code
+    return f"{source.code(present.value)} > 0"
 
 
 def _guarded(source: Source, call: cst.Call, name: str, code: str) -> str:

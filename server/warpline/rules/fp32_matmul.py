@@ -3,8 +3,9 @@
 ## What it does
 
 Adds up the device time of matrix products (`mm`, `addmm`, `bmm` and their backward) whose operands
-are float32 while TF32 is off, and offers to run the forward pass and the loss under autocast
-(bfloat16 where the device has it, else float16 with a `GradScaler`), or to allow TF32.
+are float32 while TF32 is off, and of float32 convolutions where nothing runs under autocast. Offers to run
+the forward pass and the loss under autocast (bfloat16 where the device has it, else float16 with a
+`GradScaler`), or to allow TF32.
 
 ## Why is this slow
 
@@ -80,6 +81,31 @@ def train():
         scaler.update()
 ```
 
+## Example
+
+Convolutions, which cuDNN rounds to TF32, at half the rate of bfloat16:
+
+```python
+import torch
+
+for images, labels in loader:
+    loss = criterion(model(images), labels)
+    #^ found; cost device_ms=60; op aten::cudnn_convolution count=9 device_ms=20 dtypes=float,float
+    #^ op aten::convolution_backward phase=backward count=9 device_ms=30 dtypes=float,float,float
+    loss.backward()
+```
+
+## Use instead
+
+```python
+import torch
+
+for images, labels in loader:
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = criterion(model(images), labels)
+    loss.backward()
+```
+
 ## Near misses
 
 Products in bfloat16:
@@ -109,10 +135,9 @@ for batch in loader:
     loss.backward()
 ```
 
-The products take next to nothing of the step:
+They take next to nothing of the step:
 
 ```python
-#> flags allow_tf32=false
 for batch in loader:
     loss = model(batch)  #> cost device_ms=60; op aten::mm count=9 device_ms=0.1 dtypes=float,float
     loss.backward()
@@ -138,9 +163,10 @@ import libcst as cst
 
 from warpline.model import costs
 from warpline.model.change import MatmulRate
-from warpline.model.profile import LineCost
+from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit.scaling import scale
 from warpline.rulekit.training import TrainingStep, after_imports, training_steps
 from warpline.wire.precision import TF32_SETTINGS, Precision
 
@@ -161,7 +187,14 @@ class Fp32Matmul(Rule):
             return
         if flags.allow_tf32 or flags.float32_matmul_precision in TF32_SETTINGS:
             return
-        spent = {cost: ms_ for cost in context.profile.lines if (ms_ := _in_float32(cost)) > 0}
+        products = {cost: _in_float32(cost) for cost in context.profile.lines}
+        # cuDNN rounds to TF32 unless told otherwise: such convolutions are at half the rate of bfloat16's.
+        convolved = {cost: 0.0 if flags.autocast else _convolved(cost) for cost in context.profile.lines}
+        spent = {
+            cost: both
+            for cost in products
+            if (both := min(products[cost] + convolved[cost], cost.step_ms)) > 0
+        }
         total = sum(spent.values())
         if not context.matters(total):
             return
@@ -173,29 +206,48 @@ class Fp32Matmul(Rule):
         if step is not None and not _under_autocast(step):
             place = (step.source.path, step.source.line(step.forward[0]))
         precision: Precision = "bf16" if context.device.bf16 else "fp16"
-        calls = sum(op.count for cost in spent for op in cost.ops if _is_float32(op.name, op.dtypes))
+        calls = sum(
+            op.count
+            for cost in spent
+            for op in cost.ops
+            if _is_float32(op.name, op.dtypes) or (convolved[cost] and _is_convolution(op))
+        )
+        gained = sum(convolved.values()) / 2 + sum(products.values()) * (1 - costs.value("tensor-cores"))
+        only = not context.matters(sum(products.values()))
+        what = "convolution" if only else "matrix product"
         yield context.draft(
             place,
             (hottest.file, hottest.line),
-            "{products} matrix product"
+            "{products} "
+            + what
             + (" a step runs" if calls == 1 else "s a step run")
-            + " in float32, without the tensor cores: {spent}, {share} of the step.",
+            + (" in float32, without the tensor cores" if not only else " in float32, not in bfloat16")
+            + ": {spent}, {share} of the step.",
             {
-                "products": count("float32 matrix products", calls, "calls"),
-                "spent": ms("float32 matrix products", total),
-                "share": percent("float32 matrix products", context.share(total)),
+                "products": count(f"float32 {what}s", calls, "calls"),
+                "spent": ms(f"float32 {what}s", total),
+                "share": percent(f"float32 {what}s", context.share(total)),
             },
             cost_ms=total,
-            saving_ms=total * (1 - costs.value("tensor-cores")),
+            saving_ms=min(gained, total),
             change=MatmulRate(precision, tuple((cost.file, cost.line) for cost in spent), elementwise=True),
             # Autocast adds a cast to each weight, which costs the host more than TF32 does.
-            alternative=MatmulRate("tf32", tuple((cost.file, cost.line) for cost in spent)),
-            fixes=[partial(_autocast, context, step), partial(_allow_tf32, context)],
+            alternative=None if only else MatmulRate("tf32", tuple((cost.file, cost.line) for cost in spent)),
+            fixes=[partial(_autocast, context, step), *([] if only else [partial(_allow_tf32, context)])],
         )
 
 
 def _is_float32(name: str, dtypes: tuple[str, ...]) -> bool:
     return name in _PRODUCTS and bool(dtypes) and dtypes[0] == "float"
+
+
+def _is_convolution(op: Op) -> bool:
+    return "convolution" in op.name and "float" in op.dtypes[:2]
+
+
+def _convolved(cost: LineCost) -> float:
+    """Device time of float32 convolutions, forward and backward."""
+    return min(sum(op.device_ms for op in cost.ops if _is_convolution(op)), cost.step_ms)
 
 
 def _in_float32(cost: LineCost) -> float:
@@ -228,37 +280,8 @@ def _autocast(context: Context, step: TrainingStep | None) -> Fix:
     edits.wrap(step.forward, f'with {autocast}("cuda", dtype={half}):')
     if context.device.bf16:
         return edits.fix("Run the forward pass under autocast in bfloat16", "unsafe")
-    _scale(step, edits)
+    scale(step, edits)
     return edits.fix("Run the forward pass under autocast in float16, with a GradScaler", "unsafe")
-
-
-def _scale(step: TrainingStep, edits: Edits) -> None:
-    """Thread a GradScaler through the loop."""
-    source, steps = step.source, step.optimizer_steps()
-    if step.loop is None or len(steps) != 1 or steps[0].args or step.backward.args:
-        raise Refused("the loop around one plain `backward()` and one plain `optimizer.step()` was not found")
-    if any(name.value == "scaler" for name in source.nodes(cst.Name)):
-        raise Refused("the file has a scaler of its own")
-    assert isinstance(steps[0].func, cst.Attribute)
-    optimizer = source.code(steps[0].func.value)
-    edits.insert_before(
-        step.loop, f'scaler = {edits.add_import("torch.amp.GradScaler", "import torch")}("cuda")'
-    )
-    edits.replace(step.loss, f"scaler.scale({source.code(step.loss)})")
-    statement = source.statement(steps[0])
-    assert statement is not None
-    clips = [
-        call
-        for call in source.nodes(cst.Call)
-        if source.is_named(call.func, "clip_grad_norm_", "clip_grad_value_")
-        and source.inside(call, step.loop)
-    ]
-    for call in clips[:1]:
-        clip = source.statement(call)
-        assert clip is not None
-        edits.insert_before(clip, f"scaler.unscale_({optimizer})")
-    edits.replace(steps[0], f"scaler.step({optimizer})")
-    edits.insert_after(statement, "scaler.update()")
 
 
 def _allow_tf32(context: Context) -> Fix:

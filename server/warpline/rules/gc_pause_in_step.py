@@ -96,6 +96,8 @@ from warpline.rulekit.source import Source
 
 #: Below this share of the step the collector does what it is there for.
 AUTOMATIC_PERCENT = 3.0
+#: Timed steps from which on their own share of collections is the better one.
+MANY_STEPS = 20
 
 
 class GcPauseInStep(Rule):
@@ -108,7 +110,7 @@ class GcPauseInStep(Rule):
             place = (cost.file, cost.line)
             yield self._draft(context, place, place, [cost], partial(_remove, context, cost))
         automatic = [cost for cost in pauses if cost not in explicit]
-        if context.share(sum(cost.gc_ms for cost in automatic)) < AUTOMATIC_PERCENT:
+        if context.share(sum(cost.gc_ms for cost in automatic)) < AUTOMATIC_PERCENT or _seldom(context):
             return
         hottest = max(automatic, key=lambda cost: cost.gc_ms)
         cause = (hottest.file, hottest.line)
@@ -137,6 +139,13 @@ class GcPauseInStep(Rule):
             change=Scale(tuple((cost.file, cost.line) for cost in costs), host=1 - _part(costs, spent)),
             fixes=[fix] if context.matters(spent) else (),
         )
+
+
+def _seldom(context: Context) -> bool:
+    """Whether a collection just happened to lie in the captured steps: it takes little of the timed ones."""
+    timed = context.profile.manifest.timed_ns
+    spent = context.profile.facts.gc_timed_ns
+    return len(timed) >= MANY_STEPS and 100 * spent / sum(timed) < AUTOMATIC_PERCENT
 
 
 def _part(costs: list[LineCost], spent: float) -> float:

@@ -132,6 +132,9 @@ from warpline.rulekit.loaders import (
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
+#: Their samples are rows of tensors in memory: a worker would copy each batch once more (0.64 times as fast).
+IN_MEMORY = ("TensorDataset",)
+
 
 class LoaderWithoutWorkers(Rule):
     area = "data"
@@ -144,6 +147,9 @@ class LoaderWithoutWorkers(Rule):
             lines = waits(context, site)
             wait = sum(exposed_ms(context, cost) for cost in lines)
             if not context.matters(wait):
+                continue
+            if loader.dataset_type in IN_MEMORY:
+                yield _picked(context, site, wait)
                 continue
             # What the device does meanwhile hides a part of what a batch costs.
             batch = max(wait, min(loader.in_main_ms or 0.0, context.step_ms))
@@ -166,6 +172,26 @@ class LoaderWithoutWorkers(Rule):
                 change=LoaderWorkers(workers, tuple((cost.file, cost.line) for cost in lines), 0, True, wait),
                 fixes=[partial(_fix, context, site, workers)],
             )
+
+
+def _picked(context: Context, site: Site, wait: float) -> Draft:
+    """Rows of tensors in memory, picked one by one."""
+    return context.draft(
+        (site.file, site.line),
+        iterated_at(context, site),
+        "Batches are put together row by row, in the training process, of tensors that are in memory: each "
+        "step waits {wait} for the next one, {share} of the step.",
+        {"wait": ms("exposed wait", wait), "share": percent("exposed wait", context.share(wait))},
+        cost_ms=wait,
+        fixes=[_whole_batches],
+    )
+
+
+def _whole_batches() -> Fix:
+    raise Refused(
+        "worker processes would copy each batch once more: pick whole batches, "
+        "`for rows in torch.randperm(len(x)).split(batch_size): x[rows], y[rows]`"
+    )
 
 
 def _sensible(context: Context, site: Site, batch: float, rest: float) -> int:

@@ -1,0 +1,134 @@
+"""Edits that were seen to break things, or to make them slower: none is offered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from warpline.diagnosis.diagnose import diagnose
+from warpline.model.profile import Profile
+from warpline.rulekit import apply
+from warpline.rulekit.example import read_example, texts
+
+
+def fixed(code: str, rule: str, change: Callable[[Profile], Profile] = lambda profile: profile) -> list[str]:
+    """The text after the first fix of each finding of the rule; for those without one, the message."""
+    example = read_example(code)
+    findings = diagnose(change(example.profile), texts(example)).findings
+    return [
+        apply(example.text, one.fixes[0].edits) if one.fixes else one.message
+        for one in findings
+        if one.rule == rule
+    ]
+
+
+def test_a_running_average_keeps_each_value() -> None:
+    (told,) = fixed(
+        """\
+#> totals idle_ms=8
+for step, (images, labels) in enumerate(loader):
+    loss = train(images, labels)  #> cost device_ms=12 idle_ms=8 step_ms=20
+    meter.update(loss.item(), images.size(0))  #> cost cpu_ms=9 sync_ms=9
+""",
+        "sync-in-step",
+    )
+    assert "may need each value" in told
+
+
+@pytest.mark.parametrize(
+    "call", ["print(loss.item())", "log.info('%f', loss.item())", "bar.set_postfix(loss=loss.item())"]
+)
+def test_what_only_tells_a_value_tells_it_seldom(call: str) -> None:
+    (told,) = fixed(
+        f"""\
+#> totals idle_ms=8
+for step, images in enumerate(loader):
+    loss = train(images)  #> cost device_ms=12 idle_ms=8 step_ms=20
+    {call}  #> cost cpu_ms=9 sync_ms=9
+""",
+        "sync-in-step",
+    )
+    assert f"    if step % 50 == 0:\n        {call}" in told
+
+
+@pytest.mark.parametrize("last", ["(0.9, 0.99)", "betas=(0.9, 0.99)", "betas=[0.9, 0.99]", "(1e-3)"])
+def test_a_call_that_ends_in_brackets_takes_one_more_argument(last: str) -> None:
+    (told,) = fixed(
+        f"""\
+import torch
+optimizer = torch.optim.Adam(model.parameters(), {last})
+#^ site optimizer type=Adam parameters=300 elements=1000000 devices=["cuda:0"]
+for batch in loader:
+    loss = model(batch)  #> cost device_ms=20
+    optimizer.step()
+    #^ cost cpu_ms=9 step_ms=9 device_ms=4 launches=900; op aten::add_ count=300 device_ms=4; use optimizer
+""",
+        "per-tensor-optimizer",
+    )
+    assert f"Adam(model.parameters(), {last}, fused=True)" in told
+
+
+COLLECTED = """\
+for batch in loader:
+    model(batch)  #> cost step_ms=20 cpu_ms=20 gc_ms=8; gc ms=40
+"""
+
+
+def test_two_collections_in_many_steps_are_no_pause_in_the_step() -> None:
+    def timed(spent_ns: int) -> Callable[[Profile], Profile]:
+        return lambda profile: replace(
+            profile,
+            manifest=replace(profile.manifest, timed_ns=(20_000_000,) * 100),
+            facts=replace(profile.facts, gc_timed_ns=spent_ns),
+        )
+
+    assert fixed(COLLECTED, "gc-pause-in-step", timed(0)) == []
+    assert len(fixed(COLLECTED, "gc-pause-in-step", timed(400_000_000))) == 1
+
+
+LOADER = """\
+from torch.utils.data import DataLoader
+workers = {workers}
+loader = DataLoader(data, batch_size=64, num_workers=workers)
+#^ site loader num_workers={number} dataset_type={dataset} batches_per_epoch=5 epochs_started=40
+for epoch in range(100):
+    for batch in loader:  #> cost cpu_ms=9 loader_ms=9 idle_ms=9; use loader
+        train(batch)  #> cost device_ms=10
+"""
+
+
+def test_workers_that_may_be_none_are_not_kept_without_asking() -> None:
+    (told,) = fixed(
+        """\
+import os
+from torch.utils.data import DataLoader
+workers = int(os.environ.get("WORKERS", "2"))
+loader = DataLoader(data, batch_size=64, num_workers=workers)
+#^ site loader num_workers=4 persistent_workers=false batches_per_epoch=4 epochs_started=12
+for epoch in range(90):
+    for images, labels in loader:  #> cost cpu_ms=30 idle_ms=30 loader_ms=30; use loader
+        train(images, labels)  #> cost device_ms=20
+""",
+        "loader-workers-restart",
+    )
+    assert "persistent_workers=workers > 0" in told
+
+
+def test_tensors_in_memory_get_no_workers() -> None:
+    (told,) = fixed(LOADER.format(workers=0, number=0, dataset="TensorDataset"), "loader-without-workers")
+    assert "pick whole batches" in told and "num_workers=" not in told
+
+
+def test_binary_cross_entropy_by_hand_is_quicker_on_a_cpu() -> None:
+    code = """\
+#> device kind={kind}
+import torch
+import torch.nn.functional as F
+
+def loss(p, y):
+    return -(y * torch.log(p) + (1 - y) * torch.log(1 - p)).mean()
+    #^ cost device_ms=20 cpu_ms=20; op aten::log count=2 device_ms=8; op aten::mul count=2 device_ms=8
+"""
+    assert fixed(code.format(kind="cpu"), "hand-written-loss") == []
