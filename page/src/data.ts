@@ -97,6 +97,8 @@ export interface Timeline {
 
 export interface Data {
   report: Report;
+  /** What no line was found for. */
+  rest: { kernels: Use[]; ops: Op[] };
   timeline: Timeline | null;
   names: Record<string, string>;
   sources: Record<string, string>;

@@ -19,9 +19,9 @@ async function start(): Promise<void> {
   const model = new Model(await read(block));
   const { timeline } = model.data;
   const view = timeline !== null && timeline.tracks.length > 0 ? new TimelineView(model, timeline) : null;
-  new FlameView(model);
+  if (model.lines.size > 0) new FlameView(model);
   tables.start(model);
-  new SourceView(model);
+  if (model.texts.size > 0) new SourceView(model);
   memory.start(model);
   roofline.start(model);
   linkPlaces(document);

@@ -6,22 +6,23 @@ import { type Column, Table } from "./table";
 import { count, milliseconds, percent, percentage, size } from "./words";
 
 interface Total extends Use {
-  line: Line; // the one that it costs most at
+  line: Line | null; // the one that it costs most at
   most: number;
   lines: Set<Line>;
   shapes: string;
 }
 
-/** Uses of all lines added up by name and phase. */
-function totals(lines: Line[], of: (line: Line) => Use[]): Total[] {
+/** Uses of all lines, and those of none, added up by name and phase. */
+function totals(lines: Line[], of: (line: Line) => Use[], rest: Use[]): Total[] {
   const found = new Map<string, Total>();
-  for (const line of lines)
-    for (const use of of(line)) {
+  const all: [Line | null, Use[]][] = [...lines.map((line): [Line, Use[]] => [line, of(line)]), [null, rest]];
+  for (const [line, uses] of all)
+    for (const use of uses) {
       const id = `${use.phase} ${use.name}`;
       const known = found.get(id) ?? { ...use, count: 0, device_ms: 0, line, most: -1, lines: new Set(), shapes: "" };
       known.count += use.count;
       known.device_ms += use.device_ms;
-      known.lines.add(line);
+      if (line !== null) known.lines.add(line);
       if (use.device_ms > known.most) {
         known.most = use.device_ms;
         known.line = line;
@@ -74,7 +75,7 @@ function useColumns(model: Model, what: string, name: (use: Total) => string): C
     { name: "count", title: "Per step", value: (use) => use.count, text: (use) => count(use.count) },
     { name: "each ms", title: "Mean of one", value: (use) => use.device_ms / Math.max(use.count, 1e-9), text: (use) => milliseconds(use.device_ms / Math.max(use.count, 1e-9)) },
     { name: "lines", title: "How many lines cause it", value: (use) => use.lines.size, text: (use) => count(use.lines.size) },
-    { name: "costliest line", title: "Where it costs most", value: (use) => model.place(use.line), text: (use) => `${model.place(use.line)}  ${model.source(use.line)}` },
+    { name: "costliest line", title: "Where it costs most", value: (use) => (use.line === null ? "" : model.place(use.line)), text: (use) => (use.line === null ? "no line of yours" : `${model.place(use.line)}  ${model.source(use.line)}`) },
   ];
   if (what === "operator")
     all.push({ name: "shapes", title: "Inputs where it costs most", value: (use) => use.shapes, text: (use) => use.shapes });
@@ -82,17 +83,21 @@ function useColumns(model: Model, what: string, name: (use: Total) => string): C
 }
 
 export function start(model: Model): void {
-  const { lines } = model.data.report;
-  const home = section("tables");
-  const ops = totals(lines, (line) => line.ops);
-  const kernels = totals(lines, (line) => line.kernels);
-  const views: [string, HTMLElement][] = [
-    ["Lines", new Table("lines", lines, lineColumns(model), "step ms", jump).element],
-    ["Operators", new Table("operators", ops, useColumns(model, "operator", (use) => use.name), "device ms", (use) => jump(use.line)).element],
-  ];
+  const { report, rest } = model.data;
+  const { lines } = report;
+  const go = (use: Total): void => {
+    if (use.line !== null) jump(use.line);
+  };
+  const ops = totals(lines, (line) => line.ops, rest.ops);
+  const kernels = totals(lines, (line) => line.kernels, rest.kernels);
+  const views: [string, HTMLElement][] = [];
+  if (lines.length > 0)
+    views.push(["Lines", new Table("lines", lines, lineColumns(model), "step ms", jump).element]);
+  if (ops.length > 0)
+    views.push(["Operators", new Table("operators", ops, useColumns(model, "operator", (use) => use.name), "device ms", go).element]);
   if (kernels.length > 0)
-    views.push(["Kernels", new Table("kernels", kernels, useColumns(model, "kernel", (use) => model.kernel(use.name)), "device ms", (use) => jump(use.line)).element]);
-  home.append(tabs(views));
+    views.push(["Kernels", new Table("kernels", kernels, useColumns(model, "kernel", (use) => model.kernel(use.name)), "device ms", go).element]);
+  if (views.length > 0) section("tables").append(tabs(views));
 }
 
 function tabs(views: [string, HTMLElement][]): HTMLElement {

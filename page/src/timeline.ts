@@ -23,7 +23,7 @@ export class TimelineView {
   readonly canvas: Canvas;
   private rows: Layout;
   private transform: ZoomTransform = zoomIdentity;
-  private by: By = "line";
+  private by: By;
   private hit: Hit | null = null;
   private found: Uint8Array[] | null = null;
   private readonly ranks: Map<string, number>;
@@ -39,6 +39,7 @@ export class TimelineView {
     readonly timeline: Timeline,
   ) {
     this.ranks = ranks(model);
+    this.by = this.ranks.size > 0 ? "line" : "kind";
     this.rows = layout(timeline, RULER, false);
     const home = section("timeline");
     home.append(this.note(), this.tools(), this.legend);
@@ -82,12 +83,13 @@ export class TimelineView {
 
   private note(): HTMLElement {
     const { report } = this.model.data;
+    const { step_ms: plain, profiled_step_ms: profiled } = report.steps;
+    const slower = plain === profiled ? "" : ` (${ms(profiled)} a step instead of ${ms(plain)})`;
     const out = this.timeline.left_out > 0 ? ` The shortest ${this.timeline.left_out} calls are left out.` : "";
     return make(
       "p",
       { class: "soft" },
-      `As recorded with the profiler (${ms(report.steps.profiled_step_ms)} a step instead of ` +
-        `${ms(report.steps.step_ms)}).${out} Drag to move, ctrl and wheel to zoom (after a click the wheel alone), ` +
+      `As recorded with the profiler${slower}.${out} Drag to move, ctrl and wheel to zoom (after a click the wheel alone), ` +
         "double-click an item to fill the width; keys W A S D, [ and ] for steps, N and P for items.",
     );
   }
@@ -102,9 +104,8 @@ export class TimelineView {
       { class: "tools" },
       button("+", "Zoom in", () => this.zoomBy(2)),
       button("−", "Zoom out", () => this.zoomBy(0.5)),
-      button("all", "Show all captured steps", () => this.show(0, this.timeline.length_ns)),
-      ...steps,
-      choice("colour by", [["line", "line"], ["kind", "phase"]], (value) => {
+      button("all", "Show all captured steps", () => this.show(0, this.timeline.length_ns)), ...steps,
+      choice("colour by", this.by === "line" ? [["line", "line"], ["kind", "phase"]] : [["kind", "phase"]], (value) => {
         this.by = value === "kind" ? "kind" : "line";
         this.explain();
         this.canvas.redraw();
@@ -115,8 +116,7 @@ export class TimelineView {
         this.find("");
         this.canvas.resize(this.rows.height);
       }),
-      this.finder,
-      this.status,
+      this.finder, this.status,
     );
   }
 

@@ -17,6 +17,7 @@ from tests import samples
 from warpline.html.compared import Against
 from warpline.html.composition import bar
 from warpline.html.page import page
+from warpline.model.profile import Kernel
 from warpline.model.report import Composition, KernelUse
 from warpline.view.compare import compare
 
@@ -108,6 +109,22 @@ def test_the_numbers_are_those_of_the_json_report() -> None:
     assert found["report"] == json.loads(msgspec.json.encode(report))
     assert found["sources"] == samples.SOURCES
     assert found["names"] == {samples.SCRIPT: "train.py", samples.MODEL: "model.py"}
+
+
+def test_kernels_of_no_line_are_there_too() -> None:
+    kernel = Kernel("void gemm<float>(int)", "forward", 2.0, 0.5)
+    found = block(page(samples.report(), samples.profile(unattributed_kernels=(kernel,))))
+    assert found["rest"]["kernels"] == [
+        {"name": kernel.name, "phase": "forward", "count": 2.0, "device_ms": 0.5}
+    ]
+    assert found["kernels"][kernel.name] == "gemm<float>"
+
+
+def test_a_trace_alone_is_not_called_timed() -> None:
+    steps = replace(samples.report().steps, profiled_step_ms=10.0, slowdown=1.0)
+    text = page(samples.report(steps=steps), samples.profile())
+    assert "a step, with the profiler on" in text
+    assert "without the profiler</div>" not in text
 
 
 def test_the_bar_has_every_part_and_its_time() -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from warpline.model.kernel_name import readable
 from warpline.model.profile import Profile
-from warpline.model.report import Report
+from warpline.model.report import KernelUse, OpUse, Report
 from warpline.model.tracks import Timeline
 
 
@@ -24,7 +24,14 @@ def block(
     names: Mapping[str, str],
 ) -> str:
     """Base64 of gzipped JSON: nothing in it can end the element that it stands in."""
+    kernels_of_none = [
+        KernelUse(one.name, one.phase, one.count, one.device_ms) for one in profile.unattributed_kernels
+    ]
+    ops_of_none = [
+        OpUse(one.name, one.phase, one.count, one.device_ms, one.shapes) for one in profile.unattributed_ops
+    ]
     kernels = {use.name for line in report.lines for use in line.kernels}
+    kernels |= {use.name for use in kernels_of_none}
     files = {line.file for line in report.lines} | {finding.file for finding in report.findings}
     if timeline is not None:
         files |= {file for file, _ in timeline.lines}
@@ -32,6 +39,7 @@ def block(
         files |= {line.file for line in report.workers.lines}
     shown: dict[str, Any] = {
         "report": report,
+        "rest": {"kernels": kernels_of_none, "ops": ops_of_none},  # what no line was found for
         "timeline": timeline,
         "names": {file: names.get(file, file) for file in sorted(files)},
         "sources": {file: profile.sources[file] for file in sorted(files & profile.sources.keys())},

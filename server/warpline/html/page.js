@@ -7110,15 +7110,16 @@
   }
 
   // page/src/tables.ts
-  function totals(lines, of) {
+  function totals(lines, of, rest) {
     const found = /* @__PURE__ */ new Map();
-    for (const line of lines)
-      for (const use of of(line)) {
+    const all = [...lines.map((line) => [line, of(line)]), [null, rest]];
+    for (const [line, uses] of all)
+      for (const use of uses) {
         const id2 = `${use.phase} ${use.name}`;
         const known2 = found.get(id2) ?? { ...use, count: 0, device_ms: 0, line, most: -1, lines: /* @__PURE__ */ new Set(), shapes: "" };
         known2.count += use.count;
         known2.device_ms += use.device_ms;
-        known2.lines.add(line);
+        if (line !== null) known2.lines.add(line);
         if (use.device_ms > known2.most) {
           known2.most = use.device_ms;
           known2.line = line;
@@ -7164,24 +7165,28 @@
       { name: "count", title: "Per step", value: (use) => use.count, text: (use) => count(use.count) },
       { name: "each ms", title: "Mean of one", value: (use) => use.device_ms / Math.max(use.count, 1e-9), text: (use) => milliseconds(use.device_ms / Math.max(use.count, 1e-9)) },
       { name: "lines", title: "How many lines cause it", value: (use) => use.lines.size, text: (use) => count(use.lines.size) },
-      { name: "costliest line", title: "Where it costs most", value: (use) => model.place(use.line), text: (use) => `${model.place(use.line)}  ${model.source(use.line)}` }
+      { name: "costliest line", title: "Where it costs most", value: (use) => use.line === null ? "" : model.place(use.line), text: (use) => use.line === null ? "no line of yours" : `${model.place(use.line)}  ${model.source(use.line)}` }
     ];
     if (what === "operator")
       all.push({ name: "shapes", title: "Inputs where it costs most", value: (use) => use.shapes, text: (use) => use.shapes });
     return all;
   }
   function start4(model) {
-    const { lines } = model.data.report;
-    const home = section("tables");
-    const ops = totals(lines, (line) => line.ops);
-    const kernels = totals(lines, (line) => line.kernels);
-    const views = [
-      ["Lines", new Table("lines", lines, lineColumns(model), "step ms", jump).element],
-      ["Operators", new Table("operators", ops, useColumns(model, "operator", (use) => use.name), "device ms", (use) => jump(use.line)).element]
-    ];
+    const { report, rest } = model.data;
+    const { lines } = report;
+    const go = (use) => {
+      if (use.line !== null) jump(use.line);
+    };
+    const ops = totals(lines, (line) => line.ops, rest.ops);
+    const kernels = totals(lines, (line) => line.kernels, rest.kernels);
+    const views = [];
+    if (lines.length > 0)
+      views.push(["Lines", new Table("lines", lines, lineColumns(model), "step ms", jump).element]);
+    if (ops.length > 0)
+      views.push(["Operators", new Table("operators", ops, useColumns(model, "operator", (use) => use.name), "device ms", go).element]);
     if (kernels.length > 0)
-      views.push(["Kernels", new Table("kernels", kernels, useColumns(model, "kernel", (use) => model.kernel(use.name)), "device ms", (use) => jump(use.line)).element]);
-    home.append(tabs(views));
+      views.push(["Kernels", new Table("kernels", kernels, useColumns(model, "kernel", (use) => model.kernel(use.name)), "device ms", go).element]);
+    if (views.length > 0) section("tables").append(tabs(views));
   }
   function tabs(views) {
     const bar = make("div", { class: "tabs", role: "tablist" });
@@ -9543,6 +9548,7 @@
       this.model = model;
       this.timeline = timeline;
       this.ranks = ranks(model);
+      this.by = this.ranks.size > 0 ? "line" : "kind";
       this.rows = layout(timeline, RULER, false);
       const home = section("timeline");
       home.append(this.note(), this.tools(), this.legend);
@@ -9563,7 +9569,7 @@
     canvas;
     rows;
     transform = identity3;
-    by = "line";
+    by;
     hit = null;
     found = null;
     ranks;
@@ -9599,11 +9605,13 @@
     }
     note() {
       const { report } = this.model.data;
+      const { step_ms: plain, profiled_step_ms: profiled } = report.steps;
+      const slower = plain === profiled ? "" : ` (${ms(profiled)} a step instead of ${ms(plain)})`;
       const out = this.timeline.left_out > 0 ? ` The shortest ${this.timeline.left_out} calls are left out.` : "";
       return make(
         "p",
         { class: "soft" },
-        `As recorded with the profiler (${ms(report.steps.profiled_step_ms)} a step instead of ${ms(report.steps.step_ms)}).${out} Drag to move, ctrl and wheel to zoom (after a click the wheel alone), double-click an item to fill the width; keys W A S D, [ and ] for steps, N and P for items.`
+        `As recorded with the profiler${slower}.${out} Drag to move, ctrl and wheel to zoom (after a click the wheel alone), double-click an item to fill the width; keys W A S D, [ and ] for steps, N and P for items.`
       );
     }
     tools() {
@@ -9618,7 +9626,7 @@
         button("−", "Zoom out", () => this.zoomBy(0.5)),
         button("all", "Show all captured steps", () => this.show(0, this.timeline.length_ns)),
         ...steps,
-        choice("colour by", [["line", "line"], ["kind", "phase"]], (value2) => {
+        choice("colour by", this.by === "line" ? [["line", "line"], ["kind", "phase"]] : [["kind", "phase"]], (value2) => {
           this.by = value2 === "kind" ? "kind" : "line";
           this.explain();
           this.canvas.redraw();
@@ -9801,9 +9809,9 @@
     const model = new Model(await read(block));
     const { timeline } = model.data;
     const view = timeline !== null && timeline.tracks.length > 0 ? new TimelineView(model, timeline) : null;
-    new FlameView(model);
+    if (model.lines.size > 0) new FlameView(model);
     start4(model);
-    new SourceView(model);
+    if (model.texts.size > 0) new SourceView(model);
     start2(model);
     start3(model);
     linkPlaces(document);

@@ -113,10 +113,18 @@ def _rules(report: Report) -> str:
 
 def _figures(report: Report) -> str:
     steps = report.steps
+    timed = steps.step_ms != steps.profiled_step_ms  # else only a trace is there
     shown = (
-        (units.ms(steps.step_ms), "a step, without the profiler"),
+        (
+            units.ms(steps.step_ms),
+            "a step, without the profiler" if timed else "a step, with the profiler on",
+        ),
         (units.percentage(steps.device_busy_percent), "of it the device is busy"),
-        (units.ms(steps.profiled_step_ms), f"with the profiler, {units.speedup(steps.slowdown)}"),
+        *(
+            [(units.ms(steps.profiled_step_ms), f"with the profiler, {units.speedup(steps.slowdown)}")]
+            if timed
+            else []
+        ),
         (units.count(steps.captured), "steps captured"),
     )
     boxes = (f'<div class="figure"><b>{text(value)}</b>{text(name)}</div>' for value, name in shown)
