@@ -91,10 +91,7 @@ class Workload:
 
 def main() -> int:
     options = arguments()
-    if options.again:
-        rows = again(options.again, options.keep)
-    else:
-        rows = measured(options)
+    rows = again(options.again, options.keep) if options.again else measured(options)
     show(rows)
     return 0 if any(row.error is not None for row in rows) else 1
 

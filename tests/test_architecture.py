@@ -25,7 +25,6 @@ RUNNER = PACKAGE / "capture/runner"
 WIRE = PACKAGE / "wire"
 PAGE = (ROOT / "server/ARCHITECTURE.md").read_text(encoding="utf-8")
 MODULES = sorted(PACKAGE.rglob("*.py"))
-MOST_LINES = 300
 
 
 def rows(heading: str) -> Iterator[list[str]]:
@@ -255,12 +254,6 @@ def sources() -> list[Path]:
         check=True,
     )
     return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
-
-
-def test_files_are_small() -> None:
-    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in sources()}
-    assert lengths
-    assert not {str(path): length for path, length in lengths.items() if length > MOST_LINES}
 
 
 def test_names_say_what_is_inside() -> None:

@@ -39,7 +39,7 @@ def test_all_recorded_clients_are_here() -> None:
     assert len(CLIENTS) == 11
 
 
-def test_a_client_gets_what_it_can_show(wide: tuple[Client, str], script: Path) -> None:
+def test_a_client_gets_what_it_can_show(wide: tuple[Client, str], script: Path) -> None:  # noqa: PLR0915
     client, uri = wide
     asked = capabilities(client.name)
     documents = asked["textDocument"]

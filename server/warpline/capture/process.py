@@ -129,7 +129,7 @@ class Target:
             shutil.rmtree(Path(self.control.pipe).parent, ignore_errors=True)
             self.politely.__exit__(None, None, None)
 
-    def follow(
+    def follow(  # noqa: C901  # one loop over pipe, output, deadline and cancel
         self,
         on_progress: Callable[[Progress], None],
         cancelled: threading.Event,

@@ -184,7 +184,7 @@ class Mappings:
             yield there, kind, expression
 
 
-def _write(node: ast.AST, name: str, key: str) -> Iterator[Tuple[str, ast.AST]]:
+def _write(node: ast.AST, name: str, key: str) -> Iterator[Tuple[str, ast.AST]]:  # noqa: C901
     if isinstance(node, ast.Assign):
         for target in node.targets:
             if isinstance(target, ast.Name) and target.id == name:

@@ -131,7 +131,7 @@ class Monitoring:
             self.library.watch(self.tool, code)
         return True
 
-    def _callbacks(self) -> tuple[Function, ...]:
+    def _callbacks(self) -> tuple[Function, ...]:  # noqa: C901, PLR0915  # closures: quicker than methods
         user, begun = self.locations.user_files, self.locations.begun
         lines_of: Any = self.locations.lines_of  # never None for a file of the user's
         local, records_of = self.locations.local, self.locations.records
