@@ -35,6 +35,7 @@ QUESTIONS = (
     Question("narrower", (Tensor((16, 16), "double"),)),
     Question("convolution", FILTERS, ("1", "1", "1", "1", "channels_last")),
     Question("cat", SQUARES[:1], ("5", "0")),
+    Question("cat", SQUARES[:1], ("5", "1"), backward=True),
     Question("gelu", (Tensor((4,), "no such type"),)),
     Question("no such kind", SMALL),
 )

@@ -102,3 +102,13 @@ def test_products_keep_what_was_left_of_each() -> None:
     # A tenth of the time says nothing about the rest.
     assert informed(found, change, by_question(Probed((answered(short, 0.1),)))) == (change, False)
     assert not questions(run(op("mm", (64, 64), (64, 64)), kind="cpu"), change)
+
+
+def test_a_growing_tensor_is_asked_about_by_its_pieces() -> None:
+    joins = [op("cat", (4, size, 8, 4, 1, 8)) for size in range(1, 6)]
+    assert questions(run(*joins), Replace("cat", (PLACE,), OTHERWISE)) == [
+        Question("cat", (Tensor((4, 1, 8)),), ("6", "1"))
+    ]
+    # Three tensors, or a torch that records no sizes.
+    assert not questions(run(op("cat", (4, 8, 4))), Replace("cat", (PLACE,), OTHERWISE))
+    assert not questions(run(op("cat", ())), Replace("cat", (PLACE,), OTHERWISE))

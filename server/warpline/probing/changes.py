@@ -17,6 +17,7 @@ _READERS: dict[str, inputs.Reader] = {
     "layer_norm": inputs.reduced,
     "rms_norm": inputs.reduced,
     "attention": inputs.attended,
+    "cat": inputs.grown,
     "padded": inputs.odd,
     "narrower": inputs.doubles,
 }

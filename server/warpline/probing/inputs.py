@@ -12,6 +12,8 @@ from warpline.wire.probing import Question, Tensor
 FLOATS = frozenset({"float", "double", "c10::Half", "c10::BFloat16"})
 #: Inputs that differ are asked about one by one, those that take longest first.
 MOST = 4
+#: Pieces of a tensor that grows.
+MOST_PIECES = 1000
 #: Of an activation's operators those that work on the whole input: its largest, and what is nearly as large.
 WHOLE = 0.5
 
@@ -107,6 +109,28 @@ def attended(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weight
             if query.shape[-1] == key.shape[-2] and value.shape[-2] == scores[-1]:
                 found[query, key, value] = max(found.get((query, key, value), 0.0), op.count)
     return _asked(by, options, costs, found)
+
+
+def grown(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
+    """What grows by ``cat([whole, piece])``: the piece, and how many of them are joined in the end.
+
+    A trace has the sizes of both tensors in one row: those of the whole, then those of the piece.
+    """
+    joins = []
+    for op in forward(costs):
+        row = op.shapes[0] if op.name == "aten::cat" and op.shapes else ()
+        whole, piece = row[: len(row) // 2], row[len(row) // 2 :]
+        along = [at for at in range(len(piece)) if len(whole) == len(piece) and whole[at] != piece[at]]
+        if len(whole) == len(piece) and len(along) <= 1 and all(piece):
+            joins.append((op.count, whole, piece, along))
+    dim = next((along[0] for _, _, _, along in joins if along), None)
+    rounds = round(sum(count for count, *_ in joins))
+    if dim is None or rounds < 2:
+        return []
+    piece = joins[0][2]
+    count = rounds + max(1, min(whole[dim] for _, whole, _, _ in joins) // piece[dim])
+    words = (str(min(count, MOST_PIECES)), str(dim))
+    return [(Question(by, (Tensor(piece),), words, differentiated(costs)), 1.0)]
 
 
 def odd(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:

@@ -140,7 +140,7 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Scale
+from warpline.model.change import Replace, Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
@@ -187,7 +187,11 @@ class CatInLoop(Rule):
                 cost_ms=cost.step_ms,
                 # Of n rounds that copy n/2 pieces on average, one that copies n remains.
                 saving_ms=cost.step_ms * (1 - 2 / max(rounds, 2)),
-                change=Scale(((cost.file, cost.line),), device=2 / max(rounds, 2), host=2 / max(rounds, 2)),
+                change=Replace(
+                    "cat",
+                    ((cost.file, cost.line),),
+                    Scale(((cost.file, cost.line),), device=2 / max(rounds, 2), host=2 / max(rounds, 2)),
+                ),
                 fixes=[partial(_fix, growth)],
             )
 

@@ -8,24 +8,24 @@ import torch
 
 from ....wire.probing import Question
 from .pair import Pair
-from .tensors import made
+from .tensors import leaf, made, with_gradients
 
 
 def cat(question: Question, device: str) -> Pair:
     """Tensor: a piece. Options: how many of them there are, and along which dimension."""
     count, dim = int(question.options[0]), int(question.options[1])
-    pieces = [made(question.tensors[0], device) for _ in range(count)]
+    pieces = [leaf(made(question.tensors[0], device), question) for _ in range(count)]
 
-    def growing() -> Any:
-        whole = pieces[0]
-        for piece in pieces[1:]:
+    def growing(*given: Any) -> Any:
+        whole = given[0]
+        for piece in given[1:]:
             whole = torch.cat([whole, piece], dim)
         return whole
 
-    def once() -> Any:
-        return torch.cat(pieces, dim)
+    def once(*given: Any) -> Any:
+        return torch.cat(given, dim)
 
-    return Pair(growing, once)
+    return Pair(with_gradients(question, growing, pieces), with_gradients(question, once, pieces))
 
 
 KINDS: Dict[str, Callable[[Question, str], Pair]] = {"cat": cat}
