@@ -174,9 +174,11 @@ class CatInLoop(Rule):
                 if source is not None and cost.backward_ms == 0 and grows(joins):
                     yield _kept(context, source, cost, rounds)
                 continue
+            # Of n rounds that copy n/2 pieces on average, one that copies n remains.
+            place, left = (cost.file, cost.line), 2 / max(rounds, 2)
             yield context.draft(
-                (cost.file, cost.line),
-                (cost.file, cost.line),
+                place,
+                place,
                 f"`{growth.name}` grows by concatenation in a loop and is copied whole {{rounds}} times "
                 "a step: {spent}, {share}.",
                 {
@@ -185,13 +187,8 @@ class CatInLoop(Rule):
                     "share": percent("growing tensor", context.share(cost.step_ms)),
                 },
                 cost_ms=cost.step_ms,
-                # Of n rounds that copy n/2 pieces on average, one that copies n remains.
-                saving_ms=cost.step_ms * (1 - 2 / max(rounds, 2)),
-                change=Replace(
-                    "cat",
-                    ((cost.file, cost.line),),
-                    Scale(((cost.file, cost.line),), device=2 / max(rounds, 2), host=2 / max(rounds, 2)),
-                ),
+                saving_ms=cost.step_ms * (1 - left),
+                change=Replace("cat", (place,), Scale((place,), device=left, host=left)),
                 fixes=[partial(_fix, growth)],
             )
 
