@@ -177,8 +177,7 @@ class CatInLoop(Rule):
             # Of n rounds that copy n/2 pieces on average, one that copies n remains.
             place, left = (cost.file, cost.line), 2 / max(rounds, 2)
             yield context.draft(
-                place,
-                place,
+                *(place, place),
                 f"`{growth.name}` grows by concatenation in a loop and is copied whole {{rounds}} times "
                 "a step: {spent}, {share}.",
                 {
@@ -188,7 +187,7 @@ class CatInLoop(Rule):
                 },
                 cost_ms=cost.step_ms,
                 saving_ms=cost.step_ms * (1 - left),
-                change=Replace("cat", (place,), Scale((place,), device=left, host=left)),
+                change=Replace("cat", (place,), Scale((place,), left, left)),
                 fixes=[partial(_fix, growth)],
             )
 
