@@ -23,12 +23,13 @@ _WIDTH, _LEAST = 1000.0, 1.5
 
 
 def bar(composition: Composition | None, caption: str = "", whole_ms: float = 0.0) -> str:
-    """A bar as SVG and its legend, with each part's time and share; nothing for a report without one.
+    """A bar as SVG and its legend, with each part's time and share.
 
     ``whole_ms``: what the full width stands for, where that is more than the step.
     """
     if composition is None:
-        return ""
+        words = "The report was made before it said what the step's time goes to."
+        return f'<p class="soft">{words} Without report.json in the run\'s folder it is made anew.</p>'
     values = {name.removesuffix("_ms"): value for name, value in asdict(composition).items()}
     total = sum(values.values())
     if total <= 0:
