@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from tests.conftest import ExampleRun
-from tests.kineto import MAIN, KinetoRun, at_line
+from tests.kineto import MAIN, KinetoRun, approx, at_line
 from warpline import pipeline, runs, trace
 from warpline.attribution import attribute
 from warpline.model.problem import Problem
 from warpline.trace import foreign
 from warpline.trace.columns import COPY, OP, RUNTIME
+from warpline.trace.events import OLD
 
 
 def test_kernels_are_linked_to_their_launches(tmp_path: Path) -> None:
@@ -179,3 +180,25 @@ def test_what_is_no_trace_is_one_clear_line(tmp_path: Path) -> None:
         with pytest.raises(Problem) as problem:
             foreign.read(path)
         assert "\n" not in str(problem.value)
+
+
+def test_categories_as_torch_1_11_wrote_them(tmp_path: Path) -> None:
+    """Other names, steps among the operators, threads' numbers as text: the same run."""
+    run = KinetoRun(tmp_path / "run", window_us=1000)
+    run.op("aten::mm", 100, 300)
+    run.kernel(200, 250, launched=120)
+    run.kernel(500, 30, launched=350, cat="gpu_memcpy", name="Memcpy HtoD (Pageable -> Device)", bytes=64)
+    run.mark("ProfilerStep#3", 50, 900)
+    content = json.loads((run.write() / "trace.json").read_text())
+    (tmp_path / "new.json").write_text(json.dumps(content))
+    names = {new: old for old, new in OLD.items()} | {"user_annotation": "Operator"}
+    for event in content["traceEvents"]:
+        event["cat"] = names.get(event["cat"], event["cat"])
+        event["tid"] = str(event["tid"]) if event["cat"] in ("Operator", "Runtime") else event["tid"]
+    (tmp_path / "old.json").write_text(json.dumps(content))
+    old, new = (attribute(foreign.read(tmp_path / f"{name}.json")) for name in ("old", "new"))
+    assert [kernel.device_ms for kernel in old.unattributed_kernels] == [approx(0.25), approx(0.03)]
+    assert old.unattributed_kernels == new.unattributed_kernels
+    assert old.unattributed_ops == new.unattributed_ops
+    assert old.steps == new.steps
+    assert old.steps.captured == 1

@@ -23,6 +23,12 @@ DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 MEMORY, ARROWS, MARKS, FRAMES = "cpu_instant_event", "fwdbwd", "user_annotation", "python_function"
 #: Ops whose cost depends on scalar arguments, so these belong to the signature.
 OPS_WITH_VALUES = ("aten::convolution", "aten::_convolution", "aten::conv", "aten::_scaled_dot_product")
+#: What the categories were called until torch 1.12; marks were operators then, and threads' numbers text.
+OLD = {
+    "Operator": "cpu_op", "Kernel": "kernel", "Memcpy": "gpu_memcpy", "Memset": "gpu_memset",
+    "Runtime": "cuda_runtime", "Python function": FRAMES,
+}  # fmt: skip
+_OLD_MARKS = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)")
 FIRST = 64  # events that tell whose trace it is
 _NUMBERS = {  # integer arguments of an event that are columns of their own
     **dict.fromkeys(("cpu_op", *RUNTIME_CATEGORIES), ("sequence", "forward_thread", "correlation")),
@@ -134,6 +140,8 @@ class Tables:
         """Add a piece of the trace."""
         if len(self.processes) < FIRST:
             self.processes += map(attrgetter("pid"), events[: FIRST - len(self.processes)])
+        if not OLD.keys().isdisjoint(set(map(attrgetter("cat"), events))):
+            _renew(events)
         category = self._categories.all(list(map(attrgetter("cat"), events)))
         phase = self._phases.all(list(map(attrgetter("ph"), events)))
         categories, phases = list(self._categories.index), list(self._phases.index)
@@ -146,6 +154,15 @@ class Tables:
                     rows = np.flatnonzero(of_category & (phase == letter)).tolist()
                     table = self.of.setdefault(name, Table(name))
                     table.take(list(map(events.__getitem__, rows)))
+
+
+def _renew(events: list[Event]) -> None:
+    """Old events as they are written today."""
+    for event in events:
+        mark = event.cat == "Operator" and event.name.startswith(_OLD_MARKS)
+        event.cat = MARKS if mark else OLD.get(event.cat, event.cat)
+        if isinstance(event.tid, str) and event.tid.isdecimal():
+            event.tid = int(event.tid)
 
 
 def tables_of(path: Path) -> tuple[Tables, Chrome, int]:
