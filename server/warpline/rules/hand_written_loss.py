@@ -126,7 +126,7 @@ class HandWrittenLoss(Rule):
             if one.match.call == "F.binary_cross_entropy" and not context.on_gpu:
                 continue  # on a CPU it is no faster than what is written out
             what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
-            yield written_out(context, one, one.place, what, one.replaced(one.match.name))
+            yield written_out(context, one, one.place, what, one.replaced(one.match.name, *one.match.words))
 
 
 def _fix(formula: Formula[Loss]) -> Fix:

@@ -136,3 +136,15 @@ def masked_square() -> Any:
 )
 def test_losses(act: Callable[[], Any], call: str) -> None:
     assert calls(act) == [call]
+
+
+def test_what_makes_a_smoothed_target_belongs_to_the_loss() -> None:
+    def act() -> Any:
+        logs = LOGITS.log_softmax(-1)
+        target = torch.full_like(logs, 0.1 / 9)
+        target.scatter_(1, CLASSES[:, None], 0.9 + 0.1 / 9)
+        return (-target * logs).sum(1).mean()
+
+    (match,) = known(recorded(act))["loss"]
+    assert {"full_like", "scatter", "neg", "_log_softmax", "mean"} <= {node.name for node in match.nodes}
+    assert match.words == ("one_hot",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from warpline.rulekit.graph.evaluate import Evaluation, cone
+from warpline.rulekit.graph.evaluate import Evaluation, cuts
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.match import Match, candidates, is_written_out, largest
 from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, gelu, gelu_tanh, sigmoid, softplus
@@ -44,7 +44,7 @@ def activations(graph: Graph) -> list[Match]:
 
 def _at(graph: Graph, result: Node) -> Match | None:
     best: Match | None = None
-    for value in cone(graph, result.outputs[0])[1:]:
+    for value in cuts(graph, result.outputs[0]):
         evaluation = Evaluation(graph, {value: SAMPLES})
         numbers = evaluation.of(result.outputs[0])
         if numbers is None or len(evaluation.nodes) < 2 or graph.size(value) != graph.size(result.outputs[0]):

@@ -16,7 +16,7 @@ from warpline.rulekit.graph.graph import SAME, Graph, Node, Ref
 from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, function
 
 #: A formula of more operators than this is not looked for.
-MOST_NODES = 48
+MOST_NODES = 32
 CONSTANTS = frozenset({"scalar_tensor", "full", "full_like", "zeros", "zeros_like", "ones", "ones_like"})
 REDUCTIONS = frozenset({
     "mean", "sum", "var", "var_mean", "std", "amax", "max", "logsumexp", "linalg_vector_norm", "norm",
@@ -43,25 +43,51 @@ def cone(graph: Graph, value: int, reductions: bool = False) -> list[int]:
     return list(found)
 
 
-def leaves(graph: Graph, value: int) -> dict[int, frozenset[int]]:
-    """The values of the cone of ``value``, each with those of them that it is made of and that are given."""
-    inside = cone(graph, value)
+def leaves(
+    graph: Graph, value: int, reductions: bool = False, constants: bool = False
+) -> dict[int, frozenset[int]]:
+    """The values of the cone of ``value``, each with those of them that it is made of and that are given.
+
+    ``constants``: tensors filled with one number count as given."""
+    inside = cone(graph, value, reductions)
+    known = set(inside)
     found: dict[int, frozenset[int]] = {}
 
     def of(one: int) -> frozenset[int]:
         if one not in found:
             found[one] = frozenset([one])
             node = graph.producer.get(one)
-            if node is not None and computes(node.name, False) and node.name not in CONSTANTS:
-                before = [of(other) for other in node.inputs if other in known]
-                if len(before) == len(node.inputs) and before:
-                    found[one] = frozenset().union(*before)
+            if node is not None and computes(node.name, reductions):
+                before = [value for value in node.inputs if value in known]
+                if node.name in CONSTANTS:
+                    found[one] = frozenset([one] if constants else [])
+                elif before and len(before) == len(node.inputs):
+                    found[one] = frozenset().union(*map(of, before))
         return found[one]
 
-    known = set(inside)
     for one in inside:
         of(one)
     return found
+
+
+def cuts(graph: Graph, value: int, reductions: bool = False) -> list[int]:
+    """Values of which alone ``value`` is made: every way back to what is given leads through them."""
+    reached = leaves(graph, value, reductions)
+    candidates = [one for one, given in reached.items() if one != value and given == reached[value]]
+    return [one for one in candidates if _leads_through(graph, value, one, reached)]
+
+
+def _leads_through(graph: Graph, value: int, cut: int, reached: dict[int, frozenset[int]]) -> bool:
+    waiting, seen = [value], {value, cut}
+    while waiting:
+        one = waiting.pop()
+        if one in reached[one]:
+            return False  # it is given
+        before = graph.producer[one].inputs if reached[one] else ()
+        fresh = [other for other in before if other not in seen]
+        seen.update(fresh)
+        waiting += fresh
+    return True
 
 
 class Evaluation:
@@ -76,17 +102,16 @@ class Evaluation:
         self.nodes: dict[Node, None] = {}
         self.dims: frozenset[int] | None = None
         self.reduced: tuple[int, ...] = ()
-        self._depth = 0
+        self._computed = 0
 
     def of(self, value: int) -> Numbers | None:
         """The value at the samples, None where it is made of something else too."""
         if value not in self.known:
             self.known[value] = None
-            if self._depth <= MOST_NODES:
-                self._depth += 1
+            self._computed += 1
+            if self._computed <= 2 * MOST_NODES:
                 with contextlib.suppress(ArithmeticError, ValueError, TypeError):
                     self.known[value] = self._made(value)
-                self._depth -= 1
         return self.known[value]
 
     def _made(self, value: int) -> Numbers | None:

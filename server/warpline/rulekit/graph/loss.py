@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from warpline.rulekit.graph.evaluate import Evaluation, leaves
-from warpline.rulekit.graph.graph import SAME, Graph, Node
+from warpline.rulekit.graph.evaluate import CONSTANTS, Evaluation, leaves
+from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.match import PER_SITE, Match, candidates, is_written_out, largest
 from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, softplus
 from warpline.rulekit.graph.softmax import log_softmaxes
@@ -74,7 +74,7 @@ def _added_up(graph: Graph, node: Node) -> tuple[Node, ...] | None:
 def _error(graph: Graph, result: Node) -> tuple[str, str, tuple[Node, ...]] | None:
     """Kind and call of the error that ``result`` is, and its operators."""
     size = graph.size(result.outputs[0])
-    reached = leaves(graph, result.outputs[0])
+    reached = leaves(graph, result.outputs[0], constants=True)
     everything = reached[result.outputs[0]]
     given = [value for value in reached if graph.size(value) == size and reached[value]]
     best: tuple[str, str, tuple[Node, ...]] | None = None
@@ -161,7 +161,8 @@ def _cross_entropies(graph: Graph) -> Iterator[Match]:
             whole = (*softmax.nodes, *nodes)
             # torch's own cross entropy is a logarithm of a softmax and this loss, too.
             if len(whole) > 2 or nodes[-1].name != "nll_loss_forward":
-                yield Match("Cross entropy", "F.cross_entropy", whole, nodes[-1])
+                words = ("one_hot",) if any(node.name in _CHOSEN for node in nodes) else ()
+                yield Match("Cross entropy", "F.cross_entropy", whole, nodes[-1], words=words)
 
 
 def _negative_mean(graph: Graph, value: int) -> list[Node] | None:
@@ -175,10 +176,9 @@ def _negative_mean(graph: Graph, value: int) -> list[Node] | None:
             if node in found or node.name not in _SUMS | _CHOICES | _ON_ERRORS:
                 continue
             found[node] = None
-            made = _class_vector(graph, node) if node.name == "mul" else None
-            if made is not None:
-                found[made] = None
-            picked |= node.name in _CHOICES or made is not None
+            made = _class_vector(graph, node) if node.name == "mul" else []
+            found.update(dict.fromkeys(made))
+            picked |= node.name in _CHOICES or bool(made)
             if graph.size(node.outputs[0]) == 1:
                 ended = True
             else:
@@ -187,17 +187,17 @@ def _negative_mean(graph: Graph, value: int) -> list[Node] | None:
     return ordered if picked and ended else None
 
 
-def _class_vector(graph: Graph, node: Node) -> Node | None:
-    """The operator that made one factor of class numbers: a one-hot vector, smoothed or not."""
-    waiting, seen = list(node.inputs), set(node.inputs)
+def _class_vector(graph: Graph, node: Node) -> list[Node]:
+    """The operators that made one factor of class numbers: a one-hot vector, smoothed or not."""
+    paths: list[tuple[int, list[Node]]] = [(value, []) for value in node.inputs]
     for _ in range(_FAR):
-        before = graph.producer.get(waiting.pop(0)) if waiting else None
-        if before is None:
-            continue
-        if before.name in _CHOSEN:
-            return before
-        if before.name in POINTWISE or before.name in SAME:
-            fresh = [value for value in before.inputs if value not in seen]
-            seen.update(fresh)
-            waiting += fresh
-    return None
+        if not paths:
+            break
+        value, nodes = paths.pop(0)
+        before = graph.producer.get(graph.origin(value))
+        if before is not None and before.name in _CHOSEN:
+            filled = graph.producer.get(graph.origin(before.inputs[0])) if before.inputs else None
+            return [*nodes, before, *([filled] if filled is not None and filled.name in CONSTANTS else [])]
+        if before is not None and before.name in POINTWISE:
+            paths += [(one, [*nodes, before]) for one in before.inputs]
+    return []

@@ -10,13 +10,16 @@ from warpline.wire.dataflow import DIRECT, LIBRARY, OPTIMIZER
 
 #: Layers of one class run the same lines: so many of them are looked at.
 PER_SITE = 2
+#: And so many instructions for each family of formulas: 400 take about a third of a second.
+MOST_SITES = 400
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Match:
     """``nodes``: the operators that one call would take the place of; ``result``: the last of them.
 
-    ``call``: how that call is written; empty where torch has none, and ``reason`` says so.
+    ``call``: how that call is written; empty where torch has none, and ``reason`` says so. ``words``: options
+    of the kind under which ``capture/runner/probing`` tries it.
     """
 
     kind: str
@@ -24,6 +27,7 @@ class Match:
     nodes: tuple[Node, ...]
     result: Node
     reason: str = ""
+    words: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -42,6 +46,8 @@ def candidates(graph: Graph, names: frozenset[str]) -> Iterator[Node]:
         key = (node.site, node.name)
         if site is None or site.via != DIRECT or seen.get(key, 0) >= PER_SITE:
             continue
+        if key not in seen and len(seen) >= MOST_SITES:
+            return
         seen[key] = seen.get(key, 0) + 1
         yield node
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from warpline.rulekit.graph.evaluate import Evaluation, cone
+from warpline.rulekit.graph.evaluate import Evaluation, cuts
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.match import Match, candidates, is_written_out, largest
 from warpline.rulekit.graph.pointwise import Numbers
@@ -27,8 +27,7 @@ def norms(graph: Graph) -> list[Match]:
 
 def _at(graph: Graph, result: Node) -> Match | None:
     best: Match | None = None
-    inner = cone(graph, result.outputs[0], reductions=True)
-    for value in inner[1:]:
+    for value in cuts(graph, result.outputs[0], reductions=True):
         evaluation = Evaluation(graph, {value: SAMPLES}, reductions=True)
         numbers = evaluation.of(result.outputs[0])
         if numbers is None or evaluation.dims is None or (best and len(evaluation.nodes) <= len(best.nodes)):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warpline.rulekit.graph.evaluate import Evaluation, cone
+from warpline.rulekit.graph.evaluate import Evaluation, cuts
 from warpline.rulekit.graph.graph import Graph, Node, Ref
 from warpline.rulekit.graph.match import candidates
 from warpline.rulekit.graph.norm import SAMPLES, TOLERANCE
@@ -54,7 +54,7 @@ def _operator(graph: Graph, node: Node) -> Softmax | None:
 def _written(graph: Graph, names: frozenset[str], logarithm: bool) -> Iterator[Softmax]:
     for node in candidates(graph, names):
         best: Softmax | None = None
-        for value in cone(graph, node.outputs[0], reductions=True)[1:]:
+        for value in cuts(graph, node.outputs[0], reductions=True):
             found = _of(graph, node, value, logarithm)
             if found is not None and (best is None or len(found.nodes) > len(best.nodes)):
                 best = found
