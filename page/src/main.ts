@@ -10,6 +10,7 @@ import { SourceView } from "./source";
 import * as tables from "./tables";
 import * as theme from "./theme";
 import { TimelineView } from "./timeline";
+import * as words from "./words";
 
 async function start(): Promise<void> {
   const block = document.getElementById("data");
@@ -28,7 +29,7 @@ async function start(): Promise<void> {
   keys();
   openRules();
   // What tests ask of the page; nothing of ours reads it.
-  Object.assign(window, { warpline: { model, timeline: view } });
+  Object.assign(window, { warpline: { model, timeline: view, words } });
   document.body.dataset.ready = "true";
 }
 

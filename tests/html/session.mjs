@@ -32,6 +32,17 @@ try {
   const heads = (table) => page.locator(`table[aria-label="${table}"] thead th`).allTextContents();
   const domain = () => page.evaluate(() => window.warpline.timeline.domain);
 
+  // Numbers as words.
+  const values = process.env.VALUES ? JSON.parse(process.env.VALUES) : [];
+  seen.words = await page.evaluate(
+    (all) =>
+      all.map((value) => {
+        const { ms, percentage, size, count, rate } = window.warpline.words;
+        return [ms(value), percentage(value), size(value), count(value), rate(value, "FLOP")];
+      }),
+    values,
+  );
+
   // Tables: all rows, sorted by another column, searched.
   seen.heads = await heads("lines");
   seen.lines = await rows("lines");

@@ -21,6 +21,29 @@ from warpline.view import units
 from warpline.view.compare import compare
 
 HERE = Path(__file__).parent
+#: Of every size, with some that lie exactly between two rounded ones.
+VALUES = [
+    *(
+        0,
+        0.0004,
+        0.0625,
+        0.0995,
+        0.1,
+        0.25,
+        0.75,
+        1.5,
+        2.5,
+        3.125,
+        9.95,
+        12.25,
+        12.75,
+        45.5,
+        99.5,
+        99.97,
+        100,
+    ),
+    *(256.5, 999.5, 1234.5, 9999, 10000, 12345.6, 2.0**20 * 12.25, 2.0**30 * 256.5, 6.2e13, 1.0e17),
+]
 pytestmark = [pytest.mark.editor, pytest.mark.timeout(240)]
 
 
@@ -47,6 +70,7 @@ def seen(
     done = subprocess.run(
         ["node", str(HERE / "session.mjs"), str(file), *pictures],
         cwd=ROOT,
+        env={**os.environ, "VALUES": json.dumps(VALUES)},
         capture_output=True,
         text=True,
         timeout=200,
@@ -80,6 +104,20 @@ def test_the_table_of_lines_has_the_reports_numbers(seen: dict[str, Any], report
     assert column(seen["lines"], heads.index("memory")) == [
         units.size(line.memory_bytes) if line.memory_bytes else "" for line in ordered
     ]
+
+
+def test_numbers_are_written_as_everywhere_else(seen: dict[str, Any]) -> None:
+    expected = [
+        [
+            units.ms(value),
+            units.percentage(value),
+            units.size(value),
+            units.count(value),
+            units.rate(value, "FLOP"),
+        ]
+        for value in VALUES
+    ]
+    assert seen["words"] == expected
 
 
 def test_sorting_and_searching(seen: dict[str, Any], report: Report) -> None:

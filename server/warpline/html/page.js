@@ -1,5 +1,11 @@
 "use strict";
 (() => {
+  var __defProp = Object.defineProperty;
+  var __export = (target, all) => {
+    for (var name in all)
+      __defProp(target, name, { get: all[name], enumerable: true });
+  };
+
   // page/src/data.ts
   async function read(element) {
     const packed = Uint8Array.from(atob(element.textContent), (letter) => letter.charCodeAt(0));
@@ -32,18 +38,38 @@
   };
 
   // page/src/words.ts
+  var words_exports = {};
+  __export(words_exports, {
+    count: () => count,
+    milliseconds: () => milliseconds,
+    ms: () => ms,
+    percent: () => percent,
+    percentage: () => percentage,
+    printable: () => printable,
+    rate: () => rate,
+    size: () => size,
+    span: () => span
+  });
+  function fixed(value2, digits2) {
+    const plain = value2.toFixed(digits2);
+    if (!Number.isInteger(value2 * 2 ** (digits2 + 1))) return plain;
+    const scaled = value2 * 10 ** digits2;
+    const below2 = Math.floor(scaled);
+    if (scaled - below2 !== 0.5) return plain;
+    return ((below2 % 2 === 0 ? below2 : below2 + 1) / 10 ** digits2).toFixed(digits2);
+  }
   function digits(value2, smallest) {
     const magnitude = Math.abs(value2);
     if (magnitude === 0) return "0";
     if (magnitude < smallest) return `<${smallest}`;
-    if (magnitude < 0.0995) return value2.toFixed(3);
-    if (magnitude < 9.95) return value2.toFixed(2);
-    return magnitude < 99.95 ? value2.toFixed(1) : value2.toFixed(0);
+    if (magnitude < 0.0995) return fixed(value2, 3);
+    if (magnitude < 9.95) return fixed(value2, 2);
+    return magnitude < 99.95 ? fixed(value2, 1) : fixed(value2, 0);
   }
   var milliseconds = (value2) => digits(value2, 1e-3);
-  var ms = (value2) => Math.abs(value2) >= 1e4 ? `${(value2 / 1e3).toFixed(1)} s` : `${milliseconds(value2)} ms`;
+  var ms = (value2) => Math.abs(value2) >= 1e4 ? `${fixed(value2 / 1e3, 1)} s` : `${milliseconds(value2)} ms`;
   function span(ns) {
-    if (Math.abs(ns) < 1e3) return `${ns.toFixed(0)} ns`;
+    if (Math.abs(ns) < 1e3) return `${fixed(ns, 0)} ns`;
     if (Math.abs(ns) < 1e6) return `${digits(ns / 1e3, 1e-3)} µs`;
     return ms(ns / 1e6);
   }
@@ -52,8 +78,8 @@
     const magnitude = Math.abs(value2);
     if (magnitude === 0) return "0 %";
     if (magnitude < 0.1) return "<0.1 %";
-    if (magnitude >= 99.5 && magnitude < 100) return `${Math.min(magnitude, 99.9).toFixed(1)} %`;
-    return magnitude < 9.95 ? `${value2.toFixed(1)} %` : `${value2.toFixed(0)} %`;
+    if (magnitude >= 99.5 && magnitude < 100) return `${fixed(Math.min(magnitude, 99.9), 1)} %`;
+    return magnitude < 9.95 ? `${fixed(value2, 1)} %` : `${fixed(value2, 0)} %`;
   }
   function size(value2) {
     const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -62,12 +88,12 @@
       value2 /= 1024;
       at += 1;
     }
-    return `${at === 0 || Math.abs(value2) >= 100 ? value2.toFixed(0) : value2.toFixed(1)} ${units[at] ?? ""}`;
+    return `${at === 0 || Math.abs(value2) >= 100 ? fixed(value2, 0) : fixed(value2, 1)} ${units[at] ?? ""}`;
   }
   function count(value2) {
     if (Number.isInteger(value2) && Math.abs(value2) < 1e4) return String(value2);
-    if (Math.abs(value2) < 100) return value2.toFixed(1);
-    return value2.toFixed(0).replace(/\B(?=(\d{3})+(?!\d))/g, " ");
+    if (Math.abs(value2) < 100) return fixed(value2, 1);
+    return fixed(value2, 0).replace(/\B(?=(\d{3})+(?!\d))/g, " ");
   }
   function rate(value2, unit2) {
     const prefixes2 = ["", "k", "M", "G", "T", "P"];
@@ -76,7 +102,7 @@
       value2 /= 1e3;
       at += 1;
     }
-    return `${Math.abs(value2) >= 100 ? value2.toFixed(0) : value2.toFixed(1)} ${prefixes2[at] ?? ""}${unit2}`;
+    return `${Math.abs(value2) >= 100 ? fixed(value2, 0) : fixed(value2, 1)} ${prefixes2[at] ?? ""}${unit2}`;
   }
   var printable = (text) => text.replace(/\t/g, "    ").replace(/\p{C}/gu, "�");
 
@@ -9817,7 +9843,7 @@
     linkPlaces(document);
     keys();
     openRules();
-    Object.assign(window, { warpline: { model, timeline: view } });
+    Object.assign(window, { warpline: { model, timeline: view, words: words_exports } });
     document.body.dataset.ready = "true";
   }
   function keys() {
