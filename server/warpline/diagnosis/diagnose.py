@@ -10,11 +10,11 @@ from warpline.diagnosis.frameworks import at_setting
 from warpline.diagnosis.gate import LEAST, least_percent, left_out, within_evidence
 from warpline.diagnosis.identity import identities
 from warpline.diagnosis.rebase import rebase
-from warpline.diagnosis.suppress import Suppressions
 from warpline.model.change import Change
 from warpline.model.profile import Profile
 from warpline.model.report import Finding, Predicted, Severity
 from warpline.rulekit import Context, Draft, Rule, rules
+from warpline.text.ignore import Suppressions
 
 Texts = Callable[[str], "str | None"]
 #: ``predict(profile, change)``: the step with the change made; None when it cannot say.

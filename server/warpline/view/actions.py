@@ -11,9 +11,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from warpline.model.report import Edit, Finding, Fix
+from warpline.text import ignore
 from warpline.view.anchor import Anchor
 from warpline.view.anchor_text import content, split
-from warpline.view.diagnostics import IGNORE
 
 #: The same module under its older name before Python 3.11.
 tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
@@ -29,12 +29,12 @@ _LIST = re.compile(r"^(\s*ignore\s*=\s*\[)(.*)$", re.DOTALL)
 def ignore_here(line: str, rule: str) -> tuple[int, int, str] | None:
     """``(from, to, text)`` on the line that silences ``rule`` there; None where no comment can stand."""
     words = content(line)
-    match = IGNORE.search(words)
-    if match is not None:
-        if match[1] is None:
+    found = ignore.on_line(words)
+    if found is not None:
+        if found[2] is None:
             return None
-        names = [*filter(None, (name.strip() for name in match[1].split(","))), rule]
-        return match.start(1), match.end(1), ", ".join(names)
+        names = [*filter(None, (name.strip() for name in found[2].split(","))), rule]
+        return found.start(2), found.end(2), ", ".join(names)
     end = len(words.rstrip())
     # After a backslash, or inside a string that goes on, '#' begins no comment.
     if words.rstrip().endswith("\\") or any(words.count(quote) % 2 for quote in ('"""', "'''")):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from warpline.model.report import Edit, Finding
+from warpline.text.ignore import Suppressions
 from warpline.view.anchor import Anchor
-from warpline.view.anchor_text import key
+from warpline.view.anchor_text import content, key
 from warpline.view.hover import gain
-
-#: The comment that silences rules on its line; all of them when none is named.
-IGNORE = re.compile(r"#\s*warpline:\s*ignore(?:\[([\w\s,-]*)\])?")
 
 #: What these rules speak of is to be taken out altogether; editors fade it.
 UNNECESSARY = frozenset({"synchronize-in-step", "cache-emptied-in-step", "anomaly-detection-on"})
@@ -42,10 +39,15 @@ def notices(
     lines: Callable[[str], Sequence[str]],
 ) -> Iterator[Notice]:
     """The findings that still stand; ``anchor`` and ``lines`` (the text now) of the files they name."""
+    ignored: dict[str, Suppressions] = {}
     for finding in findings:
         own = anchor(finding.file)
         line = standing(finding, own)
-        if line < 0 or ignored(finding.rule, lines(finding.file)[line]):
+        if line < 0:
+            continue
+        if finding.file not in ignored:
+            ignored[finding.file] = Suppressions("\n".join(map(content, lines(finding.file))))
+        if ignored[finding.file].holds(finding.rule, line + 1):
             continue
         related = []
         cause = finding.cause
@@ -66,12 +68,6 @@ def standing(finding: Finding, anchor: Anchor | None) -> int:
         if fix.edits and all(_done(edit, finding.file, anchor) for edit in fix.edits):
             return -1
     return line
-
-
-def ignored(rule: str, line: str) -> bool:
-    """Whether a comment on the line silences the rule: ``# warpline: ignore[rule, other]`` or ``ignore``."""
-    match = IGNORE.search(line)
-    return match is not None and (match[1] is None or rule in {name.strip() for name in match[1].split(",")})
 
 
 def _done(edit: Edit, file: str, anchor: Anchor) -> bool:

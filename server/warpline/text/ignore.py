@@ -1,8 +1,8 @@
-"""``# warpline: ignore[rule]``: comments by which a project says that it knows.
+"""``# warpline: ignore[rule]``: comments that silence rules, for diagnosis and for the editor alike.
 
-On the line itself, on a line of its own above it, or anywhere in the statement that begins there;
-``# warpline: ignore-file[rule]`` on a line of its own holds for the file. Without brackets every rule
-is meant; several are separated by commas.
+A comment counts on the line itself, on a line of its own above it, and anywhere in the statement that begins
+there. ``# warpline: ignore-file[rule]`` on a line of its own holds for the file. Without brackets it is for
+all rules. Several are separated by commas.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import io
 import re
 import tokenize
 
-_COMMENT = re.compile(r"#\s*warpline:\s*(ignore(?:-file)?)(?![\w-])\s*(?:\[([^\]]*)\])?")
+COMMENT = re.compile(r"#\s*warpline:\s*(ignore(?:-file)?)(?![\w-])\s*(?:\[([^\]]*)\])?")
 ALL = "*"
 
 
 class Suppressions:
-    """What the comments of one file suppress."""
+    """What the comments of one file suppress. ``text``: all of it; lines count from 1 and end at LF."""
 
     def __init__(self, text: str) -> None:
         self._file: set[str] = set()
@@ -24,7 +24,7 @@ class Suppressions:
         if "warpline:" not in text:
             return
         for first, last, comment, alone in _comments(text):
-            for kind, names in _COMMENT.findall(comment):
+            for kind, names in COMMENT.findall(comment):
                 rules = {name.strip() for name in names.split(",") if name.strip()} or {ALL}
                 if kind == "ignore-file":
                     self._file |= rules
@@ -35,6 +35,11 @@ class Suppressions:
     def holds(self, rule: str, line: int) -> bool:
         """Whether ``rule`` is to be silent about ``line``."""
         return bool({rule, ALL} & (self._file | self._lines.get(line, set())))
+
+
+def on_line(line: str) -> re.Match[str] | None:
+    """The comment on ``line`` that silences rules there. Group 2: its list of rules, or None: all rules."""
+    return next((found for found in COMMENT.finditer(line) if found[1] == "ignore"), None)
 
 
 def _comments(text: str) -> list[tuple[int, int, str, bool]]:
