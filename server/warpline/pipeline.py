@@ -128,8 +128,16 @@ def report_of(run: Path, *, on_progress: Callable[[Progress], None] | None = Non
     findings = calibration.bounded(findings, store.errors(run.parent))
     # Where something is predicted only, how far predictions were off belongs beside it.
     guessed = any(one.predicted is not None and one.measured is None for one in findings)
-    notes = report.notes + (past_predictions(run.parent) if guessed else ())
+    notes = report.notes + (past_predictions(run.parent) if guessed else ()) + trend_notes(run)
     return replace(report, findings=findings, notes=notes)
+
+
+def trend_notes(run: Path) -> tuple[str, ...]:
+    """Of what was timed after the capture: read anew each time, since a run that goes on adds to it."""
+    from warpline.trends import said
+
+    trend = runs.trend(run)
+    return said.notes(trend) if trend is not None else ()
 
 
 def past_predictions(folder: Path) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ import msgspec
 from warpline.model.kernel import KERNEL_FORMAT, KernelInside
 from warpline.model.problem import Problem
 from warpline.wire.run import FACTS, MANIFEST, RUN_FORMAT, SOURCES, TRACE, Facts, Manifest
+from warpline.wire.trend import TREND, Trend
 
 #: Of a trace a thirteenth to a sixteenth is left. At level 6 packing takes 9 to 11 ms for each MB, unpacking
 #: a tenth of what decoding takes (three traces of 2 to 6 MB, best of five; ``benchmarks/packing.py``).
@@ -116,6 +117,14 @@ def facts(run: Path) -> Facts:
 def sources(run: Path) -> dict[str, str]:
     """Path of each user file to its text as it was when the script ran."""
     return read(run, SOURCES, dict[str, str])
+
+
+def trend(run: Path) -> Trend | None:
+    """What was timed after the capture; None where nothing was, or it cannot be read."""
+    try:
+        return read(run, TREND, Trend)
+    except Problem:
+        return None
 
 
 def kernels(run: Path) -> tuple[KernelInside, ...]:

@@ -19,6 +19,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=number(1), metavar="N", help="steps to capture (5)")
     parser.add_argument("--warmup", type=number(0), metavar="N", help="warm-up steps (until times settle)")
     parser.add_argument("--whole-run", action="store_true", help="let the script run to its end")
+    parser.add_argument(
+        "--every",
+        type=number(1),
+        metavar="N",
+        help="let the script run to its end, and time a few steps of every N (docs/trends.md)",
+    )
     parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="give up after this long (never)")
     parser.add_argument("--nvtx", action="store_true", help="also write NVTX ranges named by step and line")
     parser.add_argument(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from warpline import pipeline
+from warpline import pipeline, runs
 from warpline.model import units
 from warpline.model.profile import Profile
 from warpline.model.report import Report
@@ -98,6 +98,16 @@ class Tables:
     - ``step``: number within the window, from 0
     - ``wall_ms``: duration
 
+    ``windows``: one row for each time that steps were timed after the capture (``profile --every``).
+
+    - ``step``: number of its first step since the capture
+    - ``began``: when, UTC
+    - ``steps``: how many were timed
+    - ``step_ms``: their mean
+    - ``slowest_ms``: the longest of them
+    - ``between_ms``: a step's mean time since the window before, NaN in the first
+    - ``memory_bytes``: held at its end: of the device, without one of the process
+
     ``modules``: one row for each line of a library that a line of the user's led to, with its module.
 
     - ``module``: path in the model, with * where equal layers are added up; None outside a module
@@ -151,6 +161,7 @@ class Tables:
     ops: pd.DataFrame
     findings: pd.DataFrame
     steps: pd.DataFrame
+    windows: pd.DataFrame
     modules: pd.DataFrame
     report: Report
     profile: Profile
@@ -191,7 +202,7 @@ class Tables:
         )
 
 
-TABLES = ("lines", "kernels", "ops", "findings", "steps", "modules")
+TABLES = ("lines", "kernels", "ops", "findings", "steps", "windows", "modules")
 #: Of several runs or ranks; made when they are asked for.
 BESIDE = ("ranks", "runs", "trends")
 
@@ -208,6 +219,7 @@ def load(run: str | Path) -> Tables:
         ops=frame(of_run.below(profile, "ops", ops), ("file", "line", *ops)),
         findings=frame(of_run.finding_rows(report), of_run.FINDING_COLUMNS),
         steps=frame(of_run.step_rows(profile), ("window", "step", "wall_ms")),
+        windows=frame(of_run.window_rows(runs.trend(folder)), of_run.WINDOW_COLUMNS),
         modules=frame(of_run.module_rows(profile), of_run.MODULE_COLUMNS),
         report=report,
         profile=profile,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,8 +10,11 @@ import pandas as pd
 
 from warpline.model.profile import LineCost, Profile
 from warpline.model.report import Report
+from warpline.wire.trend import Trend
 
 NS_PER_MS = 1e6
+
+WINDOW_COLUMNS = ("step", "began", "steps", "step_ms", "slowest_ms", "between_ms", "memory_bytes")
 
 LINE_FIELDS = (
     "file", "line", "function", "step_ms", "device_ms", "forward_ms", "backward_ms", "recompute_ms",
@@ -87,3 +91,12 @@ def module_rows(profile: Profile) -> Iterable[tuple[Any, ...]]:
                 part.module, cost.file, cost.line, cost.function, part.file, part.line, part.function,
                 part.step_ms, part.device_ms, part.sync_ms, part.calls, part.text,
             )  # fmt: skip
+
+
+def window_rows(trend: Trend | None) -> Iterable[tuple[Any, ...]]:
+    for one in trend.windows if trend is not None else ():
+        yield (
+            one.step, pd.Timestamp(one.began_ns, unit="ns", tz="UTC"), len(one.steps_ns),
+            one.step_ns / NS_PER_MS, max(one.steps_ns) / NS_PER_MS,
+            math.nan if one.between_ns is None else one.between_ns / NS_PER_MS, one.memory_bytes,
+        )  # fmt: skip

@@ -17,6 +17,7 @@
       *.gz              once the report is made, trace.json and large *.bin are packed (gzip)
       sources.json      {path: text} of the user files that appear in Locations or in a site, as they were
                         compiled; a file whose text is not known for certain is not in it
+      trend.json        Trend: what was timed after the capture (may be absent); see ``wire/trend.py``
       report.json       the finished Report (cache; written by the server, may be absent)
       measured.json     measurements of fixes (written by the server, may be absent)
       kernel-HASH.json  KernelInside: what Nsight Compute said of a kernel (``warpline kernel``)
@@ -75,9 +76,8 @@ class Request:
     include: tuple[str, ...] = ()  # more folders whose files count as the user's
     nvtx: bool = False
     peaks: bool = False  # measure what the device can do, where no earlier run did
-    first_line: int = (
-        0  # measuring begins at this statement of the script, a notebook's cell; 0: at its first
-    )
+    first_line: int = 0  # of the script, a notebook's cell: measuring begins there; 0: at its first
+    every: int = 0  # after the capture a few steps are timed again and again, so many steps apart; 0: never
     probe_s: float = 10.0  # for trying replacements once the script has ended; 0: none is tried
 
 

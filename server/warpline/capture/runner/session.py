@@ -10,12 +10,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from time import time_ns
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...wire import timing
 from ...wire.control import Purpose
 from ...wire.messages import Compiling, Ended, Failed, Ready
 from ...wire.stages import HELD, STARTING, WRITING
@@ -34,7 +32,8 @@ from .windows.mutedprofiler import MutedProfiler
 from .windows.ownprofiler import OwnProfiler
 from .windows.slices import Slices
 from .windows.stages import Stage, Waiting, Warmup
-from .windows.timing import Timing, figures
+from .windows.timing import Timing
+from .windows.trend import Watching
 
 if TYPE_CHECKING:
     from .control import Control
@@ -167,13 +166,8 @@ class Session:
     def finish_timing(self) -> None:
         """Of purpose "time": write the figures and end."""
         self._take_hands_off()
-        self.write_timing(self.timed)
+        results.write_timing(self, self.timed)
         self._tell_and_stop()
-
-    def write_timing(self, steps_ns: tuple[int, ...]) -> None:
-        found = figures(self, steps_ns)
-        os.makedirs(self.control.folder, exist_ok=True)
-        folder.write_whole(self.control.folder, timing.NAME, asdict(found))
 
     def finish_capture(self, stamps: Sequence[int]) -> None:
         """Write the run folder; then end the script, unless it may go on."""
@@ -282,14 +276,18 @@ class Session:
         self.texts.stop()
 
     def _tell_and_stop(self) -> None:
-        purpose = self.control.purpose
+        purpose, request = self.control.purpose, self.control.request
+        watches = purpose is Purpose.PROFILE and request.every and not self.stage.at_end
+        watching = Watching(self) if watches else None
         at_end, self.stage = self.stage.at_end, Stage(self)
         if purpose is not Purpose.TIME:
             folder.wait_for_ranks(self.control)
         self.pipe.send(Ready(self.control.local_world))
         if self._recorder is not None:
             self._recorder.discard()  # now that the server reads, which takes longer
-        if at_end or (purpose is Purpose.PROFILE and self.control.request.whole_run):
+        if watching is not None:
+            self.go(lambda session: watching)
+        if at_end or (purpose is Purpose.PROFILE and request.whole_run):
             return
         self._stop()
 

@@ -15,10 +15,10 @@ class MemoryWatch:
         self.before = 0
 
     def start(self) -> None:
-        self.before = self._now()
+        self.before = self.now()
 
     def stop(self, steps: int) -> Memory:
-        after, torch = self._now(), self.torch
+        after, torch = self.now(), self.torch
         found = Memory(
             peak_bytes=machine.peak_bytes(torch), growth_bytes_per_step=(after - self.before) / max(1, steps)
         )
@@ -34,7 +34,7 @@ class MemoryWatch:
             alloc_retries=torch.cuda.memory_stats().get("num_alloc_retries", 0),
         )
 
-    def _now(self) -> int:
+    def now(self) -> int:
         """Bytes allocated on the device; without one, the process's resident bytes."""
         if self.torch.cuda.is_initialized():
             return int(self.torch.cuda.memory_allocated())

@@ -123,6 +123,14 @@ class Steps:
                 source.install_tick(self.torch, self.anchor, self)
                 self.installed.append(source)
 
+    def go_on(self) -> None:
+        """After ``remove``: the beat is heard once more, and nothing else."""
+        if self.chosen == "backward":
+            self.signals.install(self.torch)
+        for source in [source for source in self.sources if source.kind == self.chosen]:
+            source.install_tick(self.torch, self.anchor, self)
+            self.installed.append(source)
+
     @property
     def single(self) -> str | None:
         """The kind of the beat where nothing but its one key was heard of that kind."""

@@ -1,11 +1,16 @@
-"""The run folder of a capture, from what the session's windows and observers hold."""
+"""What the windows and the observers of a session hold, as a run folder or as the figures of a timing."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from ....wire import timing
+from .. import folder
 from ..device import peaks
+from .timing import figures
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -28,3 +33,9 @@ def write(session: Session, stamps: Sequence[int]) -> None:
             "peaks": peaks.of(session.torch, session.control.request.peaks),
         },
     )
+
+
+def write_timing(session: Session, steps_ns: tuple[int, ...]) -> None:
+    """Raises OSError."""
+    os.makedirs(session.control.folder, exist_ok=True)
+    folder.write_whole(session.control.folder, timing.NAME, asdict(figures(session, steps_ns)))

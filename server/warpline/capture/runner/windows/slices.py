@@ -9,6 +9,7 @@ import signal
 from ....wire.control import END
 from ....wire.stages import RESTING, TIMING
 from ..device.stamps import DeviceStamps
+from . import results
 from .stages import differences
 from .timing import Timing
 
@@ -54,7 +55,7 @@ class Slices(Timing):
         to tell; loader workers stop with us, or their queue would be full when we go on."""
         session = self.session
         if self.slices:  # whoever ends this process while it stands still has what was timed so far
-            session.write_timing(tuple(self.slices))
+            results.write_timing(session, tuple(self.slices))
         session.pipe.progress(RESTING, len(self.slices), None, "waiting for its turn")
         os.kill(0, signal.SIGSTOP)
         if session.next_turn() == END:

@@ -1,0 +1,98 @@
+"""After the capture: a few steps are timed now and then while the script trains on."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from time import monotonic, time_ns
+from typing import TYPE_CHECKING
+
+from ....wire.stages import ENDING
+from ....wire.trend import MOST, STEPS, TREND, Trend, Window
+from ..device.memory import MemoryWatch
+from .stages import Stage, differences
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+NEVER = 1 << 62
+WRITE_S = 1.0  # what is known is written at most this often
+
+
+class Watching(Stage):
+    """Between windows a step costs a counter. A window costs a time stamp a step and two waits for the
+    device."""
+
+    complete = True
+
+    def __init__(self, session: Session) -> None:
+        """Made before the server knows of the run, whose folder it will rename: hence the descriptor."""
+        super().__init__(session)
+        self.folder = os.open(session.control.folder, os.O_RDONLY)
+        self.every = max(session.control.request.every, STEPS + 1)
+
+    def begin(self) -> None:
+        self.memory = MemoryWatch(self.session.torch)
+        self.windows: list[Window] = []
+        self.stamps: list[int] = []
+        self.step = self.next = self.at_last = 0  # ``at_last``: the step that the last window ended with
+        self.last_ns = 0
+        self.written = monotonic()
+        self.session.steps.go_on()
+
+    def tick(self) -> None:
+        self.step += 1
+        if self.step < self.next:
+            return
+        try:
+            self._watch()
+        except Exception:  # the report is made: what is left of the script's run is worth more than this
+            self.next = NEVER
+
+    def _watch(self) -> None:
+        if not self.stamps:
+            self.session.synchronize()
+        if len(self.stamps) == STEPS:
+            self._measured()
+        else:
+            self.stamps.append(time_ns())
+
+    def ended(self) -> None:
+        try:
+            self._write()
+        except OSError:
+            pass
+
+    def forked(self) -> None:
+        self.windows = []
+        self.next = NEVER
+
+    def _measured(self) -> None:
+        self.session.synchronize()
+        self.stamps.append(time_ns())
+        began, ended = self.stamps[0], self.stamps[-1]
+        first = self.step - STEPS
+        between = (began - self.last_ns) / max(1, first - self.at_last) if self.last_ns else None
+        self.windows.append(
+            Window(
+                first, began, differences(self.stamps), (ended - began) / STEPS, self.memory.now(), between
+            )
+        )
+        self.stamps, self.last_ns, self.at_last = [], ended, self.step
+        if len(self.windows) > MOST:
+            del self.windows[1::2]
+            self.every *= 2
+        self.next = self.step + self.every - STEPS
+        if monotonic() - self.written > WRITE_S:
+            self._write()
+            self.session.pipe.progress(ENDING, self.step, None, "watching: step %d" % self.step)
+
+    def _write(self) -> None:
+        """By rename: a reader finds all of it or what was there before. Raises OSError."""
+        self.written = monotonic()
+        scratch = "." + TREND
+        fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666, dir_fd=self.folder)
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            json.dump(asdict(Trend(self.every, tuple(self.windows))), file)
+        os.replace(scratch, TREND, src_dir_fd=self.folder, dst_dir_fd=self.folder)
