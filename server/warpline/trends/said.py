@@ -26,8 +26,9 @@ def notes(trend: Trend) -> tuple[str, ...]:
         return ()
     times = [window.step_ns / 1e6 for window in windows]
     held = [float(window.memory_bytes) for window in windows]
+    steps = windows[-1].step + len(windows[-1].steps_ns)
     over = (
-        f"over {windows[-1].step + len(windows[-1].steps_ns)} steps after the capture, in {len(windows)} windows"
+        f"over {steps} steps after the capture, in {len(windows)} windows"
         f": step {units.ms(median(times))} ({units.ms(min(times))} to {units.ms(max(times))}), memory "
         f"{units.size(held[0])} at first, {units.size(held[-1])} at last"
     )
