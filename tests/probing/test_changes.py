@@ -105,7 +105,7 @@ def test_products_keep_what_was_left_of_each() -> None:
 
 
 def test_a_growing_tensor_is_asked_about_by_its_pieces() -> None:
-    joins = [op("cat", (4, size, 8, 4, 1, 8)) for size in range(1, 6)]
+    joins = [op("cat", (4, size, 8, 4, 1, 8)) for size in range(1, 6)] + [op("cat", (), ms=0.0)]
     assert questions(run(*joins), Replace("cat", (PLACE,), OTHERWISE)) == [
         Question("cat", (Tensor((4, 1, 8)),), ("6", "1"))
     ]

@@ -121,14 +121,15 @@ def grown(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
         row = op.shapes[0] if op.name == "aten::cat" and op.shapes else ()
         whole, piece = row[: len(row) // 2], row[len(row) // 2 :]
         along = [at for at in range(len(piece)) if len(whole) == len(piece) and whole[at] != piece[at]]
-        if len(whole) == len(piece) and len(along) <= 1 and all(piece):
+        if piece and len(whole) == len(piece) and len(along) <= 1 and all(piece):
             joins.append((op.count, whole, piece, along))
     dim = next((along[0] for _, _, _, along in joins if along), None)
     rounds = round(sum(count for count, *_ in joins))
     if dim is None or rounds < 2:
         return []
-    piece = joins[0][2]
-    count = rounds + max(1, min(whole[dim] for _, whole, _, _ in joins) // piece[dim])
+    piece = next(piece for _, _, piece, along in joins if along)
+    shortest = min(whole[dim] for _, whole, _, _ in joins if len(whole) == len(piece))
+    count = rounds + max(1, shortest // piece[dim])
     words = (str(min(count, MOST_PIECES)), str(dim))
     return [(Question(by, (Tensor(piece),), words, differentiated(costs)), 1.0)]
 
