@@ -1,16 +1,19 @@
 """The language server's speed, beside other servers in the same run.
 
-    python benchmarks/lsp.py [--rounds 5] [--requests 200] [--lines 10000] [--peers FOLDER] [--json FILE]
+    python benchmarks/lsp.py [--only PART] [--rounds 5] [--requests 200] [--lines 10000] [--peers FOLDER]
+                             [--json FILE]
 
 Start-up: spawn to the answer of ``initialize``, servers in turn, medians. Then one file of ``--lines``
-lines that all have results: hover, hints of a screen of 60 lines, code actions, an edit until its moved
-hints are there; once in peace and once while a profile runs. Last a fix resolved in a file of 1,000
-lines after an edit elsewhere, and after one in its own function.
+lines that all have results, in functions of 50: hover, hints of a screen of 60 lines, lenses, heat of what
+an editor asks for (three screens) and of the file, code actions, an edit until its moved hints are there;
+once in peace and once while a profile runs. Last a fix resolved in a file of 1,000 lines after an edit
+elsewhere, and after one in its own function.
 ``--peers``: a folder with executables of other servers
 (jedi-language-server, pylsp, ruff, basedpyright-langserver, esbonio; those on the PATH are taken too).
 
 Goals: start at most 1.15 times the least pygls server; idle at most 60 MB and no CPU; p99 of hover and
-hints 5 ms, of code actions 10 ms, of a resolved edit 300 ms; an edit moves its hints within 50 ms.
+hints 5 ms, of lenses, heat and code actions 10 ms, of a resolved edit 300 ms; an edit moves its hints
+within 50 ms.
 """
 
 from __future__ import annotations
@@ -59,6 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--only", choices=("start", "requests", "resolve"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=200)
     parser.add_argument("--lines", type=int, default=10_000)
@@ -71,11 +75,12 @@ def main() -> None:
         "least raw": [sys.executable, "-S", str(HERE / "lsp_peers/least_raw.py")],
     } | installed(options.peers)
     with tempfile.TemporaryDirectory() as place:
-        results = {
-            "start": start(servers, Path(place), options.rounds),
-            "requests": requests(servers, Path(place) / "requests", options),
-            "resolve": resolve(Path(place) / "resolve", min(options.requests, 30)),
+        parts: dict[str, Callable[[], list[Row]]] = {
+            "start": lambda: start(servers, Path(place), options.rounds),
+            "requests": lambda: requests(servers, Path(place) / "requests", options),
+            "resolve": lambda: resolve(Path(place) / "resolve", min(options.requests, 30)),
         }
+        results = {name: part() for name, part in parts.items() if options.only in (None, name)}
     for title, rows in results.items():
         show(title, rows)
     if options.json:
@@ -117,7 +122,9 @@ def start(servers: dict[str, list[str]], folder: Path, rounds: int) -> list[Row]
 def requests(servers: dict[str, list[str]], folder: Path, options: argparse.Namespace) -> list[Row]:
     folder.mkdir()
     script = folder / "long.py"
-    script.write_text("".join(f"x{n} = layer{n}(x{n - 1})  # {n % 7 + 1} ms\n" for n in range(options.lines)))
+    text = [f"    x{n} = layer{n}(x{n - 1})  # {n % 7 + 1} ms\n" for n in range(options.lines)]
+    text[::50] = [f"def part{n}(x):\n" for n in range(len(text[::50]))]
+    script.write_text("".join(text))
     (folder / "busy.py").write_text(BUSY)
     findings = [finding(script, line) for line in range(5, options.lines, 50)]
     write_run(folder, {script: script.read_text()}, findings=findings, step_ms=50.0)
@@ -167,14 +174,27 @@ def measured(client: Client, uri: str, options: argparse.Namespace) -> Row:
         client.edit(uri, (0, 0), (0, 0), "\n")
         return screen(line)
 
+    def lenses(_: int) -> Any:
+        return client.request("textDocument/codeLens", {"textDocument": document})
+
+    def heat(line: int) -> Any:
+        return client.request("warpline/heat", {"uri": uri, "first": line - 60, "last": line + 120})
+
+    def whole(_: int) -> Any:
+        return client.request("warpline/heat", {"uri": uri})
+
+    ours = offered.get("experimental") or {}
     row: Row = {}
     for kind, provider, ask in (
         ("hover", "hoverProvider", lambda line: client.request("textDocument/hover", at(uri, line))),
         ("hints", "inlayHintProvider", screen),
+        ("lenses", "codeLensProvider", lenses),
+        ("heat", "warpline", heat),
+        ("heat of the file", "warpline", whole),
         ("actions", "codeActionProvider", action),
         ("edit to hints", "inlayHintProvider", edit),
     ):
-        row[kind] = timed(ask, lines) if offered.get(provider) else None
+        row[kind] = timed(ask, lines) if offered.get(provider) or provider in ours else None
     return row
 
 

@@ -20,7 +20,7 @@ declare -A wanted=(
 )
 order=(vscode-new vscode-old nvim emacs helix)
 packages=(chromium fonts-dejavu-core tmux patchelf ripgrep build-essential python3
-          libkrb5-dev libsecret-1-dev emacs-nox libtree-sitter0)
+          libkrb5-dev libsecret-1-dev iproute2 emacs-nox libtree-sitter0)
 
 have() { [ "$(cat "$cache/$1/installed" 2>/dev/null)" = "${wanted[$1]}" ]; }
 

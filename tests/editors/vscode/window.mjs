@@ -171,6 +171,7 @@ export class Window {
 
   async picture(name) {
     if (this.options.pictures === undefined) return;
+    await this.page.waitForTimeout(1_000); // a notification fades in
     await this.page.screenshot({ path: path.join(this.options.pictures, `${name}.png`) });
   }
 
