@@ -11,15 +11,9 @@ import path from "node:path";
 const PYTHONS = ["3.11", "3.12", "3.13", "3.14"];
 
 const glibc = (machine) => ["_2_28", "_2_27", "_2_17", "2014", "_2_12", "_2_5", "1"].map((version) => `manylinux${version}_${machine}`);
-const macos = (machine, versions) => versions.flatMap((version) => [`macosx_${version}_0_${machine}`, `macosx_${version}_0_universal2`]);
-export const TARGETS = {
-  "linux-x64": glibc("x86_64"),
-  "linux-arm64": glibc("aarch64"),
-  "alpine-x64": ["musllinux_1_2_x86_64", "musllinux_1_1_x86_64"],
-  "alpine-arm64": ["musllinux_1_2_aarch64", "musllinux_1_1_aarch64"],
-  "darwin-x64": ["macosx_10_9_x86_64", "macosx_10_12_x86_64", "macosx_10_13_x86_64", "macosx_10_9_universal2", ...macos("x86_64", [11, 12, 13, 14])],
-  "darwin-arm64": macos("arm64", [11, 12, 13, 14]),
-};
+const macos = ["11", "12", "13", "14"].flatMap((version) => [`macosx_${version}_0_arm64`, `macosx_${version}_0_universal2`]);
+/** Of Alpine and Intel Macs some package has no wheel: they have the universal .vsix. */
+export const TARGETS = { "linux-x64": glibc("x86_64"), "linux-arm64": glibc("aarch64"), "darwin-arm64": macos };
 
 /** What the server never imports: most of the size of numpy beside its core, and the tests of all of them. */
 const UNUSED = [

@@ -6,7 +6,8 @@ import { bundle, TARGETS } from "./bundle.mjs";
 
 const libc = existsSync("/etc/alpine-release") ? "alpine" : process.platform;
 const named = process.argv.slice(2);
-const targets = named.length > 0 ? named : [`${libc}-${process.arch}`];
+const here = `${libc}-${process.arch}`;
+const targets = named.length > 0 ? named : [here in TARGETS ? here : "universal"];
 const unknown = targets.find((target) => target !== "universal" && !(target in TARGETS));
 if (unknown !== undefined) {
   console.error(`no packages are known for ${unknown}; there are: universal ${Object.keys(TARGETS).join(" ")}`);
