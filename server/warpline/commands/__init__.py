@@ -10,6 +10,7 @@ from __future__ import annotations
 #: command -> (module in this package, what it does in one line). In the order of the help.
 COMMANDS = {
     "profile": ("profile", "run a script, measure its steps, print what each line costs"),
+    "attach": ("attach", "the lines of a Python process that runs already (Linux)"),
     "show": ("show", "print an earlier run again"),
     "compare": ("compare", "two runs side by side, line by line"),
     "check": ("check", "whether a run keeps to its budgets; SARIF and annotations for pull requests"),

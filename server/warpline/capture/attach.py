@@ -1,0 +1,74 @@
+"""The lines of a process that runs already, sampled by py-spy from outside."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpline.capture import probe
+from warpline.model.problem import Problem
+
+RATE = 100  # samples a second
+START_S = 30.0  # beside the time sampled: to start, to read the process's symbols, to write
+_FRAME = re.compile(r".* \((.*):(\d+)\)$", re.DOTALL)
+_LIBRARY = re.compile(r"/(site|dist)-packages/|/lib/python3[.\d]*/|^<")
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    total: int  # samples of the main thread, waiting included
+    lines: tuple[tuple[str, int, int], ...]  # (file, line, samples), the most first; innermost of the user's
+
+
+def attach(pid: int, seconds: float) -> Attached:
+    """Sample process ``pid`` for so long. Raises Problem where it may not be looked into, or is no Python."""
+    program = probe.sampler()
+    if not program:
+        raise Problem("py-spy is not installed beside Warpline")
+    if not Path(f"/proc/{pid}").is_dir():
+        raise Problem(f"there is no process {pid}")
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder, "raw")
+        command = [program, "record", "--pid", str(pid), "--rate", str(RATE), "--idle", "--threads"]
+        command += ["--full-filenames", "--format", "raw", "--output", str(written)]
+        command += ["--duration", str(max(1, round(seconds)))]
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds + START_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise Problem(f"py-spy did not end within {seconds + START_S:g} s", 1) from None
+        if done.returncode or not written.is_file():
+            raise Problem(_refusal(pid, done.stderr.decode(errors="replace")))
+        return _counted(written.read_text(encoding="utf-8", errors="replace"))
+
+
+def _refusal(pid: int, said: str) -> str:
+    if re.search(r"permission denied|not permitted", said, re.IGNORECASE):
+        return (
+            f"process {pid} may not be looked into (ptrace): run as its user with "
+            "kernel.yama.ptrace_scope=0, as root, or in a container with --cap-add=SYS_PTRACE"
+        )
+    lines = said.strip().splitlines()
+    return f"process {pid} cannot be sampled: {lines[-1] if lines else 'py-spy gave no reason'}"
+
+
+def _counted(text: str) -> Attached:
+    """``text``: py-spy's raw format, ``frame;frame;… count`` a line, the outermost first."""
+    total, lines = 0, Counter[tuple[str, int]]()
+    for row in text.splitlines():
+        stack, _, count = row.rpartition(" ")
+        frames = stack.split(";")
+        if not count.isdigit() or not any("MainThread" in frame for frame in frames[:2]):
+            continue
+        total += int(count)
+        for frame in reversed(frames):
+            place = _FRAME.match(frame)
+            if place is not None and not _LIBRARY.search(place[1]):
+                lines[place[1], int(place[2])] += int(count)
+                break
+    return Attached(total, tuple((file, line, count) for (file, line), count in lines.most_common()))

@@ -1,0 +1,38 @@
+"""Sample the lines of a Python process that runs already, without a restart (Linux).
+
+What is shown is where its main thread is, waits included, as shares of the time sampled. Steps are not told
+apart, and neither operators nor kernels nor memory are seen: `warpline profile` measures those.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from warpline.commands.profile import number, seconds
+from warpline.model.problem import Problem
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pid", type=number(1), metavar="PID", help="the process")
+    parser.add_argument("--seconds", type=seconds, default=5.0, metavar="N", help="how long to look (5)")
+    parser.add_argument("--top", type=number(1), default=20, metavar="N", help="lines to show (20)")
+
+
+def run(options: argparse.Namespace) -> int:
+    if not sys.platform.startswith("linux"):
+        raise Problem("attach works on Linux only")
+    from warpline.capture.attach import attach
+    from warpline.view import text, units
+
+    found = attach(options.pid, options.seconds)
+    if not found.total:
+        raise Problem(f"process {options.pid} has no main thread in Python that could be sampled", 1)
+    print(f"{found.total} samples of the main thread of process {options.pid}, waits included")
+    for file, line, count in found.lines[: options.top]:
+        print(f"{units.percent(count / found.total):>7}  {text.printable(file)}:{line}")
+    rest = found.total - sum(count for *_, count in found.lines[: options.top])
+    if rest:
+        print(f"{units.percent(rest / found.total):>7}  elsewhere")
+    print("Steps, operators, kernels and memory are not measured: warpline profile does that.")
+    return 0
