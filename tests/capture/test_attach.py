@@ -19,4 +19,4 @@ def test_the_innermost_line_of_the_users_counts() -> None:
 
 def test_a_refusal_says_what_would_allow_it() -> None:
     assert "ptrace_scope" in _refusal(7, "Error: Permission Denied: Try again")
-    assert _refusal(7, "Error: no python\n").endswith("Error: no python")
+    assert _refusal(7, "Error: no python\nStack backtrace:\n 6: start\n").endswith("Error: no python")

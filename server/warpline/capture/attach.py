@@ -54,7 +54,9 @@ def _refusal(pid: int, said: str) -> str:
             "kernel.yama.ptrace_scope=0, as root, or in a container with --cap-add=SYS_PTRACE"
         )
     lines = said.strip().splitlines()
-    return f"process {pid} cannot be sampled: {lines[-1] if lines else 'py-spy gave no reason'}"
+    errors = [line for line in lines if line.startswith("Error")]
+    why = (errors or lines or ["py-spy gave no reason"])[0]
+    return f"process {pid} cannot be sampled: {why}"
 
 
 def _counted(text: str) -> Attached:
