@@ -25,6 +25,10 @@ Predict = Callable[[Profile, Change], "Predicted | None"]
 WARNING, INFORMATION = 10.0, 5.0
 #: A simulated step this many times as long is worse, and not the simulation's own error.
 HARM = 1.02
+#: The profiler makes steps longer. Where they were this much shorter under it, the timed ones waited for
+#: something else (another process on the device), and a replay that is stretched to them would hide every
+#: gain on the device behind a host that was not the limit.
+QUICKER = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,11 @@ def diagnose(
         some.sort(key=lambda finding: (_predicted_ms(finding), finding.file, finding.line, finding.rule))
     if below:
         context.note(left_out(below))
+    if findings and predict is not None and _stretched(context):
+        context.note(
+            "gains are bounds (at most), not simulated: the timed steps were slower than the captured "
+            "ones, as when another process uses the device"
+        )
     return Diagnosis(tuple(findings), tuple(context.notes), tuple(below), changes)
 
 
@@ -184,13 +193,18 @@ def _finding(
 def _simulated(
     context: Context, rule: Rule, change: Change | None, predict: Predict | None
 ) -> Predicted | None:
-    if predict is None or change is None:
+    if predict is None or change is None or _stretched(context):
         return None
     try:
         return predict(context.profile, change)
     except Exception as error:  # noqa: BLE001  # a prediction is no reason to lose a finding
         context.note(f"no simulation for {rule.name} ({type(error).__name__}: {error}): a bound is shown")
         return None
+
+
+def _stretched(context: Context) -> bool:
+    """Whether the timed steps took longer than the same steps under the profiler, on a device."""
+    return context.on_gpu and context.profile.steps.slowdown < QUICKER
 
 
 def _hides(context: Context, after: Predicted) -> bool:
