@@ -48,6 +48,18 @@ def test_samples_in_no_line_of_the_run_are_nobody_s() -> None:
     assert estimates(samples, [0.0, 5.0, 5.0, 0.0])[1:3] == pytest.approx([0.5, 0.5])
 
 
+def test_a_function_of_many_lines_has_the_samples_of_all_of_them() -> None:
+    """The trace gives its fifty lines a tenth of what the samples do; each line alone keeps too little."""
+    lines = [(0, line, 1) for line in range(20, 70)]
+    locations = Locations((FILE,), ("main", "parse"), ((-1, 0, -1), (0, 10, 0), *lines), (1,))
+    table = line_table(locations)
+    samples = Samples(1000, ((FILE, 10, 700), *((FILE, line, 6) for _, line, _ in lines)))
+    seen = np.array([0.0, 970.0, *[0.6] * 50])
+    given = seen * factors(samples, table, seen)
+    assert given[2:].sum() / given.sum() == pytest.approx(0.3, abs=0.04)
+    assert given[1] / given.sum() == pytest.approx(0.7, abs=0.04)
+
+
 def test_operators_and_python_of_a_line_are_sampled_alike_and_lines_make_the_step(tmp_path: Path) -> None:
     run = KinetoRun(tmp_path, 1000, device=DeviceFacts("cpu", "a CPU", 1))
     run.line(0, 10)  # 600 us as seen, half of it an operator; 200 in truth

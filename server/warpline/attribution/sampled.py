@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.attribution.table import LineTable
-from warpline.trace.columns import Floats
+from warpline.trace.columns import Floats, Ints
 from warpline.wire.samples import Samples
 
 #: Fewer samples than this say less than the trace.
@@ -24,7 +24,9 @@ def factors(samples: Samples, table: LineTable, seen: Floats) -> Floats:
     """By line number: what the time ``seen`` at each of the host's lines is multiplied with.
 
     With m the samples that a line would have by the trace and n those that it has, its estimate is
-    ``m (n + a) / (m + a)``: the mean of a gamma posterior with ``a`` for ``TRACE_WEIGHT``.
+    ``m (n + a) / (m + a)``: the mean of a gamma posterior with ``a`` for ``TRACE_WEIGHT``. Each function as a
+    whole is estimated in the same way, and its lines are brought to that: a function of many short lines has
+    many samples though each of its lines has few.
     """
     whole = float(seen.sum())
     if samples.total < FEWEST or whole <= 0:
@@ -35,5 +37,23 @@ def factors(samples: Samples, table: LineTable, seen: Floats) -> Floats:
         count[number.get((file, line), 0)] += times
     count[0] += samples.total - count.sum()  # in no file of the user's
     expected = seen / whole * samples.total
-    factor: Floats = (count + TRACE_WEIGHT) / (expected + TRACE_WEIGHT)
-    return factor
+    factor = _posterior(count, expected)
+    group = _functions(table)
+    wanted = np.bincount(group, expected) * _posterior(
+        np.bincount(group, count), np.bincount(group, expected)
+    )
+    found = np.bincount(group, expected * factor)
+    to_function = np.divide(wanted, found, out=np.ones(len(found)), where=found > 0)
+    return factor * to_function[group]
+
+
+def _posterior(count: Floats, expected: Floats) -> Floats:
+    found: Floats = (count + TRACE_WEIGHT) / (expected + TRACE_WEIGHT)
+    return found
+
+
+def _functions(table: LineTable) -> Ints:
+    """The number of each line's function."""
+    numbers: dict[tuple[str, str], int] = {}
+    places = zip(table.file, table.function, strict=True)
+    return np.array([numbers.setdefault(place, len(numbers)) for place in places], np.int64)
