@@ -44,11 +44,17 @@ def factors(samples: Samples, table: LineTable, seen: Floats) -> Floats:
     )
     found = np.bincount(group, expected * factor)
     to_function = np.divide(wanted, found, out=np.ones(len(found)), where=found > 0)
-    return factor * to_function[group]
+    brought: Floats = factor * to_function[group]
+    return brought
 
 
 def _posterior(count: Floats, expected: Floats) -> Floats:
     found: Floats = (count + TRACE_WEIGHT) / (expected + TRACE_WEIGHT)
+    return found
+
+
+def _summed(group: Ints, column: Floats) -> Floats:
+    found: Floats = np.bincount(group, column).astype(np.float64)
     return found
 
 
