@@ -137,7 +137,11 @@ def trend_notes(run: Path) -> tuple[str, ...]:
     from warpline.trends import said
 
     trend = runs.trend(run)
-    return said.notes(trend) if trend is not None else ()
+    if trend is not None:
+        return said.notes(trend)
+    if not runs.manifest(run).request.every:
+        return ()
+    return ("--every: the script ended before a step was timed after the capture",)
 
 
 def past_predictions(folder: Path) -> tuple[str, ...]:

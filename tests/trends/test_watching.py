@@ -8,7 +8,7 @@ import pytest
 
 import warpline
 from tests.capture.launching import Captured, request, write
-from warpline import runs
+from warpline import pipeline, runs
 from warpline.trends.said import notes
 from warpline.wire.trend import STEPS, Trend
 
@@ -78,6 +78,13 @@ def test_the_windows_are_a_table(captured: Captured, trend: Trend) -> None:
     table = warpline.load(str(captured.run)).windows
     assert list(table["step"]) == [window.step for window in trend.windows]
     assert table["step_ms"].iloc[3] == trend.windows[3].step_ns / 1e6
+
+
+def test_a_run_that_ended_too_early_says_so(captured: Captured, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_bytes((captured.run / "manifest.json").read_bytes())
+    assert pipeline.trend_notes(tmp_path) == (
+        "--every: the script ended before a step was timed after the capture",
+    )
 
 
 def test_a_run_that_was_not_watched_has_none(tmp_path: Path) -> None:

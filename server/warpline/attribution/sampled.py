@@ -39,10 +39,9 @@ def factors(samples: Samples, table: LineTable, seen: Floats) -> Floats:
     expected = seen / whole * samples.total
     factor = _posterior(count, expected)
     group = _functions(table)
-    wanted = np.bincount(group, expected) * _posterior(
-        np.bincount(group, count), np.bincount(group, expected)
-    )
-    found = np.bincount(group, expected * factor)
+    expected_of = _summed(group, expected)
+    wanted = expected_of * _posterior(_summed(group, count), expected_of)
+    found = _summed(group, expected * factor)
     to_function = np.divide(wanted, found, out=np.ones(len(found)), where=found > 0)
     brought: Floats = factor * to_function[group]
     return brought
