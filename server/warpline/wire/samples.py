@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: A second. On a quiet machine py-spy stops the process for some 50 us each time.
+#: A second.
 RATE = 1000
 #: Time sampled, in whole steps: 2,000 samples put a line of 30 % of the step within 1 % of the step.
 LEAST_NS, MOST_NS = 2_000_000_000, 12_000_000_000
