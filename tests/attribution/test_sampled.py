@@ -11,7 +11,7 @@ import pytest
 from tests.kineto import KinetoRun, at_line, closed
 from warpline import attribution
 from warpline import trace as traces
-from warpline.attribution.sampled import FEWEST, TRACE_WEIGHT, factors
+from warpline.attribution.sampled import FEWEST, OFF, OFF_SAMPLES, factors
 from warpline.attribution.table import line_table
 from warpline.model.profile import Profile
 from warpline.wire.run import DeviceFacts, Locations
@@ -35,7 +35,16 @@ def test_many_samples_outweigh_the_trace() -> None:
 def test_a_line_that_no_sample_fell_on_keeps_a_part_of_what_the_trace_says() -> None:
     samples = Samples(1000, ((FILE, 10, 1000),))
     share = estimates(samples, [0.0, 999.0, 1.0, 0.0])[2]
-    assert share == pytest.approx(0.001 * TRACE_WEIGHT / (1 + TRACE_WEIGHT), rel=0.02)
+    shape = 1 / (OFF**2 + OFF_SAMPLES**2)  # one sample was expected
+    assert share == pytest.approx(0.001 * shape / (1 + shape), rel=0.02)
+
+
+def test_what_the_trace_lost_of_a_line_is_found_by_samples() -> None:
+    """A line that kept a thousandth of the step has most of what was sampled in it, not a handful."""
+    samples = Samples(1000, ((FILE, 10, 500), (FILE, 11, 400), (FILE, 12, 100)))
+    shares = estimates(samples, [0.0, 9.0, 0.01, 0.99])
+    assert 0.2 < shares[2] < 0.4
+    assert shares[1] > shares[2] > shares[3]
 
 
 def test_too_few_samples_change_nothing() -> None:

@@ -15,17 +15,19 @@ from warpline.wire.samples import Samples
 
 #: Fewer samples than this say less than the trace.
 FEWEST = 200
-#: How far the trace may be off, as samples: it is taken to be right within half, (1 / 0.5) ** 2. So a line
-#: with a handful of samples keeps about what the trace says, and one with a hundred what the samples say.
-TRACE_WEIGHT = 4.0
+#: The trace is taken to be right within half, and within one sample: what it says of a line that it slowed
+#: down most is what is left when nearly all is taken off. So a line with a handful of samples keeps about
+#: what the trace says of it, and one with a hundred what the samples say.
+OFF, OFF_SAMPLES = 0.5, 1.0
 
 
 def factors(samples: Samples, table: LineTable, seen: Floats) -> Floats:
     """By line number: what the time ``seen`` at each of the host's lines is multiplied with.
 
     With m the samples that a line would have by the trace and n those that it has, its estimate is
-    ``m (n + a) / (m + a)``: the mean of a gamma posterior with ``a`` for ``TRACE_WEIGHT``. Each function as a
-    whole is estimated in the same way, and its lines are brought to that: a function of many short lines has
+    ``m (n + a) / (m + a)``: the mean of the posterior of a gamma prior with the mean m and the deviation of
+    ``OFF`` and ``OFF_SAMPLES``, and so the shape ``a = m² / ((OFF m)² + OFF_SAMPLES²)``. First each function
+    as a whole is estimated so, then its lines, which share what it has: a function of many short lines has
     many samples though each of its lines has few.
     """
     whole = float(seen.sum())
@@ -37,18 +39,21 @@ def factors(samples: Samples, table: LineTable, seen: Floats) -> Floats:
         count[number.get((file, line), 0)] += times
     count[0] += samples.total - count.sum()  # in no file of the user's
     expected = seen / whole * samples.total
-    factor = _posterior(count, expected)
     group = _functions(table)
-    expected_of = _summed(group, expected)
-    wanted = expected_of * _posterior(_summed(group, count), expected_of)
-    found = _summed(group, expected * factor)
+    of_function = _posterior(_summed(group, count), _summed(group, expected))
+    expected = expected * of_function[group]
+    factor = _posterior(count, expected)
+    wanted, found = _summed(group, expected), _summed(group, expected * factor)
     to_function = np.divide(wanted, found, out=np.ones(len(found)), where=found > 0)
-    brought: Floats = factor * to_function[group]
+    brought: Floats = (of_function * to_function)[group] * factor
     return brought
 
 
 def _posterior(count: Floats, expected: Floats) -> Floats:
-    found: Floats = (count + TRACE_WEIGHT) / (expected + TRACE_WEIGHT)
+    """What ``expected`` is multiplied with; 1 where it is nothing."""
+    shape = expected**2 / ((OFF * expected) ** 2 + OFF_SAMPLES**2)
+    over = expected + shape
+    found: Floats = np.divide(count + shape, over, out=np.ones(len(over)), where=over > 0)
     return found
 
 

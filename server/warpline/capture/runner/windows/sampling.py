@@ -38,8 +38,8 @@ class Sampler:
         self.path = path
         self.thread = threading.get_native_id()
         command = [program, "record", "--pid", str(os.getpid()), "--rate", str(RATE), "--idle", "--threads"]
-        # Stopped for each sample, a script that sleeps 85 % of its time was seen asleep in 90 % of them, at any
-        # rate; unstopped in 85 %. Frames that changed while they were read are an error, and are left out.
+        # Stopped for each sample, a script that sleeps 85 % of its time was seen asleep in 90 % of them, at
+        # any rate; unstopped in 85 %. Frames that changed while they were read are left out.
         command += ["--nonblocking", "--full-filenames", "--format", "raw", "--output", path]
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
