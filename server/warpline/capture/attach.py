@@ -34,7 +34,8 @@ def attach(pid: int, seconds: float) -> Attached:
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder, "raw")
         command = [program, "record", "--pid", str(pid), "--rate", str(RATE), "--idle", "--threads"]
-        command += ["--full-filenames", "--format", "raw", "--output", str(written)]
+        # Stopped for each sample, it would be seen asleep too often (capture/runner/windows/sampling.py).
+        command += ["--nonblocking", "--full-filenames", "--format", "raw", "--output", str(written)]
         command += ["--duration", str(max(1, round(seconds)))]
         try:
             done = subprocess.run(
