@@ -23,7 +23,7 @@ function processes(is) {
 
 /** The server of this session: it has this session's home in its environment. */
 const servers = () =>
-  processes((at) => /\0-m\0warpline\0server\0/.test(fs.readFileSync(`${at}/cmdline`, "utf8")) &&
+  processes((at) => /\0(-m\0warpline|[^\0]*\/start\.py)\0server\0/.test(fs.readFileSync(`${at}/cmdline`, "utf8")) &&
     fs.readFileSync(`${at}/environ`, "utf8").includes(`HOME=${options.out}/`));
 
 /** The processes that run the script. */
