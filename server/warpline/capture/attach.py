@@ -11,10 +11,10 @@ from pathlib import Path
 
 from warpline.capture import probe
 from warpline.model.problem import Problem
+from warpline.wire.samples import py_spy, stacks
 
 RATE = 100  # samples a second
 START_S = 30.0  # beside the time sampled: to start, to read the process's symbols, to write
-_FRAME = re.compile(r".* \((.*):(\d+)\)$", re.DOTALL)
 _LIBRARY = re.compile(r"/(site|dist)-packages/|/lib/python3[.\d]*/|^<")
 
 
@@ -33,9 +33,7 @@ def attach(pid: int, seconds: float) -> Attached:
         raise Problem(f"there is no process {pid}")
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder, "raw")
-        command = [program, "record", "--pid", str(pid), "--rate", str(RATE), "--idle", "--threads"]
-        # Stopped for each sample, it would be seen asleep too often (capture/runner/windows/sampling.py).
-        command += ["--nonblocking", "--full-filenames", "--format", "raw", "--output", str(written)]
+        command = py_spy(program, pid, RATE, str(written))
         command += ["--duration", str(max(1, round(seconds)))]
         try:
             done = subprocess.run(
@@ -61,17 +59,14 @@ def _refusal(pid: int, said: str) -> str:
 
 
 def _counted(text: str) -> Attached:
-    """``text``: py-spy's raw format, ``frame;frame;… count`` a line, the outermost first."""
+    """``text``: py-spy's raw format."""
     total, lines = 0, Counter[tuple[str, int]]()
-    for row in text.splitlines():
-        stack, _, count = row.rpartition(" ")
-        frames = stack.split(";")
-        if not count.isdigit() or not any("MainThread" in frame for frame in frames[:2]):
+    for stack, places, count in stacks(text.splitlines()):
+        if not any("MainThread" in frame for frame in stack.split(";")[:2]):
             continue
-        total += int(count)
-        for frame in reversed(frames):
-            place = _FRAME.match(frame)
-            if place is not None and not _LIBRARY.search(place[1]):
-                lines[place[1], int(place[2])] += int(count)
+        total += count
+        for file, line in places:
+            if not _LIBRARY.search(file):
+                lines[file, line] += count
                 break
     return Attached(total, tuple((file, line, count) for (file, line), count in lines.most_common()))

@@ -7,8 +7,11 @@ they have is the chance of a count: n of N samples are off by about ``sqrt(n)``.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+_FRAME = re.compile(r".* \((.*):(\d+)\)$", re.DOTALL)
 #: A second.
 RATE = 1000
 #: Time sampled, in whole steps: 2,000 samples put a line of 30 % of the step within 1 % of the step.
@@ -21,3 +24,26 @@ class Samples:
 
     total: int = 0
     lines: tuple[tuple[str, int, int], ...] = ()
+
+
+def py_spy(program: str, pid: int, rate: int, output: str) -> list[str]:
+    """The command that samples process ``pid``, ``rate`` times a second, and writes its raw format."""
+    # Stopped for each sample, a script that sleeps 85 % of its time was seen asleep in 90 % of them, at any
+    # rate; unstopped in 85 %. Frames that changed while they were read are left out.
+    command = [program, "record", "--pid", str(pid), "--rate", str(rate), "--nonblocking"]
+    return [*command, "--idle", "--threads", "--full-filenames", "--format", "raw", "--output", output]
+
+
+def stacks(rows: Iterable[str]) -> Iterator[tuple[str, list[tuple[str, int]], int]]:
+    """Of py-spy's raw format, ``frame;frame;... count`` a row: the frames as they stand there, the outermost
+    first; file and line of each, the innermost first; the count."""
+    for row in rows:
+        stack, _, count = row.rpartition(" ")
+        if not count.strip().isdigit():
+            continue
+        found = (_FRAME.match(frame) for frame in reversed(stack.split(";")))
+        yield (
+            stack,
+            [(place.group(1), int(place.group(2))) for place in found if place is not None],
+            int(count),
+        )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import re
 import select
 import signal
 import subprocess
@@ -14,7 +13,7 @@ from collections import Counter
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Any
 
-from ....wire.samples import LEAST_NS, MOST_NS, RATE
+from ....wire.samples import LEAST_NS, MOST_NS, RATE, py_spy, stacks
 from ....wire.stages import CAPTURING
 from .stages import Stage
 
@@ -28,7 +27,6 @@ NOT_SAMPLED = "times of lines of plain Python are estimates"
 LONGEST = 3.0  # times the window: then the script does something else than its steps
 AFTER = 0.2  # of the time sampled may lie after the last step's end
 OTHERS = 0.05  # and in what only steps of another class did
-_FRAME = re.compile(r".* \((.*):(\d+)\)$", re.DOTALL)
 
 
 class Sampler:
@@ -37,10 +35,7 @@ class Sampler:
     def __init__(self, program: str, path: str) -> None:
         self.path = path
         self.thread = threading.get_native_id()
-        command = [program, "record", "--pid", str(os.getpid()), "--rate", str(RATE), "--idle", "--threads"]
-        # Stopped for each sample, a script that sleeps 85 % of its time was seen asleep in 90 % of them, at
-        # any rate; unstopped in 85 %. Frames that changed while they were read are left out.
-        command += ["--nonblocking", "--full-filenames", "--format", "raw", "--output", path]
+        command = py_spy(program, os.getpid(), RATE, path)
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
@@ -85,18 +80,14 @@ class Sampler:
         total = 0
         mine = "thread (%d): " % self.thread
         with open(self.path, encoding="utf-8", errors="replace") as file:
-            for text in file:
-                stack, _, count = text.rpartition(" ")
-                if not stack.startswith(mine) or not count.strip().isdigit():
+            for stack, places, count in stacks(file):
+                if not stack.startswith(mine):
                     continue
-                total += int(count)
-                for frame in reversed(stack.split(";")):
-                    place = _FRAME.match(frame)
-                    if place is None:
-                        continue
-                    path = user_files[place.group(1)]
+                total += count
+                for file_name, line in places:
+                    path = user_files[file_name]
                     if path is not None:
-                        lines[path, int(place.group(2))] += int(count)
+                        lines[path, line] += count
                         break
         os.unlink(self.path)
         return {"total": total, "lines": [(file, line, count) for (file, line), count in lines.items()]}
