@@ -26,6 +26,7 @@ from ....wire.dataflow import (
     Dataflow,
     OperatorSite,
 )
+from ..modes import taken_off
 from ..tracebacks import is_ours
 from .values import Interned, Values
 
@@ -228,15 +229,5 @@ def _without(mode: Operators, call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def leave(mode: Any) -> bool:
-    """Take ``mode`` off this thread's stack, also from below others. False if it is not there."""
-    if not any(entry is mode for entry in _get_current_dispatch_mode_stack()):
-        return False
-    above = []
-    while True:
-        top = _pop_mode()
-        if top is mode:
-            break
-        above.append(top)
-    for entry in reversed(above):
-        _push_mode(entry)
-    return True
+    """Take ``mode`` off this thread's stack. False if it is not there."""
+    return taken_off(mode, _get_current_dispatch_mode_stack(), _pop_mode, _push_mode)

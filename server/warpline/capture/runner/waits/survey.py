@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch.overrides import TorchFunctionMode
 
+from ..modes import taken_off
 from ..patches import Patches
 from .reads import caller, watch_synchronize, what_waits
 
@@ -228,16 +229,7 @@ def flat(values: Any) -> list[Any]:
 
 
 def leave(mode: Any) -> None:
-    """Take ``mode`` off torch's stack of modes, also when the script has put others on top of it."""
+    """Take ``mode`` off torch's stack of modes."""
     from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
-    if not any(entry is mode for entry in _get_current_function_mode_stack()):
-        return
-    above = []
-    while True:
-        top = _pop_mode()
-        if top is mode:
-            break
-        above.append(top)
-    for entry in reversed(above):
-        _push_mode(entry)
+    taken_off(mode, _get_current_function_mode_stack(), _pop_mode, _push_mode)
