@@ -11,12 +11,11 @@ from warpline.attribution.sampled import FEWEST
 from warpline.attribution.scene import Scene
 from warpline.attribution.tokens import token_note
 from warpline.model import units
+from warpline.model.report import QUICKER
 from warpline.trace.columns import OP
 
 #: Captured steps whose device work is this much longer than a whole timed step differ in kind.
 DIFFERENT = 1.02
-#: The profiler makes steps longer: when they are this much shorter under it, others were captured.
-QUICKER = 0.9
 #: A captured step with this many times the operator calls of the median one did something else besides.
 UNEVEN = 1.5
 

@@ -12,7 +12,7 @@ from warpline.diagnosis.identity import identities
 from warpline.diagnosis.rebase import rebase
 from warpline.model.change import Change
 from warpline.model.profile import Profile
-from warpline.model.report import Finding, Predicted, Severity
+from warpline.model.report import QUICKER, Finding, Predicted, Severity
 from warpline.rulekit import Context, Draft, Rule, rules
 from warpline.text.ignore import Suppressions
 
@@ -25,10 +25,6 @@ Predict = Callable[[Profile, Change], "Predicted | None"]
 WARNING, INFORMATION = 10.0, 5.0
 #: A simulated step this many times as long is worse, and not the simulation's own error.
 HARM = 1.02
-#: The profiler makes steps longer. Where they were this much shorter under it, the timed ones waited for
-#: something else (another process on the device), and a replay that is stretched to them would hide every
-#: gain on the device behind a host that was not the limit.
-QUICKER = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +199,8 @@ def _simulated(
 
 
 def _stretched(context: Context) -> bool:
-    """Whether the timed steps took longer than the same steps under the profiler, on a device."""
+    """Whether the timed steps took longer than the captured ones, on a device. A replay that is stretched to
+    them would hide every gain on the device behind a host that was not the limit."""
     return context.on_gpu and context.profile.steps.slowdown < QUICKER
 
 
