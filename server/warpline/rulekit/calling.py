@@ -85,9 +85,7 @@ def evaluated_at(
         statement = source.statement_at(line) if source is not None else None
         if source is None or statement is None:
             continue
-        loops = source.loops(statement)
-        if isinstance(statement, (cst.For, cst.While)):
-            loops.insert(0, statement)
+        loops = source.loops_from(statement)
         function = source.enclosing(statement, cst.FunctionDef)
         if function is not None and loops and not _makes(context, source, function):
             return source, function

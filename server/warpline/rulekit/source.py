@@ -217,6 +217,10 @@ class Source:
                 found.append(outer)
         return found
 
+    def loops_from(self, node: cst.CSTNode) -> list[cst.For | cst.While]:
+        """The same, with ``node`` itself first where it is a loop."""
+        return [*([node] if isinstance(node, (cst.For, cst.While)) else []), *self.loops(node)]
+
     # -- meaning --------------------------------------------------------------------------------
 
     def name(self, node: cst.CSTNode | None) -> str:

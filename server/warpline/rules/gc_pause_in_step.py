@@ -194,9 +194,7 @@ def _training_loop(context: Context, cause: tuple[str, int]) -> tuple[Source, cs
         statement = source.statement_at(line) if source is not None else None
         if source is None or statement is None:
             continue
-        loops = source.loops(statement)
-        if isinstance(statement, (cst.For, cst.While)):
-            loops.insert(0, statement)
+        loops = source.loops_from(statement)
         if loops:
             return source, loops[-1]
     return None
