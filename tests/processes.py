@@ -3,7 +3,7 @@
 ``make check`` leaves out what starts a process. The mark is set here, from what a test names. With
 ``-m "not process"`` a guard fails a test that starts one all the same. With several workers the tests marked
 ``alone``, which time what they start, run last and one at a time over all workers. A test that fails while
-others run beside it runs again alone, and only that try counts.
+others run beside it runs again alone, with its module's fixtures made anew, and only that try counts.
 """
 
 from __future__ import annotations
@@ -158,6 +158,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=order)
 
 
+def finish_shared(item: pytest.Item) -> None:
+    """Ends the fixtures that a test shares with its module: one of them, such as a profile taken while the
+    machine was busy, may be why the test failed. The next setup makes them anew."""
+    info, request = getattr(item, "_fixtureinfo", None), getattr(item, "_request", None)
+    for definitions in info.name2fixturedefs.values() if info else ():
+        for one in definitions:
+            if one.scope in ("module", "class"):
+                one.finish(request)
+
+
 class Processes:
     """Fails a test that starts a process without the mark, and holds back the others while one runs alone."""
 
@@ -194,10 +204,11 @@ class Processes:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """A second try is made alone, with its time limit begun anew."""
+        """A second try is made alone, with fresh module fixtures and its time limit begun anew."""
         if self._file and getattr(item, "execution_count", 1) > 1:
             item.ihook.pytest_timeout_cancel_timer(item=item)
             fcntl.flock(self._file, fcntl.LOCK_EX)
+            finish_shared(item)
             limits = pytest_timeout._get_item_settings(item)
             item.ihook.pytest_timeout_set_timer(item=item, settings=limits)
 

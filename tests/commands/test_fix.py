@@ -54,7 +54,7 @@ class Waves(torch.utils.data.Dataset):
 
     def __getitem__(self, index):
         wave = torch.linspace(0, 1, 8192) * index
-        for _ in range(8):
+        for _ in range(64):
             wave = wave.sin()
         return wave[:64], index % 4
 """
