@@ -22,6 +22,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from warpline.model import units
+
 ROOT = Path(__file__).resolve().parent.parent
 CAPTURES = ROOT / "tests/captures"
 BLOCK = re.compile(r"<!-- report: (\S+) -->\n```\n.*?```\n", re.DOTALL)
@@ -58,7 +60,16 @@ def printed(script: str) -> str:
             text=True,
             check=True,
         )
-    return "".join(line + "\n" for line in done.stdout.splitlines() if not line.startswith("Run: "))
+    text = "".join(line + "\n" for line in done.stdout.splitlines() if not line.startswith("Run: "))
+    return excerpt(text) if script == ON_THIS_MACHINE else text
+
+
+def excerpt(text: str) -> str:
+    """The front page has room for the head, two functions and the first finding; ``…`` marks what is left out."""
+    lines, _, rest = text.partition("\nFindings\n")
+    findings, *end = rest.split("\n\n")
+    first = re.split(r"\n(?=[▲●·] )", findings)[0]
+    return "\n\n".join([*lines.split("\n\n")[:3], "…", f"Findings\n{first}\n…", *end])
 
 
 def shown(name: str) -> dict[str, Any]:
@@ -87,8 +98,8 @@ def gain(case: str) -> str:
         interval, drift = "none: the two kept runs, not in turn", "not compared"
         place = reports[0]["environment"]
         machine = f"{place['device']['name']}, torch {place['torch']}"
-    head = ("`slow.py`, a step", "`fixed.py`, for as many samples", "times as fast", "95 % interval")
-    cells = (f"{slow:.3g} ms", f"{fixed:.3g} ms", f"{slow / fixed:.2f}", interval, drift, machine)
+    head = ("`slow.py`, a step", "`fixed.py`, for as many samples", "gain", "95 % interval")
+    cells = (f"{slow:.3g} ms", f"{fixed:.3g} ms", units.gain(slow / fixed), interval, drift, machine)
     rows = ((*head, "loss drift", "on"), ("---",) * len(cells), cells)
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
@@ -100,7 +111,7 @@ def fixes(case: str) -> str:
         if row["script"] == f"examples/{case}/slow.py" and row["speedup"]:
             interval = f"{row['low']:.2f} to {row['high']:.2f}" if row["low"] is not None else "one round"
             drift = "no loss was seen" if row["loss_drift"] is None else f"{row['loss_drift']:.1g}"
-            cells = (f"{row['predicted']:.2f}", f"{row['speedup']:.2f}", interval, drift)
+            cells = (units.gain(row["predicted"]), units.gain(row["speedup"]), interval, drift)
             rows.append((f"{row['fix']} (`{row['rule']}`)", *cells))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 

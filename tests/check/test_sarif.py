@@ -47,7 +47,7 @@ def test_findings_and_exceeded_budgets_are_results(log: sarif.Json) -> None:
     # 0-based columns here, 1-based in SARIF; an empty region is where the text goes.
     assert replacement["deletedRegion"] == {"startLine": 4, "startColumn": 25, "endLine": 4, "endColumn": 25}
     assert replacement["insertedContent"] == {"text": ", num_workers=8"}
-    assert sync["message"]["text"].endswith("Measured gain: 1.04 times.")
+    assert sync["message"]["text"].endswith("Measured gain: 1.04x.")
     assert run["originalUriBaseIds"]["PROJECTROOT"]["uri"] == "file:///home/ada/work/"
 
 

@@ -62,7 +62,7 @@ def test_everything_is_on_it() -> None:
         "for x, y in loader:",
         "Net.forward",
         "loader-without-workers",
-        "2.5 times as fast",
+        "2.50x",
         "gemm<float>",
         "aten::addmm",
         "64×8 8×8",

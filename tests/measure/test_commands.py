@@ -86,7 +86,7 @@ def test_json_is_the_contracts_and_nothing_is_run_again(tuned: Tuned, example_ru
 def test_the_table_and_the_patch(tuned: Tuned, example_run: ExampleRun, tmp_path: Path) -> None:
     done = warpline(*tuned.words, tuned.script, cwd=example_run.folder)
     assert done.returncode == 0, done.stderr
-    assert f"Best: {RULE}, 2.0 times as fast" in done.stdout
+    assert f"Best: {RULE}, 2.00x" in done.stdout
     copy = tmp_path / tuned.script.name
     copy.write_bytes(tuned.script.read_bytes())
     subprocess.run(["git", "apply", tuned.run / "tune.patch"], cwd=tmp_path, check=True)

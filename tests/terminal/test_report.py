@@ -23,7 +23,7 @@ def test_summary_lines_findings_and_limits_in_this_order(capsys: pytest.CaptureF
     text = printed(capsys, samples.report())
     order = (
         "train.py --epochs 1",
-        "10.0 ms a step, measured without the profiler; 15.0 ms with it (1.50 times)",
+        "10.0 ms a step, measured without the profiler; 15.0 ms with it (50 % slower)",
         "device busy 35 % of the step; 5 steps captured",
         "<module>  train.py:5  6.40 ms, 64 %",
         "for x, y in loader:",
@@ -35,9 +35,9 @@ def test_summary_lines_findings_and_limits_in_this_order(capsys: pytest.CaptureF
         "▲ train.py:4  loader-without-workers",
         "seen at train.py:5",
         "exposed wait 60 % of step; wait 6.00 ms",
-        "predicted: 4.00 ms a step, 2.5 times as fast (simulated)",
+        "predicted: 4.00 ms a step, 2.50x (simulated)",
         "fix: Add num_workers=8 (values stay the same)",
-        "measured: 1.04 times as fast (1.03 to 1.05), loss drifts by 0",
+        "measured: 1.04x (1.03 to 1.05), loss drifts by 0",
         "Not attributed to any line: 0.10 ms (1.0 % of the step)",
         "Note: the clocks were throttled",
     )
@@ -82,5 +82,5 @@ def test_a_comparison(capsys: pytest.CaptureFixture[str]) -> None:
     found = compare(samples.report(), samples.report(), samples.SOURCES, samples.SOURCES)
     terminal_compare.show(found, Path("a"), Path("b"), top=1)
     text = capsys.readouterr().out
-    assert "10.0 ms a step before, 10.0 ms after: 1.00 times as fast" in text
+    assert "10.0 ms a step before, 10.0 ms after: 1.00x" in text
     assert "3 more lines differ by less" in text

@@ -35,7 +35,7 @@ TILED = KernelInside(
 
 def test_figures() -> None:
     shown = compare_kernels(SLOW, TILED)
-    assert shown.summary == "by_rows 0.80 ms before, by_tiles 0.10 ms after: 8.0 times as fast"
+    assert shown.summary == "by_rows 0.80 ms before, by_tiles 0.10 ms after: 8.00x"
     figures = {figure.name: (figure.before, figure.after, figure.change) for figure in shown.figures}
     assert figures["compute, of peak"] == ("6.0 %", "12 %", "+6.5 points")
     assert figures["occupancy, of peak"] == ("", "50 %", "")

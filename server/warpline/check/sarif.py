@@ -99,9 +99,9 @@ def _budget(verdict: Verdict, rule: int, root: Path) -> Json:
 def _finding(finding: Finding, rule: int, root: Path) -> Json:
     said = printable(finding.message)
     if finding.measured is not None:
-        said += f" Measured gain: {units.speedup(finding.measured.speedup)}."
+        said += f" Measured gain: {units.gain(finding.measured.speedup)}."
     elif finding.predicted is not None:
-        said += f" Predicted gain: {units.speedup(finding.predicted.speedup)}."
+        said += f" Predicted gain: {units.gain(finding.predicted.speedup)}."
     result: Json = {
         "ruleId": finding.rule,
         "ruleIndex": rule,

@@ -113,9 +113,9 @@ class Tracks:
             }
             said |= {one.metric: units.evidence(one.value, one.unit) for one in finding.evidence}
             if finding.predicted is not None:
-                said["predicted gain"] = units.speedup(finding.predicted.speedup)
+                said["predicted gain"] = units.gain(finding.predicted.speedup)
             if finding.measured is not None:
-                said["measured gain"] = units.speedup(finding.measured.speedup)
+                said["measured gain"] = units.gain(finding.measured.speedup)
             for span in self._when(line):
                 yield self._slice(finding.rule, span, (FINDINGS, number), said)
 

@@ -121,7 +121,7 @@ def _figures(report: Report) -> str:
         ),
         (units.percentage(steps.device_busy_percent), "of it the device is busy"),
         *(
-            [(units.ms(steps.profiled_step_ms), f"with the profiler, {units.speedup(steps.slowdown)}")]
+            [(units.ms(steps.profiled_step_ms), f"with the profiler, {units.slowdown(steps.slowdown)}")]
             if timed
             else []
         ),

@@ -79,14 +79,21 @@ def rate(value: float, unit: str) -> str:
 
 
 def speedup(value: float) -> str:
-    """A ratio of step times: ``speedup(2.6) == "2.6 times"``, ``speedup(1.04) == "1.04 times"``."""
+    """A multiple of another time, such as the median: ``speedup(2.6) == "2.6 times"``. Gains: :func:`gain`."""
     return f"{value:.1f} times" if abs(value) >= 1.995 else f"{value:.2f} times"
 
 
 def gain(ratio: float) -> str:
-    """How a change moved a time, from before / after: ``"2.0 times as fast"``, below 1 ``"28 % slower"``."""
+    """A ratio of times, before / after a change: ``"1.10x"``, below 1 ``"28 % slower"``."""
     slower = 1 / ratio - 1 if ratio > 0 else 0.0
-    return f"{percent(slower)} slower" if slower >= 0.005 else f"{speedup(ratio)} as fast"
+    if slower >= 0.005:
+        return f"{percent(slower)} slower"
+    return f"{ratio:.2f}x" if ratio < 9.995 else f"{ratio:.1f}x"
+
+
+def slowdown(ratio: float) -> str:
+    """A ratio of times, after / before: ``slowdown(1.5) == "50 % slower"``, ``slowdown(0.8) == "1.25x"``."""
+    return gain(1 / ratio) if ratio > 0 else gain(1.0)
 
 
 def evidence(value: float, unit: str) -> str:

@@ -25,7 +25,7 @@ from warpline.wire.run import Facts
 #: hosts bound. Taking launches off apart left scales that differed more between scripts, not less.
 USUAL_OP_NS = 3_000.0
 #: What of the host's time is its own once that is taken off: the median of 18 windows of nine scripts that
-#: their hosts bound (0.66 to 1.02; one process was up to 1.6 times as quick as the next).
+#: their hosts bound (0.66 to 1.02; one process was up to 1.6x as quick as the next).
 USUAL = 0.82
 #: What the runner measured for a record there, and beside it for a launch's: medians of 16 processes. Each
 #: lay within SWING times of that and did not foretell what records cost in its own process, so only what is

@@ -49,9 +49,7 @@ def of_step(before_ms: float, after_ms: float, noise: float | None) -> str:
     """``1.35x``, ``28 % slower`` or ``no measurable change``."""
     if before_ms <= 0 or after_ms <= 0 or not is_change(before_ms, after_ms, noise):
         return "no measurable change"
-    if after_ms > before_ms:
-        return f"{units.percent(after_ms / before_ms - 1)} slower"
-    return f"{before_ms / after_ms:.2f}x"
+    return units.gain(before_ms / after_ms)
 
 
 def of_part(before_ms: float | None, after_ms: float, noise: float | None) -> str:

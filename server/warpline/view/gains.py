@@ -11,9 +11,7 @@ _MEMORY, _LOSS = 0.01, 1e-9
 
 def factor(speedup: float) -> str:
     """``1.10x``; below 1 ``28 % slower``."""
-    if 0 < speedup < 0.995:
-        return f"{units.percent(1 / speedup - 1)} slower"
-    return f"{speedup:.2f}x" if speedup < 9.995 else f"{speedup:.1f}x"
+    return units.gain(speedup)
 
 
 def interval(measured: Measured) -> str:

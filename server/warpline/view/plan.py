@@ -32,7 +32,7 @@ def rows(plan: Plan) -> list[Row]:
     found = [Row(units.ms(plan.step_ms), "", LIMITS[plan.limit], "as it is")]
     for one in plan.steps:
         what = f"{one.rule} ({Path(one.file).name}:{one.line}): {one.title}"
-        found.append(Row(units.ms(one.step_ms), f"{one.speedup:.2f}x", LIMITS[one.limit], what))
+        found.append(Row(units.ms(one.step_ms), units.gain(one.speedup), LIMITS[one.limit], what))
     return [*found, Row(units.ms(plan.floor_ms), "", "", "the floor: what the device needs at best")]
 
 

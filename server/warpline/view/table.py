@@ -179,7 +179,7 @@ def _summary(report: Report) -> tuple[str, ...]:
         f"{units.ms(steps.step_ms)} a step, measured only under the profiler"
         if steps.step_ms == steps.profiled_step_ms
         else f"{units.ms(steps.step_ms)} a step, measured without the profiler; "
-        f"{units.ms(steps.profiled_step_ms)} with it ({units.speedup(steps.slowdown)})"
+        f"{units.ms(steps.profiled_step_ms)} with it ({units.slowdown(steps.slowdown)})"
     )
     return (
         measured,

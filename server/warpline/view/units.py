@@ -13,6 +13,7 @@ from warpline.model.units import (
     rate,
     seconds,
     size,
+    slowdown,
     speedup,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "rate",
     "seconds",
     "size",
+    "slowdown",
     "speedup",
 ]
