@@ -79,7 +79,7 @@ def rate(value: float, unit: str) -> str:
 
 
 def speedup(value: float) -> str:
-    """A multiple of another time, such as the median: ``speedup(2.6) == "2.6 times"``. Gains: :func:`gain`."""
+    """A multiple of another time, such as the median: ``"2.6 times"``. Gains: :func:`gain`."""
     return f"{value:.1f} times" if abs(value) >= 1.995 else f"{value:.2f} times"
 
 
