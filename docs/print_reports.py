@@ -65,7 +65,7 @@ def printed(script: str) -> str:
 
 
 def excerpt(text: str) -> str:
-    """The front page has room for the head, two functions and the first finding; ``…`` marks what is left out."""
+    """The head, two functions and the first finding, for the front page; ``…`` marks what is left out."""
     lines, _, rest = text.partition("\nFindings\n")
     findings, *end = rest.split("\n\n")
     first = re.split(r"\n(?=[▲●·] )", findings)[0]
