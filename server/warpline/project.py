@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta
 
+from warpline import toml
 from warpline.model.problem import Problem
-
-#: The same module under its older name before Python 3.11.
-tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +59,7 @@ def absolute(path: str | Path) -> str:
 
 
 def _read(path: Path) -> Settings:
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Problem(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Problem(f"{path} is not valid TOML: {error}") from None
+    document = toml.read(path)
     table = document.get("tool", {}).get("warpline", {})
     if not isinstance(table, dict):
         raise Problem(f"{path}: tool.warpline must be a table")
@@ -80,26 +70,9 @@ def _read(path: Path) -> Settings:
         if name not in known:
             raise Problem(f"{path}: unknown setting tool.warpline.{key} (known: {', '.join(sorted(known))})")
         values[name] = value
-    try:
-        found: Settings = msgspec.convert(values, Settings)
-    except msgspec.ValidationError as error:
-        said = str(error).replace(" - at `$.", " at `tool.warpline.")
-        raise Problem(f"{path}: {said[:1].lower()}{said[1:]}") from None
+    found = toml.convert(path, values, Settings, "tool.warpline")
     include = tuple(absolute(path.parent / Path(entry).expanduser()) for entry in found.include)
     python = (
         absolute(path.parent / Path(found.python).expanduser()) if os.sep in found.python else found.python
     )
-    return Settings(
-        folder=str(path.parent),
-        include=include,
-        ignore=found.ignore,
-        hints=found.hints,
-        python=python,
-        launcher=found.launcher,
-        steps=found.steps,
-        warmup=found.warmup,
-        timeout=found.timeout,
-        keep_runs=found.keep_runs,
-        keep_days=found.keep_days,
-        keep_mb=found.keep_mb,
-    )
+    return replace(found, folder=str(path.parent), include=include, python=python)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from warpline.diagnosis import diagnose, files, fixes, together
-from warpline.diagnosis.rebase import aligned
 from warpline.model.problem import Problem
-from warpline.rulekit import apply
 from warpline.rulekit.example import FILE, Example, read_example
+from warpline.text.alignment import matched
+from warpline.text.edits import apply
 
 CODE = """\
 #> totals idle_ms=30
@@ -74,12 +74,12 @@ def test_no_fix_where_the_line_is_gone_or_done(example: Example) -> None:
 def test_lines_are_followed_through_edits() -> None:
     old = "a = first()\nb = second(a)\nc = third(b)\n"
     new = "import x\na = first()\nwith y:\n    b = second(a, more=1)\n    c = third(b)\n"
-    assert aligned(old, new) == {1: 2, 2: 4, 3: 5, 4: 6}
-    assert aligned(old, "import z\n") == {4: 2}
+    assert matched(old, new) == {1: 2, 2: 4, 3: 5, 4: 6}
+    assert matched(old, "import z\n") == {4: 2}
     # What is equal at both ends is taken for the same, and never for two lines at once.
-    assert aligned("x\nx\nx\n", "x\nx\n") == {1: 1, 2: 2, 4: 3}
-    assert aligned("x\nx\n", "x\nx\nx\n") == {1: 1, 2: 2, 3: 4}
-    assert aligned(old, old + "d = 1\n") == {1: 1, 2: 2, 3: 3, 4: 5}
+    assert matched("x\nx\nx\n", "x\nx\n") == {1: 1, 2: 2, 4: 3}
+    assert matched("x\nx\n", "x\nx\nx\n") == {1: 1, 2: 2, 3: 4}
+    assert matched(old, old + "d = 1\n") == {1: 1, 2: 2, 3: 3, 4: 5}
 
 
 @pytest.mark.parametrize(

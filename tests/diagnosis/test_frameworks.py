@@ -6,8 +6,8 @@ import pytest
 
 from warpline.diagnosis import diagnose
 from warpline.model.report import Finding
-from warpline.rulekit.applied import apply
 from warpline.rulekit.example import read_example
+from warpline.text.edits import apply
 from warpline.wire.frameworks import constructions
 
 MATMUL = "cost step_ms=90 device_ms=90; op aten::mm count=9 device_ms=80 dtypes=float,float"

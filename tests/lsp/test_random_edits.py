@@ -25,9 +25,9 @@ from lsprotocol import types
 from tests.lsp.edited_lines import SETTINGS, Row, line, place
 from warpline.lsp.convert import Codec
 from warpline.lsp.documents import Document
+from warpline.text.alignment import LIKENESS
+from warpline.text.lines import key
 from warpline.view.anchor import Anchor
-from warpline.view.anchor_align import LIKENESS
-from warpline.view.anchor_text import key
 
 
 class Edits(RuleBasedStateMachine):

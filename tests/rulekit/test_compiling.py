@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from warpline.rulekit import Context, Refused, apply
+from warpline.rulekit import Context, Refused
 from warpline.rulekit.compiling import compile_model
 from warpline.rulekit.example import FILE, read_example, texts
 from warpline.rulekit.training import training_steps
+from warpline.text.edits import apply
 from warpline.wire.births import Executed
 
 #: A branch that is not taken wraps the model, as under a launcher; another model is read after the loop.

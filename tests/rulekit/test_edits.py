@@ -7,7 +7,8 @@ from collections.abc import Callable
 import libcst as cst
 import pytest
 
-from warpline.rulekit import Edits, Refused, Source, apply
+from warpline.rulekit import Edits, Refused, Source
+from warpline.text.edits import apply
 
 Change = Callable[[Source, Edits], None]
 

@@ -9,8 +9,8 @@ import pytest
 
 from warpline.diagnosis.diagnose import diagnose
 from warpline.model.profile import Profile
-from warpline.rulekit import apply
 from warpline.rulekit.example import read_example, texts
+from warpline.text.edits import apply
 
 
 def fixed(code: str, rule: str, change: Callable[[Profile], Profile] = lambda profile: profile) -> list[str]:

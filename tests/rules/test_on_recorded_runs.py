@@ -16,7 +16,7 @@ from warpline import pipeline, runs
 from warpline.diagnosis import diagnose, together
 from warpline.model.kernel import KernelInside, KernelLine
 from warpline.model.report import Finding
-from warpline.rulekit.edits import apply
+from warpline.text.edits import apply
 
 Recorded = Callable[[str], Path]
 

@@ -6,9 +6,9 @@ import pytest
 
 from warpline.model.report import Finding, Place
 from warpline.text.ignore import Suppressions, on_line
+from warpline.text.lines import split
 from warpline.view import actions
 from warpline.view.anchor import Anchor
-from warpline.view.anchor_text import split
 from warpline.view.diagnostics import notices
 
 CODE = "x = [\n    1,\n]\n"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from warpline.model.report import Edit, Fix
+from warpline.text.edits import apply
+from warpline.text.lines import split
 from warpline.view import actions
 from warpline.view.anchor import Anchor
-from warpline.view.anchor_text import split
 
 SOURCE = """\
 import torch
@@ -24,7 +25,7 @@ FIX = Fix("f", "safe", (Edit("/a.py", (4, 8), (4, 13), "torch.mm(x, x)"),))
 def moved(text: str) -> str | None:
     lines = split(text)
     fix = actions.moved(FIX, Anchor(SOURCE, lines), SOURCE, lines)
-    return actions.applied(lines, fix.edits) if fix is not None else None
+    return apply("".join(lines), fix.edits) if fix is not None else None
 
 
 def test_a_fix_moves_with_its_function() -> None:

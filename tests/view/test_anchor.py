@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from warpline.text.alignment import align
+from warpline.text.lines import key, split
 from warpline.view.anchor import NONE, Anchor
-from warpline.view.anchor_align import align
-from warpline.view.anchor_text import key, split
 
 
 @pytest.mark.parametrize(

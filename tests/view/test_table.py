@@ -8,7 +8,7 @@ import pytest
 
 from tests import samples
 from warpline.view.table import table
-from warpline.view.text import lines, names, printable, short_path
+from warpline.view.text import names, printable, short_path
 from warpline.wire.run import Request
 
 
@@ -81,10 +81,6 @@ def test_a_run_without_sources_or_steps_still_shows() -> None:
 
 def test_text_from_a_stranger_controls_nothing() -> None:
     assert printable("\ta\x1b[31mb\u202ec") == "    a\ufffd[31mb\ufffdc"
-
-
-def test_lines_are_counted_as_python_does() -> None:
-    assert lines("a\fb\r\nc\rd") == ["a\fb", "c", "d"]
 
 
 def test_names_are_as_short_as_they_can_be() -> None:

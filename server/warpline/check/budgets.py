@@ -26,8 +26,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from warpline import toml
 from warpline.model.problem import Problem
-from warpline.project import tomllib
 
 Above = Annotated[float, Meta(gt=0)]
 AtLeastNothing = Annotated[float, Meta(ge=0)]
@@ -65,17 +65,7 @@ class Budgets(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 def read(path: Path) -> Budgets:
     """Raises Problem, in one line that names the place, for a file that does not say what is meant."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Problem(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Problem(f"{path} is not valid TOML: {error}") from None
-    try:
-        budgets = msgspec.convert(document, Budgets)
-    except msgspec.ValidationError as error:
-        said = str(error).replace(" - at `$.", " at `").replace(" - at `$`", "")
-        raise Problem(f"{path}: {said[:1].lower()}{said[1:]}") from None
+    budgets = toml.convert(path, toml.read(path), Budgets)
     _complete(path, budgets)
     return budgets
 

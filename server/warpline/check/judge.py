@@ -13,6 +13,7 @@ from warpline.check.places import Lines, Run
 from warpline.check.reading import Reading
 from warpline.model import units
 from warpline.model.problem import Problem
+from warpline.text.lines import lines_of
 from warpline.view import compare, text
 
 #: "unsure": over the limit, and by less than the noise. "unknown": the baseline does not have it.
@@ -88,7 +89,7 @@ def _line(limit: LineLimit, newest: Run, at: Lines) -> Find:
         if run is newest:
             return at
         file = places.file_called(limit.file, run)
-        old, new = (text.lines(one.sources.get(path, "")) for one, path in ((run, file), (newest, at.file)))
+        old, new = (lines_of(one.sources.get(path, "")) for one, path in ((run, file), (newest, at.file)))
         back = {after: before for before, (after, _) in compare.match(old, new).items()}
         numbers = frozenset(back[number] for number in at.numbers if number in back)
         if not numbers:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from warpline.check.budgets import FunctionLimit, LineLimit
 from warpline.model.problem import Problem
 from warpline.model.report import Report
+from warpline.text.lines import lines_of
 from warpline.view import text
 
 
@@ -56,7 +57,7 @@ def of_function(limit: FunctionLimit, run: Run) -> Lines:
 def of_line(limit: LineLimit, run: Run) -> Lines:
     """Raises Problem where no line says so, or several do."""
     file = file_called(limit.file, run)
-    written = text.lines(run.sources.get(file, ""))
+    written = lines_of(run.sources.get(file, ""))
     if limit.line is not None:
         if limit.line > len(written):
             raise Problem(f"{limit.file} has no line {limit.line}: the budget has nothing to watch")

@@ -6,7 +6,6 @@ Fixes are made one after the other, what saves most first, each on the text that
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import sys
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from warpline.commands import target
 from warpline.commands.profile import seconds
 from warpline.model import units
 from warpline.model.problem import Problem
+from warpline.text import patch
 
 PROJECT = ("pyproject.toml", "setup.py", ".git")
 #: A prediction of less is none: the simulation's own error is as large (``simulate``).
@@ -148,16 +148,7 @@ def diff(made: Together) -> str:
     """All changes as one unified diff, paths as seen from here."""
     from warpline.diagnosis import files
 
-    parts: list[str] = []
-    for path, text in made.texts.items():
-        name = os.path.relpath(path)
-        before = (files.text_of(path) or "").splitlines(keepends=True)
-        end = "\t" if " " in name else ""  # where the name ends, for patch
-        names = f"a/{name}{end}", f"b/{name}{end}"
-        parts += difflib.unified_diff(before, text.splitlines(keepends=True), *names)
-    return "".join(
-        part if part.endswith("\n") else f"{part}\n\\ No newline at end of file\n" for part in parts
-    )
+    return "".join(patch.written(path, files.text_of(path) or "", text) for path, text in made.texts.items())
 
 
 def _write(made: Together, root: Path) -> int:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
-from difflib import SequenceMatcher
 
 from warpline.model.profile import Profile
+from warpline.text.alignment import matched
+from warpline.text.lines import line_at, lines_of
 from warpline.wire.births import Argument, Executed
 from warpline.wire.dataflow import Dataflow
 
 Texts = Callable[[str], "str | None"]
 Place = tuple[str, int]
-
-#: Below this likeness a replaced line counts as another line, not as the same one changed.
-LIKENESS = 0.5
 
 
 class Moves:
@@ -40,8 +37,8 @@ class Moves:
     def same(self, file: str, line: int) -> bool:
         """Whether the line has the same text and indentation as then."""
         place = self.now((file, line))
-        then, now = ((self._sources.get(file) or "").split("\n"), (self._texts(file) or "").split("\n"))
-        return place is not None and then[line - 1 : line] == now[place[1] - 1 : place[1]]
+        then, now = self._sources.get(file), self._texts(file)
+        return place is not None and line_at(then, line) == line_at(now, place[1])
 
     def new(self, file: str, count: int) -> list[int]:
         """Those of ``count`` lines now that the run did not have."""
@@ -52,40 +49,8 @@ class Moves:
         if file not in self._by_file:
             old, new = self._sources.get(file), self._texts(file)
             same = old is None or new is None or old == new
-            self._by_file[file] = None if same else aligned(old or "", new or "")
+            self._by_file[file] = None if same else matched(old or "", new or "")
         return self._by_file[file]
-
-
-def aligned(old: str, new: str) -> dict[int, int]:
-    """``{line of old: line of new}``, 1-based. Indentation does not count: blocks get wrapped."""
-    before, after = _keys(old), _keys(new)
-    # Most edits are in one place: comparing only from there to there takes a twentieth of the time.
-    shorter = min(len(before), len(after))
-    head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
-    tail = next((n for n in range(shorter - head) if before[-1 - n] != after[-1 - n]), shorter - head)
-    found = {n: n for n in range(1, head + 1)}
-    found.update((len(before) - n, len(after) - n) for n in range(tail))
-    inner = before[head : len(before) - tail], after[head : len(after) - tail]
-    for tag, *span in SequenceMatcher(None, *inner, autojunk=False).get_opcodes():
-        i1, i2, j1, j2 = (at + head for at in span)
-        if tag == "equal":
-            found.update((i + 1, j1 + i - i1 + 1) for i in range(i1, i2))
-        elif tag == "replace":
-            j = j1
-            for i in range(i1, i2):
-                best = max(range(j, j2), key=lambda k, i=i: _likeness(before[i], after[k]), default=None)  # type: ignore[misc]
-                if best is not None and _likeness(before[i], after[best]) >= LIKENESS:
-                    found[i + 1] = best + 1
-                    j = best + 1
-    return found
-
-
-def _keys(text: str) -> list[str]:
-    return [line.strip() for line in re.split(r"\r\n|\r|\n", text)]
-
-
-def _likeness(one: str, other: str) -> float:
-    return SequenceMatcher(None, one, other, autojunk=False).ratio() if one and other else 0.0
 
 
 def rebase(profile: Profile, texts: Texts, moves: Moves | None = None) -> Profile:
@@ -185,7 +150,8 @@ def _executed(executed: Executed, texts: Texts, moves: Moves) -> Executed:
                 (moves.now((file, begin)), moves.now((file, end)))
                 for begin, end in executed.partial.get(file, ())
             )
-            kept = [(first[1], last[1]) for first, last in ends if first is not None and last is not None]
-            count = len(_keys(texts(file) or ""))
+            # Lines can have swapped places: the range still has both.
+            kept = [(min(a[1], b[1]), max(a[1], b[1])) for a, b in ends if a is not None and b is not None]
+            count = len(lines_of(texts(file) or ""))
             partial[file] = (*kept, *((line, line) for line in moves.new(file, count)))
     return replace(executed, lines=lines, partial=partial)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from warpline.diagnosis.recompute import fixes
 from warpline.model.profile import Profile
 from warpline.model.report import Edit, Finding, Fix
-from warpline.rulekit import apply
+from warpline.text.edits import apply
 
 
 @dataclass(frozen=True, slots=True)

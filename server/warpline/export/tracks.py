@@ -13,6 +13,7 @@ import numpy as np
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import union
 from warpline.model.report import Report
+from warpline.text.lines import lines_of
 from warpline.trace.columns import Ints
 from warpline.view import text, units
 
@@ -36,7 +37,7 @@ class Tracks:
         self.scene, self.report, self.base_ns = scene, report, base_ns
         table, sources = scene.table, scene.trace.sources
         names = text.names({file for file in table.file if file} | _files(report), cwd)
-        written = {file: text.lines(source) for file, source in sources.items()}
+        written = {file: lines_of(source) for file, source in sources.items()}
         self.names = names
         costs = {(line.file, line.line): line for line in report.lines}
         self.labels: list[str] = []

@@ -7,8 +7,8 @@ from typing import Any
 from warpline.lsp import convert
 from warpline.lsp.results import Results
 from warpline.lsp.session import Session
+from warpline.text.lines import content, split
 from warpline.view.anchor import Anchor
-from warpline.view.anchor_text import content, split
 
 
 def rows(session: Session, before: Results, after: Results) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import os
 from lsprotocol import types
 from pygls.uris import from_fs_path, to_fs_path
 
-from warpline.view.anchor_text import content
+from warpline.text.lines import content
 
 
 def uri(path: str) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from lsprotocol import types
 
 from warpline.lsp import convert
+from warpline.text.lines import content, split
 from warpline.view.anchor import Anchor
-from warpline.view.anchor_text import content, split
 
 
 class Document:

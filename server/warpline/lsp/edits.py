@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +15,9 @@ from warpline.lsp.engine import Failed
 from warpline.lsp.server import Server
 from warpline.lsp.session import Session
 from warpline.model.report import Edit, Finding, Fix
+from warpline.text.edits import between
+from warpline.text.lines import split
 from warpline.view import actions
-from warpline.view.anchor_text import split
 
 
 async def made(ls: Server, data: dict[str, Any]) -> types.WorkspaceEdit | None:
@@ -140,13 +140,11 @@ def _ignore_rule(ls: Server, near: str, rule: str) -> types.WorkspaceEdit | None
         range=ls.documents.codec.span((0, 0), (len(lines), 0), list(lines)), new_text=changed
     )
     if not new:
-        old, then = split(text), split(changed)
-        spans = difflib.SequenceMatcher(None, old, then, autojunk=False).get_opcodes()
-        tag = [span for span in spans if span[0] != "equal"]
-        if len(tag) == 1:
-            _, a, b, c, d = tag[0]
-            span = ls.documents.codec.span((a, 0), (b, 0), list(lines))
-            change = types.TextEdit(range=span, new_text="".join(then[c:d]))
+        changes = between(text, changed)
+        if len(changes) == 1:
+            (start, end, words), codec = changes[0], ls.documents.codec
+            span = codec.span((start[0] - 1, start[1]), (end[0] - 1, end[1]), list(lines))
+            change = types.TextEdit(range=span, new_text=words)
         return _by_file(ls, {path: [change]})
     document = types.OptionalVersionedTextDocumentIdentifier(uri=convert.uri(path))
     return types.WorkspaceEdit(

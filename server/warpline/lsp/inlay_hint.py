@@ -8,9 +8,9 @@ from warpline.lsp import configuration, convert
 from warpline.lsp.hover import card_at, markup
 from warpline.lsp.server import Server
 from warpline.lsp.session import Session
+from warpline.text.lines import content
 from warpline.view import change
 from warpline.view.anchor_lines import standing
-from warpline.view.anchor_text import content
 from warpline.view.hints import Hint, hints
 
 

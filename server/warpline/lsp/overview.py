@@ -13,9 +13,9 @@ from warpline.lsp.results import Results
 from warpline.lsp.server import Server
 from warpline.lsp.session import Session
 from warpline.model.report import Finding, Line
+from warpline.text.lines import content
 from warpline.view import change, gains, units
 from warpline.view.anchor_lines import Standing, standing
-from warpline.view.anchor_text import content
 from warpline.view.diagnostics import notices
 from warpline.view.hints import label, share
 from warpline.view.inside import largest

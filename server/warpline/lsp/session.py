@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from warpline.lsp.documents import Document, Documents
 from warpline.lsp.results import Results, renamed
+from warpline.text.lines import key, split
 from warpline.view.anchor import Anchor
-from warpline.view.anchor_text import key, split
 
 if TYPE_CHECKING:
     from warpline.lsp.standing import Stand

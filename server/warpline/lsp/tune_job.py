@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -16,9 +15,9 @@ from typing import Any
 
 from warpline.lsp.worker import START
 from warpline.model.problem import Problem
+from warpline.text import patch
 
 Report = Callable[[str, int, "int | None", str], None]
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+")
 #: How often it is looked whether the job was cancelled, in seconds.
 _LOOK_S = 0.2
 #: How long the search gets to end the script it runs.
@@ -64,35 +63,12 @@ def tune(job: dict[str, Any], progress: Report, cancelled: threading.Event, _: d
     return answer
 
 
-def edits(patch: str, folder: Path) -> list[dict[str, Any]]:
-    """The hunks of a unified diff without context that matters: each as an Edit (lines from 1, columns 0)."""
-    found: list[dict[str, Any]] = []
-    file, old, start, sign = "", 0, 0, ""
-    text: list[str] = []
-
-    def close() -> None:
-        if start:
-            found.append({"file": file, "start": (start, 0), "end": (start + old, 0), "text": "".join(text)})
-
-    for line in patch.splitlines(keepends=True):
-        if line.startswith("--- "):
-            close()
-            start = 0
-            name = line[4:].rstrip("\n").split("\t")[0]
-            file = name if name.startswith("/") else str(folder / name.removeprefix("a/"))
-        elif match := _HUNK.match(line):
-            close()
-            start, old, text = int(match[1]), 0, []
-        elif start and line[:1] in (" ", "-", "+"):
-            sign = line[0]
-            if line[0] != "+":
-                old += 1
-            if line[0] != "-":
-                text.append(line[1:])
-        elif start and line.startswith("\\") and sign != "-":  # no line end at the end of the new text
-            text[-1] = text[-1].removesuffix("\n")
-    close()
-    return found
+def edits(diff: str, folder: Path) -> list[dict[str, Any]]:
+    """The hunks of a unified diff, each as an Edit (lines from 1, columns 0)."""
+    return [
+        {"file": file, "start": (first, 0), "end": (end, 0), "text": text}
+        for file, first, end, text in patch.hunks(diff, folder)
+    ]
 
 
 def _follow(reader: int, progress: Report) -> None:

@@ -3,7 +3,6 @@ the job is to end, and a dictionary that lives as long as the worker; each retur
 
 from __future__ import annotations
 
-import difflib
 import gc
 import threading
 from collections.abc import Callable
@@ -106,15 +105,9 @@ def kernel(job: Job, progress: Report, cancelled: threading.Event, kept: dict[st
 
 def difference(path: str, before: str, after: str) -> list[Edit]:
     """The edits that make one text of the other, line by line. Columns are 0, lines 1-based."""
-    from warpline.view.anchor_text import split
+    from warpline.text.edits import between
 
-    old, new = split(before), split(after)
-    edits = []
-    for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag != "equal":
-            end = (b + 1, 0) if b < len(old) else (len(old), len(old[-1]))
-            edits.append(Edit(path, (a + 1, 0), end, "".join(new[c:d])))
-    return edits
+    return [Edit(path, *change) for change in between(before, after)]
 
 
 def _texts(job: Job) -> Callable[[str], str | None]:

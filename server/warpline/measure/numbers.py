@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from warpline.model.change import Change, LargerBatch, LoaderWorkers, Together
+from warpline.text.lines import split
 
 #: The name that the number has in a call or in a config dict.
 _NAMES: dict[type, str] = {LoaderWorkers: "num_workers", LargerBatch: "batch_size"}
@@ -55,7 +56,7 @@ def others(name: str, number: int, cores: int) -> list[int]:
 def substituted(plain: str, text: str, name: str, value: int) -> str:
     """``text`` with another number for ``name`` on the lines in which it differs from ``plain``."""
     new = Counter(_new_lines(plain, text))
-    lines = text.splitlines(keepends=True)
+    lines = split(text)
     for at, line in enumerate(lines):
         if new[line]:
             lines[at] = _pattern(name).sub(rf"\g<1>{value}", line)
@@ -90,9 +91,9 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def _new_lines(plain: str, text: str) -> list[str]:
-    old = Counter(plain.splitlines(keepends=True))
+    old = Counter(split(plain))
     found = []
-    for line in text.splitlines(keepends=True):
+    for line in split(text):
         if old[line]:
             old[line] -= 1
         else:

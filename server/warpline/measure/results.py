@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-import io
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from warpline.measure.candidate import Texts
 from warpline.measure.contest import Outcome
 from warpline.model.report import FORMAT
+from warpline.text import patch
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +76,4 @@ def unified(overlay: Mapping[str, str], texts: Texts) -> str:
 
     Paths below the working folder are relative to it, others absolute.
     """
-    return "".join(_file_patch(file, texts(file) or "", overlay[file]) for file in sorted(overlay))
-
-
-def _file_patch(file: str, old: str, new: str) -> str:
-    shown = os.path.relpath(file)
-    inside = not shown.startswith(os.pardir)
-    names = (f"a/{shown}", f"b/{shown}") if inside else (file, file)
-    pieces = difflib.unified_diff(_lines(old), _lines(new), *names)
-    return "".join(
-        piece if piece.endswith("\n") else f"{piece}\n\\ No newline at end of file\n" for piece in pieces
-    )
-
-
-def _lines(text: str) -> list[str]:
-    return list(io.StringIO(text, newline="\n"))
+    return "".join(patch.written(file, texts(file) or "", overlay[file]) for file in sorted(overlay))

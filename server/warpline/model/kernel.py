@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from warpline.text.lines import line_at
+
 #: Of ``kernel-….json`` in a run folder and of ``warpline kernel --json``.
 KERNEL_FORMAT = 1
 
@@ -41,14 +43,11 @@ class KernelInside:
     def holds_for(self, texts: Callable[[str], str | None]) -> bool:
         """Whether its lines still read as they did, in those files that ``texts`` knows the text of."""
         known = [line for line in self.lines if texts(line.file) is not None]
-        return bool(known) and all(line.text == _line_of(texts(line.file), line.line) for line in known)
+        return bool(known) and all(
+            line.text == line_at(texts(line.file), line.line).strip() for line in known
+        )
 
     def with_texts(self, texts: Callable[[str], str | None]) -> KernelInside:
         """The same with the lines' texts as they are now."""
-        lines = (replace(line, text=_line_of(texts(line.file), line.line)) for line in self.lines)
+        lines = (replace(line, text=line_at(texts(line.file), line.line).strip()) for line in self.lines)
         return replace(self, lines=tuple(lines))
-
-
-def _line_of(text: str | None, number: int) -> str:
-    lines = (text or "").replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return lines[number - 1].strip() if 0 < number <= len(lines) else ""

@@ -11,6 +11,7 @@ from pathlib import Path
 from warpline.model.profile import Profile
 from warpline.model.report import Line, Report
 from warpline.notebook.code import Script
+from warpline.text.lines import lines_of
 from warpline.view import findings, text, units
 from warpline.view.table import Table, table
 
@@ -68,7 +69,7 @@ def _placed(name: str, script: Script) -> Callable[[str], str]:
 
 
 def _row(line: Line, whole: Table, profile: Profile, placed: Callable[[str], str], step_ms: float) -> _Row:
-    written = text.lines(profile.sources.get(line.file, ""))
+    written = lines_of(profile.sources.get(line.file, ""))
     code = written[line.line - 1].strip() if line.line <= len(written) else ""
     place = placed(f"{whole.names[line.file]}:{line.line}")
     share = line.step_ms / step_ms if step_ms else 0.0

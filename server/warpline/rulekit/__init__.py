@@ -107,7 +107,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from warpline.rulekit.applied import apply
     from warpline.rulekit.context import MINIMUM_MS, MINIMUM_SHARE, Context
     from warpline.rulekit.discovery import rule_named, rules
     from warpline.rulekit.draft import Draft
@@ -120,7 +119,6 @@ if TYPE_CHECKING:
 
 #: Imported when first asked for: a page can be read without LibCST being loaded.
 _MODULES = {
-    "apply": "applied",
     "MINIMUM_MS": "context",
     "MINIMUM_SHARE": "context",
     "Context": "context",
@@ -156,7 +154,6 @@ __all__ = [
     "Rule",
     "Source",
     "Unreadable",
-    "apply",
     "count",
     "ms",
     "origin",

@@ -13,9 +13,10 @@ from functools import lru_cache
 import libcst as cst
 
 from warpline.model.report import Applicability, Edit, Fix
-from warpline.rulekit.applied import apply, line_starts
 from warpline.rulekit.imports import import_line, imported_names, local_name
 from warpline.rulekit.source import Position, Source, Statement
+from warpline.text.edits import apply
+from warpline.text.lines import starts
 
 
 class Refused(Exception):
@@ -271,10 +272,10 @@ class Edits:
 
     @staticmethod
     def _advance(position: Position, text: str) -> Position:
-        starts = line_starts(text)
-        if len(starts) == 1:
+        lines = starts(text)
+        if len(lines) == 1:
             return position[0], position[1] + len(text)
-        return position[0] + len(starts) - 1, len(text) - starts[-1]
+        return position[0] + len(lines) - 1, len(text) - lines[-1]
 
     def _change(self, start: Position, end: Position, code: str) -> None:
         self._changes.append((start, end, code))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import gc
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
@@ -18,6 +17,7 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from warpline.rulekit.imports import imported_names
+from warpline.text.lines import lines_of
 
 Position = tuple[int, int]
 Span = tuple[Position, Position]
@@ -71,7 +71,7 @@ class Source:
         """Parse ``text``. Raises :class:`Unreadable` when it is no valid Python."""
         self.path = path
         self.text = text
-        self.lines = re.split(r"\r\n|\r|\n", text)
+        self.lines = lines_of(text)
         self.newline = "\r\n" if "\r\n" in text else "\n"
         with _collector_paused():
             self._read()

@@ -17,6 +17,7 @@ from warpline.model.profile import Profile
 from warpline.model.report import Report
 from warpline.tables import beside, of_run
 from warpline.tables.of_run import frame
+from warpline.text.lines import lines_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -211,7 +212,7 @@ def load(run: str | Path) -> Tables:
     """The tables of the run folder ``run``. Raises Problem when it is not one."""
     folder = Path(run).absolute()  # some tables are read later, when we may be elsewhere
     profile, report = pipeline.profile_of(folder), pipeline.report_of(folder)
-    texts = {path: text.splitlines() for path, text in profile.sources.items()}
+    texts = {path: lines_of(text) for path, text in profile.sources.items()}
     kernels, ops = of_run.KERNEL_FIELDS, of_run.OP_FIELDS
     return Tables(
         lines=frame((of_run.line_row(cost, texts) for cost in profile.lines), of_run.LINE_COLUMNS),

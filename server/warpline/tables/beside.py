@@ -13,7 +13,8 @@ from warpline import keeping, pipeline, runs
 from warpline.model.problem import Problem
 from warpline.model.report import Line, Report
 from warpline.tables.of_run import frame
-from warpline.view import compare, text
+from warpline.text.lines import lines_of
+from warpline.view import compare
 
 RANK_TOTALS = (
     "device_ms", "idle_ms", "loader_ms", "sync_ms", "communication_ms", "exposed_communication_ms",
@@ -87,13 +88,13 @@ def _lines_of(
     back: dict[str, dict[int, int]] = {}
     for line in now.lines:
         if line.file not in back:
-            new, old = text.lines(sources.get(line.file, "")), text.lines(texts.get(line.file, ""))
+            new, old = lines_of(sources.get(line.file, "")), lines_of(texts.get(line.file, ""))
             back[line.file] = {after: before for before, (after, _) in compare.match(old, new).items()}
         before = back[line.file].get(line.line)
         if before is None:
             continue
         cost = costs.get((line.file, before))
-        words = text.lines(sources.get(line.file, ""))[line.line - 1]
+        words = lines_of(sources.get(line.file, ""))[line.line - 1]
         yield (*made, line.file, line.line, words, *_cost(cost), then.steps.step_ms)
 
 

@@ -16,7 +16,7 @@ ALL = "*"
 
 
 class Suppressions:
-    """What the comments of one file suppress. ``text``: all of it; lines count from 1 and end at LF."""
+    """What the comments of one file suppress. ``text``: all of it; lines count from 1."""
 
     def __init__(self, text: str) -> None:
         self._file: set[str] = set()
@@ -49,7 +49,7 @@ def _comments(text: str) -> list[tuple[int, int, str, bool]]:
     start: int | None = None
     pending: list[str] = []
     try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        for token in tokenize.generate_tokens(io.StringIO(text, newline=None).readline):
             if token.type == tokenize.COMMENT:
                 if start is None:
                     found.append((token.start[0], token.start[0], token.string, True))

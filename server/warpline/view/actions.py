@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from warpline import toml
 from warpline.model.report import Edit, Finding, Fix
 from warpline.text import ignore
+from warpline.text.edits import apply
+from warpline.text.lines import content, split
 from warpline.view.anchor import Anchor
-from warpline.view.anchor_text import content, split
-
-#: The same module under its older name before Python 3.11.
-tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 _TABLE = re.compile(r"^\s*\[\s*tool\s*\.\s*warpline\s*\]\s*(?:#.*)?$")
 #: The first line of a statement at module level.
@@ -82,7 +79,10 @@ def moved(fix: Fix, anchor: Anchor, source: str, lines: Sequence[str]) -> Fix | 
         start, end = (edit.start[0] + shift, edit.start[1]), (edit.end[0] + shift, edit.end[1])
         edits.append(replace(edit, start=start, end=end))
     made = replace(fix, edits=tuple(edits))
-    return made if parses(applied(lines, edits)) else None
+    try:
+        return made if parses(apply("".join(lines), edits)) else None
+    except ValueError:
+        return None
 
 
 def _same(line: int, anchor: Anchor, then: Sequence[str], now: Sequence[str]) -> bool:
@@ -101,21 +101,6 @@ def _block(lines: Sequence[str], first: int, last: int) -> tuple[int, int]:
     while last > first and not lines[last].strip():
         last -= 1
     return first, last
-
-
-def applied(lines: Sequence[str], edits: Sequence[Edit]) -> str:
-    """The text with edits of one file made. Edits must not overlap."""
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
-    text = "".join(lines)
-
-    def offset(place: tuple[int, int]) -> int:
-        return min(starts[min(place[0] - 1, len(lines))] + place[1], len(text))
-
-    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end), reverse=True):
-        text = text[: offset(edit.start)] + edit.text + text[offset(edit.end) :]
-    return text
 
 
 def overlap(edits: Sequence[Edit]) -> bool:
@@ -152,7 +137,7 @@ def parses(text: str) -> bool:
 
 def _checked(text: str, rule: str) -> str | None:
     try:
-        table = tomllib.loads(text)["tool"]["warpline"]
+        table = toml.parse(text)["tool"]["warpline"]
         return text if rule in table["ignore"] else None
-    except (tomllib.TOMLDecodeError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warpline.view.anchor_align import align
+from warpline.text.alignment import align
+from warpline.text.lines import key, split
 from warpline.view.anchor_lost import Lost
-from warpline.view.anchor_text import key, split
 
 #: Not from the run. ``_NEW`` is the same for a line that came with the edits not yet settled.
 NONE = -1

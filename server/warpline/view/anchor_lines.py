@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from warpline.model.report import Line
+from warpline.text.lines import content
 from warpline.view.anchor import Anchor
-from warpline.view.anchor_text import content
 
 _DEFINITION = re.compile(r"^(\s*)(?:async\s+)?(def|class)\s+(\w+)")
 

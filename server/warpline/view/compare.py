@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from warpline.model.report import Report
+from warpline.text.alignment import align
+from warpline.text.lines import key, lines_of
 from warpline.view import text, units
 
 Change = Literal["same", "edited", "added", "removed"]
-
-#: A line of a changed block is taken for an edit of the old one when they share this much text.
-_ALIKE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +48,8 @@ def compare(
     costs_before, costs_after = _costs(before), _costs(after)
     pairs: list[Pair] = []
     for old, new in files:
-        old_text = text.lines(before_sources.get(old, "")) if old else []
-        new_text = text.lines(after_sources.get(new, "")) if new else []
+        old_text = lines_of(before_sources.get(old, "")) if old else []
+        new_text = lines_of(after_sources.get(new, "")) if new else []
         old_costs, new_costs = costs_before.pop(old, {}), costs_after.pop(new, {})
         if not any(old_text) or not any(new_text):
             matched = _numbers_alone(old_costs, new_costs) if old and new else {}
@@ -72,28 +70,11 @@ def compare(
 def match(old: list[str], new: list[str]) -> dict[int, tuple[int, bool]]:
     """Old line number to ``(new line number, edited)``; lines without a counterpart are absent.
 
-    Indentation does not count, so a block put under a ``with`` keeps its lines.
+    White space and trailing comments do not count, so a block put under a ``with`` keeps its lines.
     """
-    old_words, new_words = [line.strip() for line in old], [line.strip() for line in new]
-    found: dict[int, tuple[int, bool]] = {}
-    matcher = difflib.SequenceMatcher(None, old_words, new_words, autojunk=False)
-    for kind, i1, i2, j1, j2 in matcher.get_opcodes():
-        if kind == "equal":
-            found.update({i1 + k + 1: (j1 + k + 1, False) for k in range(i2 - i1)})
-        elif kind == "replace":
-            first = j1
-            for i in range(i1, i2):
-                for j in range(first, j2):
-                    if old_words[i] and _alike(old_words[i], new_words[j]):
-                        found[i + 1] = (j + 1, True)
-                        first = j + 1
-                        break
-    return found
-
-
-def _alike(old: str, new: str) -> bool:
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    return matcher.quick_ratio() >= _ALIKE and matcher.ratio() >= _ALIKE
+    before, after = [key(line) for line in old], [key(line) for line in new]
+    pairs = sorted((i, j) for j, i in enumerate(align(before, after)) if i >= 0)
+    return {i + 1: (j + 1, before[i] != after[j]) for i, j in pairs}
 
 
 def _costs(report: Report) -> dict[str, dict[int, float]]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from warpline.model.report import Edit, Finding
 from warpline.text.ignore import Suppressions
+from warpline.text.lines import content, key
 from warpline.view.anchor import Anchor
-from warpline.view.anchor_text import content, key
 from warpline.view.hover import gain
 
 #: What these rules speak of is to be taken out altogether; editors fade it.

@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Mapping, Sequence
 
 from warpline.model.report import Edit
-from warpline.view.actions import applied
-from warpline.view.anchor_text import content, split
+from warpline.text.edits import apply
+from warpline.text.lines import lines_of
 
 
 def diff(edits: Sequence[Edit], sources: Mapping[str, str], names: Mapping[str, str]) -> list[str]:
@@ -19,9 +19,9 @@ def diff(edits: Sequence[Edit], sources: Mapping[str, str], names: Mapping[str, 
     for file in dict.fromkeys(edit.file for edit in edits):
         if file not in sources:
             continue
-        before = split(sources[file])
-        after = split(applied(before, [edit for edit in edits if edit.file == file]))
+        after = apply(sources[file], [edit for edit in edits if edit.file == file])
         shown = names.get(file, file)
-        old, new = ([content(line) for line in each] for each in (before, after))
-        found += difflib.unified_diff(old, new, shown, shown, n=2, lineterm="")
+        found += difflib.unified_diff(
+            lines_of(sources[file]), lines_of(after), shown, shown, n=2, lineterm=""
+        )
     return found

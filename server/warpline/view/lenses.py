@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from warpline.model.report import Line
+from warpline.text.lines import split
 from warpline.view import change, units
 from warpline.view.anchor import Anchor
 from warpline.view.anchor_lines import definitions
-from warpline.view.anchor_text import split
 from warpline.view.hints import share
 
 #: Functions below this part of the step get no lens.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from warpline.model.kernel_name import readable
 from warpline.model.profile import Group, Mark
+from warpline.text.lines import line_at
 from warpline.view import text, units
 from warpline.wire.workers import Workers
 
@@ -29,8 +30,7 @@ def workers(found: Workers | None, sources: Mapping[str, str], names: Mapping[st
     for line in found.lines[:_MOST]:
         share = line.batch_ms / found.batch_ms if found.batch_ms else 0.0
         if share >= _LEAST:
-            lines = sources.get(line.file, "").split("\n")
-            code = lines[line.line - 1].strip() if line.line <= len(lines) else ""
+            code = line_at(sources.get(line.file), line.line).strip()
             place = f"{names.get(line.file, line.file)}:{line.line}"
             said.append(f"{units.ms(line.batch_ms)}, {units.percent(share)}: {place}  {text.printable(code)}")
     return tuple(said)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warpline.model.report import Report
+from warpline.text.lines import lines_of, split
 from warpline.view import text
 from warpline.view.anchor import Anchor
-from warpline.view.anchor_text import split
 
 #: Moves that are named, of the costliest lines.
 _NAMED = 3
@@ -24,7 +24,7 @@ def notes(
     found = []
     for file in dict.fromkeys(line.file for line in report.lines):
         ran, now = sources.get(file), text_now(file)
-        if ran is None or now is None or text.lines(ran) == text.lines(now):
+        if ran is None or now is None or lines_of(ran) == lines_of(now):
             continue
         anchor = Anchor(ran, split(now))
         costly = sorted((line for line in report.lines if line.file == file), key=lambda line: -line.step_ms)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from warpline.model.profile import Profile
 from warpline.model.report import Line, Report
+from warpline.text.lines import lines_of
 from warpline.view import composition, text, units
 from warpline.view import marks as beside
 from warpline.view.inside import Part, largest
@@ -138,7 +139,7 @@ def _typed(*words: str) -> str:
 
 def _function(lines: list[Line], source: str, step_ms: float, called: str) -> Function:
     costs = {line.line: line for line in lines}
-    written = text.lines(source)
+    written = lines_of(source)
 
     def row(number: int) -> Row:
         words = written[number - 1] if 0 < number <= len(written) else ""

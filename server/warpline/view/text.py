@@ -14,11 +14,6 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text.expandtabs(4))
 
 
-def lines(source: str) -> list[str]:
-    """The lines as Python counts them (``str.splitlines`` also splits at form feeds and the like)."""
-    return source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-
-
 def short_path(path: str, cwd: str) -> str:
     """``path`` as seen from ``cwd`` when it lies there, with ``~`` for the home folder else."""
     for folder, sign in ((cwd, ""), (str(Path.home()), "~/")):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import libcst as cst
 import pytest
 
-from warpline.rulekit import Refused, Source, apply
+from warpline.rulekit import Refused, Source
 from warpline.rulekit.terms import Rewrite, follow
+from warpline.text.edits import apply
 
 
 def rewritten(code: str, new: str = "fused({x})") -> str:

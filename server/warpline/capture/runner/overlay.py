@@ -47,8 +47,9 @@ def install(overlay: dict[str, str], here: str) -> None:
     loader.get_data = overlaid_data
     io.open_code = overlaid_open
     for path, text in overlay.items():
+        lines = list(io.StringIO(text, newline=None))  # str.splitlines also breaks at form feeds
         # No modification time: linecache then never goes back to the disk. inspect and triton read here.
-        linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+        linecache.cache[path] = (len(text), None, lines, path)
     _carry_into_spawned_workers(overlay, here)
 
 

@@ -1,7 +1,7 @@
-"""Text as both Python and editors count its lines: only CR LF, LF and CR end a line.
+"""Lines of Python source: only CR LF, LF and CR end one, for Python and for editors alike.
 
 ``str.splitlines`` also breaks at form feeds, U+0085, U+2028 and five others, and then every line
-after one of them would be off by one.
+after one of them would be off by one. Nothing else splits source text.
 """
 
 from __future__ import annotations
@@ -25,6 +25,22 @@ def split(text: str) -> list[str]:
         start = end.end()
     lines.append(text[start:])
     return lines
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines without their ends; as many as :func:`split` makes."""
+    return _END.split(text) if "\r" in text else text.split("\n")
+
+
+def line_at(text: str | None, number: int) -> str:
+    """Line ``number`` (from 1) without its end; empty outside the text."""
+    found = lines_of(text or "")
+    return found[number - 1] if 0 < number <= len(found) else ""
+
+
+def starts(text: str) -> list[int]:
+    """Offset of each line's first character."""
+    return [0, *(match.end() for match in _END.finditer(text))]
 
 
 def content(line: str) -> str:

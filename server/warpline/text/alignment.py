@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
+from warpline.text.lines import key, lines_of
+
 #: Below this likeness a replaced line counts as another line, not as the same one changed.
 LIKENESS = 0.6
 #: Larger gaps without a single unique line are left unpaired: quadratic work for no certainty.
@@ -29,6 +31,12 @@ def align(old: Sequence[str], new: Sequence[str]) -> list[int]:
     for gap in gaps:
         _changed(old, new, match, gap, taken)
     return match
+
+
+def matched(old: str, new: str) -> dict[int, int]:
+    """``{line of old: line of new}``, from 1. White space and trailing comments do not count."""
+    keys = ([key(line) for line in lines_of(text)] for text in (old, new))
+    return {before + 1: after + 1 for after, before in enumerate(align(*keys)) if before >= 0}
 
 
 Gap = tuple[int, int, int, int]
