@@ -95,6 +95,13 @@ export interface Timeline {
   memory_bytes: number[];
 }
 
+/** What the lines cost on one rank. */
+export interface RankLines {
+  rank: number;
+  step_ms: number;
+  lines: (Place & { step_ms: number })[];
+}
+
 export interface Data {
   report: Report;
   /** What no line was found for. */
@@ -106,6 +113,8 @@ export interface Data {
   /** Operations per second by kind of arithmetic, and bytes_per_s; empty where the device is not known. */
   roofs: Record<string, number>;
   peak_bytes: number;
+  /** All ranks of a distributed run, this one included; [] for one process. */
+  ranks: RankLines[];
 }
 
 /** Read the block of data in the page. */

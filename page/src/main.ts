@@ -5,6 +5,7 @@ import { make } from "./elements";
 import { FlameView } from "./flame";
 import { linkPlaces } from "./jump";
 import * as memory from "./memory";
+import * as ranks from "./ranks";
 import * as roofline from "./roofline";
 import { SourceView } from "./source";
 import * as tables from "./tables";
@@ -21,6 +22,7 @@ async function start(): Promise<void> {
   const { timeline } = model.data;
   const view = timeline !== null && timeline.tracks.length > 0 ? new TimelineView(model, timeline) : null;
   if (model.lines.size > 0) new FlameView(model);
+  ranks.start(model);
   tables.start(model);
   if (model.texts.size > 0) new SourceView(model);
   memory.start(model);

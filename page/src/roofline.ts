@@ -13,6 +13,8 @@ const HEIGHT = 320;
 const LEFT = 78;
 const BOTTOM = 34;
 const MOST = 60;
+/** Times the highest roof: its name stands above it. */
+const ROOM = 3;
 
 interface Point {
   line: Line;
@@ -53,7 +55,7 @@ function draw(model: Model, points: Point[], frame: HTMLElement): void {
   const most = Math.max(...points.map((point) => point.line.device_ms));
   // Up to the highest roof that there may be reason to look at: that of the tensor cores.
   const [slowest, fastest] = span((point) => point.rate);
-  const highest = Math.max(fastest, 1.5 * (model.data.roofs.half ?? 0));
+  const highest = Math.max(fastest, ROOM * Math.max(0, ...Object.keys(NAMES).map((name) => model.data.roofs[name] ?? 0)));
   const x = () => scaleLog(span((point) => point.intensity), [LEFT, canvas.width - 12]);
   const y = () => scaleLog([slowest, highest], [HEIGHT - BOTTOM, 10]);
   const radius = (point: Point): number => 4 + 14 * Math.sqrt(point.line.device_ms / most);

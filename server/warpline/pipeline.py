@@ -20,6 +20,7 @@ from warpline.model import units
 from warpline.model.kernel import KernelInside
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
+from warpline.model.ranks import Rank
 from warpline.model.report import FORMAT, Report
 from warpline.wire.messages import Progress
 from warpline.wire.run import Request
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from warpline.model.tracks import Timeline
     from warpline.simulate import Places, Predictor
     from warpline.trace import Trace
+
+
+#: Each is another trace to read.
+MOST_RANKS_IN_TIMELINE = 15
 
 
 def profile(
@@ -164,11 +169,30 @@ def profile_of(run: Path) -> Profile:
 
 
 def timeline_of(run: Path) -> Timeline:
-    """The captured steps as they were recorded. Reads the trace: seconds for a large one."""
+    """The captured steps as they were recorded, other ranks' below. Reads traces: seconds for a large one.
+
+    Raises Problem when the run's own trace cannot be read; another rank's is left out.
+    """
     from warpline import trace
+    from warpline.attribution.rank_tracks import with_ranks
     from warpline.attribution.tracks import tracks
 
-    return tracks(trace.read(run))
+    own, others = tracks(trace.read(run)), {}
+    for folder in runs.rank_folders(run)[:MOST_RANKS_IN_TIMELINE]:
+        with contextlib.suppress(Problem):
+            others[runs.manifest(folder).rank] = tracks(trace.read(folder))
+    return with_ranks(own, others) if others else own
+
+
+def ranks_of(run: Path) -> tuple[Rank, ...]:
+    """The run and what its other ranks on this machine left, by number; one that cannot be read is left out.
+    () for a run of one process."""
+    found = []
+    for folder in runs.rank_folders(run) and (run, *runs.rank_folders(run)):
+        with contextlib.suppress(Problem):
+            profile = profile_of(folder)
+            found.append(Rank(profile.manifest.rank, report_of(folder), profile.totals))
+    return tuple(sorted(found, key=lambda rank: rank.number))
 
 
 def roofs_of(profile: Profile) -> dict[str, float]:

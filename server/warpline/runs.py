@@ -72,6 +72,12 @@ def new_run(folder: Path) -> Path:
     return path
 
 
+def rank_folders(run: Path) -> list[Path]:
+    """What the run's other ranks on this machine left, in their order; none for a run of one process."""
+    folders = [folder for folder in (run / "ranks").glob("*") if folder.name.isdecimal()]
+    return sorted(folders, key=lambda folder: int(folder.name))
+
+
 def is_run(path: Path) -> bool:
     return (path / MANIFEST).is_file()
 
@@ -157,7 +163,7 @@ def pack(run: Path) -> None:
 
     What cannot be written stays as it is: a full disk costs no run.
     """
-    for folder in (run, *run.glob("ranks/*")):
+    for folder in (run, *rank_folders(run)):
         for path in (folder / TRACE, *folder.glob("*.bin")):
             _pack(path)
 

@@ -161,6 +161,19 @@ try {
   await page.evaluate(() => window.warpline.timeline.showStep(0));
   await picture("dark", "timeline");
 
+  // A run of several ranks: bars, lines side by side, and the other ranks in the timeline.
+  if (process.env.RANKS) {
+    await page.goto(`file://${process.env.RANKS}`);
+    await page.waitForSelector("body[data-ready]", { timeout: 60_000 });
+    seen.bars = await page.locator("table.ranks tr[data-rank] svg.bar").count();
+    seen.rankHeads = await heads("lines by rank");
+    seen.ranks = await rows("lines by rank");
+    seen.tracks = await page.evaluate(() => window.warpline.timeline.timeline.tracks.map((track) => track.name));
+    await picture("ranks", "ranks");
+    await page.goto(`file://${file}`);
+    await page.waitForSelector("body[data-ready]", { timeout: 60_000 });
+  }
+
   await page.setViewportSize({ width: 390, height: 800 });
   await page.waitForTimeout(200);
   seen.phone = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);

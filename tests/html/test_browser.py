@@ -65,12 +65,22 @@ def seen(
     made = page(report, profile, pipeline.timeline_of(run), against, pipeline.roofs_of(profile))
     file.write_text(made, encoding="utf-8")
     assert file.stat().st_size < 5_000_000
+    several, nccl = tmp_path_factory.mktemp("ranks") / "page.html", recorded("nccl")
+    several.write_text(
+        page(
+            pipeline.report_of(nccl),
+            pipeline.profile_of(nccl),
+            pipeline.timeline_of(nccl),
+            beside=pipeline.ranks_of(nccl),
+        ),
+        encoding="utf-8",
+    )
     # For docs/page.md, as the session in VS Code makes its own.
     pictures = [str(ROOT / "docs/images")] if os.environ.get("WARPLINE_PICTURES") else []
     done = subprocess.run(
         ["node", str(HERE / "session.mjs"), str(file), *pictures],
         cwd=ROOT,
-        env={**os.environ, "VALUES": json.dumps(VALUES)},
+        env={**os.environ, "VALUES": json.dumps(VALUES), "RANKS": str(several)},
         capture_output=True,
         text=True,
         timeout=200,
@@ -86,7 +96,7 @@ def column(rows: list[list[str]], at: int) -> list[str]:
 
 def test_nothing_is_refused_and_nothing_is_loaded(seen: dict[str, Any]) -> None:
     assert seen["errors"] == []
-    assert seen["requests"] == ["file:page.html"]
+    assert set(seen["requests"]) == {"file:page.html"}
 
 
 def test_the_table_of_lines_has_the_reports_numbers(seen: dict[str, Any], report: Report) -> None:
@@ -187,6 +197,18 @@ def test_two_runs_are_compared_line_by_line(seen: dict[str, Any], report: Report
     (cost,) = (each for each in report.lines if each.line == line)
     assert after == units.milliseconds(cost.step_ms)
     assert change.startswith("+")
+
+
+def test_ranks_stand_side_by_side(seen: dict[str, Any], recorded: Callable[[str], Path]) -> None:
+    ranks = pipeline.ranks_of(recorded("nccl"))
+    assert seen["bars"] == len(ranks) == 2
+    heads = [head.rstrip(" ▾▴") for head in seen["rankHeads"]]
+    for rank in ranks:
+        costs = {f"{Path(line.file).name}:{line.line}": line.step_ms for line in rank.report.lines}
+        shown = {row[0]: row[heads.index(f"rank {rank.number}")] for row in seen["ranks"]}
+        assert shown == {place: units.milliseconds(costs.get(place, 0.0)) for place in shown}
+        assert costs.keys() <= shown.keys()
+    assert seen["tracks"][-2:] == ["Rank 1, stream 7", "Rank 1, stream 17"]
 
 
 def test_the_flame_graphs_box_is_chosen(seen: dict[str, Any], report: Report) -> None:

@@ -43,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
         _timeline(run_folder),
         _against(before, run_folder) if before is not None else None,
         pipeline.roofs_of(profile),
+        pipeline.ranks_of(run_folder),
         cwd=str(Path.cwd()),
     )
     output.write_bytes(text.encode(), options.html)

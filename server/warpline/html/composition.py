@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
 from warpline.html.escaped import text
@@ -30,31 +31,62 @@ def bar(composition: Composition | None, caption: str = "", whole_ms: float = 0.
     if composition is None:
         words = "The report was made before it said what the step's time goes to."
         return f'<p class="soft">{words} Without report.json in the run\'s folder it is made anew.</p>'
-    values = {name.removesuffix("_ms"): value for name, value in asdict(composition).items()}
-    total = sum(values.values())
-    if total <= 0:
+    if not used([composition]):
         return ""
-    shown = [name for name in PARTS if values[name] > 0]
-    boxes, left = [], 0.0
+    head = f'<div class="soft">{text(caption)}</div>' if caption else ""
+    return (
+        f'<figure class="composition">{head}{boxes(composition, whole_ms)}'
+        f"{legend(used([composition]), composition)}</figure>"
+    )
+
+
+def boxes(composition: Composition | None, whole_ms: float = 0.0) -> str:
+    """The bar alone; "" where nothing is known. ``whole_ms`` as for :func:`bar`."""
+    shown = used([composition])
+    if composition is None or not shown:
+        return ""
+    values = _values(composition)
+    total = sum(values.values())
+    made, left = [], 0.0
     for name in shown:
         width = values[name] / max(total, whole_ms) * _WIDTH
         tip = f"{name}: {units.ms(values[name])}, {units.percent(values[name] / total)}. {PARTS[name]}"
-        boxes.append(
+        made.append(
             f'<rect class="part {name}" x="{left:.2f}" y="0" width="{max(width, _LEAST):.2f}" height="40">'
             f"<title>{text(tip)}</title></rect>"
         )
         left += width
-    legend = "".join(
-        f'<li title="{text(PARTS[name])}"><svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">'
-        f'<rect class="part {name}" width="10" height="10"></rect></svg>{name} '
-        f'<b data-part="{name}">{text(units.ms(values[name]))}</b> '
-        f'<span class="soft">{text(units.percent(values[name] / total))}</span></li>'
-        for name in shown
-    )
     label = ", ".join(f"{name} {units.percent(values[name] / total)}" for name in shown)
-    head = f'<div class="soft">{text(caption)}</div>' if caption else ""
     return (
-        f'<figure class="composition">{head}<svg class="bar" viewBox="0 0 1000 40" '
-        f'preserveAspectRatio="none" role="img" aria-label="{text(label)}">{"".join(boxes)}</svg>'
-        f'<ul class="legend">{legend}</ul></figure>'
+        '<svg class="bar" viewBox="0 0 1000 40" preserveAspectRatio="none" role="img" '
+        f'aria-label="{text(label)}">{"".join(made)}</svg>'
     )
+
+
+def legend(parts: Iterable[str], composition: Composition | None = None) -> str:
+    """What the colours of ``parts`` mean; with the times of ``composition``."""
+    values = _values(composition) if composition is not None else {}
+    total = sum(values.values())
+    items = []
+    for name in parts:
+        said = ""
+        if total > 0:
+            said = (
+                f' <b data-part="{name}">{text(units.ms(values[name]))}</b> '
+                f'<span class="soft">{text(units.percent(values[name] / total))}</span>'
+            )
+        items.append(
+            f'<li title="{text(PARTS[name])}"><svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">'
+            f'<rect class="part {name}" width="10" height="10"></rect></svg>{name}{said}</li>'
+        )
+    return f'<ul class="legend">{"".join(items)}</ul>'
+
+
+def used(compositions: Iterable[Composition | None]) -> list[str]:
+    """The parts that any of ``compositions`` has, in the order of the bar."""
+    known = [_values(each) for each in compositions if each is not None]
+    return [name for name in PARTS if any(values[name] > 0 for values in known)]
+
+
+def _values(composition: Composition) -> Mapping[str, float]:
+    return {name.removesuffix("_ms"): value for name, value in asdict(composition).items()}

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from warpline.html import ranks
 from warpline.model.kernel_name import readable
 from warpline.model.profile import Profile
+from warpline.model.ranks import Rank
 from warpline.model.report import KernelUse, OpUse, Report
 from warpline.model.tracks import Timeline
 
@@ -22,6 +24,7 @@ def block(
     timeline: Timeline | None,
     roofs: Mapping[str, float],
     names: Mapping[str, str],
+    beside: Sequence[Rank],
 ) -> str:
     """Base64 of gzipped JSON: nothing in it can end the element that it stands in."""
     kernels_of_none = [
@@ -35,6 +38,7 @@ def block(
     files = {line.file for line in report.lines} | {finding.file for finding in report.findings}
     if timeline is not None:
         files |= {file for file, _ in timeline.lines}
+    files |= {line.file for rank in beside for line in rank.report.lines}
     if report.workers is not None:
         files |= {line.file for line in report.workers.lines}
     shown: dict[str, Any] = {
@@ -45,6 +49,7 @@ def block(
         "sources": {file: profile.sources[file] for file in sorted(files & profile.sources.keys())},
         "kernels": {name: readable(name) for name in sorted(kernels)},
         "roofs": roofs,
+        "ranks": ranks.data(beside),
         "peak_bytes": profile.totals.get("peak_bytes", 0.0),
     }
     # Without a time in its head, so that the same run gives the same page.

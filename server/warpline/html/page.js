@@ -137,7 +137,7 @@
     return found;
   }
 
-  // node_modules/d3-hierarchy/dist/d3-hierarchy.mjs
+  // ../../main/node_modules/d3-hierarchy/dist/d3-hierarchy.mjs
   function count2(node2) {
     var sum = 0, children2 = node2.children, i = children2 && children2.length;
     if (!i) sum = 1;
@@ -204,10 +204,10 @@
     });
   }
   function node_path(end) {
-    var start7 = this, ancestor = leastCommonAncestor(start7, end), nodes = [start7];
-    while (start7 !== ancestor) {
-      start7 = start7.parent;
-      nodes.push(start7);
+    var start8 = this, ancestor = leastCommonAncestor(start8, end), nodes = [start8];
+    while (start8 !== ancestor) {
+      start8 = start8.parent;
+      nodes.push(start8);
     }
     var k = nodes.length;
     while (end !== ancestor) {
@@ -862,7 +862,7 @@
     }
   };
 
-  // node_modules/uplot/dist/uPlot.esm.js
+  // ../../main/node_modules/uplot/dist/uPlot.esm.js
   var FEAT_TIME = true;
   var pre = "u-";
   var UPLOT = "uplot";
@@ -5314,7 +5314,50 @@
     return make("div", {}, note, frame2);
   }
 
-  // node_modules/d3-array/dist/d3-array.mjs
+  // page/src/ranks.ts
+  var COLUMNS = 8;
+  function start3(model) {
+    const { ranks: ranks2 } = model.data;
+    const home = document.getElementById("ranks");
+    if (home === null || ranks2.length < 2) return;
+    const rows = /* @__PURE__ */ new Map();
+    ranks2.forEach((rank, at) => {
+      for (const { file, line, step_ms } of rank.lines) {
+        const row = rows.get(key({ file, line })) ?? { file, line, ms: ranks2.map(() => 0), least: 0, most: 0, slowest: 0 };
+        row.ms[at] = step_ms;
+        rows.set(key(row), row);
+      }
+    });
+    for (const row of rows.values()) {
+      row.least = Math.min(...row.ms);
+      row.most = Math.max(...row.ms);
+      row.slowest = ranks2[row.ms.indexOf(row.most)]?.rank ?? 0;
+    }
+    const step = Math.max(...ranks2.map((rank) => rank.step_ms));
+    const time = (name, title, of) => ({
+      name,
+      title,
+      value: of,
+      text: (row) => milliseconds(of(row)),
+      heat: (row) => of(row) / step
+    });
+    const each = ranks2.length <= COLUMNS ? ranks2.map((rank, at) => time(`rank ${rank.rank}`, "Its part of the step there, ms", (row) => row.ms[at] ?? 0)) : [
+      time("lowest", "On the rank where it costs least, ms", (row) => row.least),
+      time("mean", "Over all ranks, ms", (row) => row.ms.reduce((sum, value2) => sum + value2) / row.ms.length),
+      time("highest", "On the rank where it costs most, ms", (row) => row.most)
+    ];
+    const columns = [
+      { name: "line", title: "Where", value: (row) => model.place(row), text: (row) => model.place(row) },
+      { name: "source", title: "What it says", value: (row) => model.source(row), text: (row) => model.source(row) },
+      ...each,
+      time("apart", "Between the ranks where it costs most and least, ms", (row) => row.most - row.least),
+      { name: "slowest", title: "The rank where it costs most", value: (row) => row.slowest, text: (row) => `rank ${row.slowest}` }
+    ];
+    const note = "Milliseconds of each line on every rank. A line that is slower on one rank only makes the others wait at their next exchange: there the same time stands at the line of the exchange.";
+    home.append(make("p", { class: "soft" }, note), new Table("lines by rank", [...rows.values()], columns, "apart", jump).element);
+  }
+
+  // ../../main/node_modules/d3-array/dist/d3-array.mjs
   function ascending(a, b) {
     return a == null || b == null ? NaN : a < b ? -1 : a > b ? 1 : a >= b ? 0 : NaN;
   }
@@ -5414,12 +5457,12 @@
   }
   function blurfImage(radius) {
     const blur = blurf(radius);
-    return (T, S, start7, stop, step) => {
-      start7 <<= 2, stop <<= 2, step <<= 2;
-      blur(T, S, start7 + 0, stop + 0, step);
-      blur(T, S, start7 + 1, stop + 1, step);
-      blur(T, S, start7 + 2, stop + 2, step);
-      blur(T, S, start7 + 3, stop + 3, step);
+    return (T, S, start8, stop, step) => {
+      start8 <<= 2, stop <<= 2, step <<= 2;
+      blur(T, S, start8 + 0, stop + 0, step);
+      blur(T, S, start8 + 1, stop + 1, step);
+      blur(T, S, start8 + 2, stop + 2, step);
+      blur(T, S, start8 + 3, stop + 3, step);
     };
   }
   function blurf(radius) {
@@ -5427,34 +5470,34 @@
     if (radius0 === radius) return bluri(radius);
     const t = radius - radius0;
     const w = 2 * radius + 1;
-    return (T, S, start7, stop, step) => {
-      if (!((stop -= step) >= start7)) return;
-      let sum = radius0 * S[start7];
+    return (T, S, start8, stop, step) => {
+      if (!((stop -= step) >= start8)) return;
+      let sum = radius0 * S[start8];
       const s0 = step * radius0;
       const s1 = s0 + step;
-      for (let i = start7, j = start7 + s0; i < j; i += step) {
+      for (let i = start8, j = start8 + s0; i < j; i += step) {
         sum += S[Math.min(stop, i)];
       }
-      for (let i = start7, j = stop; i <= j; i += step) {
+      for (let i = start8, j = stop; i <= j; i += step) {
         sum += S[Math.min(stop, i + s0)];
-        T[i] = (sum + t * (S[Math.max(start7, i - s1)] + S[Math.min(stop, i + s1)])) / w;
-        sum -= S[Math.max(start7, i - s0)];
+        T[i] = (sum + t * (S[Math.max(start8, i - s1)] + S[Math.min(stop, i + s1)])) / w;
+        sum -= S[Math.max(start8, i - s0)];
       }
     };
   }
   function bluri(radius) {
     const w = 2 * radius + 1;
-    return (T, S, start7, stop, step) => {
-      if (!((stop -= step) >= start7)) return;
-      let sum = radius * S[start7];
+    return (T, S, start8, stop, step) => {
+      if (!((stop -= step) >= start8)) return;
+      let sum = radius * S[start8];
       const s = step * radius;
-      for (let i = start7, j = start7 + s; i < j; i += step) {
+      for (let i = start8, j = start8 + s; i < j; i += step) {
         sum += S[Math.min(stop, i)];
       }
-      for (let i = start7, j = stop; i <= j; i += step) {
+      for (let i = start8, j = stop; i <= j; i += step) {
         sum += S[Math.min(stop, i + s)];
         T[i] = sum / w;
-        sum -= S[Math.max(start7, i - s)];
+        sum -= S[Math.max(start8, i - s)];
       }
     };
   }
@@ -5463,31 +5506,31 @@
   var e10 = Math.sqrt(50);
   var e5 = Math.sqrt(10);
   var e2 = Math.sqrt(2);
-  function tickSpec(start7, stop, count3) {
-    const step = (stop - start7) / Math.max(0, count3), power = Math.floor(Math.log10(step)), error = step / Math.pow(10, power), factor = error >= e10 ? 10 : error >= e5 ? 5 : error >= e2 ? 2 : 1;
+  function tickSpec(start8, stop, count3) {
+    const step = (stop - start8) / Math.max(0, count3), power = Math.floor(Math.log10(step)), error = step / Math.pow(10, power), factor = error >= e10 ? 10 : error >= e5 ? 5 : error >= e2 ? 2 : 1;
     let i1, i2, inc;
     if (power < 0) {
       inc = Math.pow(10, -power) / factor;
-      i1 = Math.round(start7 * inc);
+      i1 = Math.round(start8 * inc);
       i2 = Math.round(stop * inc);
-      if (i1 / inc < start7) ++i1;
+      if (i1 / inc < start8) ++i1;
       if (i2 / inc > stop) --i2;
       inc = -inc;
     } else {
       inc = Math.pow(10, power) * factor;
-      i1 = Math.round(start7 / inc);
+      i1 = Math.round(start8 / inc);
       i2 = Math.round(stop / inc);
-      if (i1 * inc < start7) ++i1;
+      if (i1 * inc < start8) ++i1;
       if (i2 * inc > stop) --i2;
     }
-    if (i2 < i1 && 0.5 <= count3 && count3 < 2) return tickSpec(start7, stop, count3 * 2);
+    if (i2 < i1 && 0.5 <= count3 && count3 < 2) return tickSpec(start8, stop, count3 * 2);
     return [i1, i2, inc];
   }
-  function ticks2(start7, stop, count3) {
-    stop = +stop, start7 = +start7, count3 = +count3;
+  function ticks2(start8, stop, count3) {
+    stop = +stop, start8 = +start8, count3 = +count3;
     if (!(count3 > 0)) return [];
-    if (start7 === stop) return [start7];
-    const reverse = stop < start7, [i1, i2, inc] = reverse ? tickSpec(stop, start7, count3) : tickSpec(start7, stop, count3);
+    if (start8 === stop) return [start8];
+    const reverse = stop < start8, [i1, i2, inc] = reverse ? tickSpec(stop, start8, count3) : tickSpec(start8, stop, count3);
     if (!(i2 >= i1)) return [];
     const n = i2 - i1 + 1, ticks3 = new Array(n);
     if (reverse) {
@@ -5499,13 +5542,13 @@
     }
     return ticks3;
   }
-  function tickIncrement(start7, stop, count3) {
-    stop = +stop, start7 = +start7, count3 = +count3;
-    return tickSpec(start7, stop, count3)[2];
+  function tickIncrement(start8, stop, count3) {
+    stop = +stop, start8 = +start8, count3 = +count3;
+    return tickSpec(start8, stop, count3)[2];
   }
-  function tickStep(start7, stop, count3) {
-    stop = +stop, start7 = +start7, count3 = +count3;
-    const reverse = stop < start7, inc = reverse ? tickIncrement(stop, start7, count3) : tickIncrement(start7, stop, count3);
+  function tickStep(start8, stop, count3) {
+    stop = +stop, start8 = +start8, count3 = +count3;
+    const reverse = stop < start8, inc = reverse ? tickIncrement(stop, start8, count3) : tickIncrement(start8, stop, count3);
     return (reverse ? -1 : 1) * (inc < 0 ? 1 / -inc : inc);
   }
   var shuffle = shuffler(Math.random);
@@ -5521,7 +5564,7 @@
     };
   }
 
-  // node_modules/d3-color/dist/d3-color.mjs
+  // ../../main/node_modules/d3-color/dist/d3-color.mjs
   function define(constructor, factory, prototype) {
     constructor.prototype = factory.prototype = prototype;
     prototype.constructor = constructor;
@@ -6004,7 +6047,7 @@
     }
   }));
 
-  // node_modules/d3-interpolate/dist/d3-interpolate.mjs
+  // ../../main/node_modules/d3-interpolate/dist/d3-interpolate.mjs
   function basis(t12, v0, v1, v2, v3) {
     var t22 = t12 * t12, t32 = t22 * t12;
     return ((1 - 3 * t12 + 3 * t22 - t32) * v0 + (4 - 6 * t22 + 3 * t32) * v1 + (1 + 3 * t12 + 3 * t22 - 3 * t32) * v2 + t32 * v3) / 6;
@@ -6049,14 +6092,14 @@
   }
   var rgb2 = (function rgbGamma(y) {
     var color2 = gamma(y);
-    function rgb3(start7, end) {
-      var r = color2((start7 = rgb(start7)).r, (end = rgb(end)).r), g = color2(start7.g, end.g), b = color2(start7.b, end.b), opacity = nogamma(start7.opacity, end.opacity);
+    function rgb3(start8, end) {
+      var r = color2((start8 = rgb(start8)).r, (end = rgb(end)).r), g = color2(start8.g, end.g), b = color2(start8.b, end.b), opacity = nogamma(start8.opacity, end.opacity);
       return function(t) {
-        start7.r = r(t);
-        start7.g = g(t);
-        start7.b = b(t);
-        start7.opacity = opacity(t);
-        return start7 + "";
+        start8.r = r(t);
+        start8.g = g(t);
+        start8.b = b(t);
+        start8.opacity = opacity(t);
+        return start8 + "";
       };
     }
     rgb3.gamma = rgbGamma;
@@ -6315,28 +6358,28 @@
     return zoom3;
   })(Math.SQRT2, 2, 4);
   function hsl2(hue) {
-    return function(start7, end) {
-      var h = hue((start7 = hsl(start7)).h, (end = hsl(end)).h), s = nogamma(start7.s, end.s), l = nogamma(start7.l, end.l), opacity = nogamma(start7.opacity, end.opacity);
+    return function(start8, end) {
+      var h = hue((start8 = hsl(start8)).h, (end = hsl(end)).h), s = nogamma(start8.s, end.s), l = nogamma(start8.l, end.l), opacity = nogamma(start8.opacity, end.opacity);
       return function(t) {
-        start7.h = h(t);
-        start7.s = s(t);
-        start7.l = l(t);
-        start7.opacity = opacity(t);
-        return start7 + "";
+        start8.h = h(t);
+        start8.s = s(t);
+        start8.l = l(t);
+        start8.opacity = opacity(t);
+        return start8 + "";
       };
     };
   }
   var hsl_default = hsl2(hue$1);
   var hslLong = hsl2(nogamma);
   function hcl2(hue) {
-    return function(start7, end) {
-      var h = hue((start7 = hcl(start7)).h, (end = hcl(end)).h), c = nogamma(start7.c, end.c), l = nogamma(start7.l, end.l), opacity = nogamma(start7.opacity, end.opacity);
+    return function(start8, end) {
+      var h = hue((start8 = hcl(start8)).h, (end = hcl(end)).h), c = nogamma(start8.c, end.c), l = nogamma(start8.l, end.l), opacity = nogamma(start8.opacity, end.opacity);
       return function(t) {
-        start7.h = h(t);
-        start7.c = c(t);
-        start7.l = l(t);
-        start7.opacity = opacity(t);
-        return start7 + "";
+        start8.h = h(t);
+        start8.c = c(t);
+        start8.l = l(t);
+        start8.opacity = opacity(t);
+        return start8 + "";
       };
     };
   }
@@ -6345,14 +6388,14 @@
   function cubehelix2(hue) {
     return (function cubehelixGamma(y) {
       y = +y;
-      function cubehelix3(start7, end) {
-        var h = hue((start7 = cubehelix(start7)).h, (end = cubehelix(end)).h), s = nogamma(start7.s, end.s), l = nogamma(start7.l, end.l), opacity = nogamma(start7.opacity, end.opacity);
+      function cubehelix3(start8, end) {
+        var h = hue((start8 = cubehelix(start8)).h, (end = cubehelix(end)).h), s = nogamma(start8.s, end.s), l = nogamma(start8.l, end.l), opacity = nogamma(start8.opacity, end.opacity);
         return function(t) {
-          start7.h = h(t);
-          start7.s = s(t);
-          start7.l = l(Math.pow(t, y));
-          start7.opacity = opacity(t);
-          return start7 + "";
+          start8.h = h(t);
+          start8.s = s(t);
+          start8.l = l(Math.pow(t, y));
+          start8.opacity = opacity(t);
+          return start8 + "";
         };
       }
       cubehelix3.gamma = cubehelixGamma;
@@ -6362,7 +6405,7 @@
   var cubehelix_default = cubehelix2(hue$1);
   var cubehelixLong = cubehelix2(nogamma);
 
-  // node_modules/d3-format/dist/d3-format.mjs
+  // ../../main/node_modules/d3-format/dist/d3-format.mjs
   function formatDecimal(x) {
     return Math.abs(x = Math.round(x)) >= 1e21 ? x.toLocaleString("en").replace(/,/g, "") : x.toString(10);
   }
@@ -6575,7 +6618,7 @@
     return Math.max(0, exponent(max2) - exponent(step)) + 1;
   }
 
-  // node_modules/d3-scale/dist/d3-scale.mjs
+  // ../../main/node_modules/d3-scale/dist/d3-scale.mjs
   function initRange(domain, range2) {
     switch (arguments.length) {
       case 0:
@@ -6680,12 +6723,12 @@
   function continuous() {
     return transformer$2()(identity$1, identity$1);
   }
-  function tickFormat(start7, stop, count3, specifier) {
-    var step = tickStep(start7, stop, count3), precision;
+  function tickFormat(start8, stop, count3, specifier) {
+    var step = tickStep(start8, stop, count3), precision;
     specifier = formatSpecifier(specifier == null ? ",f" : specifier);
     switch (specifier.type) {
       case "s": {
-        var value2 = Math.max(Math.abs(start7), Math.abs(stop));
+        var value2 = Math.max(Math.abs(start8), Math.abs(stop));
         if (specifier.precision == null && !isNaN(precision = precisionPrefix(step, value2))) specifier.precision = precision;
         return formatPrefix(specifier, value2);
       }
@@ -6694,7 +6737,7 @@
       case "g":
       case "p":
       case "r": {
-        if (specifier.precision == null && !isNaN(precision = precisionRound(step, Math.max(Math.abs(start7), Math.abs(stop))))) specifier.precision = precision - (specifier.type === "e");
+        if (specifier.precision == null && !isNaN(precision = precisionRound(step, Math.max(Math.abs(start8), Math.abs(stop))))) specifier.precision = precision - (specifier.type === "e");
         break;
       }
       case "f":
@@ -6720,26 +6763,26 @@
       var d = domain();
       var i0 = 0;
       var i1 = d.length - 1;
-      var start7 = d[i0];
+      var start8 = d[i0];
       var stop = d[i1];
       var prestep;
       var step;
       var maxIter = 10;
-      if (stop < start7) {
-        step = start7, start7 = stop, stop = step;
+      if (stop < start8) {
+        step = start8, start8 = stop, stop = step;
         step = i0, i0 = i1, i1 = step;
       }
       while (maxIter-- > 0) {
-        step = tickIncrement(start7, stop, count3);
+        step = tickIncrement(start8, stop, count3);
         if (step === prestep) {
-          d[i0] = start7;
+          d[i0] = start8;
           d[i1] = stop;
           return domain(d);
         } else if (step > 0) {
-          start7 = Math.floor(start7 / step) * step;
+          start8 = Math.floor(start8 / step) * step;
           stop = Math.ceil(stop / step) * step;
         } else if (step < 0) {
-          start7 = Math.ceil(start7 * step) / step;
+          start8 = Math.ceil(start8 * step) / step;
           stop = Math.floor(stop * step) / step;
         } else {
           break;
@@ -6886,7 +6929,8 @@
   var LEFT2 = 78;
   var BOTTOM2 = 34;
   var MOST = 60;
-  function start3(model) {
+  var ROOM = 3;
+  function start4(model) {
     const points2 = [];
     for (const line of model.data.report.lines)
       if (line.roofline !== null && line.roofline.flops > 0 && line.roofline.bytes > 0 && line.device_ms > 0)
@@ -6913,7 +6957,7 @@
     ];
     const most = Math.max(...points2.map((point) => point.line.device_ms));
     const [slowest, fastest] = span2((point) => point.rate);
-    const highest = Math.max(fastest, 1.5 * (model.data.roofs.half ?? 0));
+    const highest = Math.max(fastest, ROOM * Math.max(0, ...Object.keys(NAMES).map((name) => model.data.roofs[name] ?? 0)));
     const x = () => log(span2((point) => point.intensity), [LEFT2, canvas.width - 12]);
     const y = () => log([slowest, highest], [HEIGHT3 - BOTTOM2, 10]);
     const radius = (point) => 4 + 14 * Math.sqrt(point.line.device_ms / most);
@@ -7197,7 +7241,7 @@
       all.push({ name: "shapes", title: "Inputs where it costs most", value: (use) => use.shapes, text: (use) => use.shapes });
     return all;
   }
-  function start4(model) {
+  function start5(model) {
     const { report, rest } = model.data;
     const { lines } = report;
     const go = (use) => {
@@ -7238,7 +7282,7 @@
     return make("div", {}, bar, ...views.map(([, view]) => view));
   }
 
-  // node_modules/d3-selection/dist/d3-selection.mjs
+  // ../../main/node_modules/d3-selection/dist/d3-selection.mjs
   var xhtml = "http://www.w3.org/1999/xhtml";
   var namespaces = {
     svg: "http://www.w3.org/2000/svg",
@@ -7982,7 +8026,7 @@
     return [event.pageX, event.pageY];
   }
 
-  // node_modules/d3-dispatch/dist/d3-dispatch.mjs
+  // ../../main/node_modules/d3-dispatch/dist/d3-dispatch.mjs
   var noop2 = { value: () => {
   } };
   function dispatch() {
@@ -8051,7 +8095,7 @@
     return type;
   }
 
-  // node_modules/d3-drag/dist/d3-drag.mjs
+  // ../../main/node_modules/d3-drag/dist/d3-drag.mjs
   var nonpassivecapture = { capture: true, passive: false };
   function noevent(event) {
     event.preventDefault();
@@ -8112,7 +8156,7 @@
     return value2 === this._ ? this : value2;
   };
 
-  // node_modules/d3-timer/dist/d3-timer.mjs
+  // ../../main/node_modules/d3-timer/dist/d3-timer.mjs
   var frame = 0;
   var timeout$1 = 0;
   var interval$1 = 0;
@@ -8223,7 +8267,7 @@
     return t;
   }
 
-  // node_modules/d3-ease/dist/d3-ease.mjs
+  // ../../main/node_modules/d3-ease/dist/d3-ease.mjs
   function cubicInOut(t) {
     return ((t *= 2) <= 1 ? t * t * t : (t -= 2) * t * t + 2) / 2;
   }
@@ -8335,7 +8379,7 @@
     return elasticInOut2;
   })(amplitude, period);
 
-  // node_modules/d3-transition/dist/d3-transition.mjs
+  // ../../main/node_modules/d3-transition/dist/d3-transition.mjs
   var emptyOn = dispatch("start", "end", "cancel", "interrupt");
   var emptyTween = [];
   var CREATED = 0;
@@ -8386,16 +8430,16 @@
     self.timer = timer(schedule2, 0, self.time);
     function schedule2(elapsed) {
       self.state = SCHEDULED;
-      self.timer.restart(start7, self.delay, self.time);
-      if (self.delay <= elapsed) start7(elapsed - self.delay);
+      self.timer.restart(start8, self.delay, self.time);
+      if (self.delay <= elapsed) start8(elapsed - self.delay);
     }
-    function start7(elapsed) {
+    function start8(elapsed) {
       var i, j, n, o;
       if (self.state !== SCHEDULED) return stop();
       for (i in schedules) {
         o = schedules[i];
         if (o.name !== self.name) continue;
-        if (o.state === STARTED) return timeout(start7);
+        if (o.state === STARTED) return timeout(start8);
         if (o.state === RUNNING) {
           o.state = ENDED;
           o.timer.stop();
@@ -8690,7 +8734,7 @@
     }
     return new Transition(merges, this._parents, this._name, this._id);
   }
-  function start5(name) {
+  function start6(name) {
     return (name + "").trim().split(/^|\s+/).every(function(t) {
       var i = t.indexOf(".");
       if (i >= 0) t = t.slice(0, i);
@@ -8698,7 +8742,7 @@
     });
   }
   function onFunction(id2, name, listener) {
-    var on0, on1, sit = start5(name) ? init : set2;
+    var on0, on1, sit = start6(name) ? init : set2;
     return function() {
       var schedule2 = sit(this, id2), on2 = schedule2.on;
       if (on2 !== on0) (on1 = (on0 = on2).copy()).on(name, listener);
@@ -8969,7 +9013,7 @@
   selection.prototype.interrupt = selection_interrupt;
   selection.prototype.transition = selection_transition;
 
-  // node_modules/d3-zoom/dist/d3-zoom.mjs
+  // ../../main/node_modules/d3-zoom/dist/d3-zoom.mjs
   var constant3 = (x) => () => x;
   function ZoomEvent(type, {
     sourceEvent: sourceEvent2,
@@ -9379,11 +9423,11 @@
     track.depth.forEach((each, at) => {
       if (each === depth) items.push(at);
     });
-    const start7 = Float64Array.from(items, (at) => track.start_ns[at] ?? 0);
+    const start8 = Float64Array.from(items, (at) => track.start_ns[at] ?? 0);
     const end = Float64Array.from(items, (at) => (track.start_ns[at] ?? 0) + (track.length_ns[at] ?? 0));
     for (let at = 1; at < items.length; at += 1)
-      if ((end[at] ?? 0) < (end[at - 1] ?? 0)) end[at] = Math.max(end[at - 1] ?? 0, start7[at] ?? 0);
-    return { track: number3, kind: track.kind, y, height: HEIGHT4[track.kind], start: start7, end, item: Int32Array.from(items) };
+      if ((end[at] ?? 0) < (end[at - 1] ?? 0)) end[at] = Math.max(end[at - 1] ?? 0, start8[at] ?? 0);
+    return { track: number3, kind: track.kind, y, height: HEIGHT4[track.kind], start: start8, end, item: Int32Array.from(items) };
   }
   function firstAfter(lane2, time) {
     let low = 0;
@@ -9405,10 +9449,10 @@
       longest = 0;
     };
     for (let at = firstAfter(lane2, from); at < lane2.start.length; at += 1) {
-      const start7 = lane2.start[at] ?? 0;
-      if (start7 >= to) break;
+      const start8 = lane2.start[at] ?? 0;
+      if (start8 >= to) break;
       const end = lane2.end[at] ?? 0;
-      const x = (Math.max(start7, from) - from) / perPixel;
+      const x = (Math.max(start8, from) - from) / perPixel;
       const width = (Math.min(end, to) - from) / perPixel - x;
       if (width < 1) {
         const column = Math.floor(x);
@@ -9416,8 +9460,8 @@
           flush();
           pixel = column;
         }
-        if (end - start7 > longest) {
-          longest = end - start7;
+        if (end - start8 > longest) {
+          longest = end - start8;
           chosen = at;
         }
       } else {
@@ -9535,7 +9579,7 @@
     }
     context.strokeStyle = known2.accent;
     context.setLineDash([4, 3]);
-    for (const [start7] of timeline.steps) vertical(scale(start7));
+    for (const [start8] of timeline.steps) vertical(scale(start8));
     context.setLineDash([]);
   }
 
@@ -9736,7 +9780,7 @@
     }
     stepBeside(by) {
       const [from, to] = this.domain;
-      const at = this.timeline.steps.findIndex(([start7, length]) => start7 + length > (from + to) / 2);
+      const at = this.timeline.steps.findIndex(([start8, length]) => start8 + length > (from + to) / 2);
       this.showStep(Math.min(this.timeline.steps.length - 1, Math.max(0, (at < 0 ? 0 : at) + by)));
     }
     beside(by) {
@@ -9786,9 +9830,9 @@
       };
     }
     words(hit) {
-      const { label, place, sort, start: start7, length } = this.item(hit);
+      const { label, place, sort, start: start8, length } = this.item(hit);
       const where = place === null ? "no line of yours" : `${this.model.place(place)}  ${this.model.source(place)}`;
-      return [label, `${span(length)}, from ${span(start7)} on${sort ? `, ${sort}` : ""}`, where];
+      return [label, `${span(length)}, from ${span(start8)} on${sort ? `, ${sort}` : ""}`, where];
     }
     pin(hit) {
       this.highlight(hit);
@@ -9800,8 +9844,8 @@
     }
     fill(hit) {
       if (hit === null) return;
-      const { start: start7, length } = this.item(hit);
-      this.show(start7 - length * 0.1, start7 + length * 1.1);
+      const { start: start8, length } = this.item(hit);
+      this.show(start8 - length * 0.1, start8 + length * 1.1);
     }
     find(words2) {
       this.found = words2 === "" ? null : matches(this.model, this.timeline, words2);
@@ -9815,8 +9859,8 @@
       const now2 = this.hit === null ? (from + to) / 2 : this.item(this.hit).start;
       const best = this.found === null ? null : nextMatch(this.rows, this.found, now2, by);
       if (best === null) return;
-      const { start: start7, length } = this.item(best);
-      if (start7 < from || start7 + length > to) this.show(start7 - (to - from) / 2, start7 + (to - from) / 2);
+      const { start: start8, length } = this.item(best);
+      if (start8 < from || start8 + length > to) this.show(start8 - (to - from) / 2, start8 + (to - from) / 2);
       this.pin(best);
     }
     draw(context) {
@@ -9827,7 +9871,7 @@
   };
 
   // page/src/main.ts
-  async function start6() {
+  async function start7() {
     const block = document.getElementById("data");
     const header = document.querySelector("header");
     if (block === null || header === null) return;
@@ -9836,10 +9880,11 @@
     const { timeline } = model.data;
     const view = timeline !== null && timeline.tracks.length > 0 ? new TimelineView(model, timeline) : null;
     if (model.lines.size > 0) new FlameView(model);
-    start4(model);
+    start3(model);
+    start5(model);
     if (model.texts.size > 0) new SourceView(model);
     start2(model);
-    start3(model);
+    start4(model);
     linkPlaces(document);
     keys();
     openRules();
@@ -9866,7 +9911,7 @@
     addEventListener("hashchange", open);
     open();
   }
-  start6().catch((error) => {
+  start7().catch((error) => {
     const words2 = `The charts could not be drawn: ${error instanceof Error ? error.message : String(error)}`;
     document.querySelector("main")?.prepend(make("p", { class: "failed", role: "alert" }, words2));
   });
@@ -9874,297 +9919,4 @@
 /*
 This file has parts of the packages below.
 
-d3-array 3.2.5
-
-Copyright 2010-2026 Mike Bostock
-
-Permission to use, copy, modify, and/or distribute this software for any purpose
-with or without fee is hereby granted, provided that the above copyright notice
-and this permission notice appear in all copies.
-
-THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH
-REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND
-FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
-INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS
-OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER
-TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF
-THIS SOFTWARE.
-
-
-d3-color 3.1.1
-
-Copyright 2010-2026 Mike Bostock
-
-Permission to use, copy, modify, and/or distribute this software for any purpose
-with or without fee is hereby granted, provided that the above copyright notice
-and this permission notice appear in all copies.
-
-THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH
-REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND
-FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
-INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS
-OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER
-TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF
-THIS SOFTWARE.
-
-
-d3-dispatch 3.0.2
-
-Copyright 2010-2026 Mike Bostock
-
-Permission to use, copy, modify, and/or distribute this software for any purpose
-with or without fee is hereby granted, provided that the above copyright notice
-and this permission notice appear in all copies.
-
-THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH
-REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND
-FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
-INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS
-OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER
-TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF
-THIS SOFTWARE.
-
-
-d3-drag 3.0.1
-
-Copyright 2010-2026 Mike Bostock
-
-Permission to use, copy, modify, and/or distribute this software for any purpose
-with or without fee is hereby granted, provided that the above copyright notice
-and this permission notice appear in all copies.
-
-THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH
-REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND
-FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
-INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS
-OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER
-TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF
-THIS SOFTWARE.
-
-
-d3-ease 3.0.2
-
-Copyright 2010-2026 Mike Bostock
-Copyright 2001 Robert Penner
-All rights reserved.
-
-Redistribution and use in source and binary forms, with or without modification,
-are permitted provided that the following conditions are met:
-
-* Redistributions of source code must retain the above copyright notice, this
-  list of conditions and the following disclaimer.
-
-* Redistributions in binary form must reproduce the above copyright notice,
-  this list of conditions and the following disclaimer in the documentation
-  and/or other materials provided with the distribution.
-
-* Neither the name of the author nor the names of contributors may be used to
-  endorse or promote products derived from this software without specific prior
-  written permission.
-
-THIS SOFTWARE IS PROVIDED BY THE COPYRIGHT HOLDERS AND CONTRIBUTORS "AS IS" AND
-ANY EXPRESS OR IMPLIED WARRANTIES, INCLUDING, BUT NOT LIMITED TO, THE IMPLIED
-WARRANTIES OF MERCHANTABILITY AND FITNESS FOR A PARTICULAR PURPOSE ARE
-DISCLAIMED. IN NO EVENT SHALL THE COPYRIGHT OWNER OR CONTRIBUTORS BE LIABLE FOR
-ANY DIRECT, INDIRECT, INCIDENTAL, SPECIAL, EXEMPLARY, OR CONSEQUENTIAL DAMAGES
-(INCLUDING, BUT NOT LIMITED TO, PROCUREMENT OF SUBSTITUTE GOODS OR SERVICES;
-LOSS OF USE, DATA, OR PROFITS; OR BUSINESS INTERRUPTION) HOWEVER CAUSED AND ON
-ANY THEORY OF LIABILITY, WHETHER IN CONTRACT, STRICT LIABILITY, OR TORT
-(INCLUDING NEGLIGENCE OR OTHERWISE) ARISING IN ANY WAY OUT OF THE USE OF THIS
-SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF SUCH DAMAGE.
-
-
-d3-format 3.1.3
-
-Copyright 2010-2026 Mike Bostock
-
-Permission to use, copy, modify, and/or distribute this software for any purpose
-with or without fee is hereby granted, provided that the above copyright notice
-and this permission notice appear in all copies.
-
-THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH
-REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND
-FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
-INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS
-OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER
-TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF
-THIS SOFTWARE.
-
-
-d3-hierarchy 3.1.3
-
-Copyright 2010-2026 Mike Bostock
-
-Permission to use, copy, modify, and/or distribute this software for any purpose
-with or without fee is hereby granted, provided that the above copyright notice
-and this permission notice appear in all copies.
-
-THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH
-REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND
-FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
-INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS
-OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER
-TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF
-THIS SOFTWARE.
-
-
-d3-interpolate 3.0.2
-
-Copyright 2010-2026 Mike Bostock
-
-Permission to use, copy, modify, and/or distribute this software for any purpose
-with or without fee is hereby granted, provided that the above copyright notice
-and this permission notice appear in all copies.
-
-THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH
-REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND
-FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
-INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS
-OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER
-TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF
-THIS SOFTWARE.
-
-
-d3-scale 4.0.3
-
-Copyright 2010-2026 Mike Bostock
-
-Permission to use, copy, modify, and/or distribute this software for any purpose
-with or without fee is hereby granted, provided that the above copyright notice
-and this permission notice appear in all copies.
-
-THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH
-REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND
-FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
-INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS
-OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER
-TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF
-THIS SOFTWARE.
-
-
-d3-selection 3.0.1
-
-Copyright 2010-2026 Mike Bostock
-
-Permission to use, copy, modify, and/or distribute this software for any purpose
-with or without fee is hereby granted, provided that the above copyright notice
-and this permission notice appear in all copies.
-
-THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH
-REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND
-FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
-INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS
-OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER
-TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF
-THIS SOFTWARE.
-
-
-d3-time 3.1.1
-
-Copyright 2010-2026 Mike Bostock
-
-Permission to use, copy, modify, and/or distribute this software for any purpose
-with or without fee is hereby granted, provided that the above copyright notice
-and this permission notice appear in all copies.
-
-THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH
-REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND
-FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
-INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS
-OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER
-TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF
-THIS SOFTWARE.
-
-
-d3-time-format 4.1.1
-
-Copyright 2010-2026 Mike Bostock
-
-Permission to use, copy, modify, and/or distribute this software for any purpose
-with or without fee is hereby granted, provided that the above copyright notice
-and this permission notice appear in all copies.
-
-THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH
-REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND
-FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
-INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS
-OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER
-TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF
-THIS SOFTWARE.
-
-
-d3-timer 3.0.2
-
-Copyright 2010-2026 Mike Bostock
-
-Permission to use, copy, modify, and/or distribute this software for any purpose
-with or without fee is hereby granted, provided that the above copyright notice
-and this permission notice appear in all copies.
-
-THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH
-REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND
-FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
-INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS
-OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER
-TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF
-THIS SOFTWARE.
-
-
-d3-transition 3.0.2
-
-Copyright 2010-2026 Mike Bostock
-
-Permission to use, copy, modify, and/or distribute this software for any purpose
-with or without fee is hereby granted, provided that the above copyright notice
-and this permission notice appear in all copies.
-
-THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH
-REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND
-FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
-INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS
-OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER
-TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF
-THIS SOFTWARE.
-
-
-d3-zoom 3.0.1
-
-Copyright 2010-2026 Mike Bostock
-
-Permission to use, copy, modify, and/or distribute this software for any purpose
-with or without fee is hereby granted, provided that the above copyright notice
-and this permission notice appear in all copies.
-
-THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH
-REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND
-FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
-INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS
-OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER
-TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF
-THIS SOFTWARE.
-
-
-uplot 1.6.32
-
-The MIT License (MIT)
-
-Copyright (c) 2022 Leon Sorokin
-
-Permission is hereby granted, free of charge, to any person obtaining a copy
-of this software and associated documentation files (the "Software"), to deal
-in the Software without restriction, including without limitation the rights
-to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
-copies of the Software, and to permit persons to whom the Software is
-furnished to do so, subject to the following conditions:
-
-The above copyright notice and this permission notice shall be included in
-all copies or substantial portions of the Software.
-
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
-IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
-FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
-AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
-LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
-OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN
-THE SOFTWARE.
 */

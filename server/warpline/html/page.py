@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 
-from warpline.html import composition, data, findings, lines, plan
+from warpline.html import composition, data, findings, lines, plan, ranks
 from warpline.html.compared import Against, section
 from warpline.html.escaped import listed, text
 from warpline.model.profile import Profile
+from warpline.model.ranks import Rank
 from warpline.model.report import Report
 from warpline.model.tracks import Timeline
 from warpline.view import units
@@ -25,6 +26,7 @@ _SECTIONS = (
     ("compare", "Compared"),
     ("findings", "Findings"),
     ("plan", "Plan"),
+    ("ranks", "Ranks"),
     ("timeline", "Timeline"),
     ("flame", "Flame graph"),
     ("tables", "Tables"),
@@ -42,12 +44,14 @@ def page(
     timeline: Timeline | None = None,
     against: Against | None = None,
     roofs: Mapping[str, float] | None = None,
+    beside: Sequence[Rank] = (),
     cwd: str = "",
 ) -> str:
     """The whole page as text. Everything that comes from the run is escaped.
 
     ``timeline``: the captured steps moment by moment; ``against``: an earlier run to compare with;
-    ``roofs``: what the device can do at best (:func:`warpline.pipeline.roofs_of`).
+    ``roofs``: what the device can do at best (:func:`warpline.pipeline.roofs_of`); ``beside``: all
+    ranks of the run (:func:`warpline.pipeline.ranks_of`).
     """
     shown = table(report, profile, cwd=cwd)
     style, script = (_ours(name) for name in ("page.css", "page.js"))
@@ -64,7 +68,7 @@ def page(
     links = "".join(
         f'<a href="#{name}"{" hidden" if name in _DRAWN else ""}>{heading}</a>'
         for name, heading in _SECTIONS
-        if name != "compare" or against is not None
+        if (name != "compare" or against is not None) and (name != "ranks" or len(beside) > 1)
     )
     return "\n".join(
         (
@@ -81,6 +85,7 @@ def page(
             f'<section id="findings"><h2>Findings</h2>\n'
             f"{findings.cards(report.findings, profile.sources, names)}</section>",
             f'<section id="plan"><h2>Plan</h2>\n{plan.table(report.plan, report.findings)}</section>',
+            ranks.section(beside, profile.manifest.world_size, timeline),
             drawn,
             f"<noscript><h2>Lines</h2>\n{lines.listing(shown)}</noscript>",
             listed("Loader workers", shown.workers),
@@ -90,7 +95,7 @@ def page(
             _rules(report),
             "</main>",
             '<script type="application/octet-stream" id="data">'
-            f"{data.block(report, profile, timeline, roofs or {}, names)}</script>",
+            f"{data.block(report, profile, timeline, roofs or {}, names, beside)}</script>",
             f"<script>{script}</script>\n</body>\n</html>\n",
         )
     )

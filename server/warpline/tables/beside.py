@@ -36,7 +36,7 @@ def ranks(run: Path) -> pd.DataFrame:
 
 def _ranks(run: Path) -> Iterable[tuple[Any, ...]]:
     """Of a rank folder that cannot be read there is no row."""
-    for folder in (run, *sorted((run / "ranks").glob("*"))):
+    for folder in (run, *runs.rank_folders(run)):
         try:
             profile = pipeline.profile_of(folder)
         except Problem:

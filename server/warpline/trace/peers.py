@@ -32,7 +32,7 @@ def peers(run: Path) -> tuple[Exchanges, ...]:
     () for a run of one process, and where one rank left no readable trace: the last to come may be that one.
     """
     found = []
-    for folder in sorted((run / "ranks").glob("*"), key=lambda one: int(one.name)):
+    for folder in runs.rank_folders(run):
         try:
             captured = runs.manifest(folder).captured
             exchanges = _exchanges_of(runs.part(folder, TRACE))

@@ -1,0 +1,18 @@
+"""A run's ranks side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from warpline.model.report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """One process of a distributed run. ``totals`` are those of its profile
+    (:class:`warpline.model.profile.Profile`); what was not measured is missing there."""
+
+    number: int
+    report: Report
+    totals: Mapping[str, float]
