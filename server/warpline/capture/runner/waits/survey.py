@@ -95,8 +95,8 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
         torch = self.torch
         if torch.is_autocast_enabled():
             self.flags["autocast"] = True
-            self.flags["autocast_dtype"] = str(torch.get_autocast_gpu_dtype()).replace("torch.", "")
-        if torch.is_autocast_cpu_enabled():
+            self.flags["autocast_dtype"] = str(torch.get_autocast_dtype("cuda")).replace("torch.", "")
+        if torch.is_autocast_enabled("cpu"):
             self.flags["autocast"] = True
         if torch.is_grad_enabled():
             self.flags["grad_enabled_in_step"] = True
