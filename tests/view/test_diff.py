@@ -28,3 +28,7 @@ def test_edits_of_two_files_and_one_whose_text_is_not_known() -> None:
         *("--- a", "+++ a", "-b", "+B"),
         *("--- b", "+++ b", "-c", "+C"),
     ]
+
+
+def test_edits_of_another_text_make_none() -> None:
+    assert diff([Edit("/w/a.py", (9, 0), (9, 5), "n = 2")], {"/w/a.py": "n = 1\n"}, {}) == []
