@@ -241,7 +241,7 @@ def look_inside(
 
 def _import_stages() -> None:
     from warpline import attribution, diagnosis, simulate, trace  # noqa: F401
-    from warpline.rulekit import rules
+    from warpline.rules import rules
 
     rules()
 

@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 from warpline.check import annotations, judge, sarif
 from warpline.check.budgets import Budgets, Limit
 from warpline.check.places import Run
-from warpline.rulekit import rules
+from warpline.rules import rules
 
 WORK = Path("/home/ada/work")
 VERDICTS = judge.judge(

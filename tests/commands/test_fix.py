@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import LIMIT_S, environment, warpline
-from warpline.rulekit.page import names
+from warpline.rules import names
 
 SCRIPT = """\
 # -*- coding: utf-8 -*-

@@ -11,7 +11,7 @@ from tests.conftest import warpline
 from tests.corpus.corpus_cases import Case, Place, cases
 from warpline import pipeline
 from warpline.diagnosis import Diagnosis, diagnose, together
-from warpline.rulekit.page import names
+from warpline.rules import names
 
 CASES = cases()
 SYNTHETIC = [pytest.param(case, id=case.name) for case in CASES if not case.run]

@@ -9,8 +9,9 @@ import pytest
 from warpline.diagnosis import diagnose
 from warpline.model.profile import Profile
 from warpline.model.report import Finding, Predicted
-from warpline.rulekit import Context, Draft, Rule, ms, rule_named
+from warpline.rulekit import Context, Draft, Rule, ms
 from warpline.rulekit.example import FILE, read_example
+from warpline.rules import rule_named
 
 CODE = """\
 from torch.utils.data import DataLoader

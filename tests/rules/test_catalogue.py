@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warpline.rulekit.catalogue import as_markdown, as_text
-from warpline.rulekit.page import names, page
+from warpline.diagnosis.catalogue import as_markdown, as_text
+from warpline.rules import names, page, rules, tags
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,3 +31,13 @@ def test_what_others_have_is_compared_with_rules_that_exist() -> None:
     text = (ROOT / "docs/compared.md").read_text(encoding="utf-8")
     told = {part for part in text.split("`") if part in names()}
     assert len(told) >= 20
+
+
+def test_tags_are_those_of_the_rules() -> None:
+    assert {rule.name: rule.tags for rule in rules()} == {name: tags(name) for name in names()}
+    assert {tag for name in names() for tag in tags(name)} == {"unnecessary", "deprecated", "kernel"}
+    assert tags("no-such-rule") == ()
+
+
+def test_a_page_is_the_same_with_and_without_its_rule() -> None:
+    assert [rule.name for rule in rules() if rule.page != page(rule.name)] == []

@@ -7,10 +7,11 @@ import ast
 import pytest
 
 from warpline.diagnosis.rebase import rebase
-from warpline.rulekit import Context, Draft, Rule, rules, shown
+from warpline.rulekit import Context, Draft, Rule, shown
 from warpline.rulekit.example import FILE, Example, read_example, texts
 from warpline.rulekit.message import NUMBER
 from warpline.rulekit.page import REQUIRED, without_annotations
+from warpline.rules import rules
 from warpline.text.edits import apply
 
 AREAS = {"data", "precision", "fusion", "waiting", "many devices", "compiled", "kernels", "memory"}

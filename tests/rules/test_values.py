@@ -14,8 +14,9 @@ import torch
 
 from tests.rules.snippets import REFUSED, SNIPPETS, Snippet
 from warpline.model.profile import LineCost
-from warpline.rulekit import Context, Draft, rule_named
+from warpline.rulekit import Context, Draft
 from warpline.rulekit.example import FILE, read_example, texts
+from warpline.rules import rule_named
 from warpline.text.edits import apply
 
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from warpline.check.judge import Verdict
 from warpline.model import units
 from warpline.model.report import Edit, Finding, Fix, Report
-from warpline.rulekit import rules
+from warpline.rules import rules
 from warpline.view.text import printable
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -13,7 +13,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from warpline.rulekit.page import names, page
+    from warpline.rules import names, page
 
     name = options.rule.strip().lower().replace("_", "-")
     if name not in names():

@@ -133,7 +133,7 @@ def folder_of(options: argparse.Namespace) -> Path:
 
 def chosen(findings: Sequence[Finding], options: argparse.Namespace) -> list[Finding]:
     """The findings that ``--rule`` and ``--line`` name. Raises Problem for a rule there is not."""
-    from warpline.rulekit.page import names
+    from warpline.rules import names
 
     for rule in options.rule or ():
         if rule not in names():

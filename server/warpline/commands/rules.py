@@ -10,7 +10,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from warpline.rulekit.catalogue import as_markdown, as_text
+    from warpline.diagnosis.catalogue import as_markdown, as_text
 
     print(as_markdown() if options.markdown else as_text(), end="")
     return 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warpline.rulekit.discovery import rules
-from warpline.rulekit.rule import Rule
+from warpline.rulekit import Rule
+from warpline.rules import rules
 
 #: The order in which a reader meets the areas.
 AREAS = ("data", "precision", "fusion", "waiting", "many devices", "compiled", "kernels", "memory")

@@ -13,7 +13,8 @@ from warpline.diagnosis.rebase import rebase
 from warpline.model.change import Change
 from warpline.model.profile import Profile
 from warpline.model.report import QUICKER, Finding, Predicted, Severity
-from warpline.rulekit import Context, Draft, Rule, rules
+from warpline.rulekit import Context, Draft, Rule
+from warpline.rules import rules
 from warpline.text.ignore import Suppressions
 
 Texts = Callable[[str], "str | None"]

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from warpline.diagnosis.rebase import Moves, rebase
 from warpline.model.profile import Profile
 from warpline.model.report import Finding, Fix
-from warpline.rulekit import Context, rule_named
+from warpline.rulekit import Context
+from warpline.rules import rule_named
 
 
 def fixes(profile: Profile, finding: Finding, texts: Callable[[str], str | None]) -> tuple[Fix, ...]:

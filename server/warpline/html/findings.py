@@ -9,7 +9,8 @@ from markdown_it import MarkdownIt
 
 from warpline.html.escaped import text
 from warpline.model.report import Finding
-from warpline.rulekit import page
+from warpline.rules import names as rule_names
+from warpline.rules import page
 from warpline.view import findings
 from warpline.view.diff import diff
 
@@ -24,7 +25,7 @@ def cards(found: Sequence[Finding], sources: Mapping[str, str], names: Mapping[s
 def _card(finding: Finding, sources: Mapping[str, str], names: Mapping[str, str]) -> str:
     said = findings.summary(finding, names)
     rule = f'<a href="#rule-{text(said.rule)}">{text(said.rule)}</a>'
-    if finding.rule not in page.names():
+    if finding.rule not in rule_names():
         rule = text(said.rule)
     place = _place(finding.file, finding.line, said.place)
     return (
@@ -60,7 +61,7 @@ def _fix(title: str, lines: Sequence[str], first: bool) -> str:
 
 def rules(found: Sequence[Finding]) -> str:
     """The texts of the rules that found something, each once, folded away."""
-    known = [name for name in dict.fromkeys(finding.rule for finding in found) if name in page.names()]
+    known = [name for name in dict.fromkeys(finding.rule for finding in found) if name in rule_names()]
     return "\n".join(
         f'<details class="rule" id="rule-{text(name)}"><summary>{text(name)}</summary>{_text(name)}</details>'
         for name in known
@@ -71,5 +72,5 @@ def rules(found: Sequence[Finding]) -> str:
 def _text(name: str) -> str:
     """A rule's page in HTML: ours, so its links may stand; HTML inside of it may not."""
     reader = MarkdownIt("commonmark", {"html": False})
-    made: str = reader.render(page.page(name).markdown().partition("\n")[2])
+    made: str = reader.render(page(name).markdown().partition("\n")[2])
     return made

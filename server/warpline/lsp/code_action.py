@@ -12,11 +12,9 @@ from warpline.lsp.methods import FIX_ALL
 from warpline.lsp.server import Server
 from warpline.lsp.session import Session
 from warpline.lsp.standing import standing
+from warpline.rules import tags
 from warpline.view import actions, gains
 from warpline.view.diagnostics import Notice
-
-#: Rules about one kernel: at the kernel's own line, or at the one that launches it.
-OF_KERNELS = ("uncoalesced-access", "small-grid", "tail-wave")
 
 
 async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
@@ -94,7 +92,7 @@ def _of_notice(
     if editing and ls.offers()["measure"]:
         measure: dict[str, Any] = {"uri": convert.uri(path), "findingId": finding.id, "apply": False}
         found.append(_command("Measure this fix", "warpline.measure", measure, shown))
-    if finding.rule in OF_KERNELS and _on_gpu(session):
+    if "kernel" in tags(finding.rule) and _on_gpu(session):
         at = {"uri": convert.uri(path), "line": notice.line}
         found.append(_command("Look inside with Nsight Compute", "warpline.kernel", at, shown))
     found.append(_command(f"Explain {finding.rule}", "warpline.explain", finding.rule, shown))

@@ -65,8 +65,8 @@ def together(job: Job, _: Report, __: threading.Event, kept: dict[str, Any]) -> 
 
 def page(job: Job, _: Report, __: threading.Event, ___: dict[str, Any]) -> Any:
     """``{"rule"}`` -> its page in Markdown."""
-    from warpline.rulekit.page import names
-    from warpline.rulekit.page import page as page_of
+    from warpline.rules import names
+    from warpline.rules import page as page_of
 
     if job["rule"] not in names():
         raise Problem(f"there is no rule {job['rule']}")

@@ -108,7 +108,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from warpline.rulekit.context import MINIMUM_MS, MINIMUM_SHARE, Context
-    from warpline.rulekit.discovery import rule_named, rules
     from warpline.rulekit.draft import Draft
     from warpline.rulekit.edits import Edits, Refused
     from warpline.rulekit.message import count, ms, percent, shown, size
@@ -122,8 +121,6 @@ _MODULES = {
     "MINIMUM_MS": "context",
     "MINIMUM_SHARE": "context",
     "Context": "context",
-    "rule_named": "discovery",
-    "rules": "discovery",
     "Draft": "draft",
     "Edits": "edits",
     "Refused": "edits",
@@ -158,8 +155,6 @@ __all__ = [
     "ms",
     "origin",
     "percent",
-    "rule_named",
-    "rules",
     "shown",
     "size",
 ]

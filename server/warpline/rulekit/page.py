@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 #: Sections that every page has, in this order; "Example" and "Use instead" may come in several pairs.
 REQUIRED = (
@@ -73,20 +70,3 @@ def parse_page(name: str, docstring: str) -> Page:
     return Page(
         name, summary.strip(), tuple((h.strip(), t.strip()) for h, t in zip(headings, texts, strict=True))
     )
-
-
-@cache
-def names() -> tuple[str, ...]:
-    """The names of all rules. Neither this nor :func:`page` imports a rule, and with it LibCST."""
-    folder = Path(__file__).parent.parent / "rules"
-    found = (path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))
-    return tuple(sorted(stem.replace("_", "-") for stem in found))
-
-
-@cache
-def page(name: str) -> Page:
-    """The page of the rule ``name``. Raises KeyError when there is none."""
-    if name not in names():
-        raise KeyError(name)
-    path = Path(__file__).parent.parent / "rules" / f"{name.replace('-', '_')}.py"
-    return parse_page(name, ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from warpline.model.report import Severity
 from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
-from warpline.rulekit.page import Page, page
+from warpline.rulekit.page import Page, parse_page
+
+#: "unnecessary": what it speaks of is to be taken out, editors fade it. "deprecated": there is a successor,
+#: editors strike it through. "kernel": about one kernel, which can be looked into.
+Tag = Literal["unnecessary", "deprecated", "kernel"]
 
 
 class Rule:
@@ -20,6 +26,7 @@ class Rule:
     severity: ClassVar[Severity | None] = None  #: None: by the share of the step that it would save
     #: rules that say the same less well: where this one finds something they stay silent
     covers: ClassVar[tuple[str, ...]] = ()
+    tags: ClassVar[tuple[Tag, ...]] = ()  #: a literal: it is read without importing the rule
     needs_gpu: ClassVar[bool] = False  #: never asked about a run on a CPU
 
     @property
@@ -30,7 +37,7 @@ class Rule:
     @property
     def page(self) -> Page:
         """The rule's documentation."""
-        return page(self.name)
+        return parse_page(self.name, inspect.getdoc(sys.modules[type(self).__module__]) or "")
 
     def find(self, context: Context) -> Iterable[Draft]:
         """The findings in a profile, in any order."""

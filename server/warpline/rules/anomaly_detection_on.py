@@ -86,6 +86,7 @@ CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::any", "aten::is_nonzero", 
 
 class AnomalyDetectionOn(Rule):
     area = "waiting"
+    tags = ("unnecessary",)
 
     def find(self, context: Context) -> Iterator[Draft]:
         if not context.profile.facts.flags.anomaly_mode:

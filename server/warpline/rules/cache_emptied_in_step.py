@@ -66,6 +66,7 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 
 class CacheEmptiedInStep(Rule):
     area = "waiting"
+    tags = ("unnecessary",)
     needs_gpu = True
     covers = ("sync-in-step",)
 

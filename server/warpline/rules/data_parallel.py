@@ -75,6 +75,7 @@ from warpline.rulekit.parallel import calls_of, wrappers
 
 class DataParallel(Rule):
     area = "many devices"
+    tags = ("deprecated",)
     needs_gpu = True
     covers = ("exposed-communication",)
 

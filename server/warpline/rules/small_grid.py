@@ -97,6 +97,7 @@ _LONG_MS = 0.02
 
 class SmallGrid(Rule):
     area = "kernels"
+    tags = ("kernel",)
     severity = "information"
     needs_gpu = True
 

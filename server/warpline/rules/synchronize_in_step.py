@@ -83,6 +83,7 @@ CLOCKS = ("perf_counter", "time.time", "perf_counter_ns", "time_ns", "monotonic"
 
 class SynchronizeInStep(Rule):
     area = "waiting"
+    tags = ("unnecessary",)
     needs_gpu = True
     covers = ("sync-in-step",)
 

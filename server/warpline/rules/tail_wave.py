@@ -110,6 +110,7 @@ _TAIL = 0.2
 
 class TailWave(Rule):
     area = "kernels"
+    tags = ("kernel",)
     severity = "information"
     needs_gpu = True
 

@@ -159,6 +159,7 @@ _USED_PERCENT = 60.0
 
 class UncoalescedAccess(Rule):
     area = "kernels"
+    tags = ("kernel",)
     needs_gpu = True
 
     def find(self, context: Context) -> Iterator[Draft]:

@@ -6,15 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from warpline.model.report import Edit, Finding
+from warpline.rules import tags
 from warpline.text.ignore import Suppressions
 from warpline.text.lines import content, key
 from warpline.view.anchor import Anchor
 from warpline.view.hover import gain
-
-#: What these rules speak of is to be taken out altogether; editors fade it.
-UNNECESSARY = frozenset({"synchronize-in-step", "cache-emptied-in-step", "anomaly-detection-on"})
-#: And these are superseded; editors strike them through.
-DEPRECATED = frozenset({"data-parallel"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +83,4 @@ def _done(edit: Edit, file: str, anchor: Anchor) -> bool:
 
 
 def _tag(rule: str) -> str | None:
-    if rule in UNNECESSARY:
-        return "unnecessary"
-    return "deprecated" if rule in DEPRECATED else None
+    return next((tag for tag in tags(rule) if tag in ("unnecessary", "deprecated")), None)
