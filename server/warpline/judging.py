@@ -49,7 +49,8 @@ class Judged(NamedTuple):
         return self.read.profile
 
 
-def read(run: Path, on_progress: Callable[[Progress], None] | None) -> Read:
+def read(run: Path, on_progress: Callable[[Progress], None] | None, recorded: Trace | None = None) -> Read:
+    """``recorded``: what ``run`` holds, where it was just made of that."""
     from warpline import trace
     from warpline.attribution import attribute, locate
 
@@ -58,7 +59,7 @@ def read(run: Path, on_progress: Callable[[Progress], None] | None) -> Read:
             on_progress(Progress(stages.READING, done, 3, message))
 
     tell(0, "reading the trace")
-    events = trace.read(run)
+    events = recorded if recorded is not None else trace.read(run)
     tell(1, "finding the lines")
     located = locate(events)
     attributed = attribute(events, located)

@@ -8,6 +8,7 @@ Both are made anew when they are missing or unreadable.
 from __future__ import annotations
 
 import contextlib
+import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -106,16 +107,28 @@ def _with_late_notes(run: Path, report: Report) -> Report:
 def import_trace(path: Path, *, folder: Path | None = None) -> list[tuple[Path, Report]]:
     """Make runs of traces made elsewhere: one of a file, one of each trace in a log folder.
 
-    ``folder``: where the runs are made. Raises Problem when ``path`` holds no trace.
+    ``folder``: where the runs are made. One that cannot be read is one line on standard error, and costs the
+    others nothing. Raises Problem when ``path`` holds no trace that can be read.
     """
     from warpline.trace import foreign
 
-    made = []
+    made: list[tuple[Path, Report]] = []
+    unread: list[Problem] = []
     where = folder if folder is not None else runs.runs_folder(Path.cwd())
     for file in foreign.traces(path):
-        run = foreign.import_run(file, runs.new_run(where))
+        run = runs.new_run(where)
+        try:
+            events = foreign.import_run(file, run)
+        except Problem as problem:
+            unread.append(problem)
+            continue
+        judging.judge(run, judging.read(run, None, events))
         made.append((run, report_of(run)))
         runs.pack(run)
+    if not made:
+        raise unread[0]
+    for one in unread:
+        print(f"warpline: {one}", file=sys.stderr)
     return made
 
 

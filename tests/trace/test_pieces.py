@@ -80,5 +80,5 @@ def test_a_malformed_event_in_the_middle_costs_only_itself(
     half = data.index(b"\n  },\n", len(data) // 2) + 6
     bad = b'  {\n    "ph": "X", "ts": "never"\n  },\n'
     found = trace.read(with_trace(run, data[:half] + bad + data[half:], tmp_path))
-    assert found.notes == ("1 malformed events of the trace were left out",)
+    assert found.notes == ("1 malformed event of the trace was left out",)
     assert same(dataclasses.replace(found, notes=whole.notes), whole)

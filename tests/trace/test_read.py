@@ -169,6 +169,24 @@ def test_an_imported_trace_is_a_run_like_any_other(tmp_path: Path) -> None:
     assert pipeline.report_of(folder) == report
     again = attribute(trace.read(folder))
     assert at_line(again, 5).device_ms == pytest.approx(0.125)
+    for name in ("report.json", "profile.json"):  # made anew of what lies in the folder: the same
+        (folder / name).unlink()
+    assert pipeline.report_of(folder) == report
+
+
+def test_one_trace_that_cannot_be_read_costs_the_others_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = KinetoRun(tmp_path / "made", 1000)
+    foreign_events(run)
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    shutil.copy(run.write() / "trace.json", logs / "rank0.1.pt.trace.json")
+    (logs / "rank1.1.pt.trace.json").write_text("{}")
+    made = pipeline.import_trace(logs, folder=tmp_path / "runs")
+    assert len(made) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+    assert len(list((tmp_path / "runs").iterdir())) == 1
 
 
 def test_what_is_no_trace_is_one_clear_line(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from warpline.trace.columns import (
     Memory,
     Signature,
 )
+from warpline.trace.contradictions import last_launches
 from warpline.trace.events import (
     ARROWS,
     DEVICE_CATEGORIES,
@@ -104,7 +105,7 @@ def kernels(
     collective = np.array([text.startswith(COLLECTIVE_PREFIXES) for text in listed] or [False])[name]
     kind = np.repeat(DEVICE_KINDS, [len(table) for table in all_of_them])
     kind = np.where((kind == KERNEL) & collective, COMMUNICATION, kind).astype(np.int64)
-    launch = _launches(joined(all_of_them, "correlation"), host_columns)
+    launch = last_launches(joined(all_of_them, "correlation"), start, host_columns)
     graph_calls = np.array(
         [text.startswith(("cudaGraphLaunch", "cuGraphLaunch")) for text in listed] or [False]
     )
@@ -118,16 +119,6 @@ def kernels(
         joined(all_of_them, "copied")[by],
     )  # fmt: skip
     return columns, tuple(_launch_shape(*key) for key in shapes.index)
-
-
-def _launches(correlation: Ints, host_columns: Host) -> Ints:
-    calls = np.flatnonzero((host_columns.kind == RUNTIME) & (host_columns.correlation >= 0))
-    calls = calls[np.argsort(host_columns.correlation[calls], kind="stable")]
-    if not len(calls):
-        return np.full(len(correlation), -1, np.int64)
-    known = host_columns.correlation[calls]
-    at = np.minimum(np.searchsorted(known, correlation), len(calls) - 1)
-    return np.where(known[at] == correlation, calls[at], -1)
 
 
 def _launch_shape(grid: bytes, block: bytes, *rest: Any) -> LaunchShape:

@@ -2,29 +2,33 @@
 
 msgspec reads only the fields named here and skips the rest, so a 500 MB trace costs seconds and
 not minutes. Input shapes stay raw JSON: there are few distinct ones, so they are parsed once each.
+Only one piece of the text is held at a time, however it is laid out. A piece that cannot be read as a whole
+is taken apart into its events (``scan.py``), so that a malformed one costs only itself.
 """
 
 from __future__ import annotations
 
 import gc
-import gzip
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import BufferedReader
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from warpline.model.problem import Problem
+from warpline.trace import scan
+from warpline.trace.unpack import Text, opened
 
-GZIP_MAGIC = b"\x1f\x8b"
 PIECE = 256 << 10  # bytes: what is made of them fits in a processor's cache
+#: What is read at most, so that a small file that unpacks to a huge one cannot take all the memory:
+#: events, bytes of one event, bytes before and behind the list of events.
+MOST_EVENTS, LONGEST_EVENT, LONGEST_HEAD = 20_000_000, 16 << 20, 64 << 20
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
-_BETWEEN = b"\n  },\n"  # how Kineto goes from one event to the next; no string of JSON has a line feed in it
-_MALFORMED = (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError)
+_BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,18})\b')
+_MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class Arguments(msgspec.Struct, gc=False, frozen=True):
@@ -75,18 +79,36 @@ class Event(msgspec.Struct, gc=False):
 class Chrome(msgspec.Struct):
     """The file. ``base_ns`` is added to every time stamp (microseconds) to get unix time."""
 
-    events: list[Event] = msgspec.field(name="traceEvents")
+    events: list[Event] = msgspec.field(name="traceEvents", default_factory=list)
     base_ns: int = msgspec.field(default=0, name="baseTimeNanoseconds")
     devices: tuple[dict[str, Any], ...] = msgspec.field(default=(), name="deviceProperties")
     distributed: dict[str, Any] = msgspec.field(default_factory=dict, name="distributedInfo")
 
 
-class _Loose(msgspec.Struct):
-    """The same with events unread, for the file in which some event is malformed."""
+@dataclass(slots=True)
+class Damage:
+    """What of a trace could not be read as it stands."""
 
-    events: list[msgspec.Raw] = msgspec.field(name="traceEvents")
-    base_ns: int = msgspec.field(default=0, name="baseTimeNanoseconds")
-    devices: Any = msgspec.field(default=(), name="deviceProperties")
+    left_out: int = 0  # malformed events
+    mended: int = 0  # events with bytes that are no text
+    cut: bool = False  # the file ends, or cannot be unpacked any further, before the trace does
+    too_many: bool = False
+
+    def notes(self) -> list[str]:
+        found = []
+        if self.left_out:
+            events = "event of the trace was" if self.left_out == 1 else "events of the trace were"
+            found.append(f"{self.left_out} malformed {events} left out")
+        if self.mended:
+            events = "event of the trace is" if self.mended == 1 else "events of the trace are"
+            found.append(
+                f"{self.mended} {events} not UTF-8: \N{REPLACEMENT CHARACTER} stands for what is not"
+            )
+        if self.cut:
+            found.append("the trace ends in the middle: what comes before that was used")
+        if self.too_many:
+            found.append(f"the trace has more than {MOST_EVENTS:,} events: the rest was left out")
+        return found
 
 
 @contextmanager
@@ -101,82 +123,139 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def decode(path: Path, take: Callable[[list[Event]], None], forget: Callable[[], None]) -> tuple[Chrome, int]:
+def decode(path: Path, take: Callable[[list[Event]], None]) -> tuple[Chrome, Damage]:
     """Hand the events of the trace in ``path`` (JSON or gzipped JSON) to ``take``, piece by piece.
 
-    Returns the rest of the file and the number of malformed events left out. ``forget``: what was taken
-    so far comes again. Raises Problem when the file is no Chrome trace at all.
+    Returns the rest of the file, and what was wrong with it. Raises Problem when it is no Chrome trace.
     """
     try:
-        with collector_paused():
-            with _opened(path) as file:
-                chrome = _in_pieces(file, take)
-            if chrome is not None:
-                return chrome, 0
-            forget()
-            return _whole(path, text(path), take)
-    except (OSError, EOFError, zlib.error) as error:
+        with collector_paused(), opened(path) as file:
+            return _Reading(path, file, take).all()
+    except (OSError, EOFError) as error:
         raise Problem(f"cannot read {path}: {error}") from None
 
 
-def text(path: Path) -> bytes:
-    """The whole trace as one JSON object, unpacked. Raises OSError, EOFError, zlib.error."""
-    with _opened(path) as file:
-        data = file.read()
-    return b'{"traceEvents":' + data + b"}" if data[:64].lstrip()[:1] == b"[" else data
+class _Reading:
+    """One pass through a file."""
 
+    def __init__(self, path: Path, file: Text, take: Callable[[list[Event]], None]) -> None:
+        self.path, self.file, self.take = path, file, take
+        self.damage = Damage()
+        self.count = 0
+        self.bare = False  # a list of events alone, without the object around it
+        self.list = msgspec.json.Decoder(list[Event]).decode
+        self.one = msgspec.json.Decoder(Event).decode
 
-def _opened(path: Path) -> gzip.GzipFile | BufferedReader:
-    with path.open("rb") as file:
-        packed = file.read(2) == GZIP_MAGIC
-    return gzip.open(path) if packed else path.open("rb")
-
-
-def _in_pieces(file: gzip.GzipFile | BufferedReader, take: Callable[[list[Event]], None]) -> Chrome | None:
-    """None where the text is not laid out as Kineto does it, or something in it is malformed."""
-    rest = file.read(PIECE)
-    begin = _EVENTS.search(rest)
-    if begin is None:
-        return None
-    head, rest = rest[: begin.end()], rest[begin.end() :]
-    read = msgspec.json.Decoder(list[Event]).decode
-    try:
-        while more := file.read(PIECE):
+    def all(self) -> tuple[Chrome, Damage]:
+        head, rest = self._head()
+        enough = 0  # bytes; what was looked through in vain is looked through again once it is twice as long
+        while more := self._more():
             rest += more
-            cut = rest.rfind(_BETWEEN)
-            if cut < 0:
-                return None
-            take(read(b"[" + rest[: cut + 4] + b"]"))
-            rest = rest[cut + 5 :]
-        chrome = msgspec.json.decode(head + rest, type=Chrome)
-    except _MALFORMED:
-        return None
-    take(chrome.events)
-    chrome.events.clear()
-    return chrome
+            if len(rest) < enough:
+                continue
+            if (left := self._whole_events(rest)) is not None:
+                rest, enough = left, 0
+            else:
+                rest, ended = self._one_by_one(rest)
+                if ended:
+                    return self._tail(head, rest), self.damage
+                enough = 2 * len(rest)
+            if self.count > MOST_EVENTS:
+                self.damage.too_many = True
+                return self._header(head), self.damage
+        return self._last(head, rest), self.damage
 
-
-def _whole(path: Path, data: bytes, take: Callable[[list[Event]], None]) -> tuple[Chrome, int]:
-    try:
-        chrome, bad = msgspec.json.decode(data, type=Chrome), 0
-    except _MALFORMED:
-        chrome, bad = _one_by_one(path, data)
-    take(chrome.events)
-    chrome.events.clear()
-    return chrome, bad
-
-
-def _one_by_one(path: Path, data: bytes) -> tuple[Chrome, int]:
-    try:
-        loose = msgspec.json.decode(data, type=_Loose)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise Problem(f"{path} is not a Chrome trace: {error}") from None
-    read = msgspec.json.Decoder(Event).decode
-    events, bad = [], 0
-    for raw in loose.events:
+    def _more(self) -> bytes:
         try:
-            events.append(read(raw))
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            bad += 1
-    devices = loose.devices if isinstance(loose.devices, list) else ()
-    return Chrome(events, loose.base_ns, tuple(d for d in devices if isinstance(d, dict))), bad
+            return self.file.read(PIECE)
+        except EOFError:
+            self.damage.cut = True
+            return b""
+
+    def _head(self) -> tuple[bytes, bytes]:
+        """The text up to the first event, and the first piece behind that."""
+        text = self.file.read(PIECE)
+        if text[:64].lstrip()[:1] == b"[":
+            self.bare = True
+            return b'{"traceEvents":[', text.lstrip()[1:]
+        looked = 0
+        while (begin := _EVENTS.search(text, looked)) is None:
+            looked = max(0, len(text) - 64)
+            more = self._more()
+            if not more or len(text) > LONGEST_HEAD or text.lstrip()[:1] != b"{":
+                raise Problem(f"{self.path} is not a Chrome trace: it has no list of traceEvents")
+            text += more
+        return text[: begin.end()], text[begin.end() :]
+
+    def _given(self, events: list[Event]) -> None:
+        self.count += len(events)
+        self.take(events)
+
+    def _whole_events(self, text: bytes) -> bytes | None:
+        """Take all the events that end in ``text``; what is left of it, None where that is not so simple."""
+        for end, next_one in scan.last_ends(text):
+            try:
+                events = self.list(b"[" + text[:end] + b"]")
+            except _MALFORMED:
+                continue
+            self._given(events)
+            return text[next_one:]
+        return None
+
+    def _one_by_one(self, text: bytes) -> tuple[bytes, bool]:
+        """Take the events that end in ``text`` each by itself; the rest, and whether their list has ended."""
+        found = scan.split(text)
+        self._given([event for raw in found.events if (event := self._event(raw)) is not None])
+        rest = found.rest
+        if not found.ended and len(rest) > LONGEST_EVENT:
+            end = scan.EVENT_ENDS.search(rest)
+            if end is None:
+                raise Problem(f"{self.path} is not a Chrome trace: an event of it has no end")
+            self.damage.left_out += 1
+            rest = rest[end.end() - 1 :]
+        return rest, found.ended
+
+    def _event(self, raw: bytes) -> Event | None:
+        try:
+            return self.one(raw)
+        except _MALFORMED:
+            pass
+        try:
+            event = self.one(scan.mended(raw))
+        except _MALFORMED:
+            self.damage.left_out += 1
+            return None
+        self.damage.mended += 1
+        return event
+
+    def _last(self, head: bytes, rest: bytes) -> Chrome:
+        """The end of the file: the last events and what is behind them."""
+        try:
+            chrome = msgspec.json.decode(head + rest + (b"}" if self.bare else b""), type=Chrome)
+        except _MALFORMED:
+            rest, ended = self._one_by_one(rest)
+            if ended:
+                return self._tail(head, rest)
+            self.damage.cut = True
+            return self._header(head)
+        self._given(chrome.events)
+        chrome.events = []
+        return chrome
+
+    def _tail(self, head: bytes, rest: bytes) -> Chrome:
+        while len(rest) <= LONGEST_HEAD and (more := self._more()):
+            rest += more
+        if self.bare:
+            return Chrome()
+        try:
+            return msgspec.json.decode(scan.mended(head + b"]" + rest), type=Chrome)
+        except _MALFORMED:
+            self.damage.cut = True
+            return self._header(head)
+
+    def _header(self, head: bytes) -> Chrome:
+        try:
+            return msgspec.json.decode(scan.mended(head + b"]}"), type=Chrome)
+        except _MALFORMED:
+            base = _BASE.search(head)
+            return Chrome(base_ns=int(base[1]) if base is not None else 0)

@@ -29,6 +29,8 @@ OLD = {
     "Runtime": "cuda_runtime", "Python function": FRAMES,
 }  # fmt: skip
 _OLD_MARKS = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)")
+TIMES = ("ts", "dur")
+LATEST_US = 4e15  # in the year 2096: nanoseconds of unix time fit in an int64
 FIRST = 64  # events that tell whose trace it is
 _NUMBERS = {  # integer arguments of an event that are columns of their own
     **dict.fromkeys(("cpu_op", *RUNTIME_CATEGORIES), ("sequence", "forward_thread", "correlation")),
@@ -84,11 +86,21 @@ class Table:
     def __len__(self) -> int:
         return self.length
 
-    def take(self, events: list[Event]) -> None:
-        """Add a piece."""
+    def take(self, events: list[Event]) -> int:
+        """Add a piece; the number of events left out of it, whose times cannot be."""
+        times = [np.fromiter(map(attrgetter(field), events), np.float64, len(events)) for field in TIMES]
+        possible = (np.abs(times[0]) < LATEST_US) & (times[1] >= 0) & (times[1] < LATEST_US)
+        left_out = int(np.count_nonzero(~possible))
+        if left_out:
+            events = [events[at] for at in np.flatnonzero(possible).tolist()]
+            times = [each[possible] for each in times]
+        self._take(events)
+        for field, each in zip(TIMES, times, strict=True):
+            self._columns[field].pieces.append(each)
+        return left_out
+
+    def _take(self, events: list[Event]) -> None:
         self.length += len(events)
-        for field in ("ts", "dur"):
-            self._add(field, map(attrgetter(field), events), len(events), np.float64)
         names = list(map(attrgetter("name"), events))
         self._intern("name", names)
         self._intern("tid", list(map(attrgetter("tid"), events)))
@@ -125,10 +137,8 @@ class Tables:
     """Complete spans, memory instants and flow arrows by category (arrows by their phase too)."""
 
     def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
         self.of: dict[str, Table] = {}
+        self.left_out = 0  # events without a time that can be
         self.processes: list[Any] = []  # of the first events
         self._categories, self._phases = Interned(), Interned()
 
@@ -153,7 +163,7 @@ class Tables:
                     name = f"{name}:{phases[letter]}" if name == ARROWS else name
                     rows = np.flatnonzero(of_category & (phase == letter)).tolist()
                     table = self.of.setdefault(name, Table(name))
-                    table.take(list(map(events.__getitem__, rows)))
+                    self.left_out += table.take(list(map(events.__getitem__, rows)))
 
 
 def _renew(events: list[Event]) -> None:
@@ -165,11 +175,12 @@ def _renew(events: list[Event]) -> None:
             event.tid = int(event.tid)
 
 
-def tables_of(path: Path) -> tuple[Tables, Chrome, int]:
-    """The events of a trace, the rest of it, the number of malformed events. Raises Problem."""
+def tables_of(path: Path) -> tuple[Tables, Chrome, list[str]]:
+    """The events of a trace, the rest of it, notes on what of it could not be read. Raises Problem."""
     tables = Tables()
-    chrome, bad = decode(path, tables.take, tables.clear)
-    return tables, chrome, bad
+    chrome, damage = decode(path, tables.take)
+    damage.left_out += tables.left_out
+    return tables, chrome, damage.notes()
 
 
 def spans(tables: Sequence[Table], base_ns: int) -> tuple[Ints, Ints]:

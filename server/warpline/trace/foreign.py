@@ -9,15 +9,18 @@ a package that everybody installs.
 
 from __future__ import annotations
 
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from warpline import runs
 from warpline.model.problem import Problem
-from warpline.trace import nest, nsys
+from warpline.trace import contradictions, nest, nsys
 from warpline.trace.columns import Trace
-from warpline.trace.decode import Chrome, collector_paused, text
+from warpline.trace.decode import Chrome, collector_paused
 from warpline.trace.events import (
     DEVICE_CATEGORIES,
     FRAMES,
@@ -30,6 +33,7 @@ from warpline.trace.events import (
     tables_of,
 )
 from warpline.trace.frames import Frames
+from warpline.trace.keep import keep
 from warpline.trace.read import Pairs, Parts, assemble
 from warpline.wire.records import THREAD_SHIFT
 from warpline.wire.run import (
@@ -75,38 +79,47 @@ def traces(path: Path) -> list[Path]:
 def read(path: Path) -> Trace:
     """The trace in ``path`` (of a folder the newest). Raises Problem when there is none."""
     with collector_paused():
-        tables, chrome, bad = tables_of(traces(path)[-1])
-        notes = [f"{bad} malformed events of the trace were left out"] if bad else []
-        return assemble(_parts(chrome, tables, path), tables, chrome, notes)
+        tables, chrome, notes = tables_of(traces(path)[-1])
+        return _doubted(assemble(_parts(chrome, tables, path), tables, chrome, notes))
 
 
-def import_run(path: Path, run: Path) -> Path:
+def import_run(path: Path, run: Path) -> Trace:
     """Make the run folder ``run`` of the trace file ``path``; complete or absent, as any run.
 
-    ``path``: a Chrome trace, or an export of Nsight Systems. Raises Problem.
+    ``path``: a Chrome trace, or an export of Nsight Systems. Returns what ``trace.read(run)`` would, so that
+    nobody has to read it again. Raises Problem.
     """
     if path.suffix in NOT_EXPORTED:
         raise Problem(
             f"{path} is a report of Nsight Systems: `nsys export --type sqlite {path}` makes it readable"
         )
     partial = run.with_name(f".{run.name}.partial")
-    with collector_paused():
-        export = nsys.read(path) if nsys.is_export(path) else None
-        if export is None:
-            tables, chrome, _ = tables_of(path)
-            data = text(path)
-        else:
-            data = nsys.as_chrome(export)
-        try:
+    try:
+        with collector_paused(), ThreadPoolExecutor(1) as beside:
             partial.mkdir(parents=True)
-            (partial / TRACE).write_bytes(data)
+            export = nsys.read(path) if nsys.is_export(path) else None
             if export is not None:
-                tables, chrome, _ = tables_of(partial / TRACE)
-            _write(_parts(chrome, tables, path, export), partial)
-            partial.rename(run)
-        except OSError as error:
-            raise Problem(f"cannot write {run}: {error.strerror or error}") from None
-    return run
+                (partial / TRACE).write_bytes(nsys.as_chrome(export))
+            kept = beside.submit(keep, path, partial) if export is None else None
+            tables, chrome, notes = tables_of(path if export is None else partial / TRACE)
+            parts = _parts(chrome, tables, path, export)
+            trace = _doubted(assemble(parts, tables, chrome, notes))
+            _write(replace(parts, manifest=trace.manifest), partial)
+            if kept is not None:
+                kept.result()
+        partial.rename(run)
+    except OSError as error:
+        raise Problem(f"cannot write {run}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return trace
+
+
+def _doubted(trace: Trace) -> Trace:
+    """With notes on launches that contradict each other, in the manifest."""
+    found = contradictions.launches(trace.kernels, trace.host)
+    manifest = replace(trace.manifest, notes=(*trace.manifest.notes, *found))
+    return replace(trace, manifest=manifest)
 
 
 def _write(parts: Parts, run: Path) -> None:

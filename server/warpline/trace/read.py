@@ -14,7 +14,7 @@ import numpy as np
 
 from warpline import runs
 from warpline.model.problem import Problem
-from warpline.trace import build
+from warpline.trace import build, contradictions
 from warpline.trace.columns import Ints, Records, Trace
 from warpline.trace.decode import Chrome, collector_paused
 from warpline.trace.dynamo import at_callers
@@ -49,8 +49,7 @@ def read(run: Path) -> Trace:
     locations = runs.read(run, LOCATIONS, Locations)
     sources = runs.sources(run)
     with collector_paused():
-        tables, chrome, bad = tables_of(runs.part(run, TRACE))
-        notes = [f"{bad} malformed events of the trace were left out"] if bad else []
+        tables, chrome, notes = tables_of(runs.part(run, TRACE))
         threads = len(locations.threads)
         lines, odd = pairs(runs.part(run, LINES), threads, len(locations.locations))
         if odd:
@@ -94,6 +93,7 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
     of_record = threads.all(list(parts.locations.threads))
     host, signatures = build.host(tables, base, names, threads)
     kernels, shapes = build.kernels(tables, base, names, host)
+    kernels, clocks = contradictions.one_clock(kernels, host)
     marks = build.marks(tables, base, names, threads)
     memory = build.memory(tables, base, threads)
     forward = build.forward_threads(tables, base, host, threads)
@@ -102,6 +102,7 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
     lines = records(parts.lines, of_record, len(known))
     if len(kernels):  # on a CPU the compiled kernels themselves run there
         lines = at_callers(lines, parts.locations, parts.sources)
+    shown, long = contradictions.shortened(tuple(names.index))
     forwards = parts.manifest.step_source == "forward"
     handlers = {known[at] for at in np.unique(lines.thread).tolist()} if forwards else set()
     return Trace(
@@ -109,7 +110,7 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
         facts=parts.facts,
         locations=parts.locations,
         sources=parts.sources,
-        names=tuple(names.index),
+        names=shown,
         signatures=signatures,
         launch_shapes=shapes,
         threads=known,
@@ -122,7 +123,7 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
         records=lines,
         window_ns=_window(captured, host.start_ns, host.end_ns),
         device_properties=chrome.devices,
-        notes=tuple(notes),
+        notes=(*notes, *clocks, *long),
         libraries=parts.libraries,
         inside=records(parts.inside, of_record, len(known)),
     )

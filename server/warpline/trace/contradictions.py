@@ -1,0 +1,89 @@
+"""What in a trace contradicts the rest of it: clocks that differ, calls that share a number, endless names.
+
+Each is put right where that can be done, and said in one note.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from warpline.model import units
+from warpline.trace.columns import RUNTIME, Bools, Host, Ints, Kernels
+
+#: A kernel cannot begin before its launch. Clocks are read to less than this (Kineto converts the device's
+#: clock to the host's with an error of microseconds), so from here on they are two clocks.
+CLOCKS_NS = 1_000_000
+LONGEST_NAME = 1000  # characters
+
+
+def one_clock(kernels: Kernels, host: Host) -> tuple[Kernels, list[str]]:
+    """Kernels on the host's clock: where most of them begin before their own launch, all are moved by as much
+    as it takes for none to."""
+    linked = kernels.launch >= 0
+    lag = kernels.start_ns[linked] - host.start_ns[kernels.launch[linked]]
+    if not len(lag) or np.median(lag) > -CLOCKS_NS:
+        return kernels, []
+    by = -int(lag.min())
+    moved = replace(kernels, start_ns=kernels.start_ns + by, end_ns=kernels.end_ns + by)
+    return moved, [
+        f"the device's clock in the trace is {units.ms(by / 1e6)} behind the host's: its work was moved to "
+        "where it was launched at the earliest"
+    ]
+
+
+def launches(kernels: Kernels, host: Host) -> list[str]:
+    """Kernels that cannot be led to a launch, or to more than one."""
+    notes = []
+    lost = int(np.count_nonzero(kernels.launch < 0))
+    if lost:
+        notes.append(
+            f"{lost} of {len(kernels)} kernels and copies have no launch in the trace: "
+            "their time is unattributed"
+        )
+    met, calls = np.unique(host.correlation[numbered(host)], return_counts=True)
+    wanted = np.isin(met, host.correlation[kernels.launch[kernels.launch >= 0]])
+    shared = int(calls[(calls > 1) & wanted].sum())
+    if shared:
+        notes.append(
+            f"{shared} launches have the same number as another one: each kernel stands at the last before it"
+        )
+    return notes
+
+
+def numbered(host: Host) -> Bools:
+    """The runtime calls that kernels can be led to."""
+    found: Bools = (host.kind == RUNTIME) & (host.correlation >= 0)
+    return found
+
+
+def last_launches(correlation: Ints, start: Ints, host: Host) -> Ints:
+    """For each kernel the runtime call of its number, of several the last begun before it; -1: none."""
+    calls = np.flatnonzero(numbered(host))
+    if not len(calls):
+        return np.full(len(correlation), -1, np.int64)
+    calls = calls[np.lexsort((host.start_ns[calls], host.correlation[calls]))]
+    known = host.correlation[calls]
+    first = np.minimum(np.searchsorted(known, correlation), len(calls) - 1)
+    found = np.where(known[first] == correlation, calls[first], -1)
+    if not (np.diff(known) == 0).any():
+        return found
+    # Number and time as one key: both by their rank, so that they fit.
+    moments = np.unique(np.concatenate([host.start_ns[calls], start]))
+    numbers, rank = np.unique(known, return_inverse=True)
+    key = rank * (len(moments) + 1) + np.searchsorted(moments, host.start_ns[calls])
+    of_kernel = np.searchsorted(numbers, correlation) * (len(moments) + 1) + np.searchsorted(moments, start)
+    last = np.maximum(np.searchsorted(key, of_kernel, "right") - 1, 0)
+    met = (found >= 0) & (known[last] == correlation)
+    return np.where(met, calls[last], found)
+
+
+def shortened(names: tuple[str, ...]) -> tuple[tuple[str, ...], list[str]]:
+    """Names of at most ``LONGEST_NAME`` characters."""
+    long = sum(len(name) > LONGEST_NAME for name in names)
+    if not long:
+        return names, []
+    cut = tuple(f"{name[: LONGEST_NAME - 1]}…" if len(name) > LONGEST_NAME else name for name in names)
+    which = "name is" if long == 1 else "names are"
+    return cut, [f"{long} {which} longer than {LONGEST_NAME:,} characters, and shown cut"]

@@ -1,0 +1,60 @@
+"""Where events end in the text of a Chrome trace, found without parsing it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_BETWEEN = b"\n  },\n"  # how Kineto goes from one event to the next; no string of JSON has a line feed in it
+#: One object ends and another one begins. It may stand in a string, or between objects in an event.
+EVENT_ENDS = re.compile(rb"\}\s*,\s*\{")
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
+_ESCAPE = re.compile(rb"\\[^u]|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..")
+_HALF = 6  # characters of the escape for half of a UTF-16 pair
+_TRIES = 4
+_NEAR = 1 << 14  # bytes: where the last ends are looked for first
+
+
+def last_ends(text: bytes) -> Iterator[tuple[int, int]]:
+    """Where an event may end in ``text`` and where the next one begins, the last ones first; a few."""
+    if (cut := text.rfind(_BETWEEN)) >= 0:
+        yield cut + 4, cut + 5
+    ends = list(EVENT_ENDS.finditer(text, max(0, len(text) - _NEAR))) or list(EVENT_ENDS.finditer(text))
+    for end in ends[: -_TRIES - 1 : -1]:
+        yield end.start() + 1, end.end() - 1
+
+
+@dataclass(slots=True)
+class Split:
+    events: list[bytes]
+    rest: bytes  # an event without an end, or what is behind the list
+    ended: bool  # the list of events
+
+
+def split(text: bytes) -> Split:
+    """The objects of a list, each as it stands; ``text`` begins in the list, between two of them."""
+    events: list[bytes] = []
+    depth, begin = 0, 0
+    for token in _TOKEN.finditer(text):
+        letter = text[token.start()]
+        if letter in b"{[":
+            if depth == 0:
+                begin = token.start()
+            depth += 1
+        elif letter in b"}]":
+            if depth == 0:
+                if letter == 0x5D:
+                    return Split(events, text[token.end() :], True)
+                continue
+            depth -= 1
+            if depth == 0:
+                events.append(text[begin : token.end()])
+                begin = token.end()
+    return Split(events, text[begin:].lstrip(b" \t\r\n,") if depth == 0 else text[begin:], False)
+
+
+def mended(raw: bytes) -> bytes:
+    """JSON in which what is no UTF-8, and halves of UTF-16 pairs, became U+FFFD."""
+    text = raw.decode("utf-8", "replace").encode()
+    return _ESCAPE.sub(lambda found: b"\\ufffd" if len(found[0]) == _HALF else found[0], text)

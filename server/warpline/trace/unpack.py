@@ -1,0 +1,78 @@
+"""Files that may be gzipped, read from the front for as long as they can be unpacked."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+GZIP_MAGIC = b"\x1f\x8b"
+_BLOCK = 64 << 10  # bytes read from the file at a time
+_GZIP = 16 + zlib.MAX_WBITS  # window bits: with gzip's header and checksum
+
+
+class Text(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+    def __enter__(self) -> Text: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None, /
+    ) -> None: ...
+
+
+def is_packed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == GZIP_MAGIC
+
+
+def opened(path: Path) -> Text:
+    """``path`` for reading. Where it is gzipped, and cut or damaged, ``read`` raises EOFError there.
+
+    ``gzip.open`` would lose up to a buffer of what comes before that.
+    """
+    return Unpacked(path) if is_packed(path) else path.open("rb")
+
+
+class Unpacked:
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        self._zlib = zlib.decompressobj(_GZIP)
+        self._packed = b""
+        self._error = ""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to ``size`` bytes, fewer at the end only. Raises EOFError where it cannot be unpacked."""
+        found: list[bytes] = []
+        while size > 0 and not self._error and self._refilled():
+            try:
+                found.append(self._zlib.decompress(self._packed, size))
+            except zlib.error as error:
+                self._error = str(error)
+                break
+            size -= len(found[-1])
+            self._packed = self._zlib.unconsumed_tail or self._zlib.unused_data
+            if (
+                self._zlib.eof and self._packed[:1] == GZIP_MAGIC[:1]
+            ):  # several packed files, one after another
+                self._zlib = zlib.decompressobj(_GZIP)
+        if self._error and not found:
+            raise EOFError(self._error)
+        return b"".join(found)
+
+    def _refilled(self) -> bool:
+        """Whether there is more to unpack."""
+        if self._zlib.eof and not self._packed:
+            self._packed = self._file.read(_BLOCK)
+            if self._packed[:2] == GZIP_MAGIC:
+                self._zlib = zlib.decompressobj(_GZIP)
+        elif not self._packed:
+            self._packed = self._file.read(_BLOCK)
+            if not self._packed:
+                self._error = "compressed file ended before the end-of-stream marker was reached"
+        return bool(self._packed) and not self._zlib.eof
+
+    def __enter__(self) -> Unpacked:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
