@@ -86,6 +86,16 @@ def profile(
     return run, report
 
 
+def finished(run: Path, request: Request) -> Path:
+    """Make the report of a run that ``profile`` did not capture; returns ``run``. Raises Problem."""
+    judged = judging.judge(run, judging.read(run, None))
+    if judged.questions and request.probe_s > 0:
+        judging.try_replacements(run, judged, request, None, None)
+    runs.pack(run)
+    _prune(run.parent)
+    return run
+
+
 def _prune(folder: Path) -> None:
     """Remove old runs of a project. A folder that the user named for runs is the user's to tidy."""
     if folder.parent.name != ".warpline":

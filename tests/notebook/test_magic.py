@@ -26,6 +26,10 @@ CELLS = [
     "%%warpline --skip 3\nproduct = torch.eye(400)\nfor _ in range(2):\n    product = product @ product",
     "%%warpline --stepz 3\nmodel(1)",
     "'loss' in globals(), 'product' in globals(), open('runs.txt').read()",
+    "def train(steps):\n    for _ in range(steps):\n        optimizer.zero_grad()\n"
+    "        model(torch.randn(64, 256)).pow(2).mean().backward()\n        optimizer.step()",
+    "import warpline\nwith warpline.profile(few=12) as run:\n    train(12)",
+    "import os.path\nrun.path.parent.name, len(run.report().lines)",
 ]
 
 
@@ -84,3 +88,12 @@ def test_the_kernel_is_as_it_was(cells: list[Any]) -> None:
     here = cells[7][0]["data"]["text/plain"]
     assert here.startswith("(False, False, 'xx")
     assert here in ("(False, False, 'xx')", "(False, False, 'xxx')")
+
+
+def test_a_block_is_measured_in_the_kernel(cells: list[Any]) -> None:
+    found = re.findall(r"^Cell \[(\d+)\]:(\d+) .* % +(.*)$", shown(cells[9])["text/plain"], re.MULTILINE)
+    code = CELLS[8].split("\n")
+    assert ("9", "4", code[3].strip()) in found
+    assert {cell for cell, *_ in found} <= {"9", "10"}
+    assert said(cells[9]) == ""
+    assert cells[10][0]["data"]["text/plain"].startswith("('runs', ")

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from warpline.model.problem import Problem
 
@@ -44,6 +48,20 @@ class Script:
             if part.first <= line <= part.last:
                 return f"Cell [{part.number}]:{line - part.shift}"
         return f"line {line}"
+
+    def placed(self, name: str) -> Callable[[str], str]:
+        """Puts cells in the place of lines of this script, which is called ``name`` in texts of ours."""
+        pattern = re.compile(rf"(?:\S*/)?{re.escape(name)}:(\d+)")
+        return lambda words: pattern.sub(lambda match: self.place(int(match[1])), words)
+
+
+def file_name(names: Mapping[str, Any]) -> str:
+    """The notebook's name where the front end tells it (VS Code, Jupyter), fit for a file's name.
+
+    ``names``: the kernel's global variables.
+    """
+    told = names.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME") or "notebook"
+    return re.sub(r"[^\w.-]", "_", Path(str(told)).name) or "notebook"
 
 
 def script(before: Iterable[Cell], profiled: Cell, translate: Translate) -> Script:

@@ -8,8 +8,6 @@ as it went in. The cost is said in docs/jupyter-ssh-containers.md.
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import shlex
 import sys
 from pathlib import Path
@@ -19,7 +17,7 @@ from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.display import display
 
 from warpline.model.problem import Problem
-from warpline.notebook.code import Cell, Script, script
+from warpline.notebook.code import Cell, Script, file_name, script
 from warpline.wire.run import Request
 
 
@@ -74,7 +72,7 @@ class WarplineMagics(Magics):
         options = _options(line)
         made = self._script(cell, options.skip)
         cwd = Path.cwd()
-        place = runs.runs_folder(cwd).parent / "notebooks" / f"{_name(self.kernel.user_ns)}.py"
+        place = runs.runs_folder(cwd).parent / "notebooks" / f"{file_name(self.kernel.user_ns)}.py"
         place.parent.mkdir(exist_ok=True)
         place.write_text(made.text, encoding="utf-8")
         request = Request(
@@ -89,7 +87,7 @@ class WarplineMagics(Magics):
         )
         run, report = pipeline.profile(request)
         show: Any = display
-        show(shown(run, report, pipeline.profile_of(run), made, options.top))
+        show(shown(run, report, pipeline.profile_of(run), made.placed(place.name), options.top))
 
     def _script(self, cell: str, skipped: frozenset[int]) -> Script:
         history = self.kernel.history_manager.input_hist_raw
@@ -97,9 +95,3 @@ class WarplineMagics(Magics):
         left_out = self.failed | skipped | {0, now}
         before = [Cell(number, source) for number, source in enumerate(history) if number not in left_out]
         return script(before, Cell(now, cell), self.kernel.transform_cell)
-
-
-def _name(names: dict[str, Any]) -> str:
-    """The notebook's file name where the front end tells it (VS Code, Jupyter), fit for a file's name."""
-    told = names.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME") or "notebook"
-    return re.sub(r"[^\w.-]", "_", Path(str(told)).name) or "notebook"

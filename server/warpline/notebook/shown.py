@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -10,7 +9,6 @@ from pathlib import Path
 
 from warpline.model.profile import Profile
 from warpline.model.report import Line, Report
-from warpline.notebook.code import Script
 from warpline.text.lines import lines_of
 from warpline.view import findings, text, units
 from warpline.view.table import Table, table
@@ -42,11 +40,11 @@ class _Row:
     code: str
 
 
-def shown(run: Path, report: Report, profile: Profile, script: Script, top: int | None = None) -> Shown:
-    """``script``: the notebook as it was run, which says which cell a line is of."""
+def shown(
+    run: Path, report: Report, profile: Profile, placed: Callable[[str], str], top: int | None = None
+) -> Shown:
+    """``placed`` puts cells in the place of lines of files, in any text of ours."""
     whole = table(report, profile, top, cwd=str(Path.cwd()))
-    name = whole.names[report.script]
-    placed = _placed(name, script)
     most = sorted(report.lines, key=lambda line: -line.step_ms)[: top or LINES]
     step = report.steps.step_ms
     rows = [_row(line, whole, profile, placed, step) for line in most if top or line.step_ms >= 0.005 * step]
@@ -60,12 +58,6 @@ def shown(run: Path, report: Report, profile: Profile, script: Script, top: int 
     tail += [_cut(placed(note)) for note in report.notes[:NOTES]]
     tail.append(f"run: {run} (warpline show, warpline report --html FILE)")
     return Shown(_plain(summary, rows, found, tail), _html(summary, rows, found, tail))
-
-
-def _placed(name: str, script: Script) -> Callable[[str], str]:
-    """Puts cells in the place of lines of the script, in any text of ours."""
-    pattern = re.compile(re.escape(name) + r":(\d+)")
-    return lambda words: pattern.sub(lambda match: script.place(int(match[1])), words)
 
 
 def _row(line: Line, whole: Table, profile: Profile, placed: Callable[[str], str], step_ms: float) -> _Row:

@@ -19,8 +19,8 @@ class Control:
     ``local_world`` count the ranks on this machine. ``folder`` is this rank's own, ``root`` that of rank 0.
     """
 
-    def __init__(self, path: str, injected: list[str]) -> None:
-        asked = read(path)
+    def __init__(self, asked: wire.Control, injected: list[str]) -> None:
+        """``injected``: arguments that a launcher has put before the script's own."""
         self.request = asked.request
         self.argv = [*injected, *asked.request.argv]
         self.purpose = asked.purpose

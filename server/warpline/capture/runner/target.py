@@ -8,7 +8,7 @@ import sys
 from ...wire.messages import Failed, Replaced
 from ...wire.stages import STARTING
 from . import endings, imports, overlay, reexec, script, tracebacks
-from .control import Control
+from .control import Control, read
 from .endings import Stopped
 from .pipe import Pipe
 from .session import Session
@@ -21,7 +21,7 @@ def run(path: str, injected: list[str]) -> None:
 
     ``injected``: arguments that a launcher has put before the script's own.
     """
-    control = Control(path, injected)
+    control = Control(read(path), injected)
     pipe = Pipe(control.pipe, control.rank)
     missing = imports.torch_problem()
     if missing:

@@ -48,6 +48,10 @@ class Texts:
         for path, text in (overlay or {}).items():
             self._compiled[absolute(path)] = text.encode("utf-8", "surrogatepass")
 
+    def since_process_start(self) -> None:
+        """Files that were imported before us count as unchanged only if they are older than the process."""
+        self._begun = _process_began()
+
     def stop(self) -> None:
         """Keep no more: what is imported from now on is not part of what was measured."""
         self._patches.restore()
@@ -132,6 +136,18 @@ class Texts:
         except (OSError, SyntaxError, ValueError):
             return None
         return data if ran and ran <= set(_identities(made)) else None
+
+
+def _process_began() -> float:
+    """In unix time; 0 where it is not known. Linux: field 22 of ``/proc/self/stat``, in ticks since boot."""
+    try:
+        with open("/proc/self/stat", encoding="ascii", errors="replace") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])
+        with open("/proc/stat", encoding="ascii") as file:
+            boot = next(int(line.split()[1]) for line in file if line.startswith("btime "))
+        return boot + ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, StopIteration):
+        return 0.0
 
 
 def made_from(header: bytes, source: bytes, mtime: float) -> bool:

@@ -70,7 +70,8 @@ class Steps:
         self.expected = expected
         self.sources: list[Source] = [Forwards(), Loaders(observers), Backwards(observers)]
         self.signals = observers.signals
-        self.sources += [Optimizers(observers), Replays(), Marks(), ProfilerSteps()]
+        self.marks = Marks()
+        self.sources += [Optimizers(observers), Replays(), self.marks, ProfilerSteps()]
         self.installed: list[Source] = []
         self.cycles: dict[str, Cycle] = {}  # by kind
         self.chosen: str | None = None

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 RANK = {"forward": 1, "loader": 2, "backward": 3, "optimizer": 4, "replay": 5, "mark": 6, "profiler": 7}
 STEP_MARKS = ("step", "train_step", "training_step")
 
+
+def _nothing() -> None:
+    pass
+
+
 #: Called with the kind of a source and the key that it was heard with.
 Heard = Callable[[str, int], None]
 
@@ -196,9 +201,17 @@ class Replays(Patched):
 
 
 class Marks(Patched):
-    """At the end of each ``record_function("step")``."""
+    """At the end of each ``record_function("step")``, and whenever the script says so (``mark``)."""
 
     kind = "mark"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mark: Callable[[], object] = _nothing
+
+    def remove(self) -> None:
+        super().remove()
+        self.mark = _nothing
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
         self._listen(lambda: heard("mark", 0))
@@ -208,6 +221,8 @@ class Marks(Patched):
 
     def _listen(self, after: Function) -> None:
         from torch.autograd.profiler import record_function
+
+        self.mark = after
 
         def make(original: Function) -> Function:
             def __exit__(mark: Any, *error: Any) -> Any:

@@ -1,0 +1,144 @@
+"""Measure the steps of a block in this very process, which is the user's and goes on."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warpline.capture import probe
+from warpline.capture.again import shared_out
+from warpline.capture.launch import reason, remove_abandoned
+from warpline.capture.runner.lines.userfiles import INSTALLED
+from warpline.model.problem import Problem
+from warpline.wire.control import Control, Purpose, Windows
+from warpline.wire.run import Request
+
+if TYPE_CHECKING:
+    from warpline.capture.runner.resident import Resident
+
+#: Of the steps of a block two pass before the beat is known: it is heard twice, and begins with a whole step.
+#: In another thread than the main one recording begins anew for all threads, which takes two more.
+PASSED, PASSED_IN_THREAD = 2, 4
+#: Fewer have no room for a step that is recorded and not counted: the first is slow.
+LEAST = 4
+_busy = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A notebook's: the file made of each, by the name that its code has, and each file's text."""
+
+    files: Mapping[str, str]
+    texts: Mapping[str, str]
+
+
+class InProcess:
+    """``start``, then ``stop``. Raises Problem only where it says so; one at a time."""
+
+    def __init__(
+        self, request: Request, script: str, destination: Path, few: int | None, cells: Cells
+    ) -> None:
+        """``script``: the file that the run is filed under. ``few``: how many steps the block makes, where
+        they are few. Raises Problem (status 2)."""
+        self.request = request
+        self.script = script
+        self.destination = destination
+        self.cells = cells
+        self.partial = destination.with_name(f".{destination.name}.{os.getpid()}.partial")
+        self.windows = Windows(request.warmup, captured=max(1, request.steps), sampler=probe.sampler())
+        main = threading.current_thread() is threading.main_thread()
+        passed = PASSED if main else PASSED_IN_THREAD
+        self.few, self.least = few, passed + LEAST
+        if few is not None:
+            if few < self.least:
+                raise Problem(f"few={few}: a block needs {self.least} steps at least")
+            self.windows = replace(shared_out(few - passed, request.steps), muted=False)
+        self.resident: Resident | None = None
+
+    def start(self) -> None:
+        """Raises Problem where nothing can be measured here."""
+        _check()
+        if not _busy.acquire(blocking=False):
+            raise Problem("another block of this process is being profiled")
+        try:
+            self._start()
+        except BaseException:
+            _busy.release()
+            shutil.rmtree(self.partial, ignore_errors=True)
+            raise
+
+    def _start(self) -> None:
+        from warpline.capture.runner.resident import Resident
+
+        remove_abandoned(self.destination.parent)
+        try:
+            self.partial.mkdir(parents=True)
+        except OSError as error:
+            raise Problem(f"cannot write to {self.destination.parent}: {reason(error)}") from None
+        overlay = dict(self.cells.texts)
+        control = Control(self.request, Purpose.PROFILE, str(self.partial), "", self.windows, overlay=overlay)
+        self.resident = Resident(control, self.script, self.cells.files, self._ready)
+        self.resident.start()
+
+    def _ready(self) -> None:
+        self.partial.rename(self.destination)
+
+    def mark(self) -> None:
+        """A step ends here."""
+        if self.resident is not None:
+            self.resident.mark()
+
+    def stop(self, failed: bool) -> None:
+        """The block is over; ``failed``: by an exception.
+
+        Raises Problem (status 1) if nothing was measured."""
+        resident = self.resident
+        if resident is None:
+            return
+        try:
+            resident.close(failed)
+        finally:
+            self.resident = None
+            _busy.release()
+            shutil.rmtree(self.partial, ignore_errors=True)
+        if resident.pipe.ready:
+            return
+        if resident.pipe.problem:
+            raise Problem(resident.pipe.problem, 1)
+        steps = resident.boundaries + resident.missed
+        if not steps:
+            raise Problem("the block made no step that could be seen: call step() at the end of each", 1)
+        made = "1 step" if steps == 1 else f"{steps} steps"
+        helps = f"it needs {self.least} at least"
+        if steps >= self.least and (self.few is None or steps < self.few):
+            helps = f"let it make more, or say how many it makes (few={steps})"
+        raise Problem(f"the block ended after {made}, before they were measured: {helps}", 1)
+
+
+def script_of(file: str) -> tuple[str, str]:
+    """What runs as ``__main__``: its file and, under ``python -m``, its module, else "". Where that is no
+    script of the user's (a notebook, pytest) it is ``file``, in which the block stands."""
+    main = sys.modules["__main__"]
+    path, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
+    if not path or not path.endswith(".py") or INSTALLED.search(os.path.abspath(path)):
+        return os.path.abspath(file), ""
+    return os.path.abspath(path), spec.name.removesuffix(".__main__") if spec is not None else ""
+
+
+def _check() -> None:
+    """Raises Problem where this process cannot be measured from within."""
+    if "_warpline.capture" in sys.modules:
+        raise Problem("this process is measured already, by `warpline profile`", 0)
+    if importlib.util.find_spec("torch") is None:
+        raise Problem(f"{sys.executable} has no torch: pip install 'warpline[target]', or torch itself")
+    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+        raise Problem("several ranks are not measured from within: warpline profile --launcher 'torchrun …'")
+    if sys.platform == "win32":
+        raise Problem("Warpline works on Linux and macOS only")

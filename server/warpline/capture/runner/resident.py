@@ -1,0 +1,149 @@
+"""A session in the user's own process: it ends nothing, raises nothing and leaves no hook behind.
+
+Elsewhere a script is started to be measured and is ended once it was. Here the process is the user's, and
+goes on as it was. Only the function that a fork of the process calls stays registered, since Python cannot
+take it back; it then does nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+
+from ...wire import control as wire
+from ...wire.messages import Failed, Message, Ready
+from .control import Control
+from .pipe import Pipe
+from .session import Session
+from .texts import Texts
+from .windows.sampling import END_S, Sampling
+from .windows.stages import Stage
+from .windows.trend import Watching
+
+UNSEEN = (
+    "only what ran inside the profiled block was watched: loaders, optimizers and settings made before it "
+    "are not known, so that findings about them are missing or without an edit (`warpline profile` sees them)"
+)
+ENDING_S = END_S + 30.0  # for the window that ends in a thread of its own to be written
+
+#: The session of this process, if there is one.
+_current: list[Resident] = []
+
+
+class Told(Pipe):
+    """What would be told to the server is remembered."""
+
+    def __init__(self, on_ready: Callable[[], None]) -> None:
+        super().__init__("", 0)
+        self.on_ready = on_ready
+        self.ready = False
+        self.problem = ""
+        self.settled = threading.Event()  # the run is written, or never will be
+
+    def send(self, message: Message) -> None:
+        if isinstance(message, Ready):
+            self.ready = True
+            self.on_ready()
+            self.settled.set()
+        elif isinstance(message, Failed):
+            self.problem = message.message
+            self.settled.set()
+
+
+class Resident(Session):
+    """``start``, then ``mark`` at each step's end where the steps are the user's to tell, then ``close``."""
+
+    pipe: Told
+
+    def __init__(
+        self,
+        asked: wire.Control,
+        script: str,
+        cells: Mapping[str, str],
+        on_ready: Callable[[], None],
+    ) -> None:
+        """``script``: the absolute path that the run is filed under. ``cells``: the path of each cell's own
+        file by the name that its code has. ``on_ready()``: once the run is written."""
+        super().__init__(Control(asked, []), Told(on_ready), Texts(asked.request.include, asked.overlay))
+        self.texts.since_process_start()
+        self.cells = cells
+        self._script = script
+        self.closed = False
+
+    def start(self) -> None:
+        """Listen from now on. Raises what torch raises where it cannot be imported."""
+        torch = importlib.import_module("torch")
+        _watch_forks()
+        _current.append(self)
+        self.before.executed.why = "lines before the profiled block were not watched"
+        self.before.user_files.update(self.cells)
+        self.before.start()
+        self.torch_is_here(torch)
+        self.before.user_files.update(self.cells)  # wider roots have made it forget
+        self.notes.append(UNSEEN)
+        dynamo = sys.modules.get("torch._dynamo.utils")
+        if dynamo is not None and dynamo.counters.get("frames"):
+            self.steps.compiling()  # a global hook would have it compiled anew
+
+    def script(self) -> str:
+        return self._script
+
+    def mark(self) -> None:
+        """A step ends here."""
+        if not self.closed:
+            self.steps.marks.mark()
+
+    def close(self, failed: bool) -> None:
+        """The block is over; ``failed``: by an exception."""
+        if self.closed:
+            return
+        try:
+            self._finish(failed)
+        finally:
+            self.closed = True
+            _current.clear()
+            if isinstance(self.stage, Watching):
+                self.steps.remove()
+                os.close(self.stage.folder)
+            if not self.pipe.settled.is_set():
+                self._withdraw()
+
+    def _finish(self, failed: bool) -> None:
+        if self.pipe.settled.is_set():
+            self.stage.ended()  # where it was watched after the capture
+            return
+        self.boundaries += self.stage.boundaries_so_far()
+        if not failed or self.stage.complete:
+            self.stage.ended()
+        if isinstance(self.stage, Sampling):  # its deadline came first, and writes the run at this moment
+            self.pipe.settled.wait(ENDING_S)
+
+    def _withdraw(self) -> None:
+        """Nothing is measured any more, and nothing of ours is left."""
+        stage, self.stage = self.stage, Stage(self)
+        try:
+            stage.abandon()
+        except Exception:  # the user's program goes on, whatever it was
+            pass
+        self._take_hands_off()
+
+    def _give_up(self, message: str, status: int) -> None:
+        self.pipe.send(Failed(message.partition("\n")[0], status))
+        self._withdraw()
+
+    def _stop(self) -> None:
+        """The user's program goes on."""
+
+
+@functools.lru_cache(None)
+def _watch_forks() -> None:
+    os.register_at_fork(after_in_child=_forked)
+
+
+def _forked() -> None:
+    while _current:
+        _current.pop().forget()
