@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -131,12 +131,12 @@ def requests(servers: dict[str, list[str]], folder: Path, options: argparse.Name
     rows = []
     for name, command in servers.items():
         with opened(command, folder, script) as (client, uri):
-            rows.append({"server": name, **measured(client, uri, options)})
+            rows += measured(name, client, uri, options)
     with opened(servers["warpline"], folder, script) as (client, uri):
         busy = {"uri": (folder / "busy.py").as_uri(), "python": sys.executable, "warmup": 10**9}
         number = client.begin("warpline/profile", busy)
         client.wait(lambda: any(p["stage"] == "warmup" for p in client.messages("warpline/progress")))
-        rows.append({"server": "warpline, profiling", **measured(client, uri, options)})
+        rows += measured("warpline, profiling", client, uri, options)
         client.cancel(number)
     return rows
 
@@ -151,8 +151,9 @@ def opened(command: list[str], folder: Path, script: Path) -> Iterator[tuple[Cli
         yield client, uri
 
 
-def measured(client: Client, uri: str, options: argparse.Namespace) -> Row:
-    """p50 and p99 in milliseconds of each kind of request, where the server has it."""
+def measured(name: str, client: Client, uri: str, options: argparse.Namespace) -> list[Row]:
+    """p50 and p99 in milliseconds of each kind of request, where the server has it; and the processor time
+    of the server for it, which a busy machine lengthens less."""
     offered = client.server["capabilities"]
     lines = random.Random(1).choices(range(options.lines - 60), k=options.requests)
     document = {"uri": uri}
@@ -184,7 +185,8 @@ def measured(client: Client, uri: str, options: argparse.Namespace) -> Row:
         return client.request("warpline/heat", {"uri": uri})
 
     ours = offered.get("experimental") or {}
-    row: Row = {}
+    wall: Row = {"server": name}
+    processor: Row = {"server": f"{name}, processor"}
     for kind, provider, ask in (
         ("hover", "hoverProvider", lambda line: client.request("textDocument/hover", at(uri, line))),
         ("hints", "inlayHintProvider", screen),
@@ -194,8 +196,9 @@ def measured(client: Client, uri: str, options: argparse.Namespace) -> Row:
         ("actions", "codeActionProvider", action),
         ("edit to hints", "inlayHintProvider", edit),
     ):
-        row[kind] = timed(ask, lines) if offered.get(provider) or provider in ours else None
-    return row
+        if offered.get(provider) or provider in ours:
+            wall[kind], processor[kind] = timed(ask, lines, client.process.pid)
+    return [wall, processor]
 
 
 def resolve(folder: Path, count: int) -> list[Row]:
@@ -222,18 +225,33 @@ def resolve(folder: Path, count: int) -> list[Row]:
         # Above everything: the fix moves along. Inside its own function: the rule makes it anew.
         for kind, at in (("edited elsewhere", 0), ("edited in its function", line + count + 2)):
             assert "edit" in ask(at), "the fix was not made"
-            row[kind] = timed(ask, [at] * count)
+            row[kind], _ = timed(ask, [at] * count, client.process.pid)
         return [row]
 
 
-def timed(ask: Callable[[int], Any], lines: list[int]) -> str:
-    taken = []
+def timed(ask: Callable[[int], Any], lines: list[int], pid: int) -> tuple[str, str]:
+    """``p50 / p99`` in ms until the answer is there, and of the processor time of the process's threads."""
+    wall, processor = [], []
     for line in lines:
-        before = time.perf_counter()
+        spent, before = running_ms(pid), time.perf_counter()
         ask(line)
-        taken.append((time.perf_counter() - before) * 1e3)
-    taken = sorted(taken[1:])
-    return f"{taken[len(taken) // 2]:.2f} / {taken[min(len(taken) - 1, round(0.99 * len(taken)))]:.2f}"
+        wall.append((time.perf_counter() - before) * 1e3)
+        processor.append(running_ms(pid) - spent)
+    return percentiles(wall[1:]), percentiles(processor[1:])
+
+
+def percentiles(values: list[float]) -> str:
+    values = sorted(values)
+    return f"{values[len(values) // 2]:.2f} / {values[min(len(values) - 1, round(0.99 * len(values)))]:.2f}"
+
+
+def running_ms(pid: int) -> float:
+    """For how long the threads of a process have run so far."""
+    spent = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):  # it ended
+            spent += int((thread / "schedstat").read_text().split()[0])
+    return spent / 1e6
 
 
 def at(uri: str, line: int) -> Row:

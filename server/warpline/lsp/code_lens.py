@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from lsprotocol import types
 
 from warpline.lsp import configuration, convert, request, torch_use
+from warpline.lsp.protocol import Written
 from warpline.lsp.server import Server
 from warpline.lsp.session import Session
-from warpline.view import lenses
 
 #: Longer arguments are cut in a lens.
 _ARGUMENTS = 48
+#: A CodeLens as it is sent. Written from lsprotocol's own class, the answer for a long file takes three times
+#: as long.
+_Lens = dict[str, Any]
 
 
-async def code_lens(ls: Server, params: types.CodeLensParams) -> list[types.CodeLens]:
+async def code_lens(ls: Server, params: types.CodeLensParams) -> Written:
     await ls.loading.over()
     uri = params.text_document.uri
     path = convert.path(uri)
     if path is None or not configuration.of(ls, path).lenses:
-        return []
+        return Written("[]")
     session = ls.folders.session(path)
-    found = []
+    found: list[_Lens] = []
     running = ls.folders.running.get(home) if (home := ls.folders.home(path)) else None
     if running is not None:
         found = [_lens(0, f"{running.doing}… (click to cancel)", "warpline.cancel", [uri])]
     elif session is not None or _offered(ls, path):
         found = [_lens(0, _title(ls, path), "warpline.profile", [uri])]
-    return found if session is None else found + _totals(session, path)
+    if session is not None:
+        found += _totals(session, path)
+    return Written(json.dumps(found))
 
 
 def _offered(ls: Server, path: str) -> bool:
@@ -49,29 +55,22 @@ def _title(ls: Server, path: str) -> str:
     return f"{what} ({words})" if words else what
 
 
-def _totals(session: Session, path: str) -> list[types.CodeLens]:
-    results, anchor = session.results, session.anchor(path)
+def _totals(session: Session, path: str) -> list[_Lens]:
+    anchor = session.anchor(path)
     if anchor is None:
         return []
-    before = results.before
-    noise = before.noise if before is not None else None
-    whole = lenses.of_file(results.file_ms(path), results.step_ms, before.step_ms if before else None, noise)
-    functions = None
-    if before is not None:
-        functions = {name: total for (file, name), total in before.functions.items() if file == path}
-    found = [_lens(0, whole, "warpline.overview", _of(path))]
-    for lens in lenses.of_functions(results.functions(path), anchor, results.step_ms, functions, noise):
-        found.append(_lens(lens.line, lens.text, "warpline.overview", _of(path)))
+    over_file, over_functions = session.results.lenses(path)
+    where = [{"uri": convert.uri(path)}]
+    found = [_lens(0, over_file, "warpline.overview", where)]
+    for lens in over_functions:
+        line = anchor.where(lens.line)
+        if line >= 0:
+            found.append(_lens(line, lens.text, "warpline.overview", where))
     return found
 
 
-def _of(path: str) -> list[Any]:
-    return [{"uri": convert.uri(path)}]
-
-
-def _lens(line: int, title: str, command: str, arguments: list[Any]) -> types.CodeLens:
-    place = convert.line_start(line)
-    return types.CodeLens(
-        range=types.Range(start=place, end=place),
-        command=types.Command(title=title, command=command, arguments=arguments),
-    )
+def _lens(line: int, title: str, command: str, arguments: list[Any]) -> _Lens:
+    return {
+        "range": convert.empty_range(line),
+        "command": {"title": title, "command": command, "arguments": arguments},
+    }

@@ -79,3 +79,9 @@ class Codec:
 def line_start(line: int) -> types.Position:
     """The beginning of a line, which is 0 in every encoding."""
     return types.Position(line=line, character=0)
+
+
+def empty_range(line: int) -> dict[str, dict[str, int]]:
+    """The beginning of a line as a range, in JSON. Its column is 0 in every encoding."""
+    place = {"line": line, "character": 0}
+    return {"start": place, "end": place}

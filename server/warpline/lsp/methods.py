@@ -70,7 +70,7 @@ METHODS = (
     Method("warpline/apply", "measure", "apply", waits=True),
     Method("warpline/tune", "tune", "asked", waits=True),
     Method("warpline/kernel", "kernel", "asked", waits=True),
-    Method("warpline/heat", "overview", "heat"),
+    Method("warpline/heat", "heat", "heat"),
     Method("warpline/overview", "overview", "overview"),
     Method("warpline/runs", "runs_view", "listed", waits=True),
     Method("warpline/openRun", "runs_view", "opened", waits=True),

@@ -1,4 +1,4 @@
-"""warpline/heat and warpline/overview: results for what LSP has no place for."""
+"""warpline/overview: the results of a run for what LSP has no place for, such as a tree."""
 
 from __future__ import annotations
 
@@ -6,57 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pygls.exceptions import JsonRpcInvalidParams
-
-from warpline.lsp import configuration, convert
+from warpline.lsp import convert
 from warpline.lsp.results import Results
 from warpline.lsp.server import Server
 from warpline.lsp.session import Session
 from warpline.model.report import Finding, Line
 from warpline.text.lines import content
 from warpline.view import change, gains, units
-from warpline.view.anchor_lines import Standing, standing
+from warpline.view.anchor_lines import Standing
 from warpline.view.diagnostics import notices
-from warpline.view.hints import label, share
+from warpline.view.hints import share
 from warpline.view.inside import largest
 
 _TOP = 200
-
-
-def heat(ls: Server, params: Any) -> dict[str, Any] | None:
-    uri = params.get("uri") if isinstance(params, dict) else None
-    if not isinstance(uri, str):
-        raise JsonRpcInvalidParams(message="warpline/heat needs a uri")
-    first, last = params.get("first"), params.get("last")
-    path = convert.path(uri)
-    session = ls.folders.session(path) if path else None
-    anchor = session.anchor(path) if session and path else None
-    if path is None or session is None or anchor is None:
-        return None
-    results = session.results
-    settings = configuration.of(ls, path)
-    document = ls.documents.at(path)
-    lines = standing(
-        results.costs.get(path, {}),
-        anchor,
-        first if isinstance(first, int) else 0,
-        last if isinstance(last, int) else None,
-    )
-    return {
-        "version": document.version if document else None,
-        "run": str(results.run),
-        "stepMs": results.step_ms,
-        "lines": [
-            {
-                "line": line.line,
-                "share": share(line.step_ms, results.step_ms),
-                "stepMs": line.step_ms,
-                "stale": line.stale,
-                "label": label(line, results.step_ms, settings.wording),
-            }
-            for line in lines
-        ],
-    }
 
 
 def overview(ls: Server, params: Any) -> dict[str, Any] | None:

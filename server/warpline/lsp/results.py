@@ -14,10 +14,10 @@ import msgspec
 from warpline import runs
 from warpline.lsp.before import REPORT, Before, before, read_report
 from warpline.model.problem import Problem
-from warpline.model.report import Finding, Line, Report
+from warpline.model.report import Finding, Report
 from warpline.view import change
 from warpline.view.anchor_lines import Costs, costs_by_line
-from warpline.view.lenses import Function, functions
+from warpline.view.lenses import Lens, functions, of_file, of_functions
 from warpline.wire.run import Request
 
 MEASURED = "measured.json"
@@ -46,7 +46,7 @@ class Results:
     noise: float | None = None  # of the steps, see view/change.py
     before: Before | None = None
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)  # finding -> what its measurement says
-    _summed: dict[str, tuple[float, tuple[Function, ...]]] = field(
+    _lenses: dict[str, tuple[str, tuple[Lens, ...]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -60,23 +60,24 @@ class Results:
     def files(self) -> tuple[str, ...]:
         return tuple(sorted({*self.costs, *self.findings}))
 
-    def file_lines(self, path: str) -> tuple[Line, ...]:
-        return tuple(cost for costs in self.costs.get(path, {}).values() for cost in costs)
+    def lenses(self, path: str) -> tuple[str, tuple[Lens, ...]]:
+        """What stands over a file, and over its functions. Made once: every keystroke asks for them again."""
+        if path not in self._lenses:
+            self._lenses[path] = self._lenses_of(path)
+        return self._lenses[path]
 
-    def file_ms(self, path: str) -> float:
-        """The time in the step of all lines of a file."""
-        return self._totals(path)[0]
-
-    def functions(self, path: str) -> tuple[Function, ...]:
-        return self._totals(path)[1]
-
-    def _totals(self, path: str) -> tuple[float, tuple[Function, ...]]:
-        """Summed up once: every keystroke asks for them again."""
-        if path not in self._summed:
-            lines = self.file_lines(path)
-            whole = sum(line.step_ms for line in lines)
-            self._summed[path] = whole, functions(lines, self.sources.get(path, ""))
-        return self._summed[path]
+    def _lenses_of(self, path: str) -> tuple[str, tuple[Lens, ...]]:
+        lines = [cost for costs in self.costs.get(path, {}).values() for cost in costs]
+        whole = sum(line.step_ms for line in lines)
+        then, functions_then, noise = None, None, None
+        if self.before is not None:
+            then, noise = self.before.step_ms, self.before.noise
+            functions_then = {name: ms for (file, name), ms in self.before.functions.items() if file == path}
+        found = functions(lines, self.sources.get(path, ""))
+        return (
+            of_file(whole, self.step_ms, then, noise),
+            tuple(of_functions(found, self.step_ms, functions_then, noise)),
+        )
 
 
 class _Wait(msgspec.Struct):

@@ -12,6 +12,7 @@ from warpline.text.lines import key, split
 from warpline.view.anchor import Anchor
 
 if TYPE_CHECKING:
+    from warpline.lsp.heat import Bars
     from warpline.lsp.standing import Stand
 
 #: A file that is new has at least this part of its lines from one that is gone: it was renamed.
@@ -31,6 +32,7 @@ class Session:
         #: (path, line of the run) -> its time in the run that this one is compared with, for the hints.
         self.against: dict[tuple[str, int], float] = {}
         self.stands: dict[str, Stand] = {}  # kept by standing.py: path -> its findings as they stand
+        self.bars: dict[str, Bars] = {}  # kept by heat.py: path -> what its lines say
 
     def adopt(self, document: Document) -> bool:
         """Whether a file that is opened is one of the run's under another name; then it is that one."""

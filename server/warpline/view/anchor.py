@@ -6,7 +6,7 @@ the line that it became, or nowhere; where that line says something else than it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from warpline.text.alignment import align
 from warpline.text.lines import key, split
@@ -56,6 +56,17 @@ class Anchor:
         """Whether the run's line that stands at ``line`` says something else now."""
         origin = self.origin(line)
         return origin >= 0 and self._base[origin] != self._keys[line]
+
+    def placed(self, first: int, last: int) -> Iterator[tuple[int, int, bool]]:
+        """(line, line of the run, stale) of each line from ``first`` to ``last`` (inclusive) that is from the
+        run: ``origin`` and ``stale`` of many lines at once."""
+        self.settle()
+        first, end = max(first, 0), min(last + 1, len(self._origin))
+        base, keys = self._base, self._keys
+        for line in range(first, end):
+            origin = self._origin[line]
+            if origin >= 0:
+                yield line, origin, base[origin] != keys[line]
 
     def where(self, run_line: int) -> int:
         """Where a line of the run stands now, or NONE."""

@@ -39,11 +39,10 @@ def costs_by_line(lines: Sequence[Line]) -> dict[str, dict[int, tuple[Line, ...]
 
 def standing(costs: Costs, anchor: Anchor, first: int = 0, last: int | None = None) -> Iterator[Standing]:
     """The lines of ``costs`` that stand between ``first`` and ``last`` (inclusive), in order."""
-    end = len(anchor) - 1 if last is None else min(last, len(anchor) - 1)
-    for line in range(max(first, 0), end + 1):
-        found = at(costs, anchor, line)
-        if found is not None:
-            yield found
+    for line, origin, stale in anchor.placed(first, len(anchor) - 1 if last is None else last):
+        found = costs.get(origin + 1)
+        if found:
+            yield Standing(line, found, stale)
 
 
 def at(costs: Costs, anchor: Anchor, line: int) -> Standing | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from warpline.view import units
@@ -32,8 +32,9 @@ def hints(
 def label(line: Standing, step_ms: float, wording: str = WORDING) -> str:
     """The hint's words. ``wording`` may name ms, percent, calls, device, memory and function."""
     words = wording
-    for name, value in _values(line, step_ms).items():
-        words = words.replace("{" + name + "}", value)
+    for name, value in _VALUES.items():
+        if (place := "{" + name + "}") in wording:
+            words = words.replace(place, value(line, step_ms))
     return f"was {words}" if line.stale else words
 
 
@@ -42,12 +43,12 @@ def share(step_ms: float, whole_ms: float) -> float:
     return step_ms / whole_ms if whole_ms > 0 else 0.0
 
 
-def _values(line: Standing, step_ms: float) -> dict[str, str]:
-    return {
-        "ms": units.ms(line.step_ms),
-        "percent": units.percent(share(line.step_ms, step_ms)),
-        "calls": units.count(sum(cost.calls for cost in line.costs)),
-        "device": units.ms(sum(cost.device_ms for cost in line.costs)),
-        "memory": units.size(sum(cost.memory_bytes for cost in line.costs)),
-        "function": line.costs[0].function,
-    }
+#: Called only for what a wording names: an answer for a whole file has thousands of lines.
+_VALUES: dict[str, Callable[[Standing, float], str]] = {
+    "ms": lambda line, _: units.ms(line.step_ms),
+    "percent": lambda line, step_ms: units.percent(share(line.step_ms, step_ms)),
+    "calls": lambda line, _: units.count(sum(cost.calls for cost in line.costs)),
+    "device": lambda line, _: units.ms(sum(cost.device_ms for cost in line.costs)),
+    "memory": lambda line, _: units.size(sum(cost.memory_bytes for cost in line.costs)),
+    "function": lambda line, _: line.costs[0].function,
+}

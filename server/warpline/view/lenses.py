@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from warpline.model.report import Line
 from warpline.text.lines import split
 from warpline.view import change, units
-from warpline.view.anchor import Anchor
 from warpline.view.anchor_lines import definitions
 from warpline.view.hints import share
 
@@ -18,7 +17,7 @@ LEAST = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Lens:
-    line: int  # 0-based, in the text as it is now
+    line: int  # 0-based, in the run's source
     text: str
 
 
@@ -58,22 +57,17 @@ def functions(lines: Iterable[Line], source: str) -> tuple[Function, ...]:
 
 def of_functions(
     found: Iterable[Function],
-    anchor: Anchor,
     step_ms: float,
     before: Mapping[str, float] | None,
     noise: float | None = None,
 ) -> Iterator[Lens]:
-    """One lens over each function that still stands and takes 1 % of the step at least. ``before``: such
-    totals of the run before; ``noise``: of the comparison with it."""
+    """One lens for each function that takes 1 % of the step at least, at its line of the run's source.
+    ``before``: such totals of the run before; ``noise``: of the comparison with it."""
     for function in found:
-        line = anchor.where(function.line)
-        if line >= 0 and function.step_ms >= LEAST * step_ms:
+        if function.step_ms >= LEAST * step_ms:
             then = None if before is None else before.get(function.name)
-            yield Lens(
-                line,
-                f"{total_of(function.step_ms, step_ms)} in these lines"
-                + change.of_part(then, function.step_ms, noise),
-            )
+            words = f"{total_of(function.step_ms, step_ms)} in these lines"
+            yield Lens(function.line, words + change.of_part(then, function.step_ms, noise))
 
 
 def of_file(file_ms: float, step_ms: float, before_ms: float | None, noise: float | None = None) -> str:
