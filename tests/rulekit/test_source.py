@@ -6,7 +6,7 @@ import libcst as cst
 import pytest
 
 from warpline.rulekit import NOT_LITERAL, Source, Unreadable
-from warpline.rulekit.source import parsed
+from warpline.rulekit.source import parsed, children
 
 TEXT = """\
 import torch.nn.functional as F
@@ -73,3 +73,35 @@ def test_a_text_is_parsed_once() -> None:
     assert parsed("a.py", "x = 1\n") is parsed("a.py", "x = 1\n")
     assert parsed("a.py", "x = 1\n") is not parsed("a.py", "x = 2\n")
     assert parsed("b.py", "x = 1\n").path == "b.py"
+
+
+EVERYTHING = """\
+@decorated
+async def f(a: int = 1, *args, b, **kw) -> int:
+    x = a if b else c
+    async with z as q, r as s:
+        assert a, b
+    try:
+        del a
+    except (A, B) as e:
+        raise X from y
+    match a:
+        case [1, *r] if r:
+            return {**a, "b": 1, **{k: v for k, v in c if d}}, [*a, *b]
+        case P(x=1, y=2) | Q():
+            await g(*a, k=1, **b)
+    print(f"{a!r:>{w}} {b=}", lambda q, *r, s=1, **t: q[1:2:3, ..., a])
+    a: int = -1; a += 1; a = b = c < d <= e; (n := not a)
+class A(B, metaclass=C):
+    pass
+"""
+
+
+def test_children_come_in_the_order_of_the_text() -> None:
+    parts = (cst.BaseExpression, cst.BaseSmallStatement, cst.BaseStatement, cst.BaseSuite, cst.Arg, cst.Param)
+    waiting: list[cst.CSTNode] = [cst.parse_module(EVERYTHING)]
+    while waiting:
+        node = waiting.pop()
+        ours = [child for child in children(node) if isinstance(child, parts)]
+        assert ours == [child for child in node.children if isinstance(child, parts)]
+        waiting += children(node)

@@ -39,9 +39,32 @@ _STATEMENT = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 _BLANK = (cst.BaseParenthesizableWhitespace, cst.TrailingWhitespace, cst.EmptyLine, cst.Newline)
 
 
+#: Nodes whose fields are not declared in the order of the text.
+_IN_TEXT: dict[type[cst.CSTNode], tuple[str, ...]] = {
+    cst.FunctionDef: ("decorators", "name", "type_parameters", "params", "returns", "body"),
+    cst.ClassDef: ("decorators", "name", "type_parameters", "bases", "keywords", "body"),
+    cst.ExceptHandler: ("type", "name", "body"),
+    cst.ExceptStarHandler: ("type", "name", "body"),
+    cst.MatchCase: ("pattern", "guard", "body"),
+    cst.IfExp: ("body", "test", "orelse"),
+    cst.Arg: ("keyword", "value"),
+}
+
+
 @cache
 def _fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
+    first = _IN_TEXT.get(kind, ())
+    return (*first, *(field.name for field in fields(kind) if field.name not in first))
+
+
+def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """What ``node`` is made of, in the order of the text, but for brackets, commas and the like, which come
+    last; white space and comments are left out. (``node.children`` visits, and takes ten times as long.)"""
+    for name in _fields(type(node)):
+        value = getattr(node, name)
+        for child in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(child, cst.CSTNode) and not isinstance(child, _BLANK):
+                yield child
 
 
 #: What :meth:`Source.literal` gives for an expression that is no literal.
@@ -101,12 +124,9 @@ class Source:
         while waiting:
             node = waiting.pop()
             self._nodes.append(node)
-            for name in _fields(type(node)):  # `node.children` visits, and takes ten times as long
-                value = getattr(node, name)
-                for child in value if isinstance(value, (tuple, list)) else (value,):
-                    if isinstance(child, cst.CSTNode) and not isinstance(child, _BLANK):
-                        self._parents[child] = node
-                        waiting.append(child)
+            for child in children(node):
+                self._parents[child] = node
+                waiting.append(child)
         self._nodes.sort(key=self._order)
 
     def _order(self, node: cst.CSTNode) -> tuple[int, int, int, int]:

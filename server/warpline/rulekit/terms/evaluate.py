@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from warpline.rulekit.source import Source
+from warpline.rulekit.source import Source, children
 from warpline.rulekit.terms.calls import CALLS, IN_PLACE
 from warpline.rulekit.terms.term import Term, Terms
 
@@ -36,7 +36,7 @@ def descend(node: cst.CSTNode, *types: Any) -> Iterator[Any]:
         found = waiting.pop()
         if isinstance(found, types):
             yield found
-        waiting.extend(reversed(found.children))
+        waiting.extend(reversed(tuple(children(found))))
 
 
 class Evaluator:
@@ -100,7 +100,7 @@ class Evaluator:
                 return self._call(node)
             case cst.Subscript():
                 return self._subscript(node)
-        for child in node.children:
+        for child in children(node):
             if isinstance(child, cst.BaseExpression) and not isinstance(node, cst.Lambda):
                 self.term(child)
         return made.fresh("opaque")

@@ -12,7 +12,7 @@ from typing import Any
 
 import libcst as cst
 
-from warpline.rulekit.source import Source, Statement
+from warpline.rulekit.source import Source, Statement, children
 from warpline.rulekit.terms.evaluate import BINARY, Evaluator, descend, module_members
 from warpline.rulekit.terms.term import Term
 
@@ -108,7 +108,7 @@ class _Walker:
         elif isinstance(node, (cst.Global, cst.Nonlocal)):
             self.flow.captured |= {item.name.value for item in node.names}
         else:
-            for child in node.children:
+            for child in children(node):
                 if isinstance(child, cst.BaseExpression):
                     self.read(child)
             self.forget(node)
@@ -175,7 +175,7 @@ class _Walker:
         else:  # loops, try, match: what they assign is unknown within and after
             self.capture(node)
             self.forget(node)
-            for child in node.children:
+            for child in children(node):
                 if isinstance(child, cst.BaseExpression):
                     self.read(child)
                 elif isinstance(child, cst.BaseSuite):

@@ -12,7 +12,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.costed import Costed
-from warpline.rulekit.source import Source
+from warpline.rulekit.source import Source, children
 from warpline.rulekit.terms.flow import Flow, Step, follow
 from warpline.rulekit.terms.rewrite import Rewrite
 from warpline.rulekit.terms.term import Term
@@ -137,7 +137,7 @@ def _largest(flow: Flow, step: Step, match: Callable[[Flow, Term], Found | None]
             assert isinstance(node, cst.BaseExpression)
             found.append(node)
         else:
-            waiting.extend(reversed(node.children))
+            waiting.extend(reversed(tuple(children(node))))
     return found
 
 

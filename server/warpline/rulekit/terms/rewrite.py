@@ -8,6 +8,7 @@ import libcst as cst
 
 from warpline.rulekit.edits import Edits, Refused
 from warpline.rulekit.source import Statement
+from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.terms.flow import Flow, Step
 from warpline.rulekit.terms.term import Term
 
@@ -182,7 +183,4 @@ def _one_line(text: str) -> str:
 
 
 def _names(text: str) -> set[str]:
-    import libcst.matchers as m
-
-    found = m.findall(cst.parse_expression(text), m.Name())
-    return {node.value for node in found if isinstance(node, cst.Name)}
+    return {node.value for node in descend(cst.parse_expression(text), cst.Name)}
