@@ -107,7 +107,9 @@ def seconds(profile: Profile) -> dict[str, float]:
     """Seconds of each rule on a profile that nothing was kept of."""
     parsed.cache_clear()
     facts = profile.facts
-    fresh = replace(profile, facts=replace(facts, dataflow=replace(facts.dataflow)))  # a graph is kept by record
+    fresh = replace(
+        profile, facts=replace(facts, dataflow=replace(facts.dataflow))
+    )  # a graph is kept by record
     context = Context(fresh, fresh.sources.get)
     found = {}
     for rule in rules():

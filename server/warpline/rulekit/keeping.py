@@ -36,10 +36,21 @@ def _kept(source: Source, small: cst.BaseSmallStatement) -> Iterator[cst.BaseExp
     elif isinstance(small, cst.AugAssign):
         if isinstance(small.operator, cst.AddAssign):
             yield from _parts(small.value)
-    elif isinstance(small, cst.Assign) and any(
-        isinstance(target.target, cst.Subscript) for target in small.targets
-    ):
-        yield from _parts(small.value)
+    elif isinstance(small, cst.Assign):
+        if any(isinstance(target.target, cst.Subscript) for target in small.targets):
+            yield from _parts(small.value)
+        yield from _added(source, small)
+
+
+def _added(source: Source, small: cst.Assign) -> Iterator[cst.BaseExpression]:
+    """``x`` in ``self.sum = self.sum + x``: of an attribute, which outlives the step, and no other name."""
+    value, targets = small.value, {source.code(target.target) for target in small.targets
+                                   if isinstance(target.target, cst.Attribute)}  # fmt: skip
+    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
+        if source.code(value.left) in targets:
+            yield from _parts(value.right)
+        elif source.code(value.right) in targets:
+            yield from _parts(value.left)
 
 
 def _parts(value: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
@@ -83,6 +94,8 @@ def _made(context: Context, source: Source, name: cst.Name, depth: int) -> bool:
             value = given.value if given is not None else None
             if isinstance(value, cst.Name) and _made(context, other, value, depth - 1):
                 return True
+            if isinstance(value, cst.Call) and not _parted(other, value) and cost.nodes > 0:
+                return True  # `meter.update(entropy(scores))`
     return False
 
 

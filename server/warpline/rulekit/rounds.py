@@ -9,6 +9,8 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
+from warpline.rulekit.graph.graph import graph_of
+from warpline.rulekit.graph.repeated import repeated
 from warpline.rulekit.source import Source
 from warpline.rulekit.terms import descend
 
@@ -30,14 +32,15 @@ class Rounds:
     loop: Loop
     costs: list[LineCost]
     count: float
+    whole: bool = False  # each round works on the whole of the same tensors, and not on a piece
 
 
 def rounds(context: Context) -> Iterator[Rounds]:
-    """The loops of the step that take one piece of a tensor after the other.
+    """The loops of the step that take one piece of a tensor after the other, or the same tensors each time.
 
     The record says so: a loop's line takes pieces, or its head takes a tensor apart, and the operators of
-    its lines ran as often. What is looked up in the source is which loop that is, and that it is no
-    training loop and no recurrence.
+    its lines ran as often; or an operator of it got the same tensors with another number each time. What is
+    looked up in the source is which loop that is, and that it is no training loop and no recurrence.
     """
     seen: set[int] = set()
     for cost in context.profile.lines:
@@ -51,8 +54,17 @@ def rounds(context: Context) -> Iterator[Rounds]:
         start, end = source.span(loop)
         costs = [one for one in context.costs_within(cost.file, start[0], end[0]) if _of(source, one, loop)]
         count = _apart(source, loop, costs) or _indexed(source, loop, costs)
+        whole = 0 if count >= LEAST_ROUNDS else _again(context, costs)
+        count = max(count, whole)
         if count >= LEAST_ROUNDS and not _trains(source, loop) and not _recurrent(loop):
-            yield Rounds(source, loop, costs, count)
+            yield Rounds(source, loop, costs, count, whole > 0)
+
+
+def _again(context: Context, costs: list[LineCost]) -> int:
+    """Rounds that each work on the same tensors, by the recorded step."""
+    flow = context.profile.facts.dataflow
+    places = {(cost.file, cost.line) for cost in costs}
+    return repeated(graph_of(flow), places, LEAST_ROUNDS) if flow.name and not flow.missing else 0
 
 
 def takes_piece(cost: LineCost) -> bool:

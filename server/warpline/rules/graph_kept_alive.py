@@ -85,6 +85,33 @@ for images, labels in loader:
     meter.update(scores, labels)
 ```
 
+## Example
+
+```python
+#> memory growth_bytes_per_step=52428800
+class Mean:
+    def update(self, value):
+        self.sum = self.sum + value  #> found; cost cpu_ms=0.001 calls=1
+
+for images, labels in loader:
+    scores = model(images)  #> cost device_ms=20 kept_bytes=52428800 nodes=40 calls=1
+    mean.update(entropy(scores[:, :64]))  #> cost cpu_ms=0.01 calls=1 nodes=4
+    criterion(scores, labels).backward()
+```
+
+## Use instead
+
+```python
+class Mean:
+    def update(self, value):
+        self.sum = self.sum + value.detach()
+
+for images, labels in loader:
+    scores = model(images)
+    mean.update(entropy(scores[:, :64]))
+    criterion(scores, labels).backward()
+```
+
 ## Near misses
 
 Memory does not grow:
@@ -108,6 +135,20 @@ for images, labels in loader:
         loss = criterion(model(part), labels)  #> cost device_ms=20 kept_bytes=52428800
         total += loss
     total.backward()
+```
+
+What is added up has no graph:
+
+```python
+#> memory growth_bytes_per_step=52428800
+class Mean:
+    def update(self, value):
+        self.sum = self.sum + value  #> cost cpu_ms=0.001 calls=1
+
+for images, labels in loader:
+    scores = model(images)  #> cost device_ms=20 kept_bytes=52428800 nodes=40 calls=1
+    mean.update(len(labels))  #> cost cpu_ms=0.01 calls=1
+    mean.update(criterion(scores, labels).item())  #> cost cpu_ms=0.01 calls=1 nodes=4
 ```
 
 ## Fix safety

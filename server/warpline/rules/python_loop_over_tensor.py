@@ -3,7 +3,9 @@
 ## What it does
 
 Finds loops and comprehensions that take the same tensor apart, or index it, round by round and launch
-many small operations for it, by their cost. Where each round does the same to its own slice and collects
+many small operations for it, by their cost; and those that do the same to the same tensors with another
+number in each round (`labels == k` for each `k`), without layers of their own and without needing what the
+round before made. Where each round does the same to its own slice and collects
 the results, the loop becomes one operation on the whole tensor; elsewhere the finding says why not.
 
 ## Why is this slow
@@ -133,13 +135,14 @@ import libcst as cst
 from warpline.model.change import Scale
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
-from warpline.rulekit.rounds import Loop, rounds, takes_piece
+from warpline.rulekit.rounds import Rounds, rounds, takes_piece
 from warpline.rulekit.source import Statement
 from warpline.rulekit.terms import descend
 
 #: Kernels that take less are all launch and tail (see ``warpline.simulate.changes``).
 SHORT_MS = 0.005
 
+_SLICES, _WHOLE = "one slice after the other", "the same tensors again and again"
 _ELEMENTWISE = {
     "abs", "exp", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "relu", "gelu", "silu",
     "clamp", "square", "pow", "float", "half",
@@ -161,12 +164,12 @@ class PythonLoopOverTensor(Rule):
                 continue
             # A kernel this short takes as long for one piece as for many.
             short = context.on_gpu and launches > 0 and device / launches < SHORT_MS
-            hottest = max(costs, key=lambda cost: (takes_piece(cost), cost.step_ms))
+            hottest = max(costs, key=lambda cost: (not found.whole and takes_piece(cost), cost.step_ms))
             yield context.draft(
                 (hottest.file, hottest.line),
                 (hottest.file, hottest.line),
-                "A Python loop works on one slice after the other, {rounds} rounds and {calls} operations a "
-                "step: {spent}, {share}.",
+                f"A Python loop works on {_WHOLE if found.whole else _SLICES}, {{rounds}} rounds and "
+                "{calls} operations a step: {spent}, {share}.",
                 {
                     "rounds": count("rounds", round(found.count), "per step"),
                     "calls": count("operations in the loop", round(calls), "per step"),
@@ -180,11 +183,17 @@ class PythonLoopOverTensor(Rule):
                     device=1 / found.count if short else 1.0,
                     host=1 / found.count,
                 ),
-                fixes=[partial(_fix, found.source, found.loop)],
+                fixes=[partial(_fix, found)],
             )
 
 
-def _fix(source: Source, loop: Loop) -> Fix:
+def _fix(found: Rounds) -> Fix:
+    source, loop = found.source, found.loop
+    if found.whole:
+        raise Refused(
+            "make a tensor of all the numbers (`torch.arange(n)[:, None]`) and compute all rounds at once, "
+            "or gather rows by their number with `index_add_` or `scatter_reduce_`"
+        )
     if not isinstance(loop, cst.For):
         raise Refused(
             "the rounds are a comprehension: give its function the whole tensor, or use `torch.vmap`"

@@ -98,6 +98,16 @@ def all_by_hand() -> Any:
     return F.nll_loss(logs, CLASSES)
 
 
+def normaliser_less_scores() -> Any:
+    top = LOGITS.float().max(dim=-1, keepdim=True).values
+    whole = top.squeeze(-1) + (LOGITS - top).exp().sum(-1).log()
+    return (whole - LOGITS.gather(-1, CLASSES.unsqueeze(-1)).squeeze(-1)).mean()
+
+
+def logsumexp_less_scores() -> Any:
+    return -(LOGITS[torch.arange(12), CLASSES] - LOGITS.logsumexp(1)).sum()
+
+
 def binary_stable() -> Any:
     each = X.clamp(min=0) - X * POSITIVE + torch.log1p(torch.exp(-X.abs()))
     return each.mean()
@@ -128,6 +138,8 @@ def masked_square() -> Any:
         (gathered_with_padding, "F.cross_entropy"),
         (picked_by_index, "F.cross_entropy"),
         (all_by_hand, "F.cross_entropy"),
+        (normaliser_less_scores, "F.cross_entropy"),
+        (logsumexp_less_scores, "F.cross_entropy"),
         (binary_stable, "F.binary_cross_entropy_with_logits"),
         (binary_of_sigmoid, "F.binary_cross_entropy_with_logits"),
         (weighted_huber, "F.smooth_l1_loss(..., beta=...)"),
@@ -136,6 +148,18 @@ def masked_square() -> Any:
 )
 def test_losses(act: Callable[[], Any], call: str) -> None:
     assert calls(act) == [call]
+
+
+def test_an_energy_and_a_score_of_another_tensor_are_no_cross_entropy() -> None:
+    other = torch.randn(12, 9)
+
+    def of_another() -> Any:
+        return (LOGITS.logsumexp(1) - other.gather(1, CLASSES[:, None]).squeeze(1)).mean()
+
+    def energy() -> Any:
+        return (LOGITS.logsumexp(1) * 0.5).mean()
+
+    assert calls(of_another) == calls(energy) == []
 
 
 def test_what_makes_a_smoothed_target_belongs_to_the_loss() -> None:

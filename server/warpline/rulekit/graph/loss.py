@@ -9,7 +9,7 @@ from warpline.rulekit.graph.evaluate import CONSTANTS, Evaluation, leaves
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.match import PER_SITE, Match, candidates, is_written_out, largest
 from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, softplus
-from warpline.rulekit.graph.softmax import log_softmaxes
+from warpline.rulekit.graph.softmax import log_softmaxes, log_sum_exps
 
 #: Samples of a prediction and a target: errors small and large, of both signs.
 FIRST: Numbers = (-2.9, -1.2, -0.31, -0.04, 0.02, 0.17, 0.6, 1.4, 3.2, -0.8, 2.1)
@@ -24,6 +24,7 @@ _ON_ERRORS = frozenset(
 _CHOICES = frozenset(
     {"gather", "index", "select", "masked_select", "index_select", "take_along_dim", "nll_loss_forward"}
 )
+_PICKS = frozenset({"gather", "index", "take_along_dim"})
 _CHOSEN = frozenset({"scatter", "one_hot", "eq", "index_put", "scatter_add"})
 _FAR = 12
 #: Where a smooth error turns straight: the samples' errors go up to 2.8.
@@ -33,7 +34,7 @@ Error = Callable[[float, float], float]
 
 
 def losses(graph: Graph) -> list[Match]:
-    return largest([*_errors(graph), *_cross_entropies(graph)])
+    return largest([*_errors(graph), *_cross_entropies(graph), *_apart(graph)])
 
 
 # -- of two tensors --------------------------------------------------------------------------------
@@ -163,6 +164,29 @@ def _cross_entropies(graph: Graph) -> Iterator[Match]:
             if len(whole) > 2 or nodes[-1].name != "nll_loss_forward":
                 words = ("one_hot",) if any(node.name in _CHOSEN for node in nodes) else ()
                 yield Match("Cross entropy", "F.cross_entropy", whole, nodes[-1], words=words)
+
+
+def _apart(graph: Graph) -> Iterator[Match]:
+    """Cross entropies as ``logsumexp(scores) - scores[class]``: no logarithm of a softmax is made."""
+    for found in log_sum_exps(graph):
+        for difference, _ in graph.uses(found.output):
+            tail = _added_up(graph, difference) if difference.name == "sub" else None
+            picked = _picked(graph, difference, found.input) if tail is not None else None
+            if tail is None or picked is None:
+                continue
+            nodes = (*found.nodes, picked, difference, *tail)
+            if is_written_out(graph, nodes):
+                yield Match("Cross entropy", "F.cross_entropy", nodes, nodes[-1])
+                break
+
+
+def _picked(graph: Graph, difference: Node, scores: int) -> Node | None:
+    """The operator that picks the scores of the classes, of which ``difference`` is made."""
+    for value in difference.inputs:
+        node = graph.producer.get(graph.origin(value))
+        if node is not None and node.name in _PICKS and graph.origin(node.inputs[0]) == graph.origin(scores):
+            return node
+    return None
 
 
 def _negative_mean(graph: Graph, value: int) -> list[Node] | None:

@@ -15,6 +15,7 @@ _OPERATORS = frozenset({"_softmax", "softmax", "_safe_softmax"})
 _LOGARITHMS = frozenset({"_log_softmax", "log_softmax"})
 _QUOTIENTS = frozenset({"div", "true_divide", "mul"})
 _DIFFERENCES = frozenset({"sub", "log"})
+_NORMALISERS = frozenset({"add", "log", "logsumexp"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,22 @@ def softmaxes(graph: Graph) -> Iterator[Softmax]:
 def log_softmaxes(graph: Graph) -> Iterator[Softmax]:
     yield from _operators(graph, _LOGARITHMS)
     yield from _written(graph, _DIFFERENCES, logarithm=True)
+
+
+def log_sum_exps(graph: Graph) -> Iterator[Softmax]:
+    """Logarithms of a sum of exponentials, which is what a softmax divides by; ``output`` has one for each
+    sum."""
+    for node in candidates(graph, _NORMALISERS):
+        for value in cuts(graph, node.outputs[0], reductions=True):
+            evaluation = Evaluation(graph, {value: SAMPLES}, reductions=True)
+            numbers = evaluation.of(node.outputs[0])
+            if numbers is None or evaluation.dims is None:
+                continue
+            real = math.prod(evaluation.reduced[dim] for dim in evaluation.dims)
+            wanted = math.log(real * sum(math.exp(x) for x in SAMPLES) / len(SAMPLES))
+            if all(abs(one - wanted) <= TOLERANCE * max(1.0, abs(wanted)) for one in numbers):
+                yield Softmax(value, node.outputs[0], real, tuple(evaluation.nodes))
+                break
 
 
 def _operators(graph: Graph, names: frozenset[str]) -> Iterator[Softmax]:
