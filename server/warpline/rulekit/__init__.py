@@ -94,7 +94,8 @@ otherwise), ``true``/``false`` or plain text:
 - ``inside file=/lib/trainer.py line=12 step_ms= sync_ms= text=`` (a line of a library below this one)
 - ``kernel NAME count= device_ms= phase= grid=(1,1,1) block=(128,1,1) kind=copy tensor_cores=false``
 - ``site loader num_workers=0 …`` (kinds and keys: warpline.wire.run.Site); ``use loader``: the sites of
-  that kind are used on this line (``site loader as=valid …`` and ``use valid`` tell several apart)
+  that kind are used on this line (``site loader as=valid …`` and ``use valid`` tell several apart);
+  ``with.lr=0.1`` is an argument that it was made with
 - ``event graph_break reason="…"`` (CompileEvent)
 - for the run: ``device …`` (DeviceFacts; an H200 unless said), ``steps step_ms= device_busy_percent=``
   (``step_ms`` defaults to the lines' sum), ``flags …``, ``memory …``, ``peaks …``, ``totals …``,

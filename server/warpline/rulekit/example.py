@@ -15,6 +15,7 @@ from typing import Any
 from warpline.model.profile import Kernel, LineCost, Op, Profile
 from warpline.model.report import Attributed, Inside, Steps, Unattributed
 from warpline.rulekit.page import without_annotations
+from warpline.wire.births import Argument
 from warpline.wire.facts import Flags, MeasuredPeaks, Memory
 from warpline.wire.run import CompileEvent, DeviceFacts, Facts, Manifest, Request, Site
 
@@ -28,6 +29,8 @@ _H200: dict[str, Any] = {
     "memory_bytes": 150_754_820_096,
     "bf16": True,
 }
+#: Begins the keys of what a site was made with.
+_ARGUMENT = "with."
 _MARK = re.compile(r"(.*?)(?:(#[>^]) (.*))?$")
 
 
@@ -100,7 +103,9 @@ class _Reader:
             self.costs[place] = replace(cost, kernels=(*cost.kernels, Kernel(plain[0], **known)))
         elif verb == "site":
             word = str(values.pop("as", plain[0]))
-            self.sites.append((word, Site(plain[0], *place, "<module>", values)))
+            given = {key: values.pop(key) for key in list(values) if key.startswith(_ARGUMENT)}
+            arguments = tuple(Argument(key[len(_ARGUMENT) :], value) for key, value in given.items())
+            self.sites.append((word, Site(plain[0], *place, "<module>", values, arguments=arguments)))
         elif verb == "use":
             self.uses.setdefault(plain[0], []).append(place)
         elif verb == "event":

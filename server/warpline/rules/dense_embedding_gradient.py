@@ -35,7 +35,7 @@ class Ranker(torch.nn.Module):
 
 model = Ranker()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-#^ site optimizer type=SGD elements=192000000 shapes=[[1,1500000,128]] momentum=0 weight_decay=0
+#^ site optimizer type=SGD elements=192000000 shapes=[[1,1500000,128]] with.momentum=0 with.weight_decay=0
 for ids, clicked in loader:
     loss = loss_of(model(ids), clicked)  #> cost device_ms=1
     optimizer.zero_grad()
@@ -75,7 +75,7 @@ x = embed(ids)
 #^ op aten::embedding_dense_backward phase=backward shapes=[[16,512,512],[16,512]] device_ms=1
 #^ op aten::fill_ phase=backward shapes=[[32000,512],[]] device_ms=2
 optimizer.step()
-#^ site optimizer type=SGD elements=16384000 shapes=[[1,32000,512]] momentum=0 weight_decay=0
+#^ site optimizer type=SGD elements=16384000 shapes=[[1,32000,512]] with.momentum=0 with.weight_decay=0
 #^ use optimizer; cost device_ms=5
 ```
 
@@ -87,7 +87,7 @@ x = embed(ids)
 #^ op aten::embedding_dense_backward phase=backward shapes=[[4096,16,128],[4096,16]] device_ms=1
 #^ op aten::fill_ phase=backward shapes=[[1500000,128],[]] device_ms=2
 optimizer.step()
-#^ site optimizer type=SGD elements=192000000 shapes=[[1,1500000,128]] momentum=0.9 weight_decay=0
+#^ site optimizer type=SGD elements=192000000 shapes=[[1,1500000,128]] with.momentum=0.9 with.weight_decay=0
 #^ use optimizer; cost device_ms=5
 ```
 
@@ -100,7 +100,7 @@ scores = embed(ids) @ embed.weight.t()
 #^ op aten::embedding_dense_backward phase=backward shapes=[[4096,16,128],[4096,16]] device_ms=1
 #^ op aten::fill_ phase=backward shapes=[[1500000,128],[]] device_ms=2
 optimizer.step()
-#^ site optimizer type=SGD elements=192000000 shapes=[[1,1500000,128]] momentum=0 weight_decay=0
+#^ site optimizer type=SGD elements=192000000 shapes=[[1,1500000,128]] with.momentum=0 with.weight_decay=0
 #^ use optimizer; cost device_ms=5
 ```
 
@@ -136,7 +136,7 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, pe
 from warpline.rulekit.embeddings import Table, share_of, tables
 from warpline.rulekit.holders import argument
 from warpline.wire.run import Site
-from warpline.wire.sites import Optimizer, facts_of
+from warpline.wire.sites import Embedding, Optimizer, facts_of
 
 #: Of the elements and of the step, from which on another optimizer for the table is worth a word.
 MOST_OF_THE_MODEL, MUCH_OF_THE_STEP = 0.5, 5.0
@@ -203,7 +203,7 @@ _NONE: dict[str, tuple[Any, ...]] = {"momentum": (0, None), "weight_decay": (0,)
 
 def _setting(site: Site, name: str) -> Any:
     found = argument(site, name)
-    return found.value if found is not None else site.facts.get(name)
+    return found.value if found is not None else None
 
 
 def _holds(optimizer: Optimizer, table: Table) -> bool:
@@ -227,12 +227,11 @@ def _scaled(context: Context, place: tuple[str, int], saved: float) -> Scale:
 
 def _made(context: Context, table: Table) -> Site | None:
     """Where the module was made; None where several of that size were, or none."""
-    found = [
-        site
-        for site in context.sites("module")
-        if site.facts.get("type") == "Embedding"
-        and (site.facts.get("num_embeddings"), site.facts.get("embedding_dim")) == table.shape
-    ]
+    found = []
+    for site in context.sites("module"):
+        made = facts_of(Embedding, site)
+        if made.type == "Embedding" and (made.num_embeddings, made.embedding_dim) == table.shape:
+            found.append(site)
     return found[0] if len(found) == 1 else None
 
 

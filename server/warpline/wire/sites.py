@@ -115,6 +115,17 @@ class Sync:
 
 
 @dataclass(frozen=True)
+class Embedding:
+    """A module of that type; other modules have none of the sizes."""
+
+    KIND: ClassVar[str] = "module"
+
+    type: str | None = None
+    num_embeddings: int | None = None
+    embedding_dim: int | None = None
+
+
+@dataclass(frozen=True)
 class Framework:
     """A trainer or the like, constructed by the user's line; see ``wire.frameworks``."""
 
@@ -126,7 +137,7 @@ class Framework:
     values: dict[str, Any] | None = None  # of those that a setting of ours speaks of
 
 
-F = TypeVar("F", Loader, Optimizer, Parallel, HostTensor, Compile, Move, Triton, Sync, Framework)
+F = TypeVar("F", Loader, Optimizer, Parallel, HostTensor, Compile, Move, Triton, Sync, Embedding, Framework)
 
 
 def facts_of(kind: type[F], site: Site) -> F:

@@ -1,6 +1,7 @@
 import torch as th
 from torch import cat
 
+
 @th.inference_mode()
 def evaluate(model, loader):
     scores, truth = th.tensor([]), []

@@ -1,5 +1,5 @@
 #> device count=8
-import torch.nn as nn
+from torch import nn
 
 
 class Runner:

@@ -23,7 +23,7 @@ class Towers(nn.Module):
 
 def fit(model, loader):
     opt = optim.Adagrad(model.parameters(), lr=0.05)
-    #^ site optimizer type=Adagrad elements=57920000 shapes=[[1,900000,64],[1,5000,64]] weight_decay=0
+    #^ site optimizer type=Adagrad elements=57920000 shapes=[[1,900000,64],[1,5000,64]] with.weight_decay=0
     for user, item, bought in loader:
         loss = (model(user, item) - bought).square().mean()  #> cost device_ms=1
         opt.zero_grad()

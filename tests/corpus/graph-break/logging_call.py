@@ -1,4 +1,5 @@
 import logging
+
 import torch
 
 logger = logging.getLogger(__name__)

@@ -2,6 +2,7 @@
 import torch
 from torch import nn
 
+
 class Cell(nn.Module):
     def __init__(self, size):
         super().__init__()

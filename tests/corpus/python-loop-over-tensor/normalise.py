@@ -1,5 +1,6 @@
 import torch
 
+
 def log_rows(table):
     out = []
     for row in range(len(table)):

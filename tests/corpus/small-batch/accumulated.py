@@ -1,6 +1,7 @@
 #> steps step_ms=30 device_busy_percent=35; memory peak_bytes=3000000000
 from argparse import ArgumentParser
-import torch.utils.data as data
+
+from torch.utils import data
 
 parser = ArgumentParser()
 parser.add_argument("--batch", type=int, default=8)  #> found

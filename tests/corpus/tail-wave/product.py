@@ -1,4 +1,3 @@
-import torch
 from torch.utils.cpp_extension import load_inline
 
 source = """

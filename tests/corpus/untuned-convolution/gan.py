@@ -1,5 +1,5 @@
 #> flags cudnn_benchmark=false deterministic=false
-import torch, torch.nn as nn
+from torch import nn
 
 generator = nn.Sequential(nn.ConvTranspose2d(100, 512, 4), nn.ConvTranspose2d(512, 3, 4)).cuda()
 for noise in noises:

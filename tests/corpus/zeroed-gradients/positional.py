@@ -1,4 +1,3 @@
-import torch
 
 class Runner:
     def fit(self):

@@ -1,5 +1,6 @@
 import torch
 
+
 def gather(episode):
     states = None
     while not done(episode):

@@ -1,4 +1,3 @@
-import torch
 from blocks import stem
 
 net = stem(3, 64).cuda()

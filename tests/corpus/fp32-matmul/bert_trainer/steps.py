@@ -1,6 +1,7 @@
 import torch as th
 from transformers import BertConfig, BertForMaskedLM
 
+
 class Trainer:
     def __init__(self, options):
         self.model = BertForMaskedLM(BertConfig()).cuda()

@@ -1,5 +1,6 @@
-from torch import nn
 import torch.nn.functional as fn
+from torch import nn
+
 
 class Mish(nn.Module):
     def forward(self, inp):

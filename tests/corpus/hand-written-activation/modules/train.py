@@ -1,4 +1,3 @@
-import torch
 from acts import ACTIVATIONS
 
 act = ACTIVATIONS["mish"]()

@@ -1,7 +1,9 @@
 import math
+
 import torch
-import torch.nn as nn
+from torch import nn
 from torch.nn import functional as F
+
 
 class CausalSelfAttention(nn.Module):
     def __init__(self, n_embd, n_head, block_size, dropout):

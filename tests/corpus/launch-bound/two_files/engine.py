@@ -1,5 +1,6 @@
 import torch
 
+
 def fit(model, lr):
     optimizer = torch.optim.SGD(model.parameters(), lr, fused=True)
     for x in torch.randn(100, 64, 32, device="cuda"):

@@ -3,7 +3,6 @@
 
 import torch
 import torch.nn.functional as F
-
 from pipeline import build_loaders
 
 

@@ -1,5 +1,6 @@
 from torch import nn
 
+
 class Decoder(nn.Module):
     def __init__(self, settings):
         super().__init__()

@@ -1,6 +1,6 @@
 import torch
-from settings import Settings
 from model import Decoder
+from settings import Settings
 
 model = Decoder(Settings()).cuda()
 for ids in loader:

@@ -1,7 +1,6 @@
 import torch
-from torch.utils.data import DataLoader
-
 from moving import to_device
+from torch.utils.data import DataLoader
 
 device = torch.device("cuda")
 feed = DataLoader(  #> found; site loader num_workers=12 pin_memory=false

@@ -1,5 +1,6 @@
 import torch
 
+
 def smooth(series, alpha):
     state = series[:, 0]
     kept = [state]

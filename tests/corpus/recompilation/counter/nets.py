@@ -1,5 +1,6 @@
 from torch import nn
 
+
 class Net(nn.Module):
     calls = 0
 

@@ -1,4 +1,3 @@
-import torch
 from nets import Net
 
 net = Net()

@@ -1,6 +1,5 @@
 #> totals idle_ms=9
 import torch
-
 from meters import Meter
 
 

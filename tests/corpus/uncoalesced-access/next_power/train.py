@@ -1,4 +1,3 @@
-import torch
 from kernels import transposed
 
 for x in batches:

@@ -1,5 +1,6 @@
 from torch.nn import Conv3d, Module
 
+
 class Net(Module):
     def __init__(self):
         super().__init__()
