@@ -18,7 +18,7 @@ import numpy as np
 
 from warpline import runs
 from warpline.model.problem import Problem
-from warpline.trace import contradictions, nest, nsys
+from warpline.trace import contradictions, nsys, stacks
 from warpline.trace.columns import Trace
 from warpline.trace.decode import Chrome, collector_paused
 from warpline.trace.events import (
@@ -140,10 +140,8 @@ def _parts(chrome: Chrome, tables: Tables, path: Path, export: nsys.Export | Non
         lines = _from_export(export, frames, threads)
         notes += nsys.notes(export)
     elif len(tables[FRAMES]):
-        lines = _from_frames(tables[FRAMES], chrome.base_ns, frames, threads)
-        notes.append(
-            "the trace has Python functions and no lines: costs stand at the line of each function's def"
-        )
+        lines, how = stacks.of_frames(tables[FRAMES], chrome.base_ns, frames, threads)
+        notes += how
     elif any(tables["cpu_op"].numbered("call_stack")[1]):
         lines = _from_stacks(tables["cpu_op"], chrome.base_ns, frames, threads)
         notes.append("the trace has call stacks and no lines: costs stand at the line of each function's def")
@@ -174,20 +172,6 @@ def _parts(chrome: Chrome, tables: Tables, path: Path, export: nsys.Export | Non
         tuple(frames.files), tuple(frames.functions), tuple(frames.locations), tuple(threads.index)
     )
     return Parts(manifest, Facts(), locations, frames.sources(), lines)
-
-
-def _from_frames(table: Table, base_ns: int, frames: Frames, threads: Interned) -> Pairs:
-    name, names = table.numbered("name")
-    location = frames.of_names(names)[name]
-    users = np.flatnonzero(location)
-    start, end = (moments[users] for moments in spans([table], base_ns))
-    number, values = table.numbered("tid")
-    thread = threads.numbers((number[users], values))
-    by = nest.order(thread, start, end)
-    start, end, thread, location = start[by], end[by], thread[by], location[users][by]
-    depth, parent = nest.depth_and_parent(thread, start, end)
-    who, when, frame = nest.innermost(thread, start, end, depth, parent)
-    return when, who, np.where(frame >= 0, location[frame], 0) if len(frame) else frame
 
 
 def _from_export(export: nsys.Export, frames: Frames, threads: Interned) -> Pairs:

@@ -65,9 +65,18 @@ class Frames:
         file = str(path.resolve()) if path.is_file() else match["file"]
         if match["function"] == "<module>":
             self.script = self.script or file
+        return self.number(file, int(match["line"]), match["function"])
+
+    def number(self, file: str, line: int, function: str) -> int:
+        """The location's number."""
         at = self.files.setdefault(file, len(self.files))
-        function = self.functions.setdefault(match["function"], len(self.functions))
-        return self.locations.setdefault((at, int(match["line"]), function), len(self.locations))
+        of = self.functions.setdefault(function, len(self.functions))
+        return self.locations.setdefault((at, line, of), len(self.locations))
+
+    def place(self, number: int) -> tuple[str, int, str]:
+        """File, line and function of the location ``number``."""
+        file, line, function = list(self.locations)[number]
+        return list(self.files)[file], line, list(self.functions)[function]
 
 
 def is_users(file: str) -> bool:

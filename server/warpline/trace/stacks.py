@@ -1,0 +1,75 @@
+"""Python frames of a trace made elsewhere -> which line each thread is at, from when on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from warpline.trace import nest, running
+from warpline.trace.columns import Ints
+from warpline.trace.events import Interned, Table, spans
+from warpline.trace.frames import Frames
+from warpline.trace.read import Pairs
+
+DEFS = "the trace has Python functions and no lines: costs stand at the line of each function's def"
+BEGUN = (
+    "in the function that ran when the trace began, costs stand at the call that was made last: "
+    "its lines are found by the names of what they call"
+)
+
+
+def of_frames(table: Table, base_ns: int, frames: Frames, threads: Interned) -> tuple[Pairs, list[str]]:
+    """The line records of ``python_function`` events, and notes on how exact they are."""
+    name, names = table.numbered("name")
+    location = frames.of_names(names)[name]
+    start, end = spans([table], base_ns)
+    number, values = table.numbered("tid")
+    more = _begun(start, end, number, name, names, location, frames)
+    users = np.flatnonzero(location)
+    thread = threads.numbers((number[users], values))
+    by = nest.order(thread, start[users], end[users])
+    users, thread = users[by], thread[by]
+    start, end, location = start[users], end[users], location[users]
+    depth, parent = nest.depth_and_parent(thread, start, end)
+    who, when, frame = nest.innermost(thread, start, end, depth, parent)
+    where = np.where(frame >= 0, location[frame], 0) if len(frame) else frame
+    if more is None:
+        return (when, who, where), [DEFS]
+    outer, called, place = more
+    own = (frame >= 0) & (users[frame] == outer)
+    last = np.searchsorted(called, when[own], "right") - 1
+    where[own] = np.where(last >= 0, place[np.maximum(last, 0)], where[own])
+    of_outer = np.full(len(called), thread[np.flatnonzero(users == outer)[0]])
+    when, who = np.concatenate([called, when]), np.concatenate([of_outer, who])
+    where = np.concatenate([place, where])
+    kept = np.lexsort((when, who))  # at one moment a frame that begins comes after the call of it
+    return (when[kept], who[kept], where[kept]), [DEFS, BEGUN]
+
+
+def _begun(
+    start: Ints, end: Ints, thread: Ints, name: Ints, names: list[str], location: Ints, frames: Frames
+) -> tuple[int, Ints, Ints] | None:
+    """The user's frame that called the profiler as the trace began: its number, and when it called
+    something, in order, and at which location. None where there is none, or its source is not here."""
+    known = {number for number, text in enumerate(names) if text.startswith(running.PROFILER)}
+    profilers = np.flatnonzero(np.isin(name, list(known)))
+    if not len(profilers):
+        return None
+    same = np.flatnonzero(thread == thread[profilers[np.argmin(start[profilers])]])
+    stack = same[running.begun_in(start[same], end[same], np.flatnonzero(np.isin(same, profilers)))]
+    if not len(stack) or not location[stack[-1]]:
+        return None
+    outer = int(stack[-1])
+    inside = same[(start[same] >= start[outer]) & (end[same] <= end[outer])]
+    inside = inside[nest.order(thread[inside], start[inside], end[inside])]
+    depth, _ = nest.depth_and_parent(thread[inside], start[inside], end[inside])
+    children = inside[depth == depth[np.flatnonzero(inside == outer)[0]] + 1]
+    file, line, function = frames.place(int(location[outer]))
+    path = Path(file)
+    if not path.is_file():
+        return None
+    source = path.read_text(encoding="utf-8", errors="replace")
+    lines = running.lines_of(source, line, [names[at] for at in name[children].tolist()])
+    places = [frames.number(file, at, function) for at in lines]
+    return outer, start[children], np.array(places, np.int64)
