@@ -1,7 +1,6 @@
 import torch as th
 from torch import cat
 
-
 @th.inference_mode()
 def evaluate(model, loader):
     scores, truth = th.tensor([]), []

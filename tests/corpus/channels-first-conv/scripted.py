@@ -1,6 +1,5 @@
 from torch import autocast, bfloat16, nn, optim
 
-
 def main(loader):
     net = nn.Sequential(nn.Conv2d(3, 64, 3), nn.ReLU(), nn.Conv2d(64, 64, 3))
     net = net.cuda()  #> found

@@ -1,7 +1,6 @@
 import torch.nn.functional as fn
 from torch.nn import BatchNorm2d, Conv2d, Module
 
-
 class Residual(Module):
     def __init__(self, width):
         super().__init__()

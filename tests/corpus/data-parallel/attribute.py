@@ -1,5 +1,5 @@
 #> device count=8
-from torch import nn
+import torch.nn as nn
 
 
 class Runner:

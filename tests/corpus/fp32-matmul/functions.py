@@ -1,7 +1,6 @@
 #> device name="NVIDIA A100" capability=(8,0) multiprocessors=108; flags float32_matmul_precision=highest
+from torch import nn, optim
 import torch.nn.functional as fn
-from torch import optim
-
 
 def forward(params, x):
     for w, b in params:

@@ -1,5 +1,4 @@
 import logging
-
 import torch
 
 logger = logging.getLogger(__name__)

@@ -1,9 +1,7 @@
 # corpus: run, may per-tensor-optimizer launch-bound small-batch unfused-elementwise slow-sample-line gc-pause-in-step
 import math
-
 import torch
 from torch import softmax
-
 
 def attend(query, key, value):
     d_k = query.size(-1)

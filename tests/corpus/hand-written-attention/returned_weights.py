@@ -1,6 +1,5 @@
 import torch as t
 
-
 def scaled_attention(q, k, v, bias):
     scores = t.einsum("bhqd,bhkd->bhqk", q, k) * 0.125 + bias  #> cost device_ms=6
     weights = scores.softmax(-1)  #> cost device_ms=4

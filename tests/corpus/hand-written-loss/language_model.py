@@ -1,7 +1,6 @@
 import torch
 from torch.nn import LogSoftmax
 
-
 class Criterion(torch.nn.Module):
     def __init__(self):
         super().__init__()

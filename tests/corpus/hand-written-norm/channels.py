@@ -1,7 +1,6 @@
 import torch
 from torch import nn
 
-
 class ChannelNorm(nn.Module):
     """As in ConvNeXt: over the channels of an image."""
 

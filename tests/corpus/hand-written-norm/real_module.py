@@ -2,7 +2,6 @@
 import torch
 from torch.nn import Linear, Module, Parameter
 
-
 class Norm(Module):
     def __init__(self, n):
         super().__init__()

@@ -2,7 +2,6 @@
 import torch
 from torch import nn
 
-
 class Cell(nn.Module):
     def __init__(self, size):
         super().__init__()

@@ -1,6 +1,5 @@
 import torch
 
-
 def log_rows(table):
     out = []
     for row in range(len(table)):

@@ -1,7 +1,6 @@
 #> steps step_ms=30 device_busy_percent=35; memory peak_bytes=3000000000
 from argparse import ArgumentParser
-
-from torch.utils import data
+import torch.utils.data as data
 
 parser = ArgumentParser()
 parser.add_argument("--batch", type=int, default=8)  #> found

@@ -1,3 +1,4 @@
+import torch
 from torch.utils.cpp_extension import load_inline
 
 source = """

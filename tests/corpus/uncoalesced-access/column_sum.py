@@ -1,7 +1,6 @@
 import triton
 import triton.language as tl
 
-
 @triton.autotune(configs=[triton.Config({"B": 256})], key=["rows"])
 @triton.jit
 def column_sum(x_ptr, out_ptr, rows, stride, B: tl.constexpr):

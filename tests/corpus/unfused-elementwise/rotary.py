@@ -1,7 +1,6 @@
 import torch
 from torch import Tensor
 
-
 class Rotary(torch.nn.Module):
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         left, right = x.chunk(2, dim=-1)

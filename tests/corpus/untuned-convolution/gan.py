@@ -1,5 +1,5 @@
 #> flags cudnn_benchmark=false deterministic=false
-from torch import nn
+import torch, torch.nn as nn
 
 generator = nn.Sequential(nn.ConvTranspose2d(100, 512, 4), nn.ConvTranspose2d(512, 3, 4)).cuda()
 for noise in noises:

@@ -1,3 +1,4 @@
+import torch
 
 class Runner:
     def fit(self):

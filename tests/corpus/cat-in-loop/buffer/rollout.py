@@ -1,6 +1,5 @@
 import torch
 
-
 def gather(episode):
     states = None
     while not done(episode):

@@ -1,6 +1,5 @@
 from torch import nn
 
-
 def conv_bn(cin, cout, stride):
     layers = [
         nn.Conv2d(cin, cout, kernel_size=3, stride=stride, padding=1),  #> found; site module type=Conv2d bias=true

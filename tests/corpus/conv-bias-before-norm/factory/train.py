@@ -1,3 +1,4 @@
+import torch
 from blocks import stem
 
 net = stem(3, 64).cuda()

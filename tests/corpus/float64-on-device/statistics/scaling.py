@@ -1,7 +1,6 @@
 import numpy as np
 import torch
 
-
 class Scaler:
     def __init__(self, mean, std):
         self.mean = torch.from_numpy(np.load(mean)).cuda()  #> found

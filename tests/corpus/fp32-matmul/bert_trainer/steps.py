@@ -1,7 +1,6 @@
 import torch as th
 from transformers import BertConfig, BertForMaskedLM
 
-
 class Trainer:
     def __init__(self, options):
         self.model = BertForMaskedLM(BertConfig()).cuda()

@@ -1,8 +1,6 @@
 #> device kind=cuda capability=(9,0) bf16=true; flags allow_tf32=false
 from argparse import ArgumentParser
-
 from steps import Trainer
-
 
 def main():
     parser = ArgumentParser()

@@ -1,6 +1,5 @@
-import torch.nn.functional as fn
 from torch import nn
-
+import torch.nn.functional as fn
 
 class Mish(nn.Module):
     def forward(self, inp):

@@ -1,3 +1,4 @@
+import torch
 from acts import ACTIVATIONS
 
 act = ACTIVATIONS["mish"]()

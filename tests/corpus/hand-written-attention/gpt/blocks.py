@@ -1,9 +1,7 @@
 import math
-
 import torch
-from torch import nn
+import torch.nn as nn
 from torch.nn import functional as F
-
 
 class CausalSelfAttention(nn.Module):
     def __init__(self, n_embd, n_head, block_size, dropout):

@@ -1,3 +1,4 @@
+import torch
 from blocks import CausalSelfAttention
 
 attention = CausalSelfAttention(768, 12, 1024, 0.1).cuda()

@@ -1,6 +1,5 @@
 import torch
 
-
 def smooth(prediction, target):
     gap = (prediction - target).abs()  #> cost device_ms=2
     near = 0.5 * gap ** 2  #> cost device_ms=2

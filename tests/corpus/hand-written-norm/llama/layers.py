@@ -1,6 +1,5 @@
 import torch
-from torch import nn
-
+import torch.nn as nn
 
 class RMSNorm(nn.Module):
     """Root mean square normalisation."""

@@ -1,3 +1,4 @@
+import torch
 from layers import build_norm
 
 norm = build_norm({"kind": "rms", "dim": 4096, "eps": 1e-5})

@@ -1,6 +1,5 @@
 import torch
 
-
 def fit(model, lr):
     optimizer = torch.optim.SGD(model.parameters(), lr, fused=True)
     for x in torch.randn(100, 64, 32, device="cuda"):

@@ -1,6 +1,5 @@
 from torch.nn import Linear, Module, ModuleList
 
-
 class Deep(Module):
     def __init__(self, depth):
         super().__init__()

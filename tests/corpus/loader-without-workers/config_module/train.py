@@ -1,6 +1,7 @@
+from torch.utils.data import DataLoader as DL
+
 import config as C
 from engine import fit
-from torch.utils.data import DataLoader as DL
 
 loader = DL(  #> site loader num_workers=0 batches_per_epoch=200
     dataset=C.dataset(),

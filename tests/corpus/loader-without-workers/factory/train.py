@@ -3,6 +3,7 @@
 
 import torch
 import torch.nn.functional as F
+
 from pipeline import build_loaders
 
 

@@ -5,9 +5,10 @@
 import gc
 
 import torch
-from model import Net, Numbers
 from torch import nn
 from torch.utils.data import DataLoader
+
+from model import Net, Numbers
 
 torch.manual_seed(0)
 torch.autograd.set_detect_anomaly(True)  #> found anomaly-detection-on

@@ -1,6 +1,5 @@
 from torch import nn
 
-
 class Decoder(nn.Module):
     def __init__(self, settings):
         super().__init__()

@@ -1,6 +1,6 @@
 import torch
-from model import Decoder
 from settings import Settings
+from model import Decoder
 
 model = Decoder(Settings()).cuda()
 for ids in loader:

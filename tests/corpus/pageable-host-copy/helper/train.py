@@ -1,6 +1,7 @@
 import torch
-from moving import to_device
 from torch.utils.data import DataLoader
+
+from moving import to_device
 
 device = torch.device("cuda")
 feed = DataLoader(  #> found; site loader num_workers=12 pin_memory=false

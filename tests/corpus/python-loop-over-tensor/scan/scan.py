@@ -1,6 +1,5 @@
 import torch
 
-
 def smooth(series, alpha):
     state = series[:, 0]
     kept = [state]

@@ -1,6 +1,5 @@
 from torch import nn
 
-
 class Net(nn.Module):
     calls = 0
 

@@ -1,3 +1,4 @@
+import torch
 from nets import Net
 
 net = Net()

@@ -1,6 +1,7 @@
 #> flags cpu_count=16
-from augment import Pictures
 from torch.utils.data import DataLoader
+
+from augment import Pictures
 
 pictures = DataLoader(Pictures("/data"), batch_size=64)
 #^ found loader-without-workers; site loader num_workers=0 batches_per_epoch=100

@@ -1,4 +1,5 @@
 #> steps step_ms=30 device_busy_percent=35; memory peak_bytes=3000000000
+import torch
 from config import TRAIN
 from torch.utils.data import DataLoader
 

@@ -2,7 +2,6 @@ import torch
 import triton
 from triton import language as tl
 
-
 @triton.jit
 def bitonic_kernel(keys, n: tl.constexpr):
     tl.store(keys, tl.sort(tl.load(keys + tl.arange(0, n))))

@@ -1,5 +1,6 @@
 #> totals idle_ms=9
 import torch
+
 from meters import Meter
 
 

@@ -1,7 +1,6 @@
 import triton
 import triton.language as tl
 
-
 @triton.jit
 def softmax_kernel(x, y, n, B: tl.constexpr):
     offs = tl.program_id(0) * n + tl.arange(0, B)

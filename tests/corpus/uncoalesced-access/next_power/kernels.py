@@ -1,8 +1,6 @@
 import torch
 import triton
-from triton import language as tl
-from triton import next_power_of_2
-
+from triton import language as tl, next_power_of_2
 
 @triton.jit
 def _turn(source, target, M, N, WIDTH: tl.constexpr):

@@ -1,3 +1,4 @@
+import torch
 from kernels import transposed
 
 for x in batches:

@@ -1,6 +1,5 @@
 from torch.nn import Conv3d, Module
 
-
 class Net(Module):
     def __init__(self):
         super().__init__()

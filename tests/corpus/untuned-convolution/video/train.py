@@ -1,8 +1,8 @@
 #> flags cudnn_benchmark=false
 """Training on clips."""
 
+import torch
 from clips import Net
-
 
 def train(net, clips):
     for clip in clips:
