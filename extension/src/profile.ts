@@ -17,7 +17,7 @@ export async function profile(server: Server, params: protocol.ProfileParams): P
   const uri = params.uri === undefined ? undefined : vscode.Uri.parse(params.uri);
   await save(uri);
   const python = params.python ?? (await interpreter.forScripts(uri));
-  const what = params.module ?? (uri === undefined ? "the script" : path.basename(uri.fsPath));
+  const what = params.launch?.name ?? params.module ?? (uri === undefined ? "the script" : path.basename(uri.fsPath));
   const request = { ...params, ...(python === undefined ? {} : { python }) };
   if (ending) request.whenBusy = "queue";
   const ask = (client: LanguageClient, token: vscode.CancellationToken): Promise<protocol.ProfileResult | null> =>
@@ -92,7 +92,7 @@ async function cancellable<R>(
     { location: vscode.ProgressLocation.Notification, title, cancellable: true },
     async (progress, token) => {
       let percent = 0;
-      const listener = client.onNotification(protocol.progress, (at) => {
+      const listener = server.onProgress((at) => {
         if (uri !== undefined && at.uri !== uri) return;
         const now = Math.max(percent, at.percent ?? 0);
         progress.report({ message: `${now} % · ${at.message !== "" ? at.message : at.stage}`, increment: now - percent });

@@ -12,7 +12,7 @@ export interface ProfileParams {
   module?: string;
   args?: string[];
   python?: string;
-  launch?: object;
+  launch?: { name: string };
   whenBusy?: "refuse" | "queue";
 }
 

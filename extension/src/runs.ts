@@ -49,8 +49,9 @@ export class Runs implements vscode.TreeDataProvider<RunItem>, vscode.Disposable
     const both = (Array.isArray(selected) ? selected : [item]).filter((one): one is RunItem => one instanceof RunItem);
     const [newer, older] = both.map(({ run }) => run).sort((one, other) => other.createdMs - one.createdMs);
     if (newer === undefined) return;
-    const { script } = newer;
-    const uri = vscode.Uri.file(script).toString();
+    const uri = vscode.Uri.file(newer.script).toString();
+    // The hints that say the difference are those of the run that is shown.
+    if (older !== undefined && !newer.shown) await this.server.running?.sendRequest(protocol.openRun, { run: newer.run });
     await compare(this.server, older === undefined ? { uri, run: newer.run } : { uri, run: older.run, with: newer.run });
   }
 

@@ -23,6 +23,9 @@ export class Server implements vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>();
   /** What the server would answer has changed: it was (re)started, or has new results. */
   readonly onChanged = this.changed.event;
+  private readonly progressed = new vscode.EventEmitter<protocol.Progress>();
+  /** How far anything is. The client holds one listener for each notification: a second one would take its place. */
+  readonly onProgress = this.progressed.event;
 
   constructor(
     private readonly context: vscode.ExtensionContext,
@@ -77,6 +80,7 @@ export class Server implements vscode.Disposable {
         this.options(),
       );
       this.client.onNotification(protocol.results, () => this.changed.fire());
+      this.client.onNotification(protocol.progress, (at) => this.progressed.fire(at));
       this.client.onDidChangeState(({ newState }) => {
         if (newState === State.Running) this.changed.fire();
       });

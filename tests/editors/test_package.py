@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import re
 from pathlib import Path
 
+import pytest
+
 import warpline
 from tests.editors.desk import ROOT
+from warpline.lsp import torch_use
 from warpline.lsp.settings import Settings, merged
 
 PACKAGE = json.loads((ROOT / "package.json").read_text())
@@ -52,3 +56,37 @@ def test_what_may_name_a_program_waits_for_trust() -> None:
     restricted = set(PACKAGE["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"])
     assert {"warpline.python", "warpline.server.python", "warpline.launcher", "warpline.env"} <= restricted
     assert all(name in SETTINGS for name in restricted)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SETTINGS["warpline.python"]["markdownDescription"],
+        (ROOT / "README.md").read_text(),
+        (ROOT / "docs" / "editors" / "vscode.md").read_text(),
+        PROTOCOL,
+    ],
+    ids=["setting", "README", "docs/editors/vscode.md", "PROTOCOL"],
+)
+def test_all_say_in_which_order_an_interpreter_is_looked_for(text: str) -> None:
+    """As ``capture/interpreter.py`` does; ``tests/capture/test_interpreter.py`` has that."""
+    words = re.sub(r"[`\s]+", " ", text)
+    active = r"(?:VIRTUAL_ENV ?|active virtual environment)"
+    assert re.search(active + r", .{0,10}\.venv or venv .{0,80}own .{0,20}torch, .{0,12}python3", words)
+
+
+def test_the_extension_and_the_server_offer_the_same_files() -> None:
+    packages = re.search(r"\(\?:import\|from\)\\s\+\(\?:(.*?)\)\\b/m", SOURCES)
+    assert packages is not None
+    mine = set(packages[1].replace("torch\\w*", "torch|torchvision|torchaudio").split("|"))
+    assert mine == set(torch_use._PACKAGES.split("|"))
+
+
+def test_pictures_are_there() -> None:
+    """Those of the walkthrough lie in the package; those of its page are loaded from the repository."""
+    packed = [line[1:] for line in (ROOT / ".vscodeignore").read_text().splitlines() if line[:1] == "!"]
+    steps = [step for tour in PACKAGE["contributes"]["walkthroughs"] for step in tour["steps"]]
+    for name in {name for step in steps for name in step["media"]["image"].values()}:
+        assert (ROOT / name).is_file() and any(fnmatch.fnmatch(name, pattern) for pattern in packed), name
+    page = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", (ROOT / "extension" / "README.md").read_text())
+    assert page and all((ROOT / name).is_file() for name in page)

@@ -52,8 +52,10 @@ def test_only_what_can_be_compared_is(
         compared = client.request("warpline/compare", {"uri": uri, "run": runs[1]["run"]})
         assert not compared["comparable"] and "not comparable" in compared["title"]
     elif "(" not in said:
-        compared = client.request("warpline/compare", {"uri": uri})
+        compared = client.request("warpline/compare", {"uri": uri, "hints": True})
         assert compared["title"].endswith("no measurable change")
+        hints = client.hint_lines(uri).values()
+        assert hints and all(hint.count(" · ") == 1 for hint in hints)  # no difference
 
 
 def test_an_older_run_with_the_same_arguments_is_the_one_before(

@@ -39,7 +39,8 @@ async def compare(ls: Server, params: Any) -> dict[str, Any] | None:
     noise = None if reason else change.together(before.noise, after.noise)
     found = rows(session, before, after)
     if "hints" in named:
-        shown.against = _by_line(found) if named["hints"] and shown is session else {}
+        both = change.together(before.noise, after.noise)
+        shown.against = _by_line(found, both) if named["hints"] and shown is session else {}
         refresh.shown(ls)
     words = change.of_step(before.step_ms, after.step_ms, noise)
     title = f"{units.ms(before.step_ms)} → {units.ms(after.step_ms)} a step"
@@ -61,12 +62,15 @@ async def _loaded(run: Path) -> Results:
         raise JsonRpcException(str(problem), types.LSPErrorCodes.RequestFailed.value) from None
 
 
-def _by_line(found: list[dict[str, Any]]) -> dict[tuple[str, int], float]:
-    """(path, 1-based line of the newer run) to its time before, for the lines of that run."""
+def _by_line(found: list[dict[str, Any]], noise: float | None) -> dict[tuple[str, int], float]:
+    """(path, 1-based line of the newer run) to its time before, for the lines of that run that differ by
+    more than the noise of both. Also for runs that cannot be compared as a whole: the user chose them."""
     return {
         (convert.path(row["uri"]) or "", row["runLine"]): row["beforeMs"] or 0.0
         for row in found
-        if row["runLine"] is not None and row["afterMs"] is not None
+        if row["runLine"] is not None
+        and row["afterMs"] is not None
+        and change.is_change(row["beforeMs"] or 0.0, row["afterMs"], noise)
     }
 
 

@@ -68,7 +68,7 @@ async def turn(ls: Server, folder: Path, when_busy: str, uri: str) -> None:
         name = Path(convert.path(running.uri) or running.uri).name
         if when_busy != "queue":
             raise Refused(f"{name} is being profiled in this folder: wait for it, or cancel it", "busy")
-        notice = {"uri": uri, "stage": "queued", "done": 0, "total": None, "message": f"after {name}"}
+        notice = {"uri": uri, "stage": "queued", "done": 0, "total": None, "message": f"waiting for {name}"}
         ls.protocol.notify("warpline/progress", notice)
         await asyncio.wait([running.task])
 
