@@ -64,6 +64,7 @@ SHAPE: dict[str, Any] = {
             "calls": NUMBER,
             "launches": NUMBER,
             "memory_bytes": int,
+            "kept_bytes": NUMBER,
             "kernels": [{"name": TEXT, "phase": OneOf(*PHASES), "count": NUMBER, "device_ms": NUMBER}],
             "ops": [
                 {

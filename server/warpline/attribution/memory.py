@@ -43,7 +43,7 @@ def held(trace: Trace, table: LineTable, placed: Placed) -> Held:
     peak = int(np.flatnonzero(inside)[np.argmax(total[inside])])
     alive = born & (np.arange(len(rows)) <= peak) & (freed > time[peak])
     at_peak = np.bincount(line[alive], weights=size[alive], minlength=len(table)).astype(np.int64)
-    never = born & (freed > trace.window_ns[1])
+    never = born & (time >= trace.window_ns[0]) & (freed > trace.window_ns[1])
     return Held(at_peak, _kept(trace, table, time[never], line[never], size[never]), int(total[peak]))
 
 

@@ -13,7 +13,7 @@ from warpline.model.problem import Problem
 from warpline.model.report import Report
 
 #: What a row of the printed table may be.
-VIEWS = ("line", "operator", "kernel")
+VIEWS = ("line", "operator", "kernel", "memory")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def views(parser: argparse.ArgumentParser) -> None:
     """Adds ``--top`` and ``--by``, for what prints a report."""
     parser.add_argument("--top", type=rows, metavar="N", help="rows to show (as many as matter)")
-    parser.add_argument("--by", choices=VIEWS, default="line", help="what a row is (line)")
+    parser.add_argument(
+        "--by",
+        choices=VIEWS,
+        default="line",
+        help="what a row is (line); memory: a line, with what it holds and keeps",
+    )
 
 
 def rows(text: str) -> int:
@@ -66,6 +71,10 @@ def table(run: Path, report: Report, options: argparse.Namespace) -> None:
         from warpline.terminal import report as by_line
 
         by_line.show(run, report, profile, top=options.top)
+    elif options.by == "memory":
+        from warpline.terminal import memory
+
+        memory.show(run, report, profile, top=options.top)
     else:
         from warpline.terminal import uses
 

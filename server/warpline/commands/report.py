@@ -1,4 +1,4 @@
-"""A run (the newest when RUN is left out): printed by line, operator or kernel, or one page (--html FILE)."""
+"""A run (the newest when RUN is left out): by line, operator, kernel or memory; or one page (--html FILE)."""
 
 from __future__ import annotations
 

@@ -135,6 +135,7 @@ class Line:
     ops: tuple[OpUse, ...] = ()
     roofline: Roofline | None = None
     inside: tuple[Inside, ...] = ()
+    kept_bytes: float = 0.0  # per step, allocated here and not freed while the captured steps ran
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,83 @@
+"""Memory by line on a CPU: tensors of known size, planted on known lines of a real script."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.capture.launching import Captured, request, write
+from warpline import pipeline
+from warpline.model.profile import LineCost, Profile
+from warpline.view.memory import holders
+
+pytestmark = pytest.mark.process
+
+MIB = 1 << 20
+SCRIPT = """
+import torch
+
+MIB = 1 << 20
+before = torch.ones(8 * MIB // 4)
+model = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+kept, latest = [], {}
+
+def made():
+    return torch.ones(3 * MIB // 8)             # PLANTED 1.5 MiB, kept by who called
+
+def step():
+    large = torch.ones(12 * MIB // 4)           # PLANTED 12 MiB
+    doubled = large * 2                         # PLANTED 12 MiB more
+    kept.append(torch.ones(MIB // 4))           # PLANTED 1 MiB, a leak
+    kept.append(made())
+    latest["it"] = torch.ones(2 * MIB // 4)     # PLANTED 2 MiB, replaced by the next step's
+    loss = model(torch.ones(4, 64)).sum() + doubled[0]
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+for _ in range(300):
+    step()
+"""
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+    folder = tmp_path_factory.mktemp("memory")
+    return pipeline.profile_of(Captured(request(write(folder, SCRIPT), warmup=2), folder).run)
+
+
+def at(profile: Profile, code: str) -> LineCost:
+    number = 1 + next(at for at, line in enumerate(SCRIPT.splitlines()) if code in line)
+    return next(cost for cost in profile.lines if cost.line == number)
+
+
+def test_lines_hold_at_the_peak_what_they_allocated(profile: Profile) -> None:
+    """The peak is in the last of the three captured steps, when both leaks have grown three times."""
+    assert at(profile, "large = ").memory_bytes == 12 * MIB
+    assert at(profile, "doubled = ").memory_bytes == 12 * MIB
+    assert at(profile, "a leak").memory_bytes == 3 * MIB
+    assert at(profile, "return torch.ones").memory_bytes == 3 * 1.5 * MIB
+
+
+def test_what_each_step_keeps_stands_at_the_line_that_allocates_it(profile: Profile) -> None:
+    kept = {cost.line: cost.kept_bytes for cost in profile.lines if cost.kept_bytes}
+    leak, made = at(profile, "a leak"), at(profile, "return torch.ones")
+    assert kept == {leak.line: MIB, made.line: 1.5 * MIB}
+    assert profile.totals["kept_bytes"] == 2.5 * MIB
+
+
+def test_what_was_made_before_the_steps_has_no_line(profile: Profile) -> None:
+    assert not [cost for cost in profile.lines if cost.function == "<module>" and cost.memory_bytes]
+
+
+def test_the_view_adds_up(profile: Profile) -> None:
+    found = holders(profile)
+    assert sum(row.share for row in found.rows) == pytest.approx(1, abs=0.01)
+    assert [row.kept_bytes for row in found.rows if row.kept_bytes] == [1.5 * MIB, MIB]
+    number = at(profile, "return torch.ones").line
+    assert found.said[0].startswith(f"train.py:{number} keeps 1.5 MiB a step")
+    only = holders(profile, top=1)
+    assert [row.held_bytes for row in only.rows] == [12 * MIB]
+    assert only.rest.startswith(
+        f"{len([cost for cost in profile.lines if cost.memory_bytes]) - 1} more lines"
+    )
