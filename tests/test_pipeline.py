@@ -69,7 +69,9 @@ def test_how_far_predictions_were_off_is_said_beside_the_next(
     seen = Measured(found.predicted.speedup / 1.25, 1.0, 99.0, None, None)
     outcome = Outcome(Candidate((found.id,), "tiles", {}), 2.0, 1.0, seen, True, "faster", 5)
     store.add(before, store.entry(outcome, found, {}.get))
-    assert "predictions measured here so far were off by 25 % (median of 1)" in pipeline.report_of(run).notes
+    assert (
+        "earlier predictions on this machine were off by 25 % (median of 1)" in pipeline.report_of(run).notes
+    )
 
 
 def test_a_folder_that_is_no_run_has_no_report(tmp_path: Path) -> None:

@@ -60,11 +60,11 @@ def read(run: Path, on_progress: Callable[[Progress], None] | None, recorded: Tr
 
     tell(0, "reading the trace")
     events = recorded if recorded is not None else trace.read(run)
-    tell(1, "finding the lines")
+    tell(1, "attributing time to lines")
     located = locate(events)
     attributed = attribute(events, located)
     inside = tuple(kernel for kernel in runs.kernels(run) if kernel.holds_for(attributed.sources.get))
-    tell(2, "looking for what can be faster")
+    tell(2, "applying the rules")
     return Read(replace(attributed, inside=inside), events, places(located))
 
 
@@ -127,7 +127,7 @@ def keep(run: Path, profile: Profile, report: Report) -> None:
         runs.write_json(run, PROFILE, replace(profile, sources={}))
         runs.write_json(run, REPORT, report)
     except Problem as problem:
-        print(f"warpline: the report is not kept: {problem}", file=sys.stderr)
+        print(f"warpline: the report was not saved: {problem}", file=sys.stderr)
 
 
 def kept(run: Path, name: str, kind: type[T]) -> T | None:

@@ -180,7 +180,7 @@ def past_predictions(folder: Path) -> tuple[str, ...]:
     if past is None:
         return ()
     error, count = past
-    return (f"predictions measured here so far were off by {units.percent(error)} (median of {count})",)
+    return ((f"earlier predictions on this machine were off by {units.percent(error)} (median of {count})"),)
 
 
 def profile_of(run: Path) -> Profile:
@@ -247,7 +247,7 @@ def look_inside(
     name = diagnosis.kernel_at(profile, file, line, text)
     ncu = probe.nsight_compute()
     if ncu is None:
-        raise Problem("Nsight Compute (ncu) is not installed; 'warpline doctor' says how to get it")
+        raise Problem("Nsight Compute (ncu) is not installed; 'warpline doctor' shows how to get it")
     module = nsight_module.find(ncu)
     # As many launches as the run made for certain are there to be passed over.
     known = [kernel.count for cost in profile.lines for kernel in cost.kernels if name in kernel.name]

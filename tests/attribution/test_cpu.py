@@ -169,14 +169,14 @@ def test_a_step_that_does_more_than_the_others_is_noted(tmp_path: Path) -> None:
         run.op("aten::argmax", 470 + 10 * at, 5)
     notes = run.profile().notes
     assert any(note.startswith("one of the 5 captured steps made 4.0 times as many") for note in notes)
-    assert "the loss was no finite number at backward pass 7 of the script" in notes
+    assert "the loss was not finite at backward pass 7 of the script" in notes
 
 
 def test_steps_that_were_quicker_under_the_profiler_are_noted(tmp_path: Path) -> None:
     for timed_us, noted in ((1000, False), (1200, True)):
         run = cpu_run(tmp_path, 1000, timed_us=timed_us)
         run.op("aten::mul", 100, 600)
-        assert any("were quicker" in note for note in run.profile().notes) == noted
+        assert any("were faster" in note for note in run.profile().notes) == noted
 
 
 def test_long_timed_steps_of_which_none_was_captured_are_noted(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_long_timed_steps_of_which_none_was_captured_are_noted(tmp_path: Path) -
     for last, noted in ((1_000_000, False), (10_000_000, True)):
         manifest = replace(trace.manifest, timed_ns=(1_000_000,) * 9 + (last,))
         notes = attribute(replace(trace, manifest=manifest)).notes
-        assert any("47 % of the time" in note and "(an evaluation, say)" in note for note in notes) == noted
+        assert any("47 % of the time" in note and "an evaluation" in note for note in notes) == noted
     loader = Site("loader", "train.py", 3, "", {"num_workers": 4})
     notes = attribute(replace(trace, manifest=manifest, facts=replace(trace.facts, sites=(loader,)))).notes
     assert any("47 % of the time" in note and "a loader's workers" in note for note in notes)

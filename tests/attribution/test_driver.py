@@ -59,4 +59,4 @@ def test_a_limit_that_takes_next_to_nothing_off_the_clock_is_no_note() -> None:
 
 def test_memory_that_is_not_torchs() -> None:
     (note,) = notes(memory={**MEMORY, "free_bytes": MEMORY["free_bytes"] - (8 << 30)})
-    assert note.startswith("8.7 GiB of the device's memory was held by others")
+    assert note.startswith("8.7 GiB of the device's memory was held outside")

@@ -77,4 +77,4 @@ def test_a_graph_captured_unseen_is_named(tmp_path: Path) -> None:
     replay(run, [8])
     profile = run.profile()
     assert profile.unattributed.device_ms == approx(0.1)
-    assert any("CUDA graphs whose capture was not seen" in note for note in profile.notes)
+    assert any("CUDA graphs whose capture was not recorded" in note for note in profile.notes)

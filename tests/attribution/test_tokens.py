@@ -38,12 +38,12 @@ def test_prefill_and_decode_have_their_own_times(tmp_path: Path) -> None:
     assert decode.startswith("decode 1.00 ms a token (4 timed)")
     assert prefill.startswith("prefill 3.00 ms a call of generate (2 timed)")
     # The first captured step is the prefill: it follows the call.
-    assert "none captured" not in note
+    assert "not captured" not in note
 
 
 def test_a_kind_that_was_not_captured_has_no_device_time(tmp_path: Path) -> None:
     note = said(generation(tmp_path, prefill_steps=(0, 3), generate_ns=(ns(-100_000),)))
-    assert note.endswith("prefill 3.00 ms a call of generate (2 timed), none captured")
+    assert note.endswith("prefill 3.00 ms a call of generate (2 timed), not captured")
 
 
 def test_without_generate_nothing_is_said(tmp_path: Path) -> None:

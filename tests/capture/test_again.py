@@ -51,7 +51,7 @@ def test_a_beat_that_is_known_makes_the_first_steps_usable() -> None:
     ended = Ended(steps=3, boundaries=2, clean=True, torch=True, whole_ns=10**9)
     purpose, _, notes = second_try(Request(), Outcome(ended=ended))
     assert purpose is Purpose.WHOLE
-    assert "what only its first step does included" in notes[0]
+    assert "including what only its first step does" in notes[0]
     purpose, windows, _ = second_try(Request(), Outcome(ended=replace(ended, beat="optimizer")))
     assert purpose is Purpose.PROFILE
     assert (windows.timed, windows.captured, windows.beat) == (1, 1, "optimizer")

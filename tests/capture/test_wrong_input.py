@@ -49,7 +49,7 @@ def test_no_such_script(tmp_path: Path) -> None:
 
 def test_no_such_interpreter(tmp_path: Path) -> None:
     problem = problem_of(request(write(tmp_path, START), str(tmp_path / "python")), tmp_path)
-    assert (str(problem), problem.status) == (f"there is no interpreter {tmp_path}/python", 2)
+    assert (str(problem), problem.status) == (f"there is no Python interpreter {tmp_path}/python", 2)
 
 
 def test_no_such_launcher(tmp_path: Path) -> None:
@@ -77,11 +77,15 @@ def test_it_dies_before_its_first_step(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "message", "said"),
     [
-        ("ModuleNotFoundError", "No module named 'data'", "it ran in /a/python, and --python names another"),
+        (
+            "ModuleNotFoundError",
+            "No module named 'data'",
+            "it ran in /a/python; --python chooses another interpreter",
+        ),
         (
             "ImportError",
             "attempted relative import with no known parent package",
-            "a file of a package runs as a module: -m pkg.train",
+            "run a file of a package as a module: -m pkg.train",
         ),
         ("ImportError", "cannot import name 'x' from 'y'", ""),
     ],
@@ -96,7 +100,7 @@ def test_what_helps_is_said_of_failed_imports(tmp_path: Path, error: str, messag
 
 def test_a_launcher_that_fails_is_named() -> None:
     asked = Request(target="/a/train.py", launcher=("torchrun", "--nproc-per-node"))
-    assert Outcome().remedy(asked) == "; torchrun started it, and may have said why"
+    assert Outcome().remedy(asked) == "; torchrun started it and may have printed the reason"
     assert Outcome(ended=Ended(error="ValueError")).remedy(asked) == ""
 
 
@@ -120,7 +124,7 @@ def test_a_pipe_cannot_be_read_again(tmp_path: Path) -> None:
         launch.capture(request(write(tmp_path, READS)), tmp_path / "run", stdin=end, output=output.fileno())
     os.close(end)
     assert str(caught.value).endswith(
-        "; it was run a second time, and its input had been read the first time"
+        "; it was run a second time, but the first run had already read its standard input"
     )
 
 

@@ -40,7 +40,7 @@ def test_an_interpreter_without_torch_is_not(tmp_path: Path) -> None:
 def test_no_interpreter_at_all(tmp_path: Path) -> None:
     done = warpline("doctor", "--python", "/no/such/python", cwd=tmp_path)
     assert done.returncode == 2
-    assert "✖ your interpreter: there is no interpreter /no/such/python" in done.stdout
+    assert "✖ your interpreter: there is no Python interpreter /no/such/python" in done.stdout
     assert done.stderr == ""
 
 

@@ -44,7 +44,7 @@ def test_without_ncu_the_doctor_is_named(
     monkeypatch.setattr(probe, "nsight_compute", lambda: None)
     assert main(["kernel", "--run", str(example_run.run), f"{TRANSPOSE}:{STORE}"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "'warpline doctor' says how to get it" in line
+    assert "'warpline doctor' shows how to get it" in line
 
 
 def test_figures_land_on_the_kernels_lines(tmp_path: Path) -> None:

@@ -101,8 +101,10 @@ def test_a_change_that_would_make_the_step_longer_is_no_finding() -> None:
     example = read_example(CODE)
     found = diagnose(example.profile, example.profile.sources.get, predict=predict)
     assert found.findings == ()
-    (note,) = (note for note in found.notes if "left out" in note)
-    assert note.startswith("loader-without-workers at train.py:3 is left out: with the change made")
+    (note,) = (note for note in found.notes if "not shown" in note)
+    assert note.startswith(
+        "loader-without-workers at train.py:3 is not shown: the simulated step with the change is longer"
+    )
 
 
 def test_a_prediction_takes_the_place_of_the_bound_and_may_fail() -> None:
@@ -144,7 +146,7 @@ def test_suppression_by_settings() -> None:
 def test_a_rule_that_is_not_there_cannot_be_ignored() -> None:
     example = read_example(CODE)
     found = diagnose(example.profile, lambda path: example.text, ignore=("sync-in-step", "sync-in-steps"))
-    assert found.notes == ("the project's settings ignore sync-in-steps, and there is no rule of that name",)
+    assert found.notes == ("the project's settings ignore sync-in-steps, but no rule has that name",)
 
 
 def test_ids_stay_the_same_after_edits_elsewhere() -> None:

@@ -46,5 +46,5 @@ def test_no_promise_beyond_the_evidence() -> None:
 
 def test_what_is_left_out_is_one_line() -> None:
     assert left_out([]) == ""
-    assert left_out([FINDING, FINDING]).startswith("2 findings left out")
+    assert left_out([FINDING, FINDING]).startswith("2 findings not shown")
     assert "sync-in-step at train.py:18" in left_out([FINDING])

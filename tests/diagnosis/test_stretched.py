@@ -38,4 +38,4 @@ def test_a_step_that_something_else_stretched_hides_nothing() -> None:
     (found,) = stretched.findings
     assert found.rule == "sync-in-step"
     assert found.predicted is not None and found.predicted.basis == "bound"
-    assert "gains are bounds" in stretched.notes[-1]
+    assert "gains are upper bounds" in stretched.notes[-1]

@@ -88,7 +88,7 @@ def test_what_is_slower_is_said_to_be() -> None:
 def test_a_faster_one_that_moves_the_loss_is_not_kept() -> None:
     found = measure(REQUEST, candidate("10"), timer=Machine(losses=(9.0, 9.0, 9.0, 9.0)))
     assert not found.kept
-    assert "loss moved" in found.reason
+    assert "loss changed" in found.reason
     assert found.measured is not None
 
 

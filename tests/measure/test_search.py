@@ -119,7 +119,7 @@ def test_what_fails_or_moves_the_loss_costs_only_itself(tmp_path: Path) -> None:
     assert best.candidate.fixes == ("loader",)
     reasons = {one.candidate.title: one.reason for one in outcomes}
     assert reasons["broken"] == "it was killed"
-    assert "loss moved" in reasons["wrong"]
+    assert "loss changed" in reasons["wrong"]
     assert not [word for word in machine.timed if "+" in word]
 
 

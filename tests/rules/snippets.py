@@ -227,7 +227,7 @@ SNIPPETS = [
 ]  # fmt: skip
 
 REFUSED = [
-    _snippet("hand-written-norm", "unbiased", _X, "one less than the size", """
+    _snippet("hand-written-norm", "unbiased", _X, "divided by the size minus one", """
         def compute(x):
             return (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True) + 1e-5)
         """),
@@ -235,12 +235,12 @@ REFUSED = [
         def compute(x):
             return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-5)
         """),
-    _snippet("hand-written-norm", "over-channels", _X, "other dimensions than the last", """
+    _snippet("hand-written-norm", "over-channels", _X, "does not normalize the last dimensions", """
         def compute(x):
             mean = x.mean(1, keepdim=True)
             return (x - mean) / torch.sqrt((x - mean).pow(2).mean(1, keepdim=True) + 1e-5)
         """),
-    _snippet("hand-written-norm", "matrix-of-gains", _X, "no vectors", """
+    _snippet("hand-written-norm", "matrix-of-gains", _X, "are not vectors", """
         class Module(nn.Module):
             def __init__(self):
                 super().__init__()
@@ -259,7 +259,7 @@ REFUSED = [
             def forward(self, q, k, v):
                 return torch.softmax(q @ k.transpose(-2, -1) * self.temperature, -1) @ v
         """),
-    _snippet("hand-written-attention", "mask-that-lowers-little", _QKV, "takes to zero", """
+    _snippet("hand-written-attention", "mask-that-lowers-little", _QKV, "does not turn into zero", """
         def compute(q, k, v):
             scores = q @ k.transpose(-2, -1)
             scores = scores.masked_fill(torch.eye(5).bool(), -2.0)

@@ -132,13 +132,13 @@ def test_what_nsight_compute_counted_replaces_the_estimate(recorded: Recorded) -
     found = diagnose(replace(profile, inside=(counted,)), sources.get).findings
     (finding,) = (finding for finding in found if finding.rule == "uncoalesced-access")
     assert finding.line == at["tl.store("] and finding.fixes
-    assert "12 % are used" in finding.message and "estimate" not in finding.message
+    assert "12 % of the bytes" in finding.message and "estimate" not in finding.message
     # The count goes with its lines, and the estimate speaks again once they have changed.
     script = profile.manifest.script
     lower = {**sources, script: "import math\n" + sources[script]}
     moved = diagnose(replace(profile, inside=(counted,)), lower.get).findings
     (finding,) = (finding for finding in moved if finding.rule == "uncoalesced-access")
-    assert finding.line == at["tl.store("] + 1 and "12 % are used" in finding.message
+    assert finding.line == at["tl.store("] + 1 and "12 % of the bytes" in finding.message
     changed = {file: text.replace("tl.store(target", "tl.store( target") for file, text in sources.items()}
     after = diagnose(replace(profile, inside=(counted,)), changed.get).findings
     (finding,) = (finding for finding in after if finding.rule == "uncoalesced-access")

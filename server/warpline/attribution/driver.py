@@ -47,7 +47,9 @@ def _clocks(nvml: Nvml) -> list[str]:
         ]
     busy = (nvml.utilisation_percent or 0.0) >= 50 and (nvml.utilisation_samples or 0) >= LEAST_SAMPLES
     if busy and highest and clock < LOW_CLOCK * highest:
-        return [f"the device ran at {speed} while it was busy, and the driver names no reason: fixed clocks?"]
+        return [
+            (f"the device ran at {speed} while it was busy, and the driver gives no reason (fixed clocks?)")
+        ]
     return []
 
 
@@ -55,14 +57,12 @@ def _others(facts: Facts) -> list[str]:
     notes = []
     if others := int(facts.nvml.other_processes or 0):
         what = "another process" if others == 1 else f"{others} other processes"
-        notes.append(f"{what} had the device open: what ran there of theirs is in these times")
+        notes.append(f"{what} had the device open: their work on it is part of these times")
     memory = facts.memory
     if memory.free_bytes is not None and memory.total_bytes is not None:
         beside = memory.total_bytes - memory.free_bytes - (memory.reserved_bytes or 0.0)
         if beside > BESIDE_TORCH_BYTES:
-            notes.append(
-                f"{units.size(beside)} of the device's memory was held by others than torch's allocator"
-            )
+            notes.append(f"{units.size(beside)} of the device's memory was held outside torch's allocator")
     return notes
 
 
@@ -73,7 +73,7 @@ def _busy(nvml: Nvml, busy_percent: float) -> list[str]:
     if abs(seen - busy_percent) < SAME_POINTS:
         return []
     why = (
-        "something else ran there, or the captured steps are not like the timed ones"
+        "another process used it, or the captured steps differ from the timed ones"
         if seen > busy_percent
         else "the captured steps were busier than the timed ones"
     )

@@ -33,68 +33,70 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
     graph_ms = float((accounted.kernel_ms[scene.shares.kernel] * scene.shares.weight)[lost].sum())
     if graph_ms > 0:
         found.append(
-            f"{units.ms(graph_ms)} a step ran in replayed CUDA graphs whose capture was not seen: "
-            "this time is unattributed (the device was not idle)"
+            f"{units.ms(graph_ms)} a step ran in replayed CUDA graphs whose capture was not "
+            "recorded: this time is not attributed to lines (the device was not idle)"
         )
     if silent := _silent_threads(scene):
         found.append(
-            f"{silent} other {'thread' if silent == 1 else 'threads'} ran lines of the script, and torch "
-            f"{trace.manifest.torch_version} recorded no operators there: what was computed there is not "
-            "attributed"
+            f"{silent} other {'thread' if silent == 1 else 'threads'} ran lines of the script, but "
+            f"torch {trace.manifest.torch_version} recorded no operators there: their work is not "
+            "attributed to lines"
         )
     if not trace.on_gpu and any(one.name.startswith("cpp_") for one in trace.facts.compiled_kernels):
         found.append(
-            "kernels that Inductor compiled for the CPU leave no events: their time stands at the def line "
-            "of the compiled function, and only the library calls between them at their own lines"
+            "kernels that Inductor compiled for the CPU leave no events: their time is at the def "
+            "line of the compiled function; only library calls have lines of their own"
         )
     sampled = not trace.on_gpu and trace.facts.samples.total >= FEWEST
     if not sampled and (lines := len(np.unique(scene.table.of_location[scene.estimated()[0]]))):
         found.append(
-            f"{lines} {'line' if lines == 1 else 'lines'} in loops of plain Python, recorded where the loop "
-            "begins and ends only: how its lines share its time is an estimate from one step before"
+            f"{lines} {'line' if lines == 1 else 'lines'} in loops of plain Python, recorded only "
+            "at the start and the end of the loop: the time of each line is estimated from an "
+            "earlier step"
         )
     if not sampled and _slowed(scene, accounted):
         found.append(
-            "before Python 3.12, recording lines makes all Python two to three times slower, and this run "
-            "was not sampled (with py-spy installed beside warpline, it is): times of lines of plain Python "
-            "are estimates"
+            "before Python 3.12, recording lines makes Python code two to three times slower, and "
+            "this run was not sampled (install py-spy next to warpline for that): times of lines "
+            "of plain Python are estimates"
         )
     if spoken := token_note(scene, accounted):
         found.append(spoken)
     if not trace.manifest.timed_ns:
-        found.append("no step was timed without the profiler: times are those under it")
+        found.append("no step was timed without the profiler: all times were measured under it")
     if trace.on_gpu and accounted.device_busy_ms > accounted.step_ms * DIFFERENT:
         found.append(
-            "the device worked longer in the captured steps than a step takes without the profiler: "
-            "the steps differ in length"
+            "the device was busy for longer in a captured step than a whole step takes without "
+            "the profiler: the steps differ in length"
         )
     elif scene.profiled_ms < scene.step_ms * QUICKER:
         found.append(
-            "the captured steps were quicker, even under the profiler, than the timed ones without it: the "
-            "steps differ in length, or the machine was busy with something else"
+            "the captured steps were faster under the profiler than the timed steps without it: "
+            "the steps differ in length, or the machine was busy"
         )
     if (times := _busiest(scene)) > UNEVEN:
         found.append(
-            f"one of the {trace.steps} captured steps made {times:.1f} times as many operator calls as most: "
-            "what only it did (an evaluation, say) has another share here than in the whole script; "
-            "more steps (--steps) even that out"
+            f"one of the {trace.steps} captured steps made {times:.1f} times as many operator "
+            "calls as most: the share of its extra work (such as an evaluation) differs from that "
+            "in the whole script; more steps (--steps) give a better average"
         )
     elif (unseen := _unseen(trace.manifest.timed_ns)) > UNSEEN:
         found.append(
-            "some of the timed steps took more than twice as long as most, and none like them was captured: "
-            f"{units.percent(unseen)} of the time, for what only they did ({_rare_work(scene)}, say) or "
-            "because the machine was busy, is spread over the captured lines; more steps (--steps) even that "
-            "out"
+            "some timed steps took more than twice as long as most, and no such step was "
+            f"captured: their extra {units.percent(unseen)} of the time is spread over the "
+            f"captured lines (possible reasons: {_rare_work(scene)}, or a busy machine); more steps "
+            "(--steps) give a better average"
         )
     if (at := trace.facts.flags.loss_not_finite_at) is not None:
-        found.append(f"the loss was no finite number at backward pass {at + 1} of the script")
+        found.append(f"the loss was not finite at backward pass {at + 1} of the script")
     if trace.on_gpu:
         busy = min(1.0, accounted.device_busy_ms / accounted.step_ms) if accounted.step_ms else 0.0
         found += driver_notes(trace.facts, 100 * busy)
     if trace.on_gpu and peaks_of(trace.manifest.device.name, trace.facts) is None:
         name = trace.manifest.device.name or "this device"
         found.append(
-            f"no roofline: the peaks of {name} are not known; `warpline profile --peaks` measures them once"
+            f"no roofline: the peak rates of {name} are unknown; `warpline profile --peaks` "
+            "measures them once"
         )
     return tuple(dict.fromkeys(found))
 
@@ -127,7 +129,7 @@ def _rare_work(scene: Scene) -> str:
     """What makes some steps long, most likely: workers that make a batch each hand them over together."""
     loaders = [site.facts for site in scene.trace.facts.sites if site.kind == "loader"]
     workers = any(loader.get("num_workers") for loader in loaders)
-    return "waiting for the next batches of a loader's workers" if workers else "an evaluation"
+    return "waiting for a loader's workers" if workers else "an evaluation"
 
 
 def _silent_threads(scene: Scene) -> int:

@@ -27,21 +27,21 @@ def token_note(scene: Scene, accounted: Account) -> str:
         _kind("decode", timed[~first], device[~captured], "a token"),
         _kind("prefill", timed[first], device[captured], "a call of generate"),
     ]
-    return "a step is one forward of `generate`: " + "; ".join(words for words in said if words)
+    return "a step is one forward pass of `generate`: " + "; ".join(words for words in said if words)
 
 
 def _kind(
     name: str, wall_ms: np.ndarray[tuple[int], np.dtype[np.float64]], device_ms: object, per: str
 ) -> str:
     if not len(wall_ms):
-        return f"{name}: none was timed"
+        return f"{name}: not timed"
     device = np.asarray(device_ms, np.float64)
     wall = float(np.mean(wall_ms))
     words = f"{name} {units.ms(wall)} {per} ({len(wall_ms)} timed)"
     if not len(device):
-        return f"{words}, none captured"
+        return f"{words}, not captured"
     busy = min(float(np.mean(device)), wall)
-    return f"{words}, the device works {units.ms(busy)} of it and the host takes the rest"
+    return f"{words}: the device is busy for {units.ms(busy)} of it, the rest is host time"
 
 
 def _first_forwards(scene: Scene) -> Bools:

@@ -33,13 +33,13 @@ def next_try(request: Request, outcome: Outcome, before: int) -> tuple[Purpose, 
         return second_try(request, outcome)
     if before == RUNS - 1 or usable(outcome) < 2 * LEAST_BOUNDARIES:
         note = (
-            "the script makes another number of steps each time that it runs: it was run "
+            "the number of steps differs between runs of the script: it was run a "
             f"{COUNTED[before]} time and measured as a whole"
         )
         return Purpose.WHOLE, Windows(whole_ns=(outcome.whole_ns,), muted=True), (note,)
     note = (
-        f"the script made other steps when it was run again: it was run {COUNTED[before]} time, and half of "
-        f"its {outcome.steps} steps were measured"
+        f"the script made other steps when it was run again: it was run {COUNTED[before]} "
+        f"time, and half of its {outcome.steps} steps were measured"
     )
     windows = shared_out(usable(outcome) // 2, request.steps)
     return Purpose.PROFILE, replace(windows, patient=True, beat=outcome.beat), (note,)
@@ -53,7 +53,7 @@ def second_try(request: Request, outcome: Outcome) -> tuple[Purpose, Windows, tu
         steps, boundaries, beat = outcome.held + 1, outcome.held, None
     if boundaries < LEAST_BOUNDARIES:
         made = "no steps" if steps == 0 else "only 1 step" if steps == 1 else f"only {steps} steps"
-        first = ", what only its first step does included" if steps else ""
+        first = ", including what only its first step does" if steps else ""
         note = f"the script makes {made}: it was run a second time and measured as a whole{first}"
         notes = (note, outcome.elsewhere) if outcome.elsewhere else (note,)
         return Purpose.WHOLE, Windows(whole_ns=(outcome.whole_ns,), muted=True), notes

@@ -28,7 +28,7 @@ def attach(pid: int, seconds: float) -> Attached:
     """Sample process ``pid`` for so long. Raises Problem where it may not be looked into, or is no Python."""
     program = probe.sampler()
     if not program:
-        raise Problem("py-spy is not installed beside Warpline")
+        raise Problem("py-spy is not installed in Warpline's environment")
     if not Path(f"/proc/{pid}").is_dir():
         raise Problem(f"there is no process {pid}")
     with tempfile.TemporaryDirectory() as folder:
@@ -49,7 +49,7 @@ def attach(pid: int, seconds: float) -> Attached:
 def _refusal(pid: int, said: str) -> str:
     if re.search(r"permission denied|not permitted", said, re.IGNORECASE):
         return (
-            f"process {pid} may not be looked into (ptrace): run as its user with "
+            f"no permission to inspect process {pid} (ptrace): run as its user with "
             "kernel.yama.ptrace_scope=0, as root, or in a container with --cap-add=SYS_PTRACE"
         )
     lines = said.strip().splitlines()

@@ -21,7 +21,7 @@ def find(request: Request) -> str:
     if request.python:
         found = shutil.which(request.python, path=request.environment.get("PATH"))
         if found is None:
-            raise Problem(f"there is no interpreter {request.python}")
+            raise Problem(f"there is no Python interpreter {request.python}")
         return found
     active = request.environment.get("VIRTUAL_ENV") or os.environ.get("VIRTUAL_ENV")
     folder = Path(request.cwd or os.curdir).absolute()

@@ -82,7 +82,7 @@ def capture(
                 return destination
             if not outcome.clean and (before or usable(outcome) < LEAST_BOUNDARIES):
                 problem = target.failure(outcome)
-                again = "; it was run a second time, and its input had been read the first time"
+                again = "; it was run a second time, but the first run had already read its standard input"
                 remedy = again if before and began is None and outcome.hungry else outcome.remedy(request)
                 raise Problem(f"{problem}{remedy}", problem.status)
             if before == RUNS - 1:
@@ -90,7 +90,7 @@ def capture(
             purpose, windows, notes = next_try(request, outcome, before + 1)
             say(Progress(stages.STARTING, 0, None, notes[0]))
         raise Problem(
-            f"{request.target} made another number of steps each time: nothing could be measured", 1
+            f"{request.target} made a different number of steps in each run: nothing could be measured", 1
         )
     finally:
         shutil.rmtree(partial, ignore_errors=True)

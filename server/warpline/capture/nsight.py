@@ -67,7 +67,7 @@ def collect(
     if not destination.is_file():
         complaints = [line for line in said.splitlines() if line.startswith("==ERROR==")]
         why = complaints[-1].removeprefix("==ERROR==").strip() if complaints else f"{kernel} was not launched"
-        raise Problem(f"Nsight Compute saw nothing: {why}", 1)
+        raise Problem(f"Nsight Compute recorded nothing: {why}", 1)
     return destination
 
 
@@ -89,4 +89,4 @@ def _output(
             if cancelled is not None and cancelled.is_set():
                 raise Problem("cancelled", 130) from None
             if until is not None and time.monotonic() > until:
-                raise Problem(f"no launch of {kernel} within {limit_s:g} s", 1) from None
+                raise Problem(f"{kernel} was not launched within {limit_s:g} s", 1) from None

@@ -48,8 +48,8 @@ def find(ncu: Path, root: Path = Path("/")) -> Path | None:
         return None
     looked = ", ".join(str(place / _MODULE) for place in places)
     raise Problem(
-        f"Nsight Compute's Python module (ncu_report) is not in {looked}: install the whole package, "
-        "or NVIDIA's ncu-report from PyPI beside Warpline"
+        f"Nsight Compute's Python module (ncu_report) is not in {looked}: install the whole "
+        "package, or NVIDIA's ncu-report from PyPI in Warpline's environment"
     )
 
 

@@ -64,9 +64,9 @@ class Outcome:
         if seconds < CHILDREN_SHARE * self.whole_ns / 1e9:
             return ""
         return (
-            f"processes that the script started used {units.ms(seconds * 1000)} of processor time, and only "
-            "the script's own process is measured: to see the steps of a training process, profile it by "
-            "itself, or with --launcher 'torchrun …'"
+            f"processes that the script started used {units.ms(seconds * 1000)} of CPU time, but "
+            "only the script's own process is measured: to measure a training process, profile it "
+            "directly, or use --launcher 'torchrun …'"
         )
 
     @property
@@ -104,7 +104,7 @@ class Outcome:
         done = "1 step" if self.steps == 1 else f"{self.steps} steps"
         when = f"after {done}, before it was measured" if self.steps else "before its first step"
         if self.ended is None and self.replaced:
-            return f"{name} replaced itself by {self.replaced} (os.exec…), which is not measured"
+            return f"{name} replaced itself with {self.replaced} (os.exec…), which is not measured"
         if self.ended is None and returncode is not None:
             when = "before it was measured" if self.stepped else "before its first step"
             if returncode < 0:
@@ -119,12 +119,12 @@ class Outcome:
     def remedy(self, request: Request) -> str:
         """What helps against common failures at a script's start, after "; "; else empty."""
         if self.ended is None and request.launcher:
-            return f"; {request.launcher[0]} started it, and may have said why"
+            return f"; {request.launcher[0]} started it and may have printed the reason"
         said = f"{self.last.error}: {self.last.message}"
         if said.startswith("ModuleNotFoundError: "):
-            return f"; it ran in {request.python}, and --python names another"
+            return f"; it ran in {request.python}; --python chooses another interpreter"
         if said.startswith("ImportError: attempted relative import with no known parent package"):
-            return f"; a file of a package runs as a module: -m {_module(Path(request.target))}"
+            return f"; run a file of a package as a module: -m {_module(Path(request.target))}"
         return ""
 
 

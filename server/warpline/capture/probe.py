@@ -66,7 +66,7 @@ def ask(request: Request) -> Interpreter:
         return msgspec.json.decode(done.stdout.splitlines()[-1], type=Interpreter)
     except (IndexError, msgspec.MsgspecError):
         why = done.stderr.decode(errors="replace").strip().splitlines()
-        raise Problem(f"{python} is no usable Python: {why[-1] if why else 'no answer'}") from None
+        raise Problem(f"{python} is not a usable Python: {why[-1] if why else 'no answer'}") from None
 
 
 def nvidia_device() -> bool:

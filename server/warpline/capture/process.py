@@ -192,7 +192,7 @@ class Target:
 
     def _timed_out(self, stage: str, compiling: bool) -> Problem:
         if stage in stages.TURNS and self.turn is not None:
-            waited = f"{self.turn.patience_s:g} s for its turn, which did not come"
+            waited = f"{self.turn.patience_s:g} s for its turn"
             return Problem(f"{self.name} waited {waited}", 1)
         seconds = f"{self.request.timeout_s:g} s"
         if compiling:
@@ -235,4 +235,4 @@ class Target:
 
 
 if sys.platform == "win32":  # pragma: no cover
-    raise ImportError("Warpline starts scripts on Linux and macOS only")
+    raise ImportError("Warpline runs scripts only on Linux and macOS")

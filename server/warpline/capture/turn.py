@@ -82,9 +82,9 @@ class Turn:
                 raise Problem("cancelled", 130)
             if time.monotonic() < late:
                 continue
-            raise Problem(f"a process did not get to the end of its slice within {self.patience_s:g} s", 1)
+            raise Problem(f"a process did not finish its slice within {self.patience_s:g} s", 1)
         if self.group is not None and not _stopped(self.group):
-            raise Problem("the system does not say that a process stands still", 1)
+            raise Problem("the system does not report that the process is stopped", 1)
 
     def __enter__(self) -> Turn:
         return self

@@ -28,9 +28,12 @@ def as_markdown() -> str:
         "# The rules",
         "",
         "Made by `warpline rules --markdown > docs/rules.md`; a test checks that it is current.",
-        "`warpline explain RULE` shows a rule's page: what it does, why that is slow, what to write",
-        "instead, and how safe the fix is. A rule looks at measured cost first, at the source only to",
-        "find the edit; what costs less than 2 % of the step and less than 1 ms is not worth a word.",
+        "`warpline explain RULE` shows a rule's page: what it does, why the code is slow, what to write",
+        (
+            "instead, and how safe the fix is. A rule looks at the measured cost first, and at "
+            "the source only to"
+        ),
+        "make the edit. Anything below 2 % of the step and below 1 ms is not reported.",
         "",
         "Silence a rule with a comment on the line, `# warpline: ignore[fp32-matmul]`, for a file with",
         "`# warpline: ignore-file[fp32-matmul]`, or for a project in `pyproject.toml`:",

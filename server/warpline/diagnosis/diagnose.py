@@ -58,7 +58,7 @@ def diagnose(
     found: list[tuple[Rule, Draft]] = []
     every = rules() if catalogue is None else catalogue
     for name in sorted(silenced - {rule.name for rule in every}):
-        context.note(f"the project's settings ignore {name}, and there is no rule of that name")
+        context.note(f"the project's settings ignore {name}, but no rule has that name")
     for rule in every:
         if rule.name in silenced or (rule.needs_gpu and not context.on_gpu):
             continue
@@ -69,7 +69,7 @@ def diagnose(
                 if _matters(context, draft)
             ]
         except Exception as error:  # noqa: BLE001  # one rule's mistake must not cost the report
-            context.note(f"the rule {rule.name} failed ({type(error).__name__}: {error}) and says nothing")
+            context.note(f"the rule {rule.name} failed and reports nothing ({type(error).__name__}: {error})")
             continue
         found += [(rule, draft) for draft in drafts if not _suppressed(rule, draft, texts, suppressions)]
     kept = _merged(found)
@@ -91,8 +91,8 @@ def diagnose(
         context.note(left_out(below))
     if findings and predict is not None and _stretched(context):
         context.note(
-            "gains are bounds (at most), not simulated: the timed steps were slower than the captured "
-            "ones, as when another process uses the device"
+            "gains are upper bounds, not simulated: the timed steps were slower than the captured "
+            "ones (another process may use the device)"
         )
     return Diagnosis(tuple(findings), tuple(context.notes), tuple(below), changes)
 
@@ -195,7 +195,10 @@ def _simulated(
     try:
         return predict(context.profile, change)
     except Exception as error:  # noqa: BLE001  # a prediction is no reason to lose a finding
-        context.note(f"no simulation for {rule.name} ({type(error).__name__}: {error}): a bound is shown")
+        context.note(
+            f"the simulation for {rule.name} failed, so an upper bound is shown "
+            f"({type(error).__name__}: {error})"
+        )
         return None
 
 
@@ -216,8 +219,8 @@ def _harms(context: Context, finding: Finding) -> bool:
     if after is None or after.basis not in ("simulated", "probed") or after.step_ms <= context.step_ms * HARM:
         return False
     context.note(
-        f"{finding.rule} at {Path(finding.file).name}:{finding.line} is left out: "
-        "with the change made, the simulated step is longer"
+        f"{finding.rule} at {Path(finding.file).name}:{finding.line} is not shown: the "
+        "simulated step with the change is longer"
     )
     return True
 

@@ -56,9 +56,9 @@ def write(file: File, text: str) -> None:
         mode = stat.S_IMODE(file.path.stat().st_mode)
         # Root may write anything: what the user marked as read-only is left alone all the same.
         if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(file.path, os.W_OK):
-            raise Problem(f"{file.path} is not writable: it was left as it is")
+            raise Problem(f"{file.path} is not writable and was not changed")
         if file.path.read_bytes() != file.content:
-            raise Problem(f"{file.path} changed in the meantime: it was left as it is")
+            raise Problem(f"{file.path} changed in the meantime and was not edited")
         content = file.mark + text.encode(file.encoding)
         _replace(file.path, content, mode)
     except OSError as error:

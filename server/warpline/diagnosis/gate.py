@@ -48,7 +48,8 @@ def left_out(findings: Sequence[Finding]) -> str:
         return ""
     count = len(findings)
     many = Counter(f"{one.rule} at {Path(one.file).name}:{one.line}" for one in findings)
+    noun, which = ("finding", "it") if count == 1 else ("findings", "one of them")
     return (
-        f"{count} {'finding' if count == 1 else 'findings'} left out, since fixing "
-        f"{'it' if count == 1 else 'one of them'} alone would gain nothing measurable now: {', '.join(many)}"
+        f"{count} {noun} not shown, because fixing {which} alone would give no measurable gain now: "
+        f"{', '.join(many)}"
     )

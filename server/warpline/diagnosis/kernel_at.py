@@ -19,7 +19,7 @@ def kernel_at(profile: Profile, file: Path, line: int, text: str) -> str:
         (k for cost in here for k in cost.kernels if k.kind == "kernel"), key=lambda k: -k.device_ms
     )
     if not kernels:
-        raise Problem(f"{file.name}:{line} launches no kernel in this run, and is in no Triton kernel")
+        raise Problem(f"{file.name}:{line} launches no kernel in this run and is not in a Triton kernel")
     plain = kernels[0].name.replace("(anonymous namespace)::", "")
     return plain.split("<")[0].split("(")[0].removeprefix("void ").split("::")[-1]
 

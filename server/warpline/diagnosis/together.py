@@ -62,7 +62,7 @@ def together(
             skipped.append(Skipped(finding, f"the rule failed ({type(error).__name__}: {error})"))
             continue
         if fix is None:
-            skipped.append(Skipped(finding, "its line changed, or another fix made it needless"))
+            skipped.append(Skipped(finding, "its line changed, or another fix made it unnecessary"))
             continue
         for path, edits in _by_file(fix).items():
             made[path] = apply(now(path) or "", edits)

@@ -36,7 +36,7 @@ def measure_fix(
     proposals = bench.proposals([finding])
     candidate = bench.candidate(proposals) if proposals else None
     if candidate is None:
-        raise Problem(f"{finding.rule}: there is no edit to measure (its line changed, or it has none)")
+        raise Problem(f"{finding.rule}: it has no edit to measure, or its line changed")
     outcome = measure(
         request or bench.profile.manifest.request,
         candidate,

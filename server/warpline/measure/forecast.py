@@ -49,7 +49,7 @@ class Forecast:
         if now is None:
             return done, total, f"the script as it is; {left}"
         needed = now.needed(self._limits)
-        number = f"fix {every.index(now) + 1} of {len(every)}" if now in every else "a first look"
+        number = f"fix {every.index(now) + 1} of {len(every)}" if now in every else "first measurement"
         return (
             done,
             total,

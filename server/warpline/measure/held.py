@@ -106,7 +106,7 @@ class Held:
     def ready(self) -> None:
         """Wait until the process waits for its turn, or has failed before."""
         if not self._turn.reached.wait(self._late_s):
-            raise Problem(f"a process did not come to its turn within {self._late_s:g} s", 1)
+            raise Problem(f"a process did not get its turn within {self._late_s:g} s", 1)
 
     def result(self) -> Timing:
         """Let the process go on; its timing. Raises what went wrong, Problem as a rule."""

@@ -16,6 +16,8 @@ SAFE, UNSAFE = 0.001, 2**-8
 #: Beyond this no spread of the losses is an excuse.
 NEVER = 0.2
 COMPARED = 10
+#: How the reason begins when a change is not kept because of the loss.
+CHANGED = "the loss changed"
 
 Losses = Sequence[float]
 
@@ -55,7 +57,7 @@ def drift(plain: Sequence[Losses], changed: Sequence[Losses], safe: bool) -> Dri
     tolerance = SAFE if safe else UNSAFE
     noise = max(_own_noise(plain, count, scale), _standard_error(differences))
     allowed = value <= tolerance or (value <= noise and value <= NEVER)
-    reason = "" if allowed else f"the loss moved by {value:.2g} of its value (tolerance {tolerance:.1g})"
+    reason = "" if allowed else f"{CHANGED} by {value:.2g} of its value (tolerance {tolerance:.1g})"
     return Drift(value, allowed, reason)
 
 

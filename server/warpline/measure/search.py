@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from warpline.measure import contest, numbers, sets, timed
+from warpline.measure import contest, losses, numbers, sets, timed
 from warpline.measure.attempt import Attempt, Chosen, Trial
 from warpline.measure.budget import Budget
 from warpline.measure.contest import Outcome
@@ -221,7 +221,7 @@ class Search:
             self._play([pairs], range(len(pairs.changed), pairs.needed(PROOF)), PROVED, more)
         proof = contest.outcome(pairs, PROOF) if pairs.baseline_ms else None
         if proof is None or (len(pairs.changed) < LEAST_ROUNDS and not pairs.failure):
-            return replace(attempt.outcome, kept=False, reason="the budget ended before its proof")
+            return replace(attempt.outcome, kept=False, reason=("the time budget ended before it was proven"))
         return proof
 
     def _play(
@@ -262,7 +262,7 @@ class Search:
 
 def _once(outcome: Outcome) -> Outcome:
     """A trial of one round is no proof."""
-    if outcome.measured is None or "loss moved" in outcome.reason:
+    if outcome.measured is None or outcome.reason.startswith(losses.CHANGED):
         return replace(outcome, kept=False)
     rounds = "1 round" if outcome.rounds == 1 else f"{outcome.rounds} rounds"
     return replace(outcome, kept=False, reason=f"seen in {rounds}, not proven")

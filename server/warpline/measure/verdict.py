@@ -16,8 +16,8 @@ from warpline.model.report import Measured
 LIGHTER = 0.9
 #: What is not slower than this is as fast: twice the half-width that the rounds aim at.
 AS_FAST = 0.96
-NOT_TIMED = "there was no time to time it"
-ONCE = "timed in 1 round, which proves nothing"
+NOT_TIMED = "the time budget ended before it was timed"
+ONCE = "timed in only 1 round, which is not enough"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,9 @@ _OF_TORCHS = "{model}.forward = torch.compile({model}.forward)"
 _OF_OTHERS = "{model}.compile()"
 #: Inductor's name for launching what it compiled as CUDA graphs.
 _GRAPHS = 'mode="reduce-overhead"'
-NOTHING_COMPILED = "The model's `compile()` compiled nothing: it leaves torch's own modules as they are."
+NOTHING_COMPILED = (
+    "The model's `compile()` compiled nothing, because it does not compile torch's own modules."
+)
 
 
 def runs_through_model(step: TrainingStep | None) -> bool:
@@ -32,7 +34,7 @@ def compile_model(step: TrainingStep | None, *, graphs: bool = False) -> Fix:
     """Compile what the step trains, with ``graphs`` as CUDA graphs. Raises Refused where it is not found, or
     compiled already."""
     if step is None:
-        raise Refused("the training step's forward pass was not found beside a `backward()`")
+        raise Refused("no forward pass was found next to a `backward()`")
     name, layer = trained(step)
     code = _OF_TORCHS if name is not None and is_torchs(step, name) else _OF_OTHERS
     of_torchs = code is _OF_TORCHS
@@ -41,18 +43,18 @@ def compile_model(step: TrainingStep | None, *, graphs: bool = False) -> Fix:
         raise Refused("torch has another name in this file")
     if graphs:
         if layer is not None:
-            raise Refused("the step calls its layers one by one, and each would be a graph of its own")
+            raise Refused("the step calls its layers one by one, and each would be a separate graph")
         if code.format(model=name) in step.source.text:
-            raise Refused("the script compiles it already")
+            raise Refused("the script already compiles it")
         code = code[:-1] + (", " if of_torchs else "") + _GRAPHS + ")"
     present = _compiled_at(step, name) if name is not None and layer is None else None
     off = _switched_off(step, name)
     if off is not None:
-        raise Refused(f"the script has a line of its own for it that was not reached: `{off}`")
+        raise Refused(f"the script has a line for this that did not run: `{off}`")
     if present is None:
         about_model(step, edits, code, each=code)
     elif not of_torchs:
-        raise Refused("the script does so already")
+        raise Refused("the script already does this")
     else:
         edits.replace_statement(present, code.format(model=name))
     return edits.fix("Compile the model" + (", as CUDA graphs" if graphs else ""), "unsafe")

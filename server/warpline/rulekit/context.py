@@ -85,7 +85,7 @@ class Context:
                 try:
                     self._sources[file] = parsed(file, text)
                 except Unreadable as reason:
-                    self.note(f"{file}: no fix is looked for, since {reason}")
+                    self.note(f"{file}: no fix is offered, because {reason}")
         return self._sources[file]
 
     def note(self, text: str) -> None:

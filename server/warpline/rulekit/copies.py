@@ -105,7 +105,7 @@ def moved_to(source: Source, move: cst.Call) -> dict[str, str]:
         found["device"] = '"cuda"'
     value = found.get("device", "")
     if not value or not _names_device(value):
-        raise Refused("what it is moved to is not plainly a device")
+        raise Refused("its target may not be a device")
     return dict(sorted(found.items()))
 
 

@@ -26,13 +26,13 @@ def read_later(context: Context, cost: LineCost) -> Fix:
     source = context.source(cost.file)
     call = read_call(source, cost.line) if source is not None else None
     if source is None or call is None:
-        raise Refused("what waits here is not a plain `.item()` or `.cpu()`")
+        raise Refused("the wait is not a plain `.item()` or `.cpu()`")
     statement = source.statement(call)
     loops = source.loops(call)
     if statement is None or not loops:
-        raise Refused("the value is read in no loop of this function")
+        raise Refused("the value is not read in a loop of this function")
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-        raise Refused("the value decides which way the program goes")
+        raise Refused("the program branches on the value")
     small = statement.body[0]
     if is_method(call, "item") and isinstance(small, cst.AugAssign) and isinstance(small.target, cst.Name):
         return _sum(source, call, small, cost)
@@ -43,8 +43,8 @@ def read_later(context: Context, cost: LineCost) -> Fix:
         if not isinstance(outer, cst.Call) or not source.is_named(outer.func, *_TELLS):
             name = source.code(outer.func) if isinstance(outer, cst.Call) else "what it is given to"
             raise Refused(
-                f"`{name}` may need each value: give it `.detach()`, add up on the device, and read it when "
-                "the loop is over"
+                f"`{name}` may need each value: pass `.detach()`, accumulate on the device, and read "
+                "it after the loop"
             )
         return _every_so_often(source, statement, call)
     raise Refused("the value is used on the host in every step")
@@ -53,7 +53,7 @@ def read_later(context: Context, cost: LineCost) -> Fix:
 def _sum(source: Source, call: cst.Call, small: cst.AugAssign, cost: LineCost) -> Fix:
     assert isinstance(small.target, cst.Name)
     if not isinstance(small.operator, cst.AddAssign):
-        raise Refused("only sums can be kept on the device without changing their bits")
+        raise Refused("only sums can be accumulated on the device without changing their bits")
     name, whole = small.target.value, _whole(source, call, cost)
     loop = _loop_without(source, name, small)
     edits = Edits(source)
@@ -62,7 +62,7 @@ def _sum(source: Source, call: cst.Call, small: cst.AugAssign, cost: LineCost) -
     edits.insert_after(loop, f"{name} = {'int' if whole else 'float'}({name})")
     # What was summed may have been integers, which no record says: then a whole number becomes 3.0.
     known = whole or _types(cost) or not is_method(_summed(call), "sum", "count_nonzero")
-    return edits.fix("Add up on the device and read once after the loop", "safe" if known else "unsafe")
+    return edits.fix("Accumulate on the device and read once after the loop", "safe" if known else "unsafe")
 
 
 def _list(source: Source, call: cst.Call, outer: cst.BaseExpression, whole: bool) -> Fix:
@@ -115,11 +115,11 @@ def _receiver(source: Source, call: cst.Call) -> str:
 def _every_so_often(source: Source, statement: Statement, call: cst.Call) -> Fix:
     found = counter(source, statement)
     if found is None:
-        raise Refused("the loop has no counter by which to read it every so many steps")
+        raise Refused("the loop has no counter to read it only every N steps")
     if any(
         isinstance(outer, cst.If) for outer in source.ancestors(statement) if source.inside(outer, found[1])
     ):
-        raise Refused("it is read under a condition already")
+        raise Refused("it is already read under a condition")
     edits = Edits(source)
     edits.wrap([statement], f"if {found[0]} % 50 == 0:")
-    return edits.fix("Read the value every so many steps only", "unsafe")
+    return edits.fix("Read the value only every N steps", "unsafe")

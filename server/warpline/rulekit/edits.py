@@ -54,7 +54,7 @@ class Edits:
             self.replace(present.value, code)
             return
         if any(arg.star for arg in call.args):
-            raise Refused(f"`{name}` may be among the arguments that are unpacked there")
+            raise Refused(f"`{name}` may be in the unpacked arguments")
         if len(call.args) == 1 and isinstance(call.args[0].value, cst.GeneratorExp):
             raise Refused("its only argument is a generator expression")
         last = call.args[-1] if call.args else None
@@ -108,7 +108,7 @@ class Edits:
         elif index > 0:
             start = self.source.span(args[index - 1].value)[1]
         if "#" in self.source.slice(start, end):
-            raise Refused(f"a comment stands beside `{name}`")
+            raise Refused(f"a comment is next to `{name}`")
         self._change(start, end, "")
 
     # -- statements -----------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class Edits:
         )
         written = local_name(new, wanted)
         if written is None:
-            raise ValueError(f"`{statement}` does not bring `{wanted}`")
+            raise ValueError(f"`{statement}` does not import `{wanted}`")
         taken = set(new) & (set(names) | {node.value for node in self.source.nodes(cst.Name)})
         if taken and not all(names.get(name) == new[name] for name in taken):
             raise Refused(f"the name `{sorted(taken)[0]}` means something else in this file")
@@ -230,7 +230,7 @@ class Edits:
         for part in (self, *others):
             edits += part._result()
         if not edits:
-            raise Refused("the code is already so")
+            raise Refused("the code already does this")
         return Fix(title, applicability, tuple(edits))
 
     def _result(self) -> list[Edit]:
@@ -238,7 +238,7 @@ class Edits:
         for start, end, code in self._changes:
             key = (start, end)
             if key in merged and start != end:
-                raise Refused("two changes fall on the same place")
+                raise Refused("two changes overlap")
             merged[key] = merged.get(key, "") + code
         path = self.source.path
         edits = [Edit(path, start, end, code) for (start, end), code in merged.items()]

@@ -39,11 +39,11 @@ def setting_fix(
                 continue
             raise Refused(f"the installed version's `{one.name}` has no `{name}`")
         if "{workers}" in code and workers is None:
-            raise Refused("how many workers are enough is not known")
+            raise Refused("the number of workers that would be enough is unknown")
         wanted = code.format(workers=workers)
         present = source.argument(call, name)
         if present is None and name in values and one.method == "__init__":
-            raise Refused(f"`{name}` is passed by position or from elsewhere")
+            raise Refused(f"`{name}` is passed by position or computed elsewhere")
         if present is not None:
             if source.code(present.value) == wanted:
                 continue
@@ -52,5 +52,5 @@ def setting_fix(
         edits.set_argument(call, name, wanted)
         changed = True
     if not changed:
-        raise Refused("the setting is made there already")
+        raise Refused("the setting is already there")
     return edits.fix(setting.title.format(workers=workers), "unsafe")

@@ -55,7 +55,7 @@ def by_hand(found: Holder, name: str) -> str:
     if found.kind == "environment":
         return f"`{name}` comes from the environment variable `{found.name}`: set it there"
     if found.kind == "computed":
-        return f"`{name}` is no plain number on this line: change it by hand"
+        return f"`{name}` is not a plain number on this line: change it by hand"
     return ""
 
 
@@ -63,7 +63,7 @@ def literal_at(context: Context, found: Holder, value: object) -> tuple[Source, 
     """The expression that holds the value, to put another literal there. Raises Refused."""
     source = context.source(found.file)
     if source is None:
-        raise Refused(f"{Path(found.file).name}, which holds the value, cannot be read")
+        raise Refused(f"the value is in {Path(found.file).name}, which cannot be read")
     near = [
         node
         for node in source.at(found.line, *_EXPRESSIONS)
@@ -75,7 +75,7 @@ def literal_at(context: Context, found: Holder, value: object) -> tuple[Source, 
     ]
     chosen = exact[:1] or (same if len(same) == 1 else [])
     if found.kind not in _LITERALS or not chosen:
-        raise Refused(f"the value was not found in {Path(found.file).name} as it is now")
+        raise Refused(f"the value is no longer in {Path(found.file).name}")
     return source, chosen[0]
 
 

@@ -100,7 +100,7 @@ def loader_call(context: Context, site: Site) -> tuple[Source, cst.Call]:
     """The call that makes the loader. Raises Refused when it is not found on the site's line."""
     source = context.source(site.file)
     if source is None:
-        raise Refused("the file that makes the loader cannot be read")
+        raise Refused("the file that creates the loader cannot be read")
     named = source.call(site.line, "DataLoader", "super.__init__", "__init__")
     if named is not None:
         return source, named
@@ -110,7 +110,7 @@ def loader_call(context: Context, site: Site) -> tuple[Source, cst.Call]:
             return source, call
         if call.args and source.unpacked(call):
             return source, call
-    raise Refused("the call that makes the loader was not found on that line")
+    raise Refused("the call that creates the loader was not found on that line")
 
 
 def setting(context: Context, site: Site, name: str) -> Origin | None:
@@ -238,7 +238,7 @@ class _Changes:
             else:
                 self.of(source).set_argument(call, name, _guarded(source, call, name, code))
         elif found is not None and found.passed:
-            raise Refused(f"the place that gives the loader its `{name}` was not found")
+            raise Refused(f"the code that sets the loader's `{name}` was not found")
         else:
             self.absent(source, call, name, code)
 
@@ -255,7 +255,7 @@ class _Changes:
             return
         holder = mapping(self.context, source, unpacked[-1])
         if holder is None:
-            raise Refused(f"`{name}` may be among the arguments that are unpacked there")
+            raise Refused(f"`{name}` may be in the unpacked arguments")
         where, display = holder
         if isinstance(display, cst.Dict):
             self.of(where).set_entry(display, name, code)
@@ -265,7 +265,7 @@ class _Changes:
     def at_origin(self, found: Origin, name: str, code: str) -> None:
         """The value stands elsewhere: change it there."""
         if not found.editable:
-            raise Refused(f"`{name}` comes from {found.words}, which could not be followed to a value")
+            raise Refused(f"`{name}` comes from {found.words}, whose value was not found")
         if found.kind == "argument":
             call = found.source.enclosing(found.node, cst.Call)
             options = option_names(found.source, call) if call is not None else []

@@ -123,13 +123,13 @@ def about_model(step: TrainingStep, edits: Edits, code: str, each: str | None = 
     if layer is not None and each is not None:
         line = f"for {layer} in {name}:\n    {each.format(model=layer)}"
     if line in step.source.text:
-        raise Refused("the script does so already")
+        raise Refused("the script already does this")
     if made is not None:
         edits.insert_after(made, line)
     elif step.loop is not None:
         edits.insert_before(step.loop, line)
     else:
-        raise Refused("neither the model's making nor a loop was found beside the training step")
+        raise Refused("neither the creation of the model nor a loop was found near the training step")
 
 
 def model_place(step: TrainingStep) -> tuple[str, int]:

@@ -14,7 +14,7 @@ def scale(step: TrainingStep, edits: Edits) -> None:
     if step.loop is None or len(steps) != 1 or steps[0].args or step.backward.args:
         raise Refused("the loop around one plain `backward()` and one plain `optimizer.step()` was not found")
     if any(name.value == "scaler" for name in source.nodes(cst.Name)):
-        raise Refused("the file has a scaler of its own")
+        raise Refused("the file already has a scaler")
     assert isinstance(steps[0].func, cst.Attribute)
     optimizer = source.code(steps[0].func.value)
     edits.insert_before(

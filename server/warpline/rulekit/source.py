@@ -110,7 +110,7 @@ class Source:
         self.module = wrapper.module
         if "\x0c" in self.text and self.module.code != self.text:
             # LibCST loses form feeds: columns would be off, and a wrong edit is worse than none.
-            raise Unreadable("its text does not survive parsing unchanged")
+            raise Unreadable("parsing changes its text")
         # As `wrapper.resolve` does it, less a visit to all nodes for providers that there are none of.
         self._spans: Mapping[cst.CSTNode, Any] = PositionProvider()._gen(wrapper)
         self._parents: dict[cst.CSTNode, cst.CSTNode] = {}

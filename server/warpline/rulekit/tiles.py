@@ -16,7 +16,7 @@ def tiled(kernel: TritonKernel, flow: Flow, accesses: list[Access]) -> Fix:
     another one."""
     loads = [access for access in accesses if not access.store]
     stores = [access for access in accesses if access.store]
-    reason = "only a kernel that copies each row into a column is rewritten into tiles"
+    reason = "only a kernel that copies each row into a column can be rewritten to use tiles"
     if len(loads) != 1 or len(stores) != 1 or len(stores[0].call.args) < 2:
         raise Refused(reason)
     value = flow.terms.get(stores[0].call.args[1].value)
@@ -36,7 +36,7 @@ def tiled(kernel: TritonKernel, flow: Flow, accesses: list[Access]) -> Fix:
     # As the kernel writes it itself: the import may stand under a condition.
     tl = source.code(loads[0].call.func).rpartition(".")[0]
     if len(ids) != 1 or taken or not tl:
-        raise Refused("its programs are numbered in more than one dimension" if len(ids) != 1 else reason)
+        raise Refused("its grid has more than one dimension" if len(ids) != 1 else reason)
     edits = Edits(source)
     code = _TILED.format(
         tl=tl,
@@ -57,7 +57,7 @@ def tiled(kernel: TritonKernel, flow: Flow, accesses: list[Access]) -> Fix:
     edits.replace_statement(body[0], code)
     for statement in body[1:]:
         edits.remove(statement)
-    return edits.fix("Move tiles instead of rows", "unsafe")
+    return edits.fix("Copy tiles instead of rows", "unsafe")
 
 
 def _rows(kernel: TritonKernel) -> str | None:

@@ -148,7 +148,7 @@ def after_imports(source: Source, edits: Edits, code: str) -> None:
     index = import_line(source.module)
     body = source.module.body
     if not index:
-        raise Refused("the file has no imports at its top to put the setting after")
+        raise Refused("the file does not start with imports, after which the setting would go")
     edits.insert_after(body[index - 1], code, apart=True)
 
 

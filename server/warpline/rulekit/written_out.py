@@ -27,7 +27,7 @@ def written_out(
     return context.draft(
         place,
         costed.hottest,
-        f"{kind} is written out op by op: {{spent}} a step, {{share}}{rest}",
+        f"{kind} is written out op by op, which takes {{spent}} a step ({{share}}){rest}",
         {"spent": ms(metric, spent), "share": percent(metric, context.share(spent))},
         cost_ms=spent,
         # The products of an attention stay: its widest kernel stands for them.

@@ -1,4 +1,4 @@
-"""Anomaly detection checks every gradient, in a run that is not being debugged.
+"""Anomaly detection checks every gradient for NaN.
 
 ## What it does
 
@@ -7,8 +7,8 @@ adds to the backward pass.
 
 ## Why is this slow
 
-Each gradient of each operation is looked through for NaN and the result is read on the host, which
-waits for the device each time. Forward, each operation keeps a Python traceback.
+After each backward operation, its gradients are checked for NaN. The host reads the result, and waits
+for the device each time. In the forward pass, each operation stores a Python traceback.
 
 ## Example
 
@@ -36,7 +36,7 @@ for images, labels in loader:
 
 ## Near misses
 
-Switched off:
+Turned off:
 
 ```python
 #> flags anomaly_mode=false
@@ -47,7 +47,7 @@ for images, labels in loader:
     loss = model(images, labels)  #> cost device_ms=20; op aten::isnan phase=backward count=1 cpu_ms=4
 ```
 
-A check for NaN of the script's own, without anomaly detection:
+The script checks for NaN itself, without anomaly detection:
 
 ```python
 import torch
@@ -60,7 +60,7 @@ for images, labels in loader:
 
 ## Fix safety
 
-Safe: values stay the same; a NaN in a gradient is no longer reported.
+Safe: values stay the same. A NaN in a gradient is no longer reported.
 
 ## References
 
@@ -147,9 +147,9 @@ def _site(context: Context, found: tuple[Source, cst.Call] | None) -> tuple[str,
 
 def _fix(context: Context, found: tuple[Source, cst.Call] | None) -> Fix:
     if found is None:
-        raise Refused("the call that turns it on is in none of your files")
+        raise Refused("the call that turns it on was not found in your files")
     source, call = found
-    title = "Switch anomaly detection off"
+    title = "Turn off anomaly detection"
     if source.is_named(call.func, "detect_anomaly"):
         edits = Edits(source)
         edits.replace(call, "torch.autograd.set_detect_anomaly(False)")

@@ -1,14 +1,13 @@
-"""A copy from pinned memory makes the host wait although it need not.
+"""The host waits for a copy from pinned memory, because `non_blocking=True` is missing.
 
 ## What it does
 
-Finds copies to the device whose source is pinned but which the host waits for, because
-`non_blocking=True` is missing.
+Finds copies from pinned memory to the device that the host waits for.
 
 ## Why is this slow
 
-Without `non_blocking=True` the host stops until the copy is done, and cannot queue the next work
-meanwhile. The copy itself is ready to run beside the previous step's kernels.
+Without `non_blocking=True` the host waits until the copy is done and queues no work meanwhile. With it,
+the copy overlaps with the kernels of the previous step.
 
 ## Example
 
@@ -35,7 +34,7 @@ for images in loader:
 
 ## Near misses
 
-Not waited for:
+The host does not wait:
 
 ```python
 for images in loader:
@@ -44,7 +43,7 @@ for images in loader:
     train(images)  #> cost device_ms=30
 ```
 
-From pageable memory, which is another rule's:
+From pageable memory (`pageable-host-copy` reports that):
 
 ```python
 for images in loader:
@@ -55,8 +54,8 @@ for images in loader:
 
 ## Fix safety
 
-Safe for what a loader makes: the same values arrive, in the order of the stream. Only a host tensor
-that is written to before the copy is done would be another matter.
+Safe for the batches of a loader: the stream keeps the order, so the same values arrive. It would be
+unsafe only if the script wrote to the host tensor before the copy is done.
 
 ## References
 
@@ -88,8 +87,8 @@ class BlockingHostCopy(Rule):
             yield context.draft(
                 place,
                 place,
-                "The host waits {wait} of each step ({share}) for a copy from pinned memory that could run "
-                "beside other work.",
+                "The host waits {wait} of each step ({share}) for a copy from pinned memory. With "
+                "non_blocking=True the copy would overlap with compute.",
                 {
                     "wait": ms("wait for the copy", wait),
                     "share": percent("wait for the copy", context.share(wait)),
@@ -102,4 +101,4 @@ class BlockingHostCopy(Rule):
 
 def _fix(context: Context, place: tuple[str, int]) -> Fix:
     first, *rest = without_waiting(context, [place]).values()
-    return first.fix("Copy without waiting", "safe", *rest)
+    return first.fix("Copy with non_blocking=True", "safe", *rest)

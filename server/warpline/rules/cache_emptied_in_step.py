@@ -1,14 +1,14 @@
-"""The memory cache of the device is given back in every step, and has to be asked for again.
+"""`torch.cuda.empty_cache()` is called in every step, and the memory is allocated again.
 
 ## What it does
 
-Finds `torch.cuda.empty_cache()` in the step, by the time that the line takes.
+Finds `torch.cuda.empty_cache()` calls that take a measurable part of the step.
 
 ## Why is this slow
 
-PyTorch keeps freed memory for the next tensors. Giving it back waits for the device, and each later
-allocation has to ask the driver, which waits again. It makes no memory available that PyTorch could
-not use.
+PyTorch caches freed memory for the next tensors. Emptying the cache waits for the device. Later
+allocations then call the driver, which waits again. PyTorch could use the cached memory anyway, so the
+call makes no more memory available to it.
 
 ## Example
 
@@ -31,7 +31,7 @@ for images, labels in loader:
 
 ## Near misses
 
-Once per epoch, where it costs nothing of a step:
+Once per epoch, outside the step:
 
 ```python
 import torch
@@ -44,7 +44,7 @@ for epoch in range(10):
 
 ## Fix safety
 
-Safe: no value depends on it. Another process on the same device has less memory to take.
+Safe: no value depends on it. Less memory is left for other processes on the same device.
 
 ## References
 
@@ -80,8 +80,8 @@ class CacheEmptiedInStep(Rule):
             yield context.draft(
                 place,
                 place,
-                "Giving the memory cache back takes {spent} of each step ({share}); later allocations ask "
-                "the driver anew.",
+                "Emptying the memory cache takes {spent} of each step ({share}). Later allocations "
+                "have to call the driver again.",
                 {
                     "spent": ms("time at the line", spent),
                     "share": percent("time at the line", context.share(spent)),

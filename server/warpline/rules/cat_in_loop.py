@@ -1,13 +1,13 @@
-"""A tensor grows by concatenation in a loop, and is copied whole each time.
+"""A tensor grows by concatenation in a loop, and is copied completely each time.
 
 ## What it does
 
-Finds `out = torch.cat([out, piece])` inside a loop by the cost of its line, collects the pieces in a
-list and concatenates them once after the loop.
+Finds `out = torch.cat([out, piece])` in a loop when the line takes a measurable part of the step. The
+fix collects the pieces in a list and concatenates them once after the loop.
 
 ## Why is this slow
 
-Each round allocates a tensor for all that is there so far and copies it: `n` rounds copy about
+Each iteration allocates a new tensor and copies everything collected so far: `n` iterations copy about
 `n * n / 2` pieces. One concatenation after the loop copies each piece once.
 
 ## Example
@@ -70,7 +70,7 @@ total = outputs.sum()
 
 ## Example
 
-A cache that each call needs whole:
+A cache that each call needs completely:
 
 ```python
 def forward(self, k, v, past):
@@ -83,18 +83,18 @@ def forward(self, k, v, past):
 
 ## Use instead
 
-A tensor as long as it will get: `cache[:, at : at + 1] = k`.
+Allocate the tensor at its final length and write into it: `cache[:, at : at + 1] = k`.
 
 ## Near misses
 
-Two tensors that are joined in each layer, without growing:
+Each layer joins two tensors; nothing grows:
 
 ```python
 x = torch.cat([x, skip], dim=1)
 #^ cost step_ms=14 device_ms=4; op aten::cat count=4 shapes=[[8,64,32,8,32,32],[]] device_ms=1
 ```
 
-The tensor is needed as it grows:
+The loop uses the growing tensor:
 
 ```python
 import torch
@@ -104,7 +104,7 @@ for step in range(100):
     keys = torch.cat([keys, y], dim=1)  #> cost step_ms=8 device_ms=8; op aten::cat count=99 device_ms=8
 ```
 
-A concatenation of different things in every step of training:
+Each training step concatenates different tensors:
 
 ```python
 import torch
@@ -113,7 +113,7 @@ for a, b in loader:
     x = torch.cat([a, b], dim=1)  #> cost step_ms=8 device_ms=8; op aten::cat count=1 device_ms=8
 ```
 
-It takes next to nothing:
+It takes almost no time:
 
 ```python
 import torch
@@ -178,8 +178,8 @@ class CatInLoop(Rule):
             place, left = (cost.file, cost.line), 2 / max(rounds, 2)
             yield context.draft(
                 *(place, place),
-                f"`{growth.name}` grows by concatenation in a loop and is copied whole {{rounds}} times "
-                "a step: {spent}, {share}.",
+                f"`{growth.name}` grows by concatenation in a loop: it is copied completely {{rounds}} "
+                "times a step, which takes {spent} ({share}).",
                 {
                     "rounds": count("concatenations", round(rounds), "per step"),
                     "spent": ms("growing tensor", cost.step_ms),
@@ -197,8 +197,8 @@ def _kept(context: Context, source: Source, cost: LineCost, rounds: float) -> Dr
     return context.draft(
         (cost.file, cost.line),
         (cost.file, cost.line),
-        "A tensor grows here with each call and is copied whole {rounds} times a step: {spent}, {share}, and "
-        "more as it gets longer.",
+        "A tensor grows here with each call: it is copied completely {rounds} times a step, "
+        "which takes {spent} ({share}), and more as it grows.",
         {
             "rounds": count("concatenations", round(rounds), "per step"),
             "spent": ms("growing tensor", cost.step_ms),
@@ -212,8 +212,8 @@ def _kept(context: Context, source: Source, cost: LineCost, rounds: float) -> Dr
 
 def _allocate() -> Fix:
     raise Refused(
-        "each call needs what is there so far: make the tensor once, as long as it will get, write each "
-        "piece into a slice of it, and pass on the part that is filled"
+        "each call needs the earlier pieces: allocate the tensor once at its final length, "
+        "write each piece into a slice of it, and pass on the filled part"
     )
 
 
@@ -271,7 +271,7 @@ def _fix(growth: Growth) -> Fix:
     source, name = growth.source, growth.name
     parts = f"{name}_parts"
     if any(node.value == parts for node in source.nodes(cst.Name)):
-        raise Refused(f"the name `{parts}` is taken")
+        raise Refused(f"the name `{parts}` is already used")
     if growth.loop.orelse is not None:
         raise Refused("the loop has an `else`")
     choice = _choice(growth)
@@ -279,7 +279,7 @@ def _fix(growth: Growth) -> Fix:
     start = _start(growth)
     if choice is not None:
         if start is None:
-            raise Refused("where it starts from None was not found just above the loop")
+            raise Refused("the assignment of None was not found directly above the loop")
         edits.replace_statement(start, f"{parts} = []")
         edits.replace_statement(choice, f"{parts}.append({source.code(growth.piece)})")
     else:

@@ -1,15 +1,15 @@
-"""Convolutions work on images laid out channel by channel, which the tensor cores do not take.
+"""Convolutions run on NCHW tensors, which tensor cores cannot use directly.
 
 ## What it does
 
-Finds costly convolutions in half precision or TF32 whose inputs are contiguous by channels (NCHW),
-and converts the model to `torch.channels_last`; activations follow by themselves.
+Finds costly convolutions in half precision or TF32 whose inputs are in NCHW layout. The fix converts
+the model to `torch.channels_last`; the activations then use that layout too.
 
 ## Why is this slow
 
-Tensor cores multiply along the channels, so cuDNN's fast kernels want all channels of a pixel side
-by side (NHWC). Given NCHW they transpose inputs and outputs around every convolution, or a slower
-kernel is taken.
+Tensor cores multiply along the channels, so cuDNN's fast kernels need all channels of a pixel next to
+each other (NHWC). With NCHW inputs, cuDNN transposes inputs and outputs around every convolution, or
+uses a slower kernel.
 
 ## Example
 
@@ -55,7 +55,7 @@ loss = criterion(model(images), labels)
 loss.backward()
 ```
 
-Full float32 without tensor cores gains nothing:
+Full float32 without tensor cores, where the layout does not matter:
 
 ```python
 loss = criterion(model(images), labels)
@@ -65,7 +65,7 @@ loss = criterion(model(images), labels)
 loss.backward()
 ```
 
-Channels last already; only the gradient that comes back from a later operator is not:
+Channels last already, except for the gradient of a later operator:
 
 ```python
 loss = criterion(model(images), labels)
@@ -76,7 +76,7 @@ loss = criterion(model(images), labels)
 loss.backward()
 ```
 
-Hardly any convolution:
+Convolutions take little time:
 
 ```python
 loss = criterion(model(images), labels)
@@ -87,8 +87,8 @@ loss.backward()
 
 ## Fix safety
 
-Unsafe: other kernels round differently (about 1e-2 of the value in bfloat16). Shapes and the state
-dict stay; code that calls `.view` on activations may need `.reshape`.
+Unsafe: other kernels round differently (about 1e-2 of the value in bfloat16). Shapes and the state dict
+stay the same. Code that calls `.view` on activations may need `.reshape`.
 
 ## References
 
@@ -133,8 +133,8 @@ class ChannelsFirstConv(Rule):
         yield context.draft(
             model_place(step) if step is not None else (hottest.file, hottest.line),
             (hottest.file, hottest.line),
-            "Convolutions take {spent} a step, {share}, on images laid out channel by channel; {turned} of "
-            "the step goes into turning them for the tensor cores and back.",
+            "Convolutions on NCHW tensors take {spent} a step ({share}). Converting their layout "
+            "for the tensor cores and back takes {turned} of the step.",
             {
                 "spent": ms("convolutions on NCHW", total),
                 "share": percent("convolutions on NCHW", context.share(total)),
@@ -168,8 +168,8 @@ def _is_channels_first(op: Op, on_tensor_cores: bool) -> bool:
 
 def _fix(step: TrainingStep | None) -> Fix:
     if step is None:
-        raise Refused("the training step's forward pass was not found beside a `backward()`")
+        raise Refused("no forward pass was found next to a `backward()`")
     edits = Edits(step.source)
     name = edits.add_import("torch.channels_last", "import torch")
     about_model(step, edits, f"{{model}}.to(memory_format={name})")
-    return edits.fix("Lay the model out channels last", "unsafe")
+    return edits.fix("Convert the model to channels_last", "unsafe")

@@ -1,15 +1,14 @@
-"""A convolution adds a bias that the batch norm behind it takes away again.
+"""A convolution adds a bias that the batch norm after it subtracts again.
 
 ## What it does
 
-Finds convolutions with a bias whose result goes straight into a batch norm, by what adding the bias
-and summing up its gradient cost, and makes them without one.
+Finds convolutions with a bias whose result goes directly into a batch norm, where adding the bias and
+summing its gradient take a measurable part of the step. The fix passes `bias=False`.
 
 ## Why is this slow
 
-Batch norm subtracts the mean of each channel, and a constant added to the channel with it: the bias
-has no effect. Adding it still reads and writes the whole activation, and its gradient is a sum over
-all of it.
+Batch norm subtracts the mean of each channel, and the bias with it, so the bias has no effect. Adding
+it still reads and writes the whole activation, and its gradient is a sum over the whole activation.
 
 ## Example
 
@@ -85,7 +84,7 @@ class Block(nn.Module):
 
 ## Near misses
 
-Something lies between them:
+An operation between the convolution and the norm:
 
 ```python
 from torch import nn
@@ -95,7 +94,7 @@ logits = net(images)
 #^ cost device_ms=40; op aten::add_ device_ms=2 outer=false shapes=[[32,64,56,56],[1,64,1,1]]
 ```
 
-No bias, or one whose cost is nothing:
+No bias, or a bias that takes almost no time:
 
 ```python
 from torch import nn
@@ -108,7 +107,7 @@ logits = net(images)
 ## Fix safety
 
 Unsafe: values agree up to rounding, but the state dict loses the biases (older checkpoints load with
-`strict=False`), and in evaluation mode a bias that was trained shifts the stored means.
+`strict=False`). In evaluation mode, a trained bias shifts the stored means.
 
 ## References
 
@@ -153,8 +152,8 @@ class ConvBiasBeforeNorm(Rule):
             yield context.draft(
                 (source.path, source.line(calls[0])),
                 (hottest.file, hottest.line),
-                "Adding the biases of convolutions and summing up their gradients takes {spent} a step, "
-                "{share}. The batch norm straight behind {calls} of them takes the bias away again.",
+                "Adding the biases of convolutions and summing their gradients takes {spent} a step "
+                "({share}). The batch norm directly after {calls} of them subtracts the bias again.",
                 {
                     "spent": ms("convolution biases", total),
                     "share": percent("convolution biases", context.share(total)),

@@ -1,16 +1,16 @@
-"""`DataParallel` drives several devices from one thread and copies the model to them in every step.
+"""`DataParallel` copies the model to all devices in every step and runs them from one process.
 
 ## What it does
 
-Finds `torch.nn.DataParallel` on a machine with several devices, by what the line that calls the model
-costs: copies, idle time of the devices, and collectives.
+Finds `torch.nn.DataParallel` on a machine with several devices, when copies, idle time and collectives
+at the call of the model take a measurable part of the step.
 
 ## Why is this slow
 
-Each step it copies the parameters to all devices, scatters the batch, runs one Python thread per
-device (one at a time, for the interpreter lock), gathers the outputs and adds the gradients on the
-first. `DistributedDataParallel` has one process a device and overlaps the only communication, that of
-gradients, with the backward pass. It is faster also on a single machine.
+In each step it copies the parameters to all devices, scatters the batch, runs one Python thread per
+device (one at a time, because of the interpreter lock), gathers the outputs, and sums the gradients on
+the first device. `DistributedDataParallel` uses one process per device. It only exchanges gradients,
+and overlaps that with the backward pass. It is faster on a single machine too.
 
 ## Example
 
@@ -44,7 +44,7 @@ for images, labels in loader:
     scores = model(images)  #> cost device_ms=20 idle_ms=30 step_ms=50; use parallel
 ```
 
-The other kind:
+`DistributedDataParallel`:
 
 ```python
 #> device count=4
@@ -57,8 +57,8 @@ for images, labels in loader:
 
 ## Fix safety
 
-Display: how the script is started, how it splits the data and which process writes files change with
-it.
+Display: the script has to be started differently, split its data, and write files from one process
+only.
 
 ## References
 
@@ -91,9 +91,9 @@ class DataParallel(Rule):
             yield context.draft(
                 (site.file, site.line),
                 (hottest.file, hottest.line),
-                "One thread drives {devices} devices and copies the model to them in every step: idle time, "
-                "copies and collectives at the call take {spent} ({share}). DistributedDataParallel has one "
-                "process a device.",
+                "DataParallel copies the model to {devices} devices in every step: idle time, copies "
+                "and collectives at this call take {spent} ({share}). DistributedDataParallel, with "
+                "one process per device, avoids this.",
                 {
                     "devices": count("devices", context.device.count, "devices"),
                     "spent": ms("idle, copies and collectives at the call", spent),

@@ -1,19 +1,19 @@
-"""An embedding's gradient has all rows of its table, though a step reads a few of them.
+"""An embedding's gradient covers all rows of its table, although a step reads only a few.
 
 ## What it does
 
-Finds embeddings of which a step reads at most a tenth of the rows while the backward pass fills a gradient
-as large as the table and the optimizer goes over all of it. It is silent where the table has another use
-(tied output weights), and where momentum or weight decay need all rows anyway. Adam is told only where the
-table is most of what it updates: `SparseAdam` gives other results.
+Finds embeddings of which a step reads at most a tenth of the rows, while the backward pass fills a
+gradient of the table's size and the optimizer updates all of it. It reports nothing if the table has
+another use (tied output weights), or if momentum or weight decay change all rows anyway. With Adam, it
+reports only tables that are most of what Adam updates, because `SparseAdam` gives other results.
 
 ## Why is this slow
 
-Filling the gradient and updating the table move as many bytes as the table has, several times over, however
-small the batch is. With `sparse=True` the gradient has the rows that were read, and the optimizer changes
-those. For 200,000 rows of 32 numbers on one core, the whole step (look-up, loss, update) took, dense over
-sparse: with SGD 1.6 times as long when a tenth of the rows was read and 22 times when a fiftieth was; with
-Adagrad 2.8 and 5.7 times.
+Filling the gradient and updating the table transfer the whole table several times, however small the
+batch is. With `sparse=True`, the gradient has only the rows that were read, and the optimizer updates
+only those. Measured gains of a whole step (look-up, loss, update) for 200,000 rows of 32 numbers on one
+core: with SGD 1.6x if a tenth of the rows was read and 22x if a fiftieth was; with Adagrad 2.8x and
+5.7x.
 
 ## Example
 
@@ -67,7 +67,7 @@ for ids, clicked in loader:
 
 ## Near misses
 
-A vocabulary of which a batch reads much:
+A batch that reads a large part of the table:
 
 ```python
 x = embed(ids)
@@ -79,7 +79,7 @@ optimizer.step()
 #^ use optimizer; cost device_ms=5
 ```
 
-Momentum moves every row in every step:
+Momentum changes every row in every step:
 
 ```python
 x = embed(ids)
@@ -112,9 +112,9 @@ x = embed(ids)  #> cost step_ms=4 device_ms=4; op aten::embedding shapes=[[15000
 
 ## Fix safety
 
-Unsafe: with SGD without momentum and with Adagrad rows that were not read stay as they are either way, but
-the gradients of a row that was read several times are added up in another order. Code that works on
-gradients itself may not take sparse ones: no edit is offered beside `clip_grad_norm_`, fused optimizers and
+Unsafe: the gradients of a row that was read several times are summed in another order. (With SGD
+without momentum and with Adagrad, rows that were not read do not change either way.) Code that uses
+gradients may not accept sparse ones: no edit is offered with `clip_grad_norm_`, fused optimizers or
 data parallel training.
 
 ## References
@@ -181,8 +181,8 @@ def _judged(context: Context, table: Table, site: Site) -> Draft | None:
     return context.draft(
         (made.file, made.line) if made is not None else place,
         max(((cost.file, cost.line) for cost in costs), key=lambda at: _spent(context, parts, at)),
-        "A step reads at most {read} of the {rows} rows of this embedding, but fills a gradient for all of "
-        "them and updates them all: {spent}, {share}.",
+        "A step reads at most {read} of the {rows} rows of this embedding, but computes a "
+        "gradient for all rows and updates all of them, which takes {spent} ({share}).",
         {
             "read": count("rows read", round(table.read), "rows"),
             "rows": count("rows of the table", table.rows, "rows"),
@@ -238,27 +238,28 @@ def _made(context: Context, table: Table) -> Site | None:
 def _fix(context: Context, made: Site | None, optimizer: Site, kind: str) -> Fix:
     if kind in _OTHER_RESULT:
         raise Refused(
-            "make it with `sparse=True` and give it `torch.optim.SparseAdam`, the rest of the parameters "
-            "their own optimizer; moments of rows that a step does not read then stay as they are, so try it"
+            "pass `sparse=True` and use `torch.optim.SparseAdam` for it, and another optimizer "
+            "for the other parameters; the moments of rows that a step does not read then do not "
+            "change, so check the training result"
         )
     if facts_of(Optimizer, optimizer).fused:
         raise Refused(
-            f"pass `sparse=True` and leave out `fused=True`: fused {kind} takes no sparse gradients"
+            f"pass `sparse=True` and leave out `fused=True`: fused {kind} does not accept sparse gradients"
         )
     if context.sites("parallel") or context.sites("framework") or context.profile.manifest.world_size > 1:
-        raise Refused("pass `sparse=True` where what reduces or clips gradients here takes sparse ones")
+        raise Refused("pass `sparse=True` if the code that reduces or clips gradients accepts sparse ones")
     if any("clip_grad" in text for text in context.profile.sources.values()):
-        raise Refused("`clip_grad_norm_` takes no sparse gradients: clip the other parameters alone")
+        raise Refused("`clip_grad_norm_` does not accept sparse gradients: clip only the other parameters")
     source = context.source(made.file) if made is not None else None
     call = source.call(made.line, "Embedding") if source is not None and made is not None else None
     if source is None or call is None:
-        raise Refused("pass `sparse=True` where the embedding is made")
+        raise Refused("pass `sparse=True` where the embedding is created")
     present = source.argument(call, "sparse", 7)
     if present is not None or source.unpacked(call):
-        raise Refused("`sparse` may come from elsewhere: set it by hand")
+        raise Refused("`sparse` may be set elsewhere: set it by hand")
     scaled = source.argument(call, "scale_grad_by_freq", 5)
     if scaled is not None:
         raise Refused("`scale_grad_by_freq` needs dense gradients")
     edits = Edits(source)
     edits.set_argument(call, "sparse", "True")
-    return edits.fix("Make sparse gradients", "unsafe")
+    return edits.fix("Use sparse gradients", "unsafe")

@@ -1,13 +1,13 @@
-"""Devices exchange gradients while none of them computes.
+"""Communication between devices is not overlapped with compute.
 
 ## What it does
 
-Finds steps in which at least a tenth of the time is communication that no computation hides.
+Finds steps in which at least a tenth of the time is communication that is not overlapped with compute.
 
 ## Why is this slow
 
-`DistributedDataParallel` exchanges gradients in buckets while the backward pass goes on. What is left
-over at the end, or takes longer than the computation beside it, is waited for.
+`DistributedDataParallel` exchanges gradients in buckets during the backward pass. The step waits for
+the buckets that are left at the end, and for those that take longer than the backward pass.
 
 ## Example
 
@@ -38,7 +38,7 @@ for images, labels in loader:
 
 ## Near misses
 
-Hidden by the backward pass:
+Overlapped with the backward pass:
 
 ```python
 #> manifest world_size=8; totals exposed_communication_ms=2
@@ -51,8 +51,8 @@ for images, labels in loader:
 
 ## Fix safety
 
-Unsafe: gradients are rounded to bf16 for the exchange. What keeps them as they are: fewer exchanges (a
-larger batch, gradient accumulation with `no_sync()`) or fewer calls (larger buckets).
+Unsafe: gradients are rounded to bf16 for the exchange. These alternatives do not round: fewer exchanges
+(a larger batch, gradient accumulation with `no_sync()`) or fewer calls (larger buckets).
 
 ## References
 
@@ -86,7 +86,7 @@ class ExposedCommunication(Rule):
         yield context.draft(
             (site.file, site.line) if site is not None else hottest,
             hottest,
-            "Communication that no computation hides takes {exposed} of each step ({share}).",
+            "Communication that is not overlapped with compute takes {exposed} of each step ({share}).",
             {
                 "exposed": ms("exposed communication", exposed),
                 "share": percent("exposed communication", context.share(exposed)),
@@ -112,9 +112,9 @@ def _fix(context: Context, site: Site | None) -> Fix:
     if statement is None or "register_comm_hook" in source.text:
         raise Refused("a communication hook is registered already")
     if not context.on_gpu:
-        raise Refused("only NCCL is known to exchange bf16")
+        raise Refused("bf16 is only supported with NCCL")
     if not context.device.bf16:
-        raise Refused("this device has no bf16")
+        raise Refused("this device does not support bf16")
     edits = Edits(source)
     hooks = edits.add_import(
         "torch.distributed.algorithms.ddp_comm_hooks.default_hooks",

@@ -2,14 +2,14 @@
 
 ## What it does
 
-Adds up the device time of operations on float64 tensors and leads to where the numbers became
+Adds up the device time of operations on float64 tensors, and points to the line that makes them
 float64: `.double()`, `torch.float64`, a NumPy array.
 
 ## Why is this slow
 
-Float64 takes twice the memory traffic of float32, cannot use the fast tensor cores, and on all but
-the largest GPUs runs at a thirty-second to a sixty-fourth of the rate of float32. It mostly comes in
-unasked: NumPy computes in float64, and everything that meets such a tensor becomes one.
+Float64 needs twice the memory traffic of float32 and cannot use the fast tensor cores. On all but the
+largest GPUs its rate is 1/32 to 1/64 of float32's. It is often unintended: NumPy computes in float64 by
+default, and operations that mix float64 and float32 tensors give float64.
 
 ## Example
 
@@ -52,7 +52,7 @@ def loss_of(x, y):
 
 ## Example
 
-Copied first, converted never:
+Copied and never converted:
 
 ```python
 import numpy
@@ -79,7 +79,7 @@ for step in range(400):
 
 ## Near misses
 
-On a CPU float64 is no slower than its memory:
+On a CPU, where float64 only costs memory traffic:
 
 ```python
 #> device kind=cpu capability=None multiprocessors=0
@@ -93,13 +93,13 @@ total = x.double().sum()  #> cost device_ms=0.01; op aten::sum device_ms=0.01 dt
 y = x @ w  #> cost device_ms=20; op aten::mm device_ms=20 dtypes=float,float
 ```
 
-A float64 number beside float32 tensors, as the scale of averaged gradients is:
+One float64 number used with float32 tensors, such as the scale of averaged gradients:
 
 ```python
 y = x * scale  #> cost device_ms=20; op aten::mul device_ms=20 dtypes=float,double shapes=[[8192,8192],[]]
 ```
 
-Float32 all along:
+Float32 everywhere:
 
 ```python
 y = x @ w  #> cost device_ms=20; op aten::mm device_ms=20 dtypes=float,float
@@ -147,7 +147,7 @@ class Float64OnDevice(Rule):
         yield context.draft(
             (source.path, source.line(nodes[0])) if source is not None else place,
             place,
-            "The device computes in float64 for {spent} a step, {share}.",
+            "The device computes in float64 for {spent} a step ({share}).",
             {"spent": ms("float64", total), "share": percent("float64", context.share(total))},
             cost_ms=total,
             saving_ms=saving,
@@ -253,7 +253,7 @@ def _is_type(source: Source, arg: cst.Arg) -> bool:
 
 def _fix(source: Source | None, nodes: list[cst.BaseExpression]) -> Fix:
     if source is None:
-        raise Refused("where the numbers become float64 was not found")
+        raise Refused("the line that makes the tensors float64 was not found")
     edits = Edits(source)
     for node in nodes:
         if isinstance(node, cst.Attribute):

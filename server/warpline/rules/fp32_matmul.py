@@ -1,16 +1,16 @@
-"""Matrix products run in float32, without the tensor cores.
+"""Matrix products run in float32 and do not use the tensor cores.
 
 ## What it does
 
-Adds up the device time of matrix products (`mm`, `addmm`, `bmm` and their backward) whose operands
-are float32 while TF32 is off, and of float32 convolutions where nothing runs under autocast. Offers to run
-the forward pass and the loss under autocast (bfloat16 where the device has it, else float16 with a
-`GradScaler`), or to allow TF32.
+Adds up the device time of matrix products (`mm`, `addmm`, `bmm` and their backward) whose operands are
+float32 while TF32 is off, and of float32 convolutions if nothing runs under autocast. The fixes run the
+forward pass and the loss under autocast (bfloat16 if the device supports it, else float16 with a
+`GradScaler`), or allow TF32.
 
 ## Why is this slow
 
-A GPU has two kinds of arithmetic units. Float32 products use the slow kind: on an H200 about a
-fifteenth of the rate at which the tensor cores multiply bfloat16, and a seventh of TF32.
+Float32 products do not use the GPU's tensor cores. On an H200 they run at about 1/15 of the rate of
+bfloat16 and 1/7 of the rate of TF32.
 
 ## Example
 
@@ -45,7 +45,7 @@ for inputs, labels in loader:
 
 ## Example
 
-Where the device has no bfloat16, float16 needs its gradients scaled:
+On a device without bfloat16, float16 needs gradient scaling:
 
 ```python
 #> device kind=cuda name="Tesla V100" capability=(7,0) bf16=false; flags allow_tf32=false
@@ -83,7 +83,7 @@ def train():
 
 ## Example
 
-Convolutions, which cuDNN rounds to TF32, at half the rate of bfloat16:
+Convolutions that cuDNN runs in TF32, at half the rate of bfloat16:
 
 ```python
 import torch
@@ -135,7 +135,7 @@ for batch in loader:
     loss.backward()
 ```
 
-They take next to nothing of the step:
+They take almost no time:
 
 ```python
 for batch in loader:
@@ -222,7 +222,7 @@ class Fp32Matmul(Rule):
             + what
             + (" a step runs" if calls == 1 else "s a step run")
             + (" in float32, without the tensor cores" if not only else " in float32, not in bfloat16")
-            + ": {spent}, {share} of the step.",
+            + ": {spent} ({share} of the step).",
             {
                 "products": count(f"float32 {what}s", calls, "calls"),
                 "spent": ms(f"float32 {what}s", total),
@@ -271,9 +271,9 @@ def _under_autocast(step: TrainingStep) -> bool:
 
 def _autocast(context: Context, step: TrainingStep | None) -> Fix:
     if step is None:
-        raise Refused("the forward pass and the loss were not found beside a `backward()`")
+        raise Refused("no forward pass and loss were found next to a `backward()`")
     if _under_autocast(step) or context.profile.facts.flags.autocast:
-        raise Refused("the step runs under autocast already, these products outside of it")
+        raise Refused("the step already uses autocast; these products run outside of it")
     edits = Edits(step.source)
     autocast = edits.add_import("torch.autocast", "import torch")
     half = edits.add_import("torch.bfloat16" if context.device.bf16 else "torch.float16", "import torch")
@@ -287,12 +287,12 @@ def _autocast(context: Context, step: TrainingStep | None) -> Fix:
 def _allow_tf32(context: Context) -> Fix:
     capability = context.device.capability
     if capability is None or tuple(capability) < _TF32:
-        raise Refused("the device has no TF32")
+        raise Refused("the device does not support TF32")
     source = context.source(context.profile.manifest.script)
     if source is None:
-        raise Refused("the script's own text is not at hand")
+        raise Refused("the source of the script is not available")
     if any(node.value in ("set_float32_matmul_precision", "allow_tf32") for node in source.nodes(cst.Name)):
-        raise Refused("the script sets the precision of its products itself")
+        raise Refused("the script already sets the precision of matrix products")
     edits = Edits(source)
     name = edits.add_import("torch.set_float32_matmul_precision", "import torch")
     after_imports(source, edits, f'{name}("high")')

@@ -1,14 +1,14 @@
-"""A framework makes the host wait for the device in every step, for something that a setting turns off.
+"""A framework makes the host wait for the device in every step, and a setting turns that off.
 
 ## What it does
 
-Finds waits at the lines of a framework that are known to be there for one of its settings, such as the
-Trainer's look at each step's loss for NaN, and leads to the setting.
+Finds waits at lines of a framework that one of its settings turns off, such as the Trainer's NaN check
+of each step's loss, and points to the setting.
 
 ## Why is this slow
 
-The host has to know a value that the device has not computed yet. It queues nothing meanwhile, and when it
-knows the value the device has nothing queued either.
+The host reads a value that the device has not computed yet. It queues no work while it waits, so the
+device is idle afterwards.
 
 ## Example
 
@@ -36,7 +36,7 @@ trainer.train()
 
 ## Near misses
 
-It waits, but the device has work all the time:
+The host waits, but the device is never idle:
 
 ```python
 #> totals idle_ms=0.001
@@ -62,8 +62,8 @@ trainer.train()
 
 ## Fix safety
 
-Unsafe: what the setting did is no longer done. Without the Trainer's filter a loss that is NaN shows as NaN
-in the log, and no longer as the average of the losses before it; the training itself is the same.
+Unsafe: the setting's feature is off. Without the Trainer's filter, a NaN loss appears as NaN in the log
+instead of the average of the earlier losses. The training itself is the same.
 
 ## References
 
@@ -111,8 +111,8 @@ class FrameworkWait(Rule):
             yield context.draft(
                 (site.file, site.line) if site is not None else place,
                 place,
-                f"{package} makes the host wait for the device in each step, {{wait}} of it, while nothing "
-                f"new is queued: the device is then idle, {{idle}} a step in all. `{name}` turns that off.",
+                f"{package} makes the host wait {{wait}} of each step for the device and queue nothing "
+                f"meanwhile. The device is idle for {{idle}} a step in total. `{name}` turns this off.",
                 {
                     "wait": ms("wait in the framework", waited),
                     "idle": ms("device idle", context.idle_ms()),
@@ -129,5 +129,5 @@ def _made(site: Site, one: Construction) -> bool:
 
 def _fix(context: Context, site: Site | None, one: Construction, setting: Setting) -> Fix:
     if site is None:
-        raise Refused(f"no line of yours was seen to construct `{one.name}`")
+        raise Refused(f"no line of your code was seen to construct `{one.name}`")
     return setting_fix(context, site, one, setting)

@@ -1,15 +1,15 @@
-"""Python's garbage collector stops the step.
+"""Python's garbage collector pauses the step.
 
 ## What it does
 
-Finds collections of Python's cyclic garbage collector in the measured steps, by their time, and an
-explicit `gc.collect()` in the step.
+Finds runs of Python's garbage collector, automatic or by `gc.collect()`, that take a measurable part of
+the step.
 
 ## Why is this slow
 
-A full collection walks through every container object that the program has: modules, datasets,
-optimizer state. Nothing is queued for the device meanwhile. Objects made before the training loop can
-be taken out of its sight (`gc.freeze()`).
+A full collection visits every container object of the program: modules, datasets, optimizer state. The
+host queues no work meanwhile. After `gc.freeze()`, the collector ignores the objects made before the
+training loop.
 
 ## Example
 
@@ -60,7 +60,7 @@ for epoch in range(3):
 
 ## Near misses
 
-A collection that takes no time:
+A collection that takes almost no time:
 
 ```python
 #> gc ms=0.1
@@ -73,8 +73,8 @@ for images, labels in loader:
 
 ## Fix safety
 
-Safe: no value depends on it. Cycles that exist when `gc.freeze()` is called are never freed; without
-the explicit collection, cycles that hold device memory live until the next automatic one.
+Safe: no value depends on it. Cycles that exist when `gc.freeze()` is called are never freed. Without
+`gc.collect()`, cycles that hold device memory live until the next automatic collection.
 
 ## References
 
@@ -202,12 +202,12 @@ def _training_loop(context: Context, cause: tuple[str, int]) -> tuple[Source, cs
 
 def _freeze(loop: tuple[Source, cst.For | cst.While] | None) -> Fix:
     if loop is None:
-        raise Refused("no training loop was found to call `gc.freeze()` before")
+        raise Refused("no training loop was found")
     source, statement = loop
     block = source.block(statement)
     before = block[: next(i for i, entry in enumerate(block) if entry is statement)]
     if any("gc.freeze" in source.code(entry) for entry in before):
-        raise Refused("`gc.freeze()` is called before the loop already")
+        raise Refused("the script already calls `gc.freeze()` before the loop")
     edits = Edits(source)
     gc = edits.add_import("gc", "import gc")
     edits.insert_before(statement, f"{gc}.collect()\n{gc}.freeze()")

@@ -1,16 +1,16 @@
-"""Evaluation records for a backward pass that never comes.
+"""Evaluation records gradients, but no backward pass follows.
 
 ## What it does
 
-Finds a measured step that runs forward with gradients recorded and has no backward pass at all, in a
-script that makes no optimizer steps either; and, in a step that trains, parts whose graph the backward pass
-never visits (a teacher, a metric). It is silent where no tensor asked for gradients, and where
-much of the step was replayed in CUDA graphs, in which a backward pass may be.
+Finds measured steps that record gradients and have no backward pass, in a script without optimizer
+steps. In a training step, it finds parts whose graph the backward pass never visits (a teacher, a
+metric). It reports nothing if no tensor requires gradients, or if much of the step was replayed in CUDA
+graphs, which may contain a backward pass.
 
 ## Why is this slow
 
-Recording keeps every activation in memory and makes a graph node for each operation on the host.
-`torch.inference_mode()` leaves both out, and views and counters as well.
+Recording keeps every activation in memory, and the host creates a graph node for each operation.
+`torch.inference_mode()` avoids both, and the tracking of views and versions too.
 
 ## Example
 
@@ -106,7 +106,7 @@ for images in loader:
     loss.backward()
 ```
 
-The rollout of a policy, whose backward pass comes after the captured steps:
+A policy's rollout; its backward pass comes after the captured steps:
 
 ```python
 #> flags grad_enabled_in_step=true
@@ -116,7 +116,7 @@ for episode in range(100):
     loss(scores).backward()
 ```
 
-Nothing asks for gradients, so nothing is recorded:
+Nothing requires gradients, so nothing is recorded:
 
 ```python
 #> flags grad_enabled_in_step=true; totals autograd_nodes=0
@@ -135,7 +135,7 @@ with torch.no_grad():
         scores = model(images)  #> cost cpu_ms=8 device_ms=5; op aten::linear count=40 cpu_ms=6
 ```
 
-A metric of a few operators beside the loss:
+A metric of a few operators:
 
 ```python
 #> flags grad_enabled_in_step=true
@@ -194,13 +194,15 @@ class GradInEval(Rule):
         cause = (hottest.file, hottest.line)
         place = evaluated_at(context, cause)
         if _trains(context, place):
-            context.note("the script trains, but no backward pass lies in the captured steps: capture more")
+            context.note(
+                "the script trains, but the captured steps contain no backward pass: capture more steps"
+            )
             return
         yield context.draft(
             (place[0].path, place[0].line(place[1])) if place is not None else cause,
             cause,
-            "No backward pass follows, yet gradients are recorded: by the operators that take {host} of host "
-            "time a step ({share}).",
+            "Gradients are recorded, but no backward pass follows. The recording operators take "
+            "{host} of host time a step ({share}).",
             {"host": ms("host time in operators", host), "share": percent("host time", context.share(host))},
             cost_ms=host,
             saving_ms=0.0,  # how much of it is the recording is not measured
@@ -224,8 +226,8 @@ def _never_visited(context: Context) -> Iterator[Draft]:
         yield context.draft(
             place,
             cause,
-            "{nodes} nodes of autograd's graph are recorded here in each step, and no backward pass visits "
-            "them: what they need is kept, by operators that take {host} of host time ({share}).",
+            "Each step records {nodes} autograd nodes here that no backward pass visits. Their "
+            "tensors stay in memory, and the operators take {host} of host time ({share}).",
             {
                 "nodes": count("autograd nodes", round(sum(cost.unused_nodes for cost in costs)), "per step"),
                 "host": ms("host time in operators", host),
@@ -245,7 +247,7 @@ def _without_graph(context: Context, place: tuple[str, int]) -> Fix:
     around = [source.code(item) for outer in source.ancestors(statement) if isinstance(outer, cst.With)
               for item in outer.items]  # fmt: skip
     if any("no_grad" in item or "inference_mode" in item for item in around):
-        raise Refused("it is under `torch.no_grad()` already")
+        raise Refused("it already runs under `torch.no_grad()`")
     if any(isinstance(node, cst.Return) for node in statement.body):
         raise Refused("put the call of this part under `torch.no_grad()`")
     edits = Edits(source)
@@ -261,17 +263,17 @@ def _trains(context: Context, place: tuple[Source, cst.FunctionDef | cst.For | c
 
 def _fix(place: tuple[Source, cst.FunctionDef | cst.For | cst.While] | None) -> Fix:
     if place is None:
-        raise Refused("no loop was found to put into inference mode")
+        raise Refused("no loop was found")
     source, node = place
     code = source.code(node)
     around = [outer for outer in source.ancestors(node) if isinstance(outer, cst.With)]
     if any("inference_mode" in text or "no_grad" in text for text in (code, *map(source.code, around))):
-        raise Refused("part of it is in inference mode already")
+        raise Refused("part of it already runs in inference mode")
     edits = Edits(source)
     written = edits.add_import("torch.inference_mode", "import torch")
     if isinstance(node, cst.FunctionDef):
         if any("grad" in source.code(d) or "inference" in source.code(d) for d in node.decorators):
-            raise Refused("the function is decorated so already")
+            raise Refused("the function already has such a decorator")
         edits.insert_before(node, f"@{written}()")
     else:
         edits.wrap([node], f"with {written}():")

@@ -1,14 +1,14 @@
-"""A line makes `torch.compile` end its graph and fall back to Python.
+"""A line causes a graph break in `torch.compile`.
 
 ## What it does
 
-Takes the graph breaks that Dynamo itself reported, with its reason, at lines or in functions that
-cost time in the step, and moves printing and logging out of the compiled code.
+Finds graph breaks that Dynamo reported, with Dynamo's reason, at lines or in functions that take a
+measurable part of the step. The fix moves printing and logging out of the compiled code.
 
 ## Why is this slow
 
-At a graph break the compiled code ends: its results go to memory, Python runs the line, and another
-graph begins. Nothing is fused across it, and the host launches on both sides.
+At a graph break the compiled code ends: its results are written to memory, Python runs the line, and a
+new graph begins. Nothing is fused across the break, and the host launches the kernels of both parts.
 
 ## Example
 
@@ -38,7 +38,7 @@ def forward(x, w):
 
 ## Near misses
 
-A break where nothing is lost:
+A break that takes almost no time:
 
 ```python
 import torch
@@ -50,7 +50,7 @@ def rest(x):
     return x @ x  #> cost device_ms=50
 ```
 
-A line of that kind in code that is not compiled:
+The same line in code that is not compiled:
 
 ```python
 print("epoch", epoch)  #> cost step_ms=3 cpu_ms=3
@@ -58,7 +58,7 @@ print("epoch", epoch)  #> cost step_ms=3 cpu_ms=3
 
 ## Fix safety
 
-Unsafe: what was printed in every step is no longer printed once the code is compiled.
+Unsafe: the compiled code no longer prints or logs it.
 
 ## References
 
@@ -94,8 +94,8 @@ class GraphBreak(Rule):
             yield context.draft(
                 (event.file, event.line),
                 (event.file, event.line),
-                f"torch.compile ends its graph here{_reason(event)}: {{spent}} a step, {{share}}, in which "
-                "the host works and the device waits.",
+                f"Graph break of torch.compile{_reason(event)}: the host works and the device waits "
+                "for {spent} a step ({share}).",
                 {
                     "spent": ms("host time at the break", spent),
                     "share": percent("host time at the break", context.share(spent)),
@@ -137,11 +137,11 @@ def _fix(source: Source | None, line: int) -> Fix:
         raise Refused("what to do instead depends on what the line is for")
     guard = source.enclosing(statement, cst.If)
     if guard is not None and "is_compiling" in source.code(guard.test):
-        raise Refused("it is left out of the compiled code already")
+        raise Refused("it is already excluded from the compiled code")
     edits = Edits(source)
     name = edits.add_import("torch.compiler.is_compiling", "import torch")
     edits.wrap([statement], f"if not {name}():")
-    return edits.fix("Leave it out of the compiled code", "unsafe")
+    return edits.fix("Exclude it from the compiled code", "unsafe")
 
 
 def _only_says(source: Source, call: cst.Call) -> bool:

@@ -1,14 +1,14 @@
-"""A kept loss keeps the whole graph of its step in memory.
+"""A stored loss keeps the whole graph of its step in memory.
 
 ## What it does
 
-Finds memory that grows from step to step while the loop adds up or collects losses that still have
-their graph, or while another line of the step keeps what the step computed, such as its scores.
+Finds memory that grows from step to step while the loop sums or collects losses with their graph, or
+while another line stores results of the step, such as its scores.
 
 ## Why is this slow
 
-`total += loss` or `losses.append(loss)` keeps every activation of that step: memory fills, until there
-is no more of it or the batch has to be made smaller than it could be.
+`total += loss` or `losses.append(loss)` keeps every activation of that step. Memory fills up, until the
+run fails or a smaller batch is needed.
 
 ## Example
 
@@ -125,7 +125,7 @@ for images, labels in loader:
     total += loss
 ```
 
-The sum is what is sent back:
+The backward pass starts at the sum:
 
 ```python
 #> memory growth_bytes_per_step=52428800
@@ -153,7 +153,7 @@ for images, labels in loader:
 
 ## Fix safety
 
-Safe: the numbers stay the same; only the graph, through which no backward pass goes, is let go.
+Safe: the values stay the same. Only the graph is freed, and no backward pass uses it.
 
 ## References
 
@@ -233,4 +233,4 @@ def _kept_losses(source: Source) -> Iterator[cst.Name]:
 def _fix(source: Source, node: cst.Name) -> Fix:
     edits = Edits(source)
     edits.replace(node, f"{node.value}.detach()")
-    return edits.fix("Keep the value without its graph", "safe")
+    return edits.fix("Store the value without its graph (detach)", "safe")

@@ -3,14 +3,14 @@
 ## What it does
 
 Finds GELU (both forms), SiLU, Mish, hard swish, ELU, leaky ReLU, softplus, sigmoid, tanh and softmax
-written with elementary functions, by what their lines cost in forward and backward, and puts the
-fused call in their place. Where the operators of a step were recorded, a function is known by its values,
-however it is written; what cannot be edited is said.
+written with elementary functions, when their lines take a measurable part of the step. The fix calls
+the fused function. If the operators of a step were recorded, a function is recognized by its values,
+however it is written. If it cannot be edited, the finding says why.
 
 ## Why is this slow
 
-Each elementary operation reads a whole tensor from memory and writes one back, and autograd keeps
-its operands; the backward pass does the same once more. The fused kernel reads once and writes once.
+Each elementary operation reads a whole tensor and writes one, and autograd stores the operands. The
+backward pass does the same again. A fused kernel reads once and writes once.
 
 ## Example
 
@@ -60,7 +60,7 @@ class Swish(torch.nn.Module):
 
 ## Example
 
-What has no fused call is said, with the reason, and left alone:
+Without a fused call nothing is edited, and the finding says why:
 
 ```python
 import torch
@@ -75,7 +75,7 @@ Nothing is edited: this is an approximation of GELU that torch has no call for.
 
 ## Near misses
 
-A gate of one thing by another is no activation:
+A gate that multiplies two different tensors is no activation:
 
 ```python
 import torch
@@ -84,7 +84,7 @@ def gated(x, y):
     return x * torch.sigmoid(y)  #> cost device_ms=9
 ```
 
-It costs next to nothing:
+It takes almost no time:
 
 ```python
 import torch
@@ -96,7 +96,7 @@ def rest(x):
     return x @ x  #> cost device_ms=100
 ```
 
-Fused already:
+Already fused:
 
 ```python
 import torch.nn.functional as F

@@ -1,17 +1,17 @@
-"""Attention is written out as two products and a softmax instead of one fused call.
+"""Attention is written as two matrix products and a softmax instead of one fused call.
 
 ## What it does
 
-Finds `softmax(q @ k.T * scale + mask) @ v` by what its lines cost, however it is spread over
-statements and spelled (einsum, bmm, masks of any kind: the operators of a step are recorded), and
-puts `F.scaled_dot_product_attention` in its place, with mask, scale, causal form and dropout as they
-were. Where the text cannot be followed it says so, and leaves the edit to you.
+Finds `softmax(q @ k.T * scale + mask) @ v` when its lines take a measurable part of the step, however
+it is written (einsum, bmm, masks of any kind: the operators of a step are recorded). The fix calls
+`F.scaled_dot_product_attention` with the same mask, scale, causal form and dropout. If the source
+cannot be analyzed, the finding says so and offers no edit.
 
 ## Why is this slow
 
-The matrix of scores has a number for every pair of positions. Written out, it goes to memory and
-back at every operation, forward and backward, and several copies of it are kept until the backward
-pass. The fused kernels work through it in tiles that never leave the chip.
+The score matrix has one number for every pair of positions. Every separate operation reads and writes
+it, forward and backward, and several copies stay in memory until the backward pass. The fused kernels
+compute it in tiles that stay on the chip.
 
 ## Example
 
@@ -102,7 +102,7 @@ class CausalAttention(nn.Module):
 
 ## Near misses
 
-A softmax that is no attention (a mixture of experts):
+A softmax that is not attention (a mixture of experts):
 
 ```python
 import torch
@@ -112,7 +112,7 @@ def route(x, gate, experts):
     return weights @ experts  #> cost device_ms=30
 ```
 
-Cheap:
+It takes almost no time:
 
 ```python
 import torch
@@ -126,9 +126,9 @@ def rest(x):
 
 ## Fix safety
 
-Unsafe: the fused kernels sum in another order (differences of about 1e-6 of the value in float32,
-1e-2 in bfloat16) and draw other random numbers for dropout. A row in which everything is masked
-gives NaN or zeros where a mask value like -1e9 gave the mean of `v`.
+Unsafe: the fused kernels sum in another order (differences of about 1e-6 of the value in float32, 1e-2
+in bfloat16) and draw other random numbers for dropout. A fully masked row gives NaN or zeros; a mask
+value like -1e9 gave the mean of `v`.
 
 ## References
 
@@ -157,7 +157,7 @@ from warpline.rulekit.terms import Formula, Rewrite, Term, atom, formulas
 from warpline.rulekit.written_out import written_out
 
 _METRIC = "hand-written attention"
-_REST = ", with the whole matrix of scores in memory several times over."
+_REST = ", with several copies of the whole score matrix in memory."
 
 
 class HandWrittenAttention(Rule):
@@ -227,7 +227,7 @@ def _scale(formula: Formula[Attention]) -> list[str]:
             return []
     for factor in found.scale:
         if factor.op == "attr" and is_parameter(factor, formula.flow):
-            raise Refused("its scale is a tensor, and the fused call takes a number")
+            raise Refused("its scale is a tensor, but the fused call needs a number")
     texts = [
         f"{atom(rewrite.spell(factor.args[0]))} ** -0.5" if factor.op == "rsqrt" else rewrite.spell(factor)
         for factor in found.scale
@@ -248,7 +248,7 @@ def _mask(formula: Formula[Attention]) -> list[str]:
     if any(len(shape) < 2 for shape in shapes):
         raise Refused("its mask has fewer than two dimensions")
     if len(masks) > 1:
-        raise Refused("several masks are laid over each other")
+        raise Refused("several masks are combined")
     mask, condition = masks[0], None
     if mask.op == "if":
         test, mask, _ = mask.args
@@ -273,7 +273,7 @@ def _kept(mask: Term, formula: Formula[Attention]) -> str:
     if mask.op == "where" and has_product(mask.args[2]):
         low = mask.args[1]
     if not is_gone(low):
-        raise Refused("masked scores do not get a value that the softmax takes to zero")
+        raise Refused("masked scores get a value that the softmax does not turn into zero")
     if mask.op == "where" and not has_product(mask.args[2]):
         return spell(hidden)
     if hidden.op == "not":
@@ -288,7 +288,7 @@ def _dropout(term: Term, rewrite: Rewrite) -> str:
     if term.op == "if":
         inner = next(arg for arg in term.args[1:] if arg.op == "dropout")
         if inner is not term.args[1]:
-            raise Refused("whether there is dropout depends on a condition that could not be followed")
+            raise Refused("dropout depends on a condition that could not be analyzed")
         return f"({_dropout(inner, rewrite)}) if {rewrite.spell(term.args[0])} else 0.0"
     p, training = term.args[1], term.args[2]
     if training.op == "const" and training.value is True:

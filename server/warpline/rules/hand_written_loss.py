@@ -2,15 +2,15 @@
 
 ## What it does
 
-Finds cross entropy, binary cross entropy, squared, absolute and smooth errors written with
-logarithms, sums and means, by what their lines cost in forward and backward, and puts the fused
-call in their place. Where the operators of a step were recorded, a loss is known by what it computes,
-however it is written (with weights, masks, smoothed targets); what cannot be edited is said.
+Finds cross entropy, binary cross entropy, squared, absolute and smooth errors written with logarithms,
+sums and means, when their lines take a measurable part of the step. The fix calls the fused function.
+If the operators of a step were recorded, a loss is recognized by what it computes, however it is
+written (with weights, masks, smoothed targets). If it cannot be edited, the finding says why.
 
 ## Why is this slow
 
-A language model's scores have a number for every word of the vocabulary at every position. Each
-separate operation reads all of them from memory and writes as many back, and autograd keeps them.
+A language model's scores have one number for every word of the vocabulary at every position. Each
+separate operation reads and writes all of them, and autograd stores them.
 
 ## Example
 
@@ -59,14 +59,14 @@ def bce(logits, labels):
 
 ## Near misses
 
-A mean of squares that is no difference:
+A mean of squares, not of squared differences:
 
 ```python
 def penalty(w):
     return (w ** 2).mean()  #> cost device_ms=9
 ```
 
-It costs next to nothing:
+It takes almost no time:
 
 ```python
 def mse(a, b):
@@ -76,7 +76,7 @@ def rest(x):
     return x @ x  #> cost device_ms=100
 ```
 
-Fused already:
+Already fused:
 
 ```python
 import torch.nn.functional as F
@@ -87,8 +87,9 @@ def loss_of(logits, target):
 
 ## Fix safety
 
-Unsafe: the same value up to rounding (about 1e-6 of it in float32), and finite where the written-out
-form overflows or takes the logarithm of zero; a small number added against that is dropped.
+Unsafe: the same value up to rounding (about 1e-6 of it in float32). The fused form stays finite where
+the separate operations overflow or take the logarithm of zero. A small constant added to prevent that
+is dropped.
 
 ## References
 

@@ -2,17 +2,17 @@
 
 ## What it does
 
-Finds LayerNorm and RMSNorm written with means, squares and roots (in a module of their own or in
-the middle of a function), by what their lines cost in forward and backward, and puts
-`F.layer_norm` or `F.rms_norm` in their place. Parameters and their names in the state dict stay. Where the
-operators of a step were recorded, a norm (a GroupNorm too) is known by what it computes, however it is
-written; what cannot be edited is said.
+Finds LayerNorm and RMSNorm written with means, squares and roots, in a module or inside a function,
+when their lines take a measurable part of the step. The fix calls `F.layer_norm` or `F.rms_norm`;
+parameters and their names in the state dict stay the same. If the operators of a step were recorded, a
+norm (a GroupNorm too) is recognized by what it computes, however it is written. If it cannot be edited,
+the finding says why.
 
 ## Why is this slow
 
-Each of the six to ten operations reads its input from memory and writes its result back, once more
-in the backward pass, and keeps its operands until then. The fused kernel reads the input once and
-writes the output once, and keeps the input, a mean and a deviation a row.
+Each of the six to ten operations reads its input and writes its result, again in the backward pass, and
+stores its operands until then. The fused kernel reads the input once, writes the output once, and
+stores the input and one mean and one deviation per row.
 
 ## Example
 
@@ -83,7 +83,7 @@ def rms_norm(hidden, weight, eps=1e-6):
 
 ## Example
 
-What cannot be a LayerNorm without other values is said, with the reason, and left alone:
+If a LayerNorm would give other values nothing is edited, and the finding says why:
 
 ```python
 def forward(self, x):
@@ -98,14 +98,14 @@ Nothing is edited: `std` divides by one less than the size, and `eps` is added o
 
 ## Near misses
 
-Standardising over the batch is no LayerNorm:
+Standardizing over the batch is not a LayerNorm:
 
 ```python
 def standardise(x):
     return (x - x.mean(0, keepdim=True)) / torch.sqrt(x.var(0, keepdim=True) + 1e-5)  #> cost device_ms=9
 ```
 
-It costs next to nothing:
+It takes almost no time:
 
 ```python
 def norm(x):
@@ -117,7 +117,7 @@ def rest(x):
     return x @ x  #> cost device_ms=100
 ```
 
-Fused already:
+Already fused:
 
 ```python
 import torch.nn.functional as F
@@ -128,8 +128,8 @@ def norm(self, x):
 
 ## Fix safety
 
-Unsafe: the sums are taken in another order, and inside the kernel in float32 whatever the type of
-the input, so values change by rounding (about 1e-6 of the value in float32, 1e-2 in bfloat16).
+Unsafe: the kernel sums in another order, and in float32 for every input type, so values change by
+rounding (about 1e-6 of the value in float32, 1e-2 in bfloat16).
 
 ## References
 
@@ -256,7 +256,7 @@ def _trailing(formula: Formula[Norm]) -> int:
         size = ndims.pop()
         dims = tuple(dim - size if dim >= 0 else dim for dim in dims)
     if sorted(dims) != list(range(-len(dims), 0)):
-        raise Refused("it normalises other dimensions than the last ones, which the fused norms do not")
+        raise Refused("it does not normalize the last dimensions, as the fused norms do")
     return len(dims)
 
 
@@ -273,7 +273,7 @@ def _check_parameters(formula: Formula[Norm]) -> None:
         )
         shapes = [call for call in descend(made, cst.Call) if call is not made] if made is not None else []
         if shapes and len([arg for arg in shapes[0].args if arg.keyword is None]) > 1:
-            raise Refused("its parameters are no vectors of the last dimension's size")
+            raise Refused("its parameters are not vectors of the last dimension's size")
 
 
 def _check_types(formula: Formula[Norm]) -> None:
@@ -282,5 +282,5 @@ def _check_types(formula: Formula[Norm]) -> None:
             kinds = {kind for kind in op.dtypes if kind in ("float", "c10::Half", "c10::BFloat16")}
             if op.name == "aten::mul" and len(kinds) > 1:
                 raise Refused(
-                    "its input and its parameters have different types, which the fused norms do not take"
+                    "its input and its parameters have different types, which the fused norms do not accept"
                 )

@@ -1,16 +1,14 @@
-"""The device waits for the host to launch kernels that are over before the next one is queued.
+"""The step is bound by launch overhead: kernels finish before the host has queued the next one.
 
 ## What it does
 
-Looks for steps in which the device is idle while the host is at lines that launch kernels (no
-loader, no synchronisation in the way), and the kernels are short; offers `torch.compile`, and for
-code that is compiled already its CUDA graphs (`mode="reduce-overhead"`).
+Finds steps with short kernels in which the device is idle while the host launches them. The fix is
+`torch.compile`, or CUDA graphs for code that is already compiled (`mode="reduce-overhead"`).
 
 ## Why is this slow
 
-Each operation costs the host about ten microseconds: Python, the dispatcher, autograd, the driver.
-When its kernels take less than that, the device runs dry between them, and a faster device would
-change nothing. Compiled code launches fewer, larger kernels with less Python between them.
+An operation takes the host about ten microseconds: Python, dispatcher, autograd, driver. If its kernels
+take less, the device is idle between them. Compiled code launches fewer, larger kernels with less Python.
 
 ## Example
 
@@ -49,7 +47,7 @@ for inputs, labels in loader:
 
 ## Example
 
-A step that calls its layers one by one has each of them compiled:
+If the step calls its layers one by one, each layer is compiled:
 
 ```python
 #> steps step_ms=40 device_busy_percent=30
@@ -83,7 +81,7 @@ for x in batches:
 
 ## Example
 
-`compile()` of a module of torch's own compiles nothing; its `forward` can be compiled:
+`compile()` of one of torch's own modules compiles nothing, but its `forward` can be compiled:
 
 ```python
 #> steps step_ms=40 device_busy_percent=30
@@ -113,7 +111,7 @@ for x in batches:
 
 ## Example
 
-Code that is compiled and still waits for its launches runs as CUDA graphs:
+Compiled code that is still bound by launch overhead:
 
 ```python
 #> steps step_ms=40 device_busy_percent=30
@@ -135,7 +133,7 @@ for x in batches:
 
 ## Near misses
 
-Compiled with CUDA graphs already:
+Already compiled with CUDA graphs:
 
 ```python
 #> steps step_ms=40 device_busy_percent=30
@@ -146,7 +144,7 @@ for x in batches:
     loss.backward()  #> cost step_ms=15 device_ms=5 idle_ms=10 cpu_ms=15 launches=1000
 ```
 
-A device that is idle because of the loader:
+The device is idle because of the loader:
 
 ```python
 #> steps step_ms=40 device_busy_percent=30
@@ -156,7 +154,7 @@ for inputs, labels in loader:  #> cost step_ms=30 idle_ms=30 loader_ms=30 cpu_ms
     loss.backward()
 ```
 
-A device that waits for a result to be read:
+The device is idle because the host reads a result:
 
 ```python
 #> steps step_ms=40 device_busy_percent=30
@@ -167,7 +165,7 @@ for inputs, labels in loader:
     total += loss.item()  #> cost step_ms=28 idle_ms=28 sync_ms=28 cpu_ms=28 launches=1
 ```
 
-A busy device:
+The device is busy:
 
 ```python
 #> steps step_ms=40 device_busy_percent=96
@@ -180,9 +178,9 @@ for inputs, labels in loader:
 ## Fix safety
 
 Unsafe: compiled code rounds differently (about 1e-6 of the value in float32) and draws other random
-numbers for dropout. The first steps take long (compilation), and so does every new shape. As a CUDA
-graph the values stay, but its outputs are overwritten by the next call: clone what is kept over steps.
-It needs more memory, and what cannot be recorded (CPU tensors, changing sizes) runs as before.
+numbers for dropout. The first steps and every new shape take long, because of the compilation. A CUDA
+graph keeps the values, but the next call overwrites its outputs: clone tensors that are kept. It needs
+more memory. Code that cannot be captured (CPU tensors, changing sizes) runs as before.
 
 ## References
 
@@ -259,10 +257,13 @@ class LaunchBound(Rule):
         yield context.draft(
             place,
             (hottest.file, hottest.line),
-            "The device waits {idle} a step, {share}, for the host to launch kernels: {launches} launches "
-            "of {mean} each on average."
+            "Launch overhead: the device is idle for {idle} a step ({share}) while the host "
+            "launches {launches} kernels of {mean} each on average."
             + (
-                " Compiled code launches its kernels one by one too; a CUDA graph launches them all at once."
+                (
+                    " Compiled code also launches its kernels one by one; a CUDA graph launches all of "
+                    "them at once."
+                )
                 if compiled is not None
                 else f" {NOTHING_COMPILED}"
                 if nothing is not None
@@ -290,7 +291,7 @@ def _is_looping(cost: LineCost) -> bool:
 
 def _graph(context: Context, site: Site) -> Fix:
     if facts_of(Compile, site).dynamic:
-        raise Refused("it is compiled for sizes that change, and a graph is recorded for each of them")
+        raise Refused("it is compiled for changing sizes, and each size would need its own CUDA graph")
     source = context.source(site.file)
     if source is None:
         raise Refused("the call of torch.compile was not found")

@@ -1,15 +1,14 @@
-"""The training loop waits while the same process makes the next batch.
+"""The training process loads each batch itself, and the step waits for it.
 
 ## What it does
 
-Finds a `DataLoader` without workers whose batches the step waits for, by the measured wait at the
-line that iterates it, and leads to where the loader is made.
+Finds a `DataLoader` without workers that the step waits for, by the measured wait at the line that
+iterates over it, and points to the line that creates the loader.
 
 ## Why is this slow
 
-With `num_workers=0` each batch is read, decoded, augmented and collated by the training process,
-one after the other with the step: the device has nothing to do meanwhile. Worker processes make the
-next batches while the present one is trained on.
+With `num_workers=0` the training process reads, decodes, augments and collates each batch between two
+steps, and the device is idle meanwhile. Worker processes prefetch the next batches during the step.
 
 ## Example
 
@@ -37,7 +36,7 @@ for images, labels in loader:
 
 ## Example
 
-An iterable dataset is found, and left alone: every worker would yield all of it.
+An iterable dataset gets a finding without a fix, because every worker would yield all of it:
 
 ```python
 from torch.utils.data import DataLoader, IterableDataset
@@ -54,11 +53,11 @@ for batch in DataLoader(Lines(), batch_size=32):
 
 ## Use instead
 
-Let `__iter__` yield each worker's part only (`torch.utils.data.get_worker_info()`), then add workers.
+Let `__iter__` yield only the worker's part (`torch.utils.data.get_worker_info()`), then add workers.
 
 ## Near misses
 
-A loader that is as slow, but has workers:
+A loader that is as slow, but has workers (`too-few-loader-workers` reports that):
 
 ```python
 from torch.utils.data import DataLoader
@@ -68,7 +67,7 @@ for batch in loader:  #> cost cpu_ms=40 idle_ms=40 loader_ms=40; use loader
     train(batch)  #> cost device_ms=10
 ```
 
-A loader without workers that costs next to nothing:
+A loader without workers that takes almost no time:
 
 ```python
 from torch.utils.data import DataLoader
@@ -78,7 +77,7 @@ for batch in loader:  #> cost cpu_ms=0.1 idle_ms=0.1 loader_ms=0.1; use loader
     train(batch)  #> cost device_ms=30
 ```
 
-Made anew in every step, as for a validation within the step: its workers would be, too:
+A loader created in every step, as for a validation in the step, would start its workers each time:
 
 ```python
 from torch.utils.data import DataLoader
@@ -90,7 +89,7 @@ def validate():
         score(batch)  #> cost device_ms=30
 ```
 
-No measured cost at all:
+No measured cost:
 
 ```python
 from torch.utils.data import DataLoader
@@ -102,8 +101,8 @@ for batch in loader:  #> use loader
 
 ## Fix safety
 
-Unsafe: the order of the samples stays the same, but each worker has random numbers of its own, so
-random augmentation draws other values; the dataset is also copied into each worker.
+Unsafe: the order of the samples stays the same, but each worker has its own random numbers, so random
+augmentation gives other values. Each worker also holds a copy of the dataset.
 
 ## References
 
@@ -158,9 +157,10 @@ class LoaderWithoutWorkers(Rule):
             yield context.draft(
                 edit_site(context, site, "num_workers"),
                 iterated_at(context, site),
-                "Batches are made in the training process (num_workers is {present}): each step waits "
-                "{wait} for the next one, {share} of the step. Worker processes would make them meanwhile: "
-                "num_workers={workers} is enough here." + whence(context, site, "num_workers"),
+                "The training process loads each batch itself (num_workers is {present}): each step "
+                "waits {wait} for it ({share} of the step). Worker processes would prefetch batches "
+                "during the step; num_workers={workers} is enough here."
+                + whence(context, site, "num_workers"),
                 {
                     "present": count("num_workers", 0, "workers"),
                     "wait": ms("exposed wait", wait),
@@ -179,8 +179,8 @@ def _picked(context: Context, site: Site, wait: float) -> Draft:
     return context.draft(
         (site.file, site.line),
         iterated_at(context, site),
-        "Batches are put together row by row, in the training process, of tensors that are in memory: each "
-        "step waits {wait} for the next one, {share} of the step.",
+        "The training process builds each batch row by row from tensors in memory: each step "
+        "waits {wait} for it ({share} of the step).",
         {"wait": ms("exposed wait", wait), "share": percent("exposed wait", context.share(wait))},
         cost_ms=wait,
         fixes=[_whole_batches],
@@ -189,8 +189,8 @@ def _picked(context: Context, site: Site, wait: float) -> Draft:
 
 def _whole_batches() -> Fix:
     raise Refused(
-        "worker processes would copy each batch once more: pick whole batches, "
-        "`for rows in torch.randperm(len(x)).split(batch_size): x[rows], y[rows]`"
+        "worker processes would copy each batch once more: index whole batches instead, `for "
+        "rows in torch.randperm(len(x)).split(batch_size): x[rows], y[rows]`"
     )
 
 
@@ -205,15 +205,15 @@ def _sensible(context: Context, site: Site, batch: float, rest: float) -> int:
 
 def _fix(context: Context, site: Site, workers: int) -> Fix:
     if iterates_itself(context, site):
-        raise Refused(
-            "each worker would go through all of this iterable dataset: share it out by worker first"
-        )
+        raise Refused("each worker would iterate over the whole dataset: split it by worker first")
     if any(cost.kernels and (cost.file, cost.line) not in site.uses for cost in waits(context, site)):
-        raise Refused("the dataset works on the device, which worker processes cannot: do that in the loop")
+        raise Refused("the dataset uses the device, which worker processes cannot: do that in the loop")
     if _imported_again(context):
-        raise Refused("workers import the script again there, and its loop is under no `__name__` guard")
+        raise Refused(
+            'workers import the script again, and its loop is not under `if __name__ == "__main__"`'
+        )
     values = {"num_workers": str(workers), "persistent_workers": "True"}
-    title = f"Make batches in {workers} worker processes"
+    title = f"Use {workers} worker processes"
     return change_loader(context, site, values, title=title, applicability="unsafe")
 
 

@@ -1,14 +1,14 @@
-"""The loader's workers are started anew for every epoch, and the loop waits for them.
+"""The loader's workers restart in every epoch, and the step waits for them.
 
 ## What it does
 
-Finds a `DataLoader` with workers but without `persistent_workers` whose epochs are so short that the
-captured steps saw workers start more than once, and what the step waited there.
+Finds a `DataLoader` with workers but without `persistent_workers` whose epochs are so short that its
+workers started more than once in the captured steps, and measures how long the steps waited for them.
 
 ## Why is this slow
 
-At the end of an epoch all workers are shut down; the next epoch starts them again, imports the
-modules, copies the dataset and fills the queue, while the device waits.
+All workers stop at the end of an epoch. The next epoch starts them again, imports the modules, copies
+the dataset and fills the queue. The device is idle meanwhile.
 
 ## Example
 
@@ -35,7 +35,7 @@ for epoch in range(90):
 
 ## Near misses
 
-Long epochs: what the captured steps waited for were not the workers' starts.
+Long epochs: the captured steps did not wait for workers to start.
 
 ```python
 from torch.utils.data import DataLoader
@@ -46,7 +46,7 @@ for images, labels in loader:  #> cost cpu_ms=30 idle_ms=30 loader_ms=30; use lo
     train(images, labels)  #> cost device_ms=20
 ```
 
-Workers that stay:
+Workers that keep running:
 
 ```python
 from torch.utils.data import DataLoader
@@ -59,8 +59,8 @@ for images, labels in loader:  #> cost cpu_ms=30 idle_ms=30 loader_ms=30; use lo
 
 ## Fix safety
 
-Unsafe: workers keep their copy of the dataset and their random state from epoch to epoch; a dataset
-that the training process changes between epochs would not be seen.
+Unsafe: workers keep their copy of the dataset and their random state between epochs. They do not see
+changes that the training process makes to the dataset between epochs.
 
 ## References
 
@@ -104,8 +104,8 @@ class LoaderWorkersRestart(Rule):
             yield context.draft(
                 edit_site(context, site, "persistent_workers"),
                 iterated_at(context, site),
-                "The workers are started anew every {batches} batches ({started} times so far): steps wait "
-                "{wait} for batches on average, {share} of the step.",
+                "The workers restart every {batches} batches ({started} times so far): each step "
+                "waits {wait} for batches on average ({share} of the step).",
                 {
                     "batches": count("batches per epoch", batches, "batches"),
                     "started": count("epochs started", started, "epochs"),
@@ -119,5 +119,5 @@ class LoaderWorkersRestart(Rule):
 
 def _fix(context: Context, site: Site) -> Fix:
     values = {"persistent_workers": "True"}
-    title = "Keep the workers between epochs"
+    title = "Keep the workers between epochs (persistent_workers)"
     return change_loader(context, site, values, title=title, applicability="unsafe")

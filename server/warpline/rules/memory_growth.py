@@ -1,13 +1,14 @@
-"""Each step takes memory that it never gives back.
+"""Memory grows with every step.
 
 ## What it does
 
-Finds memory that grows from step to step, names the line that allocates most of what is kept, and says
-how many steps are left.
+Finds memory that grows from step to step, names the line that allocates most of it, and computes how
+many steps are left.
 
 ## Why is this slow
 
-It ends the run when memory is full, and before that makes the allocator search and ask the driver.
+The run fails when memory is full. Before that, the allocator slows down, because it has to search and
+to call the driver.
 
 ## Example
 
@@ -21,12 +22,12 @@ for step, images in enumerate(loader):
 
 ## Use instead
 
-Keep what is needed on the host (`features.cpu()`), or without its graph (`features.detach()`), or only
-the last few.
+Store tensors on the host (`features.cpu()`), or without their graph (`features.detach()`), or only the
+last few.
 
 ## Near misses
 
-Memory that stays:
+Memory that does not grow:
 
 ```python
 #> memory growth_bytes_per_step=0 peak_bytes=10000000000
@@ -36,7 +37,7 @@ for images in loader:
 
 ## Fix safety
 
-Display: what is kept is kept for a reason that only its author knows.
+Display: only the author knows why the tensors are stored.
 
 ## References
 
@@ -65,9 +66,9 @@ class MemoryGrowth(Rule):
             "growth": size("memory growth per step", growth),
             "kept": size("kept per step, allocated here", line.kept_bytes),
         }
-        text = "Memory grows by {growth} a step; {kept} of it is allocated here and kept."
+        text = "Memory grows by {growth} a step; {kept} of it is allocated here and not freed."
         free = context.device.memory_bytes - (context.profile.facts.memory.peak_bytes or 0)
         if context.on_gpu and context.device.memory_bytes and free > 0:
             evidence["left"] = count("steps until memory is full", round(free / growth), "steps")
-            text += " At this rate it is full after {left} more steps."
+            text += " At this rate, memory is full after {left} more steps."
         yield context.draft(place, place, text, evidence, cost_ms=None, severity="warning")

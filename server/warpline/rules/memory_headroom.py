@@ -1,4 +1,4 @@
-"""The device's memory is nearly full: the next larger tensor ends the run.
+"""The device's memory is nearly full.
 
 ## What it does
 
@@ -7,8 +7,8 @@ that holds most of it at that moment.
 
 ## Why is this slow
 
-Close to the limit the allocator frees and asks the driver again in the middle of the step, each time
-waiting for the device, and a slightly larger batch ends the run.
+Close to the limit, the allocator frees cached memory and calls the driver during the step, and waits
+for the device each time. A slightly larger batch fails.
 
 ## Example
 
@@ -22,12 +22,12 @@ for images in loader:
 ## Use instead
 
 A smaller batch with gradient accumulation, activation checkpointing
-(`torch.utils.checkpoint.checkpoint`) around the blocks that hold most, or bf16 autocast, which halves
-the activations.
+(`torch.utils.checkpoint.checkpoint`) of the largest blocks, or bf16 autocast, which halves the
+activations.
 
 ## Near misses
 
-Room enough:
+Enough free memory:
 
 ```python
 #> device memory_bytes=80000000000; memory peak_bytes=40000000000
@@ -37,7 +37,7 @@ for images in loader:
 
 ## Fix safety
 
-Display: which of the ways is right depends on the model.
+Display: the right choice depends on the model.
 
 ## References
 

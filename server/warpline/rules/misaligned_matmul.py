@@ -1,15 +1,15 @@
-"""A matrix product has a size that the tensor cores cannot take in whole pieces.
+"""A matrix product has a dimension that does not fit the tensor cores.
 
 ## What it does
 
-Finds costly products in half precision in which a size of the matrices is no multiple of eight, and
-names the size and the next one that is. Where the size stands as one number in the source (a
-vocabulary, a number of classes), the fix pads it.
+Finds costly half-precision products in which a dimension is not a multiple of eight, and names the next
+multiple. If the size is one number in the source (a vocabulary size, a number of classes), the fix pads
+it.
 
 ## Why is this slow
 
-Tensor cores load eight half-precision numbers at a time and from aligned addresses. A row of odd
-length leaves all rows but the first unaligned, and a kernel with narrower loads is taken.
+Tensor cores load eight half-precision numbers at a time from aligned addresses. If a row has another
+length, all rows but the first are misaligned, and a slower kernel with narrower loads runs.
 
 ## Example
 
@@ -49,7 +49,7 @@ Float32 without tensor cores:
 y = x @ w  #> cost device_ms=20; op aten::mm device_ms=20 shapes=[[8192,768],[768,50257]] dtypes=float,float
 ```
 
-It takes next to nothing:
+It takes almost no time:
 
 ```python
 y = x @ w
@@ -59,8 +59,8 @@ z = f(x)  #> cost device_ms=50
 
 ## Fix safety
 
-Unsafe: the padded layer has more parameters than before, so older checkpoints no longer fit, and a
-softmax over the padded scores takes the new entries in unless they are masked.
+Unsafe: the padded layer has more parameters, so older checkpoints no longer fit. A softmax over the
+padded scores includes the new entries unless they are masked.
 
 ## References
 
@@ -104,8 +104,8 @@ class MisalignedMatmul(Rule):
             yield context.draft(
                 _place(context, cost, size),
                 (cost.file, cost.line),
-                "Matrix products with a size of {size}, no multiple of {piece}, take {spent}, {share}; "
-                "{padded} would fit the tensor cores.",
+                "Matrix products with a dimension of {size} take {spent} ({share}). {size} is not a "
+                "multiple of {piece}; {padded} would fit the tensor cores.",
                 {
                     "size": count("size", size, "elements"),
                     "piece": count("elements a tensor core loads at a time", _PIECE, "elements"),
@@ -168,11 +168,9 @@ def _place(context: Context, cost: LineCost, size: int) -> tuple[str, int]:
 def _fix(context: Context, cost: LineCost, size: int, padded: int) -> Fix:
     source, found = _literals(context, cost, size)
     if source is None:
-        raise Refused("the size does not stand in the source as a number")
+        raise Refused("the size is not a number in the source")
     if len(found) > 1:
-        raise Refused(
-            "the number stands in several places, and it cannot be told which of them mean this size"
-        )
+        raise Refused("the number occurs in several places, and not all of them may mean this size")
     edits = Edits(source)
     edits.replace(found[0], str(padded))
     return edits.fix("Pad the size", "unsafe")

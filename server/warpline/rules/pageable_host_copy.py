@@ -2,14 +2,14 @@
 
 ## What it does
 
-Finds copies to the device whose source is not pinned, by their measured time and the wait of the
-host, and leads to the loader that could pin its batches and to the copies that could then overlap.
+Finds copies from pageable memory to the device, by their measured time and the wait of the host, and
+points to the loader that could pin its batches and to the copies that could then overlap.
 
 ## Why is this slow
 
-The device reads host memory directly only where it is pinned. A pageable batch is first copied by the
-host into a pinned buffer, piece by piece, while the host waits; `non_blocking=True` alone changes
-nothing. From pinned memory the copy is about twice as fast and runs beside the previous step.
+The device can read host memory directly only if it is pinned. The host first copies a pageable batch
+into a pinned buffer, piece by piece, and waits; `non_blocking=True` alone changes nothing. From pinned
+memory, the copy takes about half the time and overlaps with the previous step.
 
 ## Example
 
@@ -40,7 +40,7 @@ for images, labels in loader:
 
 ## Near misses
 
-Pinned already:
+Already pinned:
 
 ```python
 from torch.utils.data import DataLoader
@@ -52,7 +52,7 @@ for images in loader:  #> use loader
     train(images)  #> cost device_ms=30
 ```
 
-A copy that costs nothing worth a word:
+A copy that takes almost no time:
 
 ```python
 from torch.utils.data import DataLoader
@@ -66,8 +66,8 @@ for images in loader:  #> use loader
 
 ## Fix safety
 
-Safe: the same values arrive, in the order of the stream. Pinned memory cannot be swapped out, so the
-host needs as much of it as batches are under way.
+Safe: the stream keeps the order, so the same values arrive. Pinned memory cannot be swapped out, so the
+host needs enough of it for all prefetched batches.
 
 ## References
 
@@ -110,8 +110,8 @@ class PageableHostCopy(Rule):
             yield context.draft(
                 edit_site(context, site, "pin_memory") if site is not None else place,
                 place,
-                "Copies to the device from pageable memory take {time} of each step ({share}), and the host "
-                "waits for them.",
+                "The host waits for copies from pageable memory to the device: {time} of each step "
+                "({share}).",
                 {
                     "time": ms("pageable copies", time),
                     "share": percent("pageable copies", context.share(time)),
@@ -139,11 +139,11 @@ def _by_loader(context: Context, copies: list[LineCost]) -> Iterator[tuple[Site 
 def _fix(context: Context, site: Site | None, places: list[tuple[str, int]]) -> Fix:
     if site is None:
         raise Refused(
-            "what is copied comes from no loader that was seen: call `.pin_memory()` where it is made"
+            "the copied tensor does not come from a known loader: call `.pin_memory()` where it is created"
         )
     if facts_of(Loader, site).pin_memory:
         raise Refused("the loader pins, but its batches are of a type without a `pin_memory` method")
     others = without_waiting(context, places)
     values = {"pin_memory": "True"}
-    title = "Pin the loader's batches and copy them without waiting"
+    title = "Pin the loader's batches and copy them with non_blocking=True"
     return change_loader(context, site, values, title=title, applicability="safe", others=others.values())

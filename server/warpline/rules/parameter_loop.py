@@ -2,13 +2,13 @@
 
 ## What it does
 
-Finds loops of the step that run the same few elementwise operations on one parameter after the other,
-outside of autograd: an average of the weights (EMA), an optimizer or a clipping of gradients written by hand.
+Finds loops that run the same few elementwise operations on one parameter after the other, outside of
+autograd: a hand-written average of the weights (EMA), optimizer or gradient clipping.
 
 ## Why is this slow
 
-Each parameter costs some launches, and the host tens of microseconds for each, whatever its size. torch has
-these operations for a whole list of tensors: a few launches, and the same arithmetic.
+Each parameter needs several launches, and each launch takes the host tens of microseconds, whatever the
+size. torch has these operations for a whole list of tensors: the same arithmetic with a few launches.
 
 ## Example
 
@@ -29,13 +29,13 @@ for images in loader:
 
 ## Use instead
 
-Make the two lists of tensors once and call `torch._foreach_lerp_(mine, theirs, 1 - decay)`, or use
-`torch.optim.swa_utils.AveragedModel` with `get_ema_multi_avg_fn`. For clipping there is
-`torch.nn.utils.clip_grad_norm_`, for updates an optimizer with `fused=True`.
+Build the two lists of tensors once and call `torch._foreach_lerp_(mine, theirs, 1 - decay)`, or use
+`torch.optim.swa_utils.AveragedModel` with `get_ema_multi_avg_fn`. Use `torch.nn.utils.clip_grad_norm_`
+for clipping, and an optimizer with `fused=True` for updates.
 
 ## Near misses
 
-A loop over layers, whose operations are recorded for the backward pass:
+A loop over layers, which autograd records:
 
 ```python
 for layer, scale in zip(self.layers, self.scales):
@@ -51,7 +51,7 @@ for p in model.head.parameters():
     p.mul_(0.999)  #> cost step_ms=6 cpu_ms=6 launches=2 calls=2; op aten::mul_ count=2 cpu_ms=2
 ```
 
-It takes next to nothing:
+It takes almost no time:
 
 ```python
 for p in model.parameters():
@@ -61,7 +61,7 @@ train(model)  #> cost device_ms=40
 
 ## Fix safety
 
-Nothing is edited. The operations on lists round as those on single tensors do.
+Nothing is edited. The operations on lists round like those on single tensors.
 
 ## References
 
@@ -113,8 +113,8 @@ class ParameterLoop(Rule):
             yield context.draft(
                 place,
                 place,
-                "A Python loop updates {tensors} tensors one by one, with {calls} operations a step: "
-                "{spent}, {share}.",
+                "A Python loop updates {tensors} tensors one by one, with {calls} operations a step. "
+                "It takes {spent} ({share}).",
                 {
                     "tensors": count("tensors", round(max(cost.calls for cost in own)), "per step"),
                     "calls": count("operations in the loop", round(calls), "per step"),
@@ -144,6 +144,6 @@ def _loop(source: Source, line: int) -> cst.For | None:
 
 def _by_hand() -> Fix:
     raise Refused(
-        "give the lists of tensors to `torch._foreach_lerp_`, `torch._foreach_mul_` and the like, or use "
-        "`AveragedModel`, `clip_grad_norm_` or an optimizer of torch's"
+        "call `torch._foreach_lerp_`, `torch._foreach_mul_` and the like with lists of "
+        "tensors, or use `AveragedModel`, `clip_grad_norm_` or one of torch's optimizers"
     )

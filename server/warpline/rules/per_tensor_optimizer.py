@@ -1,14 +1,14 @@
-"""The optimizer updates one parameter after the other instead of all in a few kernels.
+"""The optimizer updates one parameter after the other instead of all of them in a few kernels.
 
 ## What it does
 
-Finds `Adam`, `AdamW`, `SGD` and `Adagrad` whose `step()` costs a measurable part of the step while it
-works tensor by tensor, and passes `fused=True` where the optimizer is made.
+Finds `Adam`, `AdamW`, `SGD` and `Adagrad` that update tensor by tensor and whose `step()` takes a
+measurable part of the step. The fix passes `fused=True` where the optimizer is created.
 
 ## Why is this slow
 
-A plain update launches about a dozen small kernels for every parameter tensor, several thousand for
-a transformer, each over in microseconds. The fused form updates many tensors with one kernel, and
+A plain update launches about a dozen small kernels for every parameter tensor: several thousand for a
+transformer, each a few microseconds long. The fused form updates many tensors with one kernel, and
 reads and writes each number once.
 
 ## Example
@@ -39,7 +39,7 @@ for batch in loader:
 
 ## Near misses
 
-Fused already:
+Already fused:
 
 ```python
 import torch
@@ -49,7 +49,7 @@ optimizer = torch.optim.AdamW(model.parameters(), fused=True)
 optimizer.step()  #> cost step_ms=20 device_ms=20 launches=8; use optimizer
 ```
 
-Many tensors a kernel already, as is the default on a GPU:
+Many tensors per kernel, which is the default on a GPU:
 
 ```python
 import torch
@@ -71,7 +71,7 @@ optimizer.step()
 #^ kernel "void at::native::multi_tensor_apply_kernel<int>(int)" count=11 device_ms=0.1
 ```
 
-Plain SGD does one thing with each tensor: there is nothing to fuse.
+Plain SGD does one operation per tensor, so there is nothing to fuse:
 
 ```python
 import torch
@@ -81,7 +81,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1, foreach=False)
 optimizer.step()  #> cost step_ms=2 device_ms=2 launches=60; use optimizer
 ```
 
-What it costs cannot be told from what else the line does:
+The line does other work too, so the cost of the step is unknown:
 
 ```python
 import torch
@@ -92,7 +92,7 @@ optimizer.zero_grad(); loss.backward(); optimizer.step()
 #^ cost step_ms=20 device_ms=9 launches=2400; use optimizer
 ```
 
-It takes next to nothing of the step:
+It takes almost no time:
 
 ```python
 import torch
@@ -105,8 +105,8 @@ optimizer.step()  #> cost step_ms=0.1 device_ms=0.1 launches=4; use optimizer
 
 ## Fix safety
 
-Unsafe: the same update in another order of roundings (about 1e-7 of the value a step). Saved
-optimizer states stay readable. A gradient scaler may pass its scale to the fused form.
+Unsafe: the same update, rounded in another order (about 1e-7 of the value per step). Saved optimizer
+states stay readable. A gradient scaler may pass its scale to the fused form.
 
 ## References
 
@@ -156,8 +156,8 @@ class PerTensorOptimizer(Rule):
                 if context.matters(sum(cost.step_ms for cost in crowded)):
                     place = f"{Path(crowded[0].file).name}:{crowded[0].line}"
                     context.note(
-                        f"{place} does more than {kind}'s step: what the step costs cannot be told; "
-                        "give it a line of its own"
+                        f"{place} does more than {kind}'s step, so the cost of the step is unknown; put it "
+                        "on a line of its own"
                     )
                 continue
             spent = sum(cost.step_ms for cost in costs)
@@ -172,8 +172,9 @@ class PerTensorOptimizer(Rule):
             yield context.draft(
                 (site.file, site.line),
                 (hottest.file, hottest.line),
-                "The optimizer updates {tensors} tensors one by one, with {calls} "
-                f"{'kernels' if context.on_gpu else 'operations'} a step: {{spent}}, {{share}}.",
+                f"The optimizer updates {{tensors}} tensors one by one, with {{calls}} "
+                f"{'kernels' if context.on_gpu else 'operations'} "
+                "a step. It takes {spent} ({share}).",
                 {
                     "tensors": count("parameter tensors", tensors, "tensors"),
                     "calls": count("optimizer launches", round(calls), "per step"),
@@ -228,11 +229,11 @@ def _calls(context: Context, cost: LineCost) -> float:
 def _fix(context: Context, site: Site, kind: str) -> Fix:
     version = tuple(int(part) for part in re.findall(r"\d+", context.profile.manifest.torch_version)[:2])
     if version < _FUSED[kind]:
-        raise Refused("this version of torch has no fused form of it")
+        raise Refused("this version of torch has no fused version of it")
     source = context.source(site.file)
     call = _making(source, site, kind) if source is not None else None
     if source is None or call is None:
-        raise Refused("the call that makes the optimizer was not found on that line")
+        raise Refused("the call that creates the optimizer was not found on that line")
     present = source.argument(call, "fused")
     if present is not None and source.literal(present.value) not in (False, None):
         raise Refused(f"fused comes from `{source.code(present.value)}`: change it there")

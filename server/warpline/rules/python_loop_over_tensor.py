@@ -2,16 +2,16 @@
 
 ## What it does
 
-Finds loops and comprehensions that take the same tensor apart, or index it, round by round and launch
-many small operations for it, by their cost; and those that do the same to the same tensors with another
-number in each round (`labels == k` for each `k`), without layers of their own and without needing what the
-round before made. Where each round does the same to its own slice and collects
-the results, the loop becomes one operation on the whole tensor; elsewhere the finding says why not.
+Finds costly loops and comprehensions that iterate over a tensor, or index it, and launch many small
+operations; also loops that do the same to the same tensors with another number in each iteration
+(`labels == k` for each `k`), without layers and without needing the previous result. If each iteration does
+the same to its own slice and collects the results, the fix replaces the loop with one operation on the whole
+tensor. Otherwise the finding says why not.
 
 ## Why is this slow
 
-Every round costs the host tens of microseconds for each operation, whatever the size of the slice,
-and a slice is far too small to fill the device. On the whole tensor it is one operation.
+Each operation takes the host tens of microseconds in every iteration, whatever the size of the slice,
+and a slice is too small to fill the device. On the whole tensor it is one operation.
 
 ## Example
 
@@ -39,7 +39,7 @@ def scale(x, low, high):
 
 ## Example
 
-Rounds that build on one another stay as they are:
+Iterations that depend on one another are not edited:
 
 ```python
 def scan(x, state):
@@ -51,11 +51,11 @@ def scan(x, state):
 
 ## Use instead
 
-Nothing is edited: each round needs the result of the one before.
+Nothing is edited: each iteration needs the result of the previous one.
 
 ## Example
 
-Pictures one by one, the tensor being what the loop runs over:
+A loop over the images of a tensor:
 
 ```python
 def set_loss(boxes, kinds, wanted):
@@ -71,7 +71,7 @@ def set_loss(boxes, kinds, wanted):
 
 ## Use instead
 
-One loss over all pictures: `F.cross_entropy(kinds.flatten(0, 1), wanted.flatten())`.
+One loss over all images: `F.cross_entropy(kinds.flatten(0, 1), wanted.flatten())`.
 
 ## Near misses
 
@@ -99,14 +99,14 @@ for i in range(1000):
     loss = model(batch)  #> cost device_ms=40
 ```
 
-A recurrent network, whose cell needs what the round before gave:
+A recurrent network, whose cell needs the previous result:
 
 ```python
 for t in range(x.shape[1]):
     h = cell(x[:, t], h)  #> cost step_ms=12 idle_ms=10 cpu_ms=12; op aten::select count=64 cpu_ms=1
 ```
 
-It takes next to nothing:
+It takes almost no time:
 
 ```python
 for i in range(x.size(0)):
@@ -116,8 +116,8 @@ train(y)  #> cost device_ms=40
 
 ## Fix safety
 
-Unsafe: the same elementwise arithmetic on the whole, so the same values as long as what else takes
-part (`low`, `high`) is a number or broadcasts against the whole as against a slice.
+Unsafe: the same elementwise arithmetic on the whole tensor. The values are the same if the other
+operands (`low`, `high`) are numbers or broadcast in the same way.
 
 ## References
 
@@ -168,8 +168,8 @@ class PythonLoopOverTensor(Rule):
             yield context.draft(
                 (hottest.file, hottest.line),
                 (hottest.file, hottest.line),
-                f"A Python loop works on {_WHOLE if found.whole else _SLICES}, {{rounds}} rounds and "
-                "{calls} operations a step: {spent}, {share}.",
+                f"A Python loop works on {_WHOLE if found.whole else _SLICES}: {{rounds}} iterations and "
+                "{calls} operations a step, which take {spent} ({share}).",
                 {
                     "rounds": count("rounds", round(found.count), "per step"),
                     "calls": count("operations in the loop", round(calls), "per step"),
@@ -191,28 +191,29 @@ def _fix(found: Rounds) -> Fix:
     source, loop = found.source, found.loop
     if found.whole:
         raise Refused(
-            "make a tensor of all the numbers (`torch.arange(n)[:, None]`) and compute all rounds at once, "
-            "or gather rows by their number with `index_add_` or `scatter_reduce_`"
+            "create a tensor of all numbers (`torch.arange(n)[:, None]`) and compute all "
+            "iterations at once, or combine rows by their number with `index_add_` or "
+            "`scatter_reduce_`"
         )
     if not isinstance(loop, cst.For):
         raise Refused(
-            "the rounds are a comprehension: give its function the whole tensor, or use `torch.vmap`"
+            "the loop is a comprehension: call its function with the whole tensor, or use `torch.vmap`"
         )
     block = source.block(loop)
     index = block.index(loop)
     body = loop.body.body
     if len(body) != 1 or loop.orelse is not None or not isinstance(body[0], cst.SimpleStatementLine):
         raise Refused(
-            "each round does more than one thing" if len(body) > 1 else "each round may do other things"
+            "an iteration has more than one statement" if len(body) > 1 else "iterations may differ"
         )
     pieces, value = _collected(source, body[0])
     if value is None or pieces is None:
         carried = _bound(loop) & _read(loop)
-        reason = "each round needs the result of the one before"
-        raise Refused(reason if carried else "what the rounds give is not collected in a list")
+        reason = "each iteration needs the result of the previous one"
+        raise Refused(reason if carried else "the results are not collected in a list")
     start, stack = _start(source, block[:index], pieces), block[index + 1] if index + 1 < len(block) else None
     if start is None or stack is None:
-        raise Refused("the list it collects into is not made just above and stacked just below")
+        raise Refused("the list of results is not created directly above the loop and stacked directly below")
     joined = _stacked(source, stack, pieces)
     variable, tensor = source.code(loop.target), _whole(source, loop)
     whole = _lifted(source, value, variable, tensor)
@@ -263,14 +264,14 @@ def _stacked(source: Source, statement: Statement, pieces: str) -> cst.Call:
             dim = source.argument(call, "dim", 1)
             if dim is None or source.literal(dim.value) == 0:
                 return call
-    raise Refused("the list is not stacked along the first dimension just below the loop")
+    raise Refused("the list is not stacked along the first dimension directly below the loop")
 
 
 def _whole(source: Source, loop: cst.For) -> str:
     """The tensor whose first dimension the loop runs over."""
     found = re.fullmatch(r"range\((?:len\((\w+)\)|(\w+)\.(?:size\(0\)|shape\[0\]))\)", source.code(loop.iter))
     if found is None:
-        raise Refused("it was not seen that the loop runs over the whole first dimension")
+        raise Refused("the loop may not run over the whole first dimension")
     return found.group(1) or found.group(2)
 
 
@@ -280,11 +281,11 @@ def _lifted(source: Source, value: cst.BaseExpression, variable: str, tensor: st
         if isinstance(node, cst.Call):
             name = source.code(node.func).rpartition(".")[2]
             if name not in _ELEMENTWISE or any(arg.keyword is not None for arg in node.args):
-                raise Refused(f"`{name}` is not known to work on each number by itself")
+                raise Refused(f"`{name}` may not be elementwise")
         if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.MatrixMultiply):
             raise Refused("a matrix product is not elementwise")
     text = source.code(value)
     lifted = re.sub(rf"\b{tensor}\s*\[\s*{variable}\s*\]", tensor, text)
     if lifted == text or re.search(rf"\b{variable}\b", lifted):
-        raise Refused("each round uses its number for more than its slice")
+        raise Refused("the loop variable is used for more than the slice")
     return lifted

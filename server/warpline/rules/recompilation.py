@@ -1,14 +1,14 @@
-"""`torch.compile` compiles the same code again and again.
+"""`torch.compile` compiles the same code several times.
 
 ## What it does
 
-Takes the recompilations that Dynamo itself reported, with the guard that failed, and where that was
-a changing size, asks for code that serves all sizes.
+Finds recompilations that Dynamo reported, with the guard that failed. If a size changed, the fix
+compiles for dynamic shapes.
 
 ## Why is this slow
 
-Compiling takes seconds, in which nothing trains. After eight recompilations Dynamo gives up, and the
-code runs uncompiled for good.
+A compilation takes seconds, and training waits. After eight recompilations Dynamo gives up, and the
+code runs uncompiled.
 
 ## Example
 
@@ -45,7 +45,7 @@ compiled = torch.compile(model)  #> site compile mode=default
 loss = compiled(batch)  #> cost step_ms=50 device_ms=50; event compile milliseconds=9000
 ```
 
-Compiled again once, as for the last, smaller batch:
+Compiled twice, as for a smaller last batch:
 
 ```python
 import torch
@@ -55,7 +55,7 @@ loss = compiled(batch)
 #^ cost step_ms=50; event recompile count=1 milliseconds=9000 reason="size mismatch at index 0"
 ```
 
-No compilation took measurable time:
+The compilations took almost no time:
 
 ```python
 import torch
@@ -66,7 +66,7 @@ loss = compiled(batch)  #> cost step_ms=50; event recompile count=6 milliseconds
 
 ## Fix safety
 
-Unsafe: code for all sizes rounds differently, and runs a little slower than code for one.
+Unsafe: code for dynamic shapes rounds differently, and runs a little slower.
 
 ## References
 
@@ -102,7 +102,7 @@ class Recompilation(Rule):
             yield context.draft(
                 (site.file, site.line) if site is not None else (event.file, event.line),
                 (event.file, event.line),
-                "This code was compiled again {times} times, for {total} in all"
+                "This code was recompiled {times} times, which took {total}"
                 + (", because sizes change." if _by_size(event) else "."),
                 {
                     "times": count("recompilations", event.count, "recompilations"),
@@ -123,10 +123,10 @@ def _by_size(event: CompileEvent) -> bool:
 
 def _fix(context: Context, site: Site | None, event: CompileEvent) -> Fix:
     if not _by_size(event):
-        raise Refused("the guard that failed is about no size; Dynamo's log names it (TORCH_LOGS=recompiles)")
+        raise Refused("the failed guard is not about a size; Dynamo's log names it (TORCH_LOGS=recompiles)")
     source = context.source(site.file) if site is not None else None
     if source is None or site is None:
         raise Refused("the call of torch.compile was not found")
     edits = Edits(source)
     set_option(source, edits, site.line, "dynamic", "True")
-    return edits.fix("Compile for all sizes", "unsafe")
+    return edits.fix("Compile for dynamic shapes", "unsafe")

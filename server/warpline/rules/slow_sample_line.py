@@ -1,14 +1,14 @@
-"""One line takes most of the time in which a batch is made.
+"""One line takes most of the time of loading a batch.
 
 ## What it does
 
-Finds the line of a dataset, transform or collate function that takes more than half of the time that
-batches take, when the step waits for them: in the training process, or in the loader's workers, whose
-lines are recorded for two batches each.
+Finds the line of a dataset, transform or collate function that takes more than half of the loading time
+of a batch, if the step waits for batches. It looks in the training process and in the loader's workers,
+where the lines of two batches per worker are recorded.
 
 ## Why is this slow
 
-Each sample runs through that line. Workers only hide it; a faster line also needs fewer workers.
+The line runs for each sample. Workers only hide its time. With a faster line, fewer workers are enough.
 
 ## Example
 
@@ -30,8 +30,8 @@ for tables, labels in loader:  #> cost cpu_ms=4 idle_ms=4 loader_ms=4; use loade
 ## Use instead
 
 Do the line's work once instead of once per sample: store parsed or decoded data (as `.npy`, memory
-mapped, or in shards), move what does not depend on the sample into `__init__`, decode smaller
-images, or do it for the whole batch on the device.
+mapped, or in shards), move work that does not depend on the sample into `__init__`, decode smaller
+images, or process the whole batch on the device.
 
 ## Near misses
 
@@ -53,7 +53,7 @@ for batch in DataLoader(Scans()):
     train(batch)  #> cost device_ms=10
 ```
 
-A line that is slow, but nobody waits:
+A slow line, but the step does not wait for batches:
 
 ```python
 from torch.utils.data import DataLoader, Dataset
@@ -70,7 +70,7 @@ for batch in DataLoader(Scans()):  #> cost cpu_ms=0.1 loader_ms=0.1; use loader;
 
 ## Fix safety
 
-Display: what the line computes, and where else that could be done, only its author knows.
+Display: only the author knows what the line computes and where else that could be done.
 
 ## References
 
@@ -113,7 +113,7 @@ class SlowSampleLine(Rule):
             yield context.draft(
                 place,
                 iterated_at(context, site),
-                "This line takes {spent} of each step, {part} of the time in which batches are made (it runs "
+                "This line takes {spent} of each step, {part} of the loading time of a batch (it runs "
                 + ("once" if round(hottest.calls) == 1 else "{calls} times")
                 + " a step).",
                 {
@@ -144,8 +144,8 @@ class SlowSampleLine(Rule):
         yield context.draft(
             hottest,
             iterated_at(context, site),
-            "This line takes {spent} of each batch in the loader's workers, {part} of the time in which they "
-            "make it, and each step waits {wait} for a batch.",
+            "This line takes {spent} per batch in the loader's workers, {part} of their time for "
+            "it, and each step waits {wait} for a batch.",
             {
                 "spent": ms("time at the line in a worker, per batch", spent[hottest]),
                 "part": percent("time at the line", part, "batch time"),

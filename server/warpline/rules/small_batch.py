@@ -1,17 +1,17 @@
-"""The batch is too small to keep the device busy, and there is memory for more.
+"""The batch is too small to keep the device busy, and memory is free for a larger one.
 
 ## What it does
 
-Finds steps in which the device is idle while the host launches, or runs kernels that fill less than
-half of it, with most of its memory free, and makes the loader's batch larger; where gradients are
-accumulated over several batches, over as many fewer of them, so that an update sees the same samples.
-The gain is counted per sample.
+Finds steps in which the device is idle because of launch overhead, or runs kernels that fill less than
+half of it, while most of its memory is free. The fix doubles the loader's batch. If gradients are
+accumulated, it halves the number of batches, so that an update still sees the same samples. The gain is
+per sample.
 
 ## Why is this slow
 
-The host's work for a step is the same for two samples or two hundred. While the kernels are shorter
-than their launches, or have fewer blocks than the device has room for, a larger batch takes no longer,
-and each sample costs less.
+The host does the same work for two samples as for two hundred. If the kernels are shorter than their
+launches, or have too few blocks to fill the device, a larger batch takes no more time per step, and
+less per sample.
 
 ## Example
 
@@ -73,7 +73,7 @@ for i, batch in enumerate(loader):
 
 ## Near misses
 
-The memory is full:
+Memory is full:
 
 ```python
 #> steps step_ms=40 device_busy_percent=30; memory peak_bytes=140000000000
@@ -97,7 +97,7 @@ for batch in loader:  #> use loader
     loss.backward()
 ```
 
-The device waits for the loader, which a larger batch would only make slower:
+The device waits for the loader, and a larger batch takes longer to load:
 
 ```python
 #> steps step_ms=40 device_busy_percent=30; memory peak_bytes=4000000000
@@ -111,8 +111,8 @@ for batch in loader:  #> cost step_ms=28 cpu_ms=28 idle_ms=28 loader_ms=28; use 
 
 ## Fix safety
 
-Unsafe: an update sees more samples (unless gradients are accumulated, when it sees the same), so the
-learning rate may have to follow; batch norm takes its means over more of them.
+Unsafe: an update sees more samples (the same samples if gradients are accumulated), so the learning
+rate may need to change. Batch norm averages over more samples.
 
 ## References
 
@@ -163,7 +163,7 @@ class SmallBatch(Rule):
             return
         peak, whole = profile.facts.memory.peak_bytes, context.device.memory_bytes
         if not peak or not whole:
-            context.note("small-batch: the memory in use, or the device's, is not known")
+            context.note("small-batch: the memory in use or the device's memory is unknown")
             return
         if peak > _MEMORY_SHARE * whole:
             return
@@ -183,10 +183,13 @@ class SmallBatch(Rule):
             yield context.draft(
                 edit_site(context, site, "batch_size"),
                 (hottest.file, hottest.line),
-                "With {size} samples a batch the device waits {idle} a step, {share}, for launches"
-                + (", works {thin} in kernels that fill less than half of it" if filling else "")
-                + ", and {memory} of its memory is in use. A larger batch costs less a sample (where "
-                "gradients are accumulated, over fewer batches)." + whence(context, site, "batch_size"),
+                (
+                    "With {size} samples per batch, the device is idle for {idle} a step ({share}) "
+                    "because of launch overhead"
+                )
+                + (", spends {thin} in kernels that fill less than half of it" if filling else "")
+                + ", and uses {memory} of its memory. A larger batch takes less time per sample."
+                + whence(context, site, "batch_size"),
                 evidence,
                 cost_ms=waiting + filling,
                 saving_ms=saving,
@@ -247,11 +250,11 @@ def _at_the_call(context: Context, site: Site, title: str) -> Fix:
     source, call = loader_call(context, site)
     passed = source.argument(call, "batch_size", 1)
     if passed is None or not isinstance(passed.value, cst.Name):
-        raise Refused("the batch size could not be followed to a value")
+        raise Refused("no value was found for the batch size")
     name = passed.value.value
     read = [use for use in reads_of(source, name, source.module) if not _is_target(source, use)]
     if len(read) != 1:
-        raise Refused(f"`{name}` is used elsewhere too, and could not be followed to one value")
+        raise Refused(f"`{name}` is used elsewhere too, and no single value was found for it")
     edits = Edits(source)
     edits.replace(passed.value, f"{_FACTOR} * {name}")
     return edits.fix(title, "unsafe")
@@ -280,7 +283,7 @@ def _accumulation(step: TrainingStep) -> tuple[Source, cst.Integer] | None:
             ]
             if len(values) == 1 and isinstance(values[0], cst.Integer):
                 return source, values[0]
-        raise Refused("over how many batches gradients are accumulated was not followed to one number")
+        raise Refused("the number of accumulated batches was not found")
     return None
 
 

@@ -2,14 +2,14 @@
 
 ## What it does
 
-Finds kernels of the user's own (Triton functions, CUDA in a Python file) that run long enough to
-matter with a grid smaller than the device: some of its multiprocessors get no work at all. Kernels of
-libraries cannot be changed; where a larger batch would fill the device, `small-batch` says so.
+Finds the user's own kernels (Triton functions, CUDA in a Python file) that take a measurable part of
+the step with fewer blocks than multiprocessors. Kernels of libraries cannot be changed; `small-batch`
+reports them if a larger batch would fill the device.
 
 ## Why is this slow
 
-A block runs on one multiprocessor. With fewer blocks than those, the rest stand idle for as long as
-the kernel runs, and there is no second block to work on while the first waits for memory.
+A block runs on one multiprocessor. With too few blocks, the other multiprocessors are idle while the
+kernel runs, and no second block can run while the first one waits for memory.
 
 ## Example
 
@@ -32,7 +32,7 @@ grid dimension over the columns, or a larger batch.
 
 ## Near misses
 
-As many blocks as multiprocessors, and more:
+At least as many blocks as multiprocessors:
 
 ```python
 import triton
@@ -46,13 +46,13 @@ double[(256,)](x, BLOCK=1024)
 #^ cost device_ms=4; kernel double count=1 device_ms=4 grid=(256,1,1) block=(128,1,1)
 ```
 
-A kernel of a library's, which nobody can launch otherwise:
+A library's kernel, whose grid the user cannot change:
 
 ```python
 y = x @ w  #> cost device_ms=4; kernel gemm count=1 device_ms=4 grid=(4,16,1) block=(128,1,1)
 ```
 
-A short kernel, launched often; its launches are what costs:
+A short kernel that is launched often (its launch overhead is the problem):
 
 ```python
 import triton
@@ -64,7 +64,7 @@ def add(x_ptr):
 add[(1,)](x)  #> cost device_ms=4; kernel add count=2000 device_ms=4 grid=(1,1,1) block=(128,1,1)
 ```
 
-A persistent kernel of a library, whose one block is a whole multiprocessor's:
+A library's persistent kernel, with one block per multiprocessor:
 
 ```python
 torch.distributed.all_reduce(x)
@@ -104,7 +104,7 @@ class SmallGrid(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         processors = context.device.multiprocessors
         if not processors:
-            context.note("small-grid: the number of multiprocessors of the device is not known")
+            context.note("small-grid: the device's number of multiprocessors is unknown")
             return
         for cost in context.profile.lines:
             small = [
@@ -119,9 +119,9 @@ class SmallGrid(Rule):
                 yield context.draft(
                     (cost.file, cost.line),
                     (cost.file, cost.line),
-                    f"The kernel `{readable(kernel.name)}` has {{blocks}} blocks for "
-                    "{processors} multiprocessors and takes {spent} a step, {share}: most of the device has "
-                    "nothing to do meanwhile.",
+                    f"The kernel `{readable(kernel.name)}` has {{blocks}} blocks for {{processors}} "
+                    "multiprocessors and takes {spent} a step ({share}). Most of the device is idle "
+                    "meanwhile.",
                     {
                         "blocks": count("blocks", blocks, "blocks"),
                         "processors": count("multiprocessors", processors, "multiprocessors"),

@@ -1,16 +1,16 @@
-"""One process is slower than the others, and all wait for it at every exchange.
+"""One rank is slower than the others, and all wait for it at every collective.
 
 ## What it does
 
-Compares how long each process on this machine was in each exchange: all leave it together, so the one
-that was in it for the shortest time came last. Reports a process that came last in every recorded step,
-with the time that the others waited for it. Nothing is reported where the last one changes from step to
-step, or where the profiler made the steps longer by as much as that: it may be what made the process late.
+Compares how long each rank on this machine was in each collective: all leave it together, so the rank
+that was in it for the shortest time arrived last. Reports a rank that arrived last in every recorded
+step, with the time that the others waited for it. Reports nothing if the last rank changes from step to
+step, or if the profiler slowed the steps by as much, because then the profiler may have delayed it.
 
 ## Why is this slow
 
-A collective ends for all when the slowest process has arrived. Uneven batches, a loader that is slower
-on one rank, or logging on rank 0 only, cost every device that time.
+A collective ends for all ranks when the slowest one has arrived. Every device loses the time of uneven
+batches, of a slow loader on one rank, or of logging on rank 0 only.
 
 ## Example
 
@@ -23,12 +23,12 @@ for images, labels in loader:
 
 ## Use instead
 
-Give that rank as much work as the others have, and take what only it does (logging, checkpoints,
+Give that rank as much work as the others, and move work that only it does (logging, checkpoints,
 evaluation) out of the step. `warpline show RUN/ranks/N` prints the lines of rank N.
 
 ## Near misses
 
-They wait for each other in turn:
+The ranks wait for each other in turn:
 
 ```python
 #> manifest world_size=8; totals collective_wait_ms=1
@@ -38,7 +38,7 @@ for images, labels in loader:
 
 ## Fix safety
 
-Display: what makes a rank slow is seen in that rank's own lines.
+Display: the lines of that rank show what makes it slow.
 
 ## References
 
@@ -65,9 +65,7 @@ class StragglerRank(Rule):
             return
         totals = context.profile.totals
         if "collective_wait_ms" not in totals:
-            context.note(
-                "whether one rank is slower than the others is not known: their exchanges were not recorded"
-            )
+            context.note("no rank was compared with the others: their collectives were not recorded")
             return
         lines = exposed_communication(context)[1]
         late = totals.get("late_rank_ms", 0.0)
@@ -78,7 +76,7 @@ class StragglerRank(Rule):
         yield context.draft(
             place,
             place,
-            who + " rank {rank} at exchanges, {late} of each step ({share}).",
+            who + " rank {rank} at collectives for {late} of each step ({share}).",
             {
                 "rank": count("late rank", totals["late_rank"], "rank"),
                 "late": ms("wait for the late rank", late),

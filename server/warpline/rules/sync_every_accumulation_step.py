@@ -1,14 +1,14 @@
-"""Gradients are exchanged between devices after every backward pass, though several are accumulated.
+"""Gradients are all-reduced after every backward pass, although several passes are accumulated.
 
 ## What it does
 
-Finds `DistributedDataParallel` with several backward passes for each optimizer step, by the time of
-the collectives, and wraps the passes that need no exchange in `no_sync()`.
+Finds `DistributedDataParallel` with several backward passes per optimizer step and a measurable time in
+collectives. The fix runs the passes that need no all-reduce under `no_sync()`.
 
 ## Why is this slow
 
-Each backward pass all-reduces all gradients. When gradients are accumulated over `n` passes, only the
-last exchange is needed.
+Each backward pass all-reduces all gradients. If gradients are accumulated over `n` passes, only the
+last all-reduce is needed.
 
 ## Example
 
@@ -74,7 +74,7 @@ for step in range(1000):
 
 ## Example
 
-Rounds that may end early stay as they are:
+A loop that may end early is not edited:
 
 ```python
 #> manifest world_size=2; totals exposed_communication_ms=12
@@ -91,11 +91,11 @@ optimizer.step()
 
 ## Use instead
 
-Nothing is edited: the pass that happens to be the last one has to exchange the gradients.
+Nothing is edited: the last pass has to all-reduce the gradients, and it is unknown which pass that is.
 
 ## Near misses
 
-The exchange is switched by hand:
+The script switches the all-reduce itself:
 
 ```python
 #> manifest world_size=2; totals exposed_communication_ms=12
@@ -109,7 +109,7 @@ for micro in range(4):
 optimizer.step()
 ```
 
-One backward pass for each optimizer step:
+One backward pass per optimizer step:
 
 ```python
 #> manifest world_size=2; totals exposed_communication_ms=12
@@ -122,7 +122,7 @@ for images, labels in loader:
     optimizer.step()
 ```
 
-`no_sync` is there:
+The script uses `no_sync`:
 
 ```python
 #> manifest world_size=2; totals exposed_communication_ms=12
@@ -139,8 +139,7 @@ for i, images in enumerate(loader):
 
 ## Fix safety
 
-Unsafe: gradients are first added up on each device and exchanged once, so they are rounded in another
-order.
+Unsafe: each device first sums its own gradients, so they are rounded in another order.
 
 ## References
 
@@ -188,8 +187,9 @@ class SyncEveryAccumulationStep(Rule):
                 yield context.draft(
                     (file, line),
                     places[0],
-                    "{passes} backward passes for each optimizer step all exchange gradients: {exposed} of "
-                    "the step ({share}) is communication that nothing hides; only the last one is needed.",
+                    "All {passes} backward passes per optimizer step all-reduce the gradients, but only "
+                    "the last all-reduce is needed: {exposed} of the step ({share}) is communication that "
+                    "is not overlapped with compute.",
                     {
                         "passes": count("backward passes per step", passes, "passes"),
                         "exposed": ms("exposed communication", exposed),
@@ -227,19 +227,19 @@ def _fix(context: Context, site: Site, step: TrainingStep) -> Fix:
         ]
         if bound:
             raise Refused(
-                f"`{used}`, on which the optimizer's step depends, is only known after the forward pass"
+                f"the optimizer's step depends on `{used}`, which is only known after the forward pass"
             )
     edits = Edits(source)
     null = edits.add_import("contextlib.nullcontext", "import contextlib")
     edits.wrap(wrapped, f"with {null}() if {last} else {name}.no_sync():")
-    return edits.fix("Exchange gradients only before the optimizer steps", "unsafe")
+    return edits.fix("All-reduce gradients only before the optimizer steps", "unsafe")
 
 
 def _last_round(source: Source, step: TrainingStep) -> tuple[str, list[cst.Name]]:
     """The condition of the last round of ``for i in range(n)`` that the optimizer's step follows, and
     the names in it."""
     loop = next(iter(source.loops(step.backward)), None)
-    unclear = Refused("no condition or loop was found that tells which backward pass is the last one")
+    unclear = Refused("no condition or loop was found that marks the last backward pass")
     if not isinstance(loop, cst.For) or not isinstance(loop.target, cst.Name) or loop.target.value == "_":
         raise unclear
     rounds = loop.iter

@@ -1,17 +1,17 @@
-"""The host waits for the device in every step, and the device then waits for the host.
+"""The host waits for the device in every step, and the device is idle afterwards.
 
 ## What it does
 
-Finds lines at which the host waits for the device (`.item()`, `.cpu()`, `print(tensor)`, `nonzero`, an
-index by a mask, a tensor as a condition), while the device is idle elsewhere in the step because nothing
-was queued. A profiler slows the host, and what it waits for is then done before it asks. Such lines are
-found by what they call, and their wait is timed in a step that runs without the profiler.
+Finds lines at which the host waits for the device (`.item()`, `.cpu()`, `print(tensor)`, `nonzero`, a
+boolean mask as index, a tensor as a condition), if the device is idle elsewhere in the step because
+nothing was queued. Under the profiler the host is slower, so such a wait can disappear. The rule
+therefore also finds these lines by what they call, and times their wait in a step without the profiler.
 
 ## Why is this slow
 
-The host should run ahead of the device and queue work. A value read on the host makes it wait until
-all queued work is done; then the device has nothing to do until the host has queued more. Add up on
-the device, and read when the loop is over or every so many steps.
+The host should run ahead of the device and queue work. When the host reads a value, it waits until all
+queued work is done, and then the device is idle until the host has queued more. Accumulate on the
+device, and read after the loop or every N steps.
 
 ## Example
 
@@ -116,12 +116,12 @@ def forward(self, tokens):
 
 ## Use instead
 
-Sizes that the host knows: all experts on all tokens with `torch.where`, or tokens sorted by expert with a
-fixed number for each.
+Use sizes that the host knows: run all experts on all tokens with `torch.where`, or sort the tokens by
+expert with a fixed number for each.
 
 ## Near misses
 
-The wait is short in a step without the profiler, too:
+The wait is short without the profiler too:
 
 ```python
 #> totals idle_ms=8; flags surveyed_ms=20.1; steps step_ms=20
@@ -133,7 +133,7 @@ for images, labels in loader:
         break
 ```
 
-The device is never idle: the wait costs nothing.
+The device is never idle, so the wait costs nothing:
 
 ```python
 #> totals idle_ms=0.001
@@ -143,7 +143,7 @@ for images, labels in loader:
     total += loss.item()  #> cost cpu_ms=19 sync_ms=19 step_ms=0.001
 ```
 
-Read every hundredth step only:
+Read only every 100 steps:
 
 ```python
 #> totals idle_ms=8
@@ -155,8 +155,8 @@ for step, images in enumerate(loader):
 
 ## Fix safety
 
-Safe where the sum or the list is only read after the loop: a sum in double precision on the device
-has the very same bits. Unsafe where a message is printed every so many steps only.
+Safe if the sum or the list is only read after the loop: a sum in double precision on the device has
+exactly the same bits. Unsafe if a message is then only printed every N steps.
 
 ## References
 
@@ -176,25 +176,26 @@ from warpline.rulekit.deferring import read_later
 from warpline.rulekit.waiting import Wait, read_call, waits
 
 _SEEN = (
-    "The host waits {wait} of each step for the device here, and queues nothing meanwhile: the device is "
-    "then idle, {idle} a step in all."
+    "The host waits {wait} of each step here for the device, and queues nothing "
+    "meanwhile. The device is idle for {idle} a step in total."
 )
 _UNSEEN = (
-    "The host needs a value of the device here in each step and waits for it. While it was looked at, which "
-    "slows it, it waited {wait}; it may lose up to {most}, as the device is idle {idle} a step."
+    "The host reads a value from the device here in each step and waits for it: {wait} "
+    "under the profiler. Without the profiler it may lose up to {most}, because the "
+    "device is idle for {idle} a step."
 )
 #: What to do about a wait, by what the host asked for.
 _ADVICE = {
-    "mask": "How many rows a mask chooses is known on the device only: multiply by the mask, use "
-    "`torch.where`, or choose a fixed number of rows with `topk`.",
-    "nonzero": "How many entries are not zero is known on the device only: work on all of them with "
-    "`torch.where`, or sort by group and use sizes that are fixed.",
-    "bool": "Decide on the device (`torch.where`, or an update that is multiplied by zero), or look only "
-    "every so many steps.",
-    "unique": "How many values there are is known on the device only: do this before training, or with "
-    "sizes that are fixed.",
-    "repeat_interleave": "Pass `output_size=`, and the host need not know the sum.",
-    "one_hot": "Pass `num_classes=`, and the host need not know the largest.",
+    "mask": "Only the device knows how many rows a mask selects: multiply by the mask, use "
+    "`torch.where`, or select a fixed number of rows with `topk`.",
+    "nonzero": "Only the device knows how many entries are nonzero: compute all of them with "
+    "`torch.where`, or sort by group and use fixed sizes.",
+    "bool": "Decide on the device (`torch.where`, or an update multiplied by zero), or check only "
+    "every N steps.",
+    "unique": "Only the device knows how many values there are: do this before training, or with "
+    "fixed sizes.",
+    "repeat_interleave": "Pass `output_size=`, so that the host does not need the sum.",
+    "one_hot": "Pass `num_classes=`, so that the host does not need the largest value.",
     "numpy": "Compute this with torch on the device, or read it a step later from a pinned copy.",
     "cpu": "Compute this with torch on the device, or read it a step later from a pinned copy.",
     "tolist": "Keep the numbers on the device, or read them a step later.",

@@ -1,14 +1,14 @@
-"""The step stops until the device has done everything, because the script says so.
+"""`torch.cuda.synchronize()` in the step makes the host wait for the device.
 
 ## What it does
 
-Finds `torch.cuda.synchronize()` in the step, by the time that the host waits there while the device is
-idle elsewhere in the step.
+Finds `torch.cuda.synchronize()` in the step, if the host waits there and the device is idle elsewhere
+in the step.
 
 ## Why is this slow
 
-After it the device has nothing queued, and waits until the host has queued the next work. Nothing in
-a training step needs it: reading a value waits by itself.
+After it, no work is queued, and the device is idle until the host has queued more. A training step does
+not need it: reading a value waits for the device anyway.
 
 ## Example
 
@@ -35,7 +35,7 @@ for images, labels in loader:
 
 ## Near misses
 
-Outside of the loop, or where the device is busy all the time:
+Outside of the loop, or if the device is always busy:
 
 ```python
 #> totals idle_ms=0.001
@@ -56,8 +56,8 @@ torch.cuda.synchronize()
 
 ## Fix safety
 
-Safe: no value depends on it. Unsafe where the script times its own step: without it, the time printed
-is that of queueing.
+Safe: no value depends on it. Unsafe if the script times its own step: without it, the script measures
+only the time to queue the work.
 
 ## References
 
@@ -97,8 +97,8 @@ class SynchronizeInStep(Rule):
             yield context.draft(
                 place,
                 place,
-                "The host waits {wait} of each step until the device has done everything, then the device "
-                "waits for the host: it is idle {idle} a step.",
+                "The host waits {wait} of each step in a synchronization, and the device is idle "
+                "afterwards, for {idle} a step.",
                 {
                     "wait": ms("sync wait", wait.waited_ms),
                     "idle": ms("device idle", context.idle_ms()),
@@ -120,7 +120,7 @@ def _fix(context: Context, cost: LineCost) -> Fix:
         raise Refused("the call is not a statement of its own")
     edits = Edits(source)
     edits.remove(statement)
-    return edits.fix("Do not wait for the device in each step", _safety(source, statement))
+    return edits.fix("Do not synchronize in each step", _safety(source, statement))
 
 
 def _safety(source: Source, statement: cst.CSTNode) -> Applicability:

@@ -1,15 +1,15 @@
-"""The last wave of a kernel's blocks fills only a part of the device.
+"""The last wave of a kernel's blocks fills only part of the device.
 
 ## What it does
 
-Computes from grid, block, registers and shared memory how many waves a costly kernel of the user's
-own (a Triton function, CUDA in a Python file) runs in, and finds those of a few waves whose last one is
-nearly empty. How a library's kernels are cut into blocks is not for the user to choose.
+Computes the number of waves of the user's own costly kernels (Triton functions, CUDA in a Python file)
+from grid, block, registers and shared memory. Finds kernels with a few waves whose last wave is nearly
+empty. The user cannot change the grid of a library's kernels, so they are not reported.
 
 ## Why is this slow
 
-A device runs so many blocks at a time, a wave. The kernel is over when its last block is; a last
-wave of a few blocks takes as long as a full one while most of the device stands idle.
+A wave is the number of blocks that a device runs at a time. A last wave of a few blocks takes as long
+as a full wave, while most of the device is idle.
 
 ## Example
 
@@ -27,8 +27,8 @@ softmax[(rows,)](x)
 
 ## Use instead
 
-Nothing is edited. Block sizes, or sizes of the problem, that make the number of blocks a multiple of
-what the device holds waste nothing; so does a grid of as many programs as fit, each with a loop.
+Nothing is edited. Choose block sizes or problem sizes so that the number of blocks is a multiple of the
+wave size, or launch one program per free slot, each with a loop (a persistent kernel).
 
 ## Near misses
 
@@ -46,7 +46,7 @@ softmax[(rows,)](x)
 #^ kernel softmax count=2 device_ms=4 grid=(264,1,1) block=(256,1,1) registers=255 shared_bytes=100000
 ```
 
-So many waves that the last one does not count:
+So many waves that the last one does not matter:
 
 ```python
 import triton
@@ -60,7 +60,7 @@ softmax[(rows,)](x)
 #^ kernel softmax count=2 device_ms=4 grid=(5290,1,1) block=(256,1,1) registers=255 shared_bytes=100000
 ```
 
-A product of cuBLAS's:
+A cuBLAS kernel:
 
 ```python
 y = x @ w
@@ -117,7 +117,7 @@ class TailWave(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         processors, capability = context.device.multiprocessors, context.device.capability
         if not processors or capability is None:
-            context.note("tail-wave: the number of multiprocessors of the device is not known")
+            context.note("tail-wave: the device's number of multiprocessors is unknown")
             return
         for cost in context.profile.lines:
             tails = [
@@ -134,8 +134,8 @@ class TailWave(Rule):
                 yield context.draft(
                     (cost.file, cost.line),
                     (cost.file, cost.line),
-                    f"The kernel `{readable(kernel.name)}` runs in {{waves}} waves and takes "
-                    "{spent} a step, {share}: while the last wave runs, {idle} of the device stand idle.",
+                    f"The kernel `{readable(kernel.name)}` runs in {{waves}} waves and takes {{spent}} a "
+                    "step ({share}). During the last wave, {idle} of the device is idle.",
                     {
                         "waves": count("waves", round(number, 2), "waves"),
                         "spent": ms("kernel", spent),

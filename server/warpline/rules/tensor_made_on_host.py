@@ -1,13 +1,14 @@
-"""A tensor is made in host memory only to be copied to the device.
+"""A tensor is created on the host and then copied to the device.
 
 ## What it does
 
-Finds tensors that are filled on the host and then moved, each step, by the measured time of that line.
+Finds lines that create a tensor on the host and copy it to the device in each step, by their measured
+time.
 
 ## Why is this slow
 
-The host fills memory, then waits for a copy of it. On the device the same tensor is one kernel that
-the host only queues.
+The host fills the memory, then waits for the copy. Created on the device, the same tensor is one kernel
+that the host only queues.
 
 ## Example
 
@@ -61,7 +62,7 @@ for images in loader:
 
 ## Example
 
-NumPy fills it, in the function that copies it:
+NumPy creates it, in the function that copies it:
 
 ```python
 import torch
@@ -82,7 +83,7 @@ for images in loader:
 
 ## Near misses
 
-An array that the script has already:
+An array that exists already:
 
 ```python
 import torch
@@ -93,7 +94,7 @@ def window(data, at, device):
     #^ cost device_ms=10 copy_ms=10; site tensor op=from_numpy device=cpu to=cuda bytes=8388608 calls=1
 ```
 
-Made on the device:
+Created on the device:
 
 ```python
 import torch
@@ -103,7 +104,7 @@ for images in loader:
     train(images, mask)  #> cost device_ms=30
 ```
 
-A batch that the loader put together:
+A batch from the loader:
 
 ```python
 loader = torch.utils.data.DataLoader(dataset, batch_size=64)  #> site loader num_workers=0
@@ -114,7 +115,7 @@ for images, labels in loader:
     train(images, labels)  #> cost device_ms=30
 ```
 
-On the host, but quick:
+On the host, but it takes almost no time:
 
 ```python
 import torch
@@ -127,8 +128,8 @@ for images in loader:
 
 ## Fix safety
 
-Safe for constants and ranges; unsafe for random tensors, whose values come from the device's own
-generator then.
+Safe for constants and ranges. Unsafe for random tensors: their values then come from the device's
+generator.
 
 ## References
 
@@ -188,8 +189,8 @@ class TensorMadeOnHost(Rule):
             yield context.draft(
                 (site.file, site.line),
                 (hottest.file, hottest.line),
-                "A tensor of {bytes} is filled on the host and copied to the device: {spent} of each step "
-                "({share}).",
+                "A tensor of {bytes} is created on the host and copied to the device, which takes "
+                "{spent} of each step ({share}).",
                 {
                     "bytes": size("tensor", float(tensor.bytes or 0)),
                     "spent": ms("making and moving it", spent),
@@ -256,13 +257,13 @@ def _fix(context: Context, site: Site) -> Fix:
         safe = factory in CONSTANT
         return edits.fix("Make the tensor on the device", "safe" if safe else "unsafe")
     if facts_of(HostTensor, site).op in OF_DATA:
-        raise Refused("NumPy fills it on the host: make it with torch's function of that name and `device=`")
+        raise Refused("NumPy creates it on the host: use torch's function of the same name with `device=`")
     return _named(source, site)
 
 
 def _named(source: Source, site: Site) -> Fix:
     """``device=`` where it is made, of the only move, which stays and has nothing left to do."""
-    apart = "it is made in one statement and moved in another: pass `device=` where it is made"
+    apart = "one statement creates it and another one moves it: pass `device=` where it is created"
     made = [
         call
         for call in source.calls(site.line)

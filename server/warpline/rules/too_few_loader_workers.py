@@ -1,14 +1,14 @@
-"""The loader has workers, but too few of them: the training loop still waits.
+"""The loader has too few workers, and the step waits for batches.
 
 ## What it does
 
-Finds a `DataLoader` with workers that the step waits for, while this machine has cores to spare for
-more of them, and works out how many would keep up with the step.
+Finds a `DataLoader` with workers that the step waits for, if the machine has free cores, and computes
+how many workers would keep up with the step.
 
 ## Why is this slow
 
-`n` workers make `n` batches in the time that one worker takes for one. When that is longer than `n`
-steps, the queue is always empty and each step ends with a wait.
+`n` workers load `n` batches in the time that one worker needs for one. If that is longer than `n`
+steps, the queue is always empty and each step waits.
 
 ## Example
 
@@ -34,7 +34,7 @@ for images, labels in loader:
 
 ## Near misses
 
-As many workers as the machine has cores: more would not help.
+As many workers as cores, so more would not help:
 
 ```python
 #> flags cpu_count=2
@@ -45,7 +45,7 @@ for images, labels in loader:  #> cost cpu_ms=20 idle_ms=20 loader_ms=20; use lo
     train(images, labels)  #> cost device_ms=10
 ```
 
-The host waits, but the device is busy with earlier steps meanwhile:
+The host waits, but the device is busy with earlier steps:
 
 ```python
 from torch.utils.data import DataLoader
@@ -57,8 +57,8 @@ for images, labels in loader:  #> cost cpu_ms=20 loader_ms=20 step_ms=0.1; use l
 
 ## Fix safety
 
-Unsafe: each worker has random numbers of its own, so random augmentation draws other values. More
-workers also need more memory.
+Unsafe: each worker has its own random numbers, so random augmentation gives other values. More workers
+also need more memory.
 
 ## References
 
@@ -113,8 +113,8 @@ class TooFewLoaderWorkers(Rule):
             yield context.draft(
                 edit_site(context, site, "num_workers"),
                 iterated_at(context, site),
-                "With num_workers={present} the workers do not keep up: each step waits {wait} for the next "
-                "batch, {share} of the step. {workers} would." + whence(context, site, "num_workers"),
+                "num_workers={present} is too low: each step waits {wait} for the next batch ({share} "
+                "of the step). {workers} workers would keep up." + whence(context, site, "num_workers"),
                 {
                     "present": count("num_workers", present, "workers"),
                     "wait": ms("exposed wait", wait),
@@ -132,6 +132,6 @@ class TooFewLoaderWorkers(Rule):
 
 
 def _fix(context: Context, site: Site, workers: int) -> Fix:
-    title = f"Make batches in {workers} worker processes"
+    title = f"Use {workers} worker processes"
     values = {"num_workers": str(workers)}
     return change_loader(context, site, values, title=title, applicability="unsafe")

@@ -1,16 +1,16 @@
-"""Neighbouring threads of a Triton kernel read or write far apart in memory.
+"""Memory accesses of a Triton kernel are not coalesced.
 
 ## What it does
 
-For the user's own Triton kernels that take a measurable part of the step, follows the addresses of
-each `tl.load` and `tl.store` and finds those at which neighbouring elements of the block lie a row
-apart instead of side by side.
+Analyzes the addresses of each `tl.load` and `tl.store` in the user's own Triton kernels that take a
+measurable part of the step. Finds accesses at which neighbouring elements of the block are one row
+apart in memory.
 
 ## Why is this slow
 
-Memory moves in sectors of 32 bytes. When neighbouring threads touch neighbouring numbers, every byte
-of a sector is used; when they touch numbers a row apart, each takes a sector of its own and uses one
-number of it.
+Memory is transferred in sectors of 32 bytes. If neighbouring threads access neighbouring numbers, every
+byte of a sector is used. If they access numbers one row apart, each thread transfers its own sector and
+uses one number of it.
 
 ## Example
 
@@ -40,7 +40,7 @@ def transpose(x):
 
 ## Use instead
 
-Tiles, read by rows and written by columns; the launch stays as it is:
+Tiles, read by rows and written by columns; the launch does not change:
 
 ```python
 import torch
@@ -77,7 +77,7 @@ def transpose(x):
 
 ## Near misses
 
-Rows copied side by side:
+Contiguous rows:
 
 ```python
 import triton
@@ -108,7 +108,7 @@ scale_kernel[(64,)](x, x.stride(0), x.stride(1), n, BLOCK=1024)
 #^ cost device_ms=2; kernel scale_kernel count=1 device_ms=2 grid=(64,1,1)
 ```
 
-The kernel takes next to nothing:
+The kernel takes almost no time:
 
 ```python
 import triton
@@ -125,8 +125,8 @@ train(x)  #> cost device_ms=100
 
 ## Fix safety
 
-Unsafe only in form: the same numbers are moved, none is computed. The kernel's programs are taken to
-be as many as the rows, as its addresses say; a launch with more programs than rows would differ.
+Marked unsafe, although no number is computed and the same numbers are moved: the edit assumes one
+program per row, as the addresses say. With more programs than rows, the result would differ.
 
 ## References
 
@@ -187,10 +187,10 @@ def _estimated(context: Context, kernel: TritonKernel, spent: float) -> Iterator
         yield context.draft(
             (kernel.source.path, kernel.source.line(access.call)),
             (kernel.cost.file, kernel.cost.line),
-            f"Neighbouring threads {'store' if access.store else 'load'} a row apart: of every "
-            "{sector} bytes moved here about {used} are used. The kernel "
-            f"`{kernel.function.name.value}` takes "
-            "{spent} a step, {share}. (An estimate from its addresses; Nsight Compute measures it.)",
+            f"Uncoalesced {'stores' if access.store else 'loads'}: about {{used}} of every "
+            "{sector} bytes transferred here are used. The kernel "
+            f"`{kernel.function.name.value}` takes {{spent}} a step ({{share}}). (An estimate from "
+            "its addresses; Nsight Compute measures it.)",
             {
                 "sector": count("bytes moved", _SECTOR_BYTES, "bytes per sector"),
                 "used": count("bytes used", used, "bytes per sector, estimated"),
@@ -219,9 +219,9 @@ def _measured(context: Context, kernel: TritonKernel, inside: KernelInside, spen
         yield context.draft(
             (line.file, line.line),
             (kernel.cost.file, kernel.cost.line),
-            "Of the bytes moved here {used} are used: {sectors} sectors of global memory a launch where "
-            f"{{ideal}} would do, as Nsight Compute counted. The kernel `{kernel.function.name.value}` takes "
-            "{spent} a step, {share}.",
+            "{used} of the bytes transferred here are used: {sectors} sectors of global "
+            "memory per launch, counted by Nsight Compute, where {ideal} would be enough. The "
+            f"kernel `{kernel.function.name.value}` takes {{spent}} a step ({{share}}).",
             {
                 "used": percent("bytes used", used, "bytes moved"),
                 "sectors": count("sectors moved", line.sectors, "sectors"),

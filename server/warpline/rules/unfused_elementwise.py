@@ -1,15 +1,15 @@
-"""A function is made of many small passes over the same tensors.
+"""A function runs many elementwise kernels that could be fused.
 
 ## What it does
 
-Finds functions whose elementwise and reducing kernels together take a measurable part of the step
-and are no known formula (those have rules of their own), and compiles them. Where a step's operators
-were recorded, only what the function itself calls counts: torch's own layers and casts of autocast stay.
+Finds functions whose elementwise and reduction kernels take a measurable part of the step, except known
+formulas, which have their own rules. The fix compiles the function. If a step's operators were recorded,
+only operators that the function itself calls count, not torch's own layers and autocast's casts.
 
 ## Why is this slow
 
-An elementwise kernel reads whole tensors from memory, does an operation or two on each number and
-writes a tensor back. Ten in a row move ten times the bytes that one kernel doing all of it would.
+An elementwise kernel reads whole tensors, does an operation or two on each number, and writes a tensor.
+Ten such kernels in a row transfer ten times as many bytes as one fused kernel.
 
 ## Example
 
@@ -50,7 +50,7 @@ def add(x, y):
     return x + y  #> cost device_ms=9; kernel vectorized_elementwise_kernel count=1 device_ms=9
 ```
 
-A product is no elementwise kernel:
+A matrix product is not elementwise:
 
 ```python
 def project(x, w):
@@ -58,7 +58,7 @@ def project(x, w):
     return y @ w  #> cost device_ms=9; kernel ampere_gemm count=1 device_ms=9
 ```
 
-Passes between products, of which each stands alone:
+Single elementwise kernels between matrix products:
 
 ```python
 def forward(self, x):
@@ -71,7 +71,7 @@ def forward(self, x):
     #^ cost device_ms=3 calls=12; kernel vectorized_elementwise_kernel count=12 device_ms=3
 ```
 
-Sums that only the backward pass of a layer makes, for the gradients of its biases:
+Sums in the backward pass of a layer, for the gradients of its biases:
 
 ```python
 def split(self, x):
@@ -80,7 +80,7 @@ def split(self, x):
     #^ op aten::addmm count=36 launches=36; kernel reduce_kernel phase=backward count=36 device_ms=3
 ```
 
-Compiled already:
+Already compiled:
 
 ```python
 import torch
@@ -91,7 +91,7 @@ def rotate(q, cos, sin):
     return a + sin  #> cost device_ms=9; kernel vectorized_elementwise_kernel count=5 device_ms=9
 ```
 
-It takes next to nothing:
+It takes almost no time:
 
 ```python
 def rotate(q, cos, sin):
@@ -104,8 +104,8 @@ def rest(x):
 
 ## Fix safety
 
-Unsafe: compiled code rounds differently (about 1e-6 of the value in float32). The first call takes
-long, and so does every new shape.
+Unsafe: compiled code rounds differently (about 1e-6 of the value in float32). The first call and every
+new shape take long, because of the compilation.
 
 ## References
 
@@ -168,9 +168,9 @@ class UnfusedElementwise(Rule):
             yield context.draft(
                 (source.path, first.line) if step is None else _model_place(step, nothing),
                 (hottest.file, hottest.line),
-                f"{f'`{function.name.value}`' if step is None else 'The model'} makes {{calls}} passes over "
-                "its tensors, elementwise or reducing: {spent}, {share}. Compiled they become a few."
-                + (f" {NOTHING_COMPILED}" if nothing is not None else ""),
+                f"{f'`{function.name.value}`' if step is None else 'The model'} runs {{calls}} "
+                "elementwise and reduction kernels, which take {spent} ({share}). torch.compile "
+                "would fuse them into a few." + (f" {NOTHING_COMPILED}" if nothing is not None else ""),
                 {
                     "calls": count("elementwise kernels", round(sum(k.count for k in kernels)), "per step"),
                     "spent": ms("elementwise kernels", spent),
@@ -291,9 +291,9 @@ def _is_compiled(source: Source, function: cst.FunctionDef) -> bool:
 
 def _fix(source: Source, function: cst.FunctionDef) -> Fix:
     if function.decorators:
-        raise Refused("the function is decorated already")
+        raise Refused("the function already has a decorator")
     if function.asynchronous is not None or source.enclosing(function, cst.FunctionDef) is not None:
-        raise Refused("the function is made anew each time it is reached")
+        raise Refused("the function is defined again each time")
     edits = Edits(source)
     name = edits.add_import("torch.compile", "import torch")
     edits.insert_before(function, f"@{name}")

@@ -1,14 +1,14 @@
-"""Convolutions run with the algorithm that a heuristic picked, and none was tried.
+"""cuDNN chooses convolution algorithms by a heuristic instead of timing them.
 
 ## What it does
 
-Finds steps with costly convolutions of unchanging shapes while `torch.backends.cudnn.benchmark` is
-off, and switches it on.
+Finds steps with costly convolutions of constant shapes while `torch.backends.cudnn.benchmark` is off.
+The fix turns it on.
 
 ## Why is this slow
 
-cuDNN has several algorithms for each convolution, and which is fastest depends on all of its sizes.
-With `benchmark` on, the first call of each shape times them and later calls use the winner.
+cuDNN has several algorithms for each convolution, and its sizes decide which is fastest. With
+`benchmark` on, the first call of each shape times the algorithms, and later calls use the fastest.
 
 ## Example
 
@@ -38,14 +38,14 @@ for images, labels in loader:
 
 ## Near misses
 
-Switched on already:
+Already on:
 
 ```python
 #> flags cudnn_benchmark=true deterministic=false
 logits = model(images)  #> cost device_ms=30; op aten::cudnn_convolution count=53 device_ms=25
 ```
 
-Shapes that change from step to step, each of which would be tuned anew:
+Shapes that change from step to step, so that each would be timed again:
 
 ```python
 #> flags cudnn_benchmark=false deterministic=false
@@ -55,14 +55,14 @@ logits = model(images)
 #^ op aten::cudnn_convolution count=0.4 device_ms=9
 ```
 
-Determinism was asked for:
+The script requires determinism:
 
 ```python
 #> flags cudnn_benchmark=false deterministic=true
 logits = model(images)  #> cost device_ms=30; op aten::cudnn_convolution count=53 device_ms=25
 ```
 
-Hardly any convolution:
+Convolutions take little time:
 
 ```python
 #> flags cudnn_benchmark=false deterministic=false
@@ -71,8 +71,8 @@ logits = model(images)  #> cost device_ms=30; op aten::cudnn_convolution count=1
 
 ## Fix safety
 
-Unsafe: another algorithm rounds differently (about 1e-6 of the value in float32), and which one wins
-may differ from run to run. Every new shape costs some trials.
+Unsafe: another algorithm rounds differently (about 1e-6 of the value in float32), and the fastest
+algorithm may differ from run to run. Every new shape is timed first.
 
 ## References
 
@@ -114,8 +114,8 @@ class UntunedConvolution(Rule):
         yield context.draft(
             (hottest.file, hottest.line),
             (hottest.file, hottest.line),
-            "Convolutions of unchanging shapes take {spent} a step, {share}, and cuDNN was not allowed to "
-            "try which algorithm is fastest.",
+            "Convolutions of constant shapes take {spent} a step ({share}), and cuDNN does not "
+            "time its algorithms (torch.backends.cudnn.benchmark is off).",
             {
                 "spent": ms("convolutions", total),
                 "share": percent("convolutions", context.share(total)),
@@ -131,10 +131,10 @@ class UntunedConvolution(Rule):
 def _fix(context: Context) -> Fix:
     source = context.source(context.profile.manifest.script)
     if source is None:
-        raise Refused("the script's own text is not at hand")
+        raise Refused("the source of the script is not available")
     if any(source.is_named(node, "cudnn.benchmark") for node in source.nodes(cst.Attribute)):
-        raise Refused("the script sets it itself")
+        raise Refused("the script already sets it")
     edits = Edits(source)
     name = edits.add_import("torch.backends.cudnn.benchmark", "import torch")
     after_imports(source, edits, f"{name} = True")
-    return edits.fix("Let cuDNN try its algorithms", "unsafe")
+    return edits.fix("Turn on torch.backends.cudnn.benchmark", "unsafe")

@@ -1,13 +1,13 @@
-"""`DistributedDataParallel` looks through the graph for unused parameters in every step.
+"""`DistributedDataParallel` searches the graph for unused parameters in every step.
 
 ## What it does
 
-Finds `find_unused_parameters=True` where the line that calls the model leaves the device idle.
+Finds `find_unused_parameters=True` if the device is idle at the call of the model.
 
 ## Why is this slow
 
-After each forward pass the host walks the whole autograd graph to see which parameters take part, and
-the devices agree on it. When every parameter is used, as in most models, it is for nothing.
+After each forward pass, the host searches the whole autograd graph for unused parameters, and the
+devices exchange the result. In most models every parameter is used, and the search finds nothing.
 
 ## Example
 
@@ -35,7 +35,7 @@ for images, labels in loader:
 
 ## Near misses
 
-The device is busy all the while:
+The device is busy meanwhile:
 
 ```python
 #> manifest world_size=2
@@ -49,8 +49,8 @@ for images, labels in loader:
 
 ## Fix safety
 
-Unsafe: with a parameter that really takes no part in a step, `DistributedDataParallel` then ends the
-run with an error that says so.
+Unsafe: if a step does not use some parameter, `DistributedDataParallel` then fails with an error that
+says so.
 
 ## References
 
@@ -84,8 +84,8 @@ class UnusedParameterSearch(Rule):
             yield context.draft(
                 (site.file, site.line),
                 (hottest.file, hottest.line),
-                "The graph is searched for unused parameters in every step, at a line where the device is "
-                "idle for {idle} ({share}).",
+                "DistributedDataParallel searches the graph for unused parameters in every step, and "
+                "the device is idle for {idle} at this line ({share}).",
                 {
                     "idle": ms("device idle at the call", idle),
                     "share": percent("device idle", context.share(idle)),
@@ -106,4 +106,4 @@ def _fix(context: Context, site: Site) -> Fix:
         raise Refused(f"it comes from {value.words}")
     edits = Edits(value.source)
     edits.replace(value.node, "False")
-    return edits.fix("Do not search for unused parameters", "unsafe")
+    return edits.fix("Do not search for unused parameters (find_unused_parameters=False)", "unsafe")

@@ -1,14 +1,14 @@
-"""Gradients are filled with zeros where they could be let go.
+"""Gradients are filled with zeros instead of reset to None.
 
 ## What it does
 
 Finds `zero_grad(set_to_none=False)` and loops over `grad.zero_()` that take a measurable part of the
-step, and makes them forget the gradients instead.
+step. The fix resets the gradients to None.
 
 ## Why is this slow
 
-Filling writes every gradient once, and the next backward pass then reads those zeros to add to them.
-Without a gradient the backward pass just stores its result.
+Filling writes every gradient once, and the next backward pass reads the zeros and adds to them. If the
+gradient is None, the backward pass only stores its result.
 
 ## Example
 
@@ -51,7 +51,7 @@ for batch in loader:
 
 ## Near misses
 
-The default lets them go:
+The default resets them to None:
 
 ```python
 optimizer.zero_grad()  #> cost step_ms=3 cpu_ms=3
@@ -65,7 +65,7 @@ state.zero_()  #> cost step_ms=3 device_ms=3; op aten::zero_ count=200 device_ms
 loss = model(batch)  #> cost device_ms=40
 ```
 
-It takes next to nothing:
+It takes almost no time:
 
 ```python
 optimizer.zero_grad(set_to_none=False)  #> cost device_ms=0.01; op aten::zero_ count=2 device_ms=0.01
@@ -74,9 +74,9 @@ loss = model(batch)  #> cost device_ms=40
 
 ## Fix safety
 
-Unsafe: the values of the gradients are the same, but between clearing and the next backward pass
-`p.grad` is None, which code that reads it there must expect; a parameter that gets no gradient is
-then skipped by the optimizer instead of decaying.
+Unsafe: the gradients have the same values, but `p.grad` is None until the next backward pass, which
+code that reads it must expect. The optimizer skips a parameter without a gradient; with zeros, weight
+decay and momentum would still change it.
 
 ## References
 
@@ -113,8 +113,8 @@ class ZeroedGradients(Rule):
             yield context.draft(
                 (cost.file, cost.line),
                 (cost.file, cost.line),
-                "Gradients are filled with zeros, {calls} calls a step: {spent}, {share}, and as much again "
-                "when the backward pass adds to the zeros.",
+                "Gradients are filled with zeros: {calls} calls a step, which take {spent} ({share}), "
+                "and as much again when the backward pass adds to the zeros.",
                 {
                     "calls": count("fills", round(sum(op.count for op in fills)), "per step"),
                     "spent": ms("zeroing gradients", cost.step_ms),
@@ -155,9 +155,9 @@ def _fix(source: Source, call: cst.Call) -> Fix:
         flag = source.argument(call, "set_to_none", 0)
         value = source.literal(flag.value) if flag is not None else NOT_LITERAL
         if value is NOT_LITERAL:
-            raise Refused("whether they are let go is decided elsewhere")
+            raise Refused("another part of the code decides whether they are reset to None")
         if value is True:
-            raise Refused("the code is already so")
+            raise Refused("the code already does this")
         if flag is not None and flag.keyword is not None:
             edits.remove_argument(call, "set_to_none")
         else:

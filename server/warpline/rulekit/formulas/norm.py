@@ -94,7 +94,7 @@ def _normed(factor: Term, spread: Term, eps: Term | None) -> Norm | None:
         if correction is None:
             return None
         reason = (
-            "the variance is divided by one less than the size, F.layer_norm's by the size"
+            "the variance is divided by the size minus one, but in F.layer_norm by the size"
             if correction
             else None
         )
@@ -113,7 +113,7 @@ def _by_deviation(factor: Term, divisor: Term) -> Norm | None:
     for root in divisor.args:
         if root.op == "sqrt" and _variance(root.args[0], *centred, factor) is not None:
             reason = (
-                "eps is added to the deviation and not under the root, so F.layer_norm gives other values"
+                "eps is added to the deviation instead of the variance, so F.layer_norm gives other values"
             )
             return Norm("LayerNorm", *centred, None, reason=reason)
     return None

@@ -48,8 +48,8 @@ def by_hand(match: Match) -> str:
     if match.reason:
         return f" No edit is offered: {match.reason}."
     return (
-        f" Put `{match.call}` in its place by hand: no edit is offered, since its operators are not one "
-        "expression of one function that could be followed."
+        f" Replace it with `{match.call}` by hand: no edit is offered, because its operators "
+        "are not one expression in one function."
     )
 
 

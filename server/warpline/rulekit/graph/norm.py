@@ -15,8 +15,8 @@ TOLERANCE = 1e-5
 MOST_EPS = 1e-2
 _RESULTS = frozenset({"mul", "div", "true_divide", "addcmul", "addcdiv"})
 _INSIDE = {
-    "eps": "eps is added to the deviation and not under the root, so the fused call gives other values",
-    "size": "the variance is divided by one less than the size, the fused call's by the size",
+    "eps": "eps is added to the deviation instead of the variance, so the fused call gives other values",
+    "size": "the variance is divided by the size minus one, but in the fused call by the size",
 }
 
 

@@ -7,7 +7,7 @@ from . import Construction, Setting
 _SETTINGS = (
     Setting("fp32-matmul", {"precision": '"bf16-mixed"'}, "Train in bfloat16", needs="bf16"),
     Setting("fp32-matmul", {"precision": '"16-mixed"'}, "Train in float16", needs="fp16"),
-    Setting("untuned-convolution", {"benchmark": "True"}, "Let cuDNN try its algorithms"),
+    Setting("untuned-convolution", {"benchmark": "True"}, "Turn on cuDNN's benchmark"),
     Setting("anomaly-detection-on", {"detect_anomaly": "False"}, "Leave anomaly detection off"),
 )
 

@@ -16,13 +16,13 @@ CONSTRUCTIONS = (
             Setting(
                 "loader-without-workers",
                 {"dataloader_num_workers": "{workers}", "dataloader_persistent_workers": "True"},
-                "Make batches in {workers} worker processes",
+                "Use {workers} worker processes",
                 where_known=("dataloader_persistent_workers",),
             ),
             Setting(
                 "too-few-loader-workers",
                 {"dataloader_num_workers": "{workers}"},
-                "Make batches in {workers} worker processes",
+                "Use {workers} worker processes",
             ),
             Setting(
                 "loader-workers-restart",
