@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "server"))
 from warpline import judging
 from warpline.model.costs import table
 from warpline.simulate import calibrate
-from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, timeline
+from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, timeline_of
 
 COMPILED = ("compiled", "compiled_bert", "gpt_compiled")
 EAGER = (
@@ -40,7 +40,7 @@ def launch_us(name: str) -> float:
         with tarfile.open(ROOT / f"tests/captures/{name}.tar.xz") as packed:
             packed.extractall(folder, filter="data")
         found = judging.read(Path(folder), None)
-        line = calibrate.unblocked(timeline(found.trace, found.places))
+        line = calibrate.unblocked(timeline_of(found.trace, found.places))
     own = (line.kind != SYNC) & (line.kind != LOADER)
     return float(line.host_ns[own].sum() / max(1, (line.kind == LAUNCH).sum()) / 1e3)
 

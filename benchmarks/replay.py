@@ -23,7 +23,7 @@ from warpline.attribution import attribute, locate
 from warpline.model.change import Change, LoaderWorkers, MatmulRate, OverlapCopies, Together
 from warpline.simulate import Places, Simulation, calibrate
 from warpline.simulate.replay import replay
-from warpline.simulate.timeline import timeline
+from warpline.simulate.timeline import timeline_of
 
 CAPTURES = ROOT / "tests/captures"
 #: What the fixed script does, where a change can say it.
@@ -63,7 +63,7 @@ def shown(name: str, events: trace.Trace, step_ms: float) -> Simulation:
     located = locate(events)
     lines = tuple(zip(located.table.file, located.table.line, strict=True))
     places = Places(located.placed.line, located.table.of_location, lines)
-    line = calibrate.unblocked(timeline(events, places))
+    line = calibrate.unblocked(timeline_of(events, places))
     window_ms = (events.window_ns[1] - events.window_ns[0]) / events.steps / 1e6
     raw_ms = replay(line, calibrate.delays(line)) / 1e6
     simulation = Simulation(events, places, attribute(events, located))

@@ -7,10 +7,10 @@ import random
 import pytest
 
 from warpline.diagnosis.gate import ALWAYS, LEAST, least_percent, left_out, within_evidence
-from warpline.model.report import Evidence, Finding, Place
+from warpline.model.report import Evidence, Finding, SourceLine
 
 FINDING = Finding(
-    "id", "sync-in-step", "hint", "/p/train.py", 18, Place("/p/train.py", 18), "Waits.",
+    "id", "sync-in-step", "hint", "/p/train.py", 18, SourceLine("/p/train.py", 18), "Waits.",
     (Evidence("wait", 2.0, "ms"), Evidence("idle", 3.0, "ms"), Evidence("share", 50.0, "percent of step")),
 )  # fmt: skip
 

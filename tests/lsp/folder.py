@@ -141,7 +141,7 @@ def finding(
         severity=severity,
         file=str(path),
         line=line,
-        cause=r.Place(str(where), at),
+        cause=r.SourceLine(str(where), at),
         message=message,
         evidence=(r.Evidence("device time", 12.5, "ms"),),
         predicted=r.Predicted(10.0, 2.5, "simulated"),

@@ -15,7 +15,7 @@ def measurement(draw, half_width: float = 0.02, limit: int = 40) -> interval.Int
     ratios: list[float] = []
     while len(ratios) < min(limit, interval.rounds_needed(ratios, half_width)):
         ratios.append(draw())
-    return interval.of(ratios)
+    return interval.ratio_interval(ratios)
 
 
 def share_that_holds(truth: float, draw, repetitions: int = 800) -> float:
@@ -78,13 +78,13 @@ def test_the_cut_leaves_what_signed_ranks_allow(rounds: int, cut: int) -> None:
 
 
 def test_one_round_bounds_nothing() -> None:
-    assert interval.of([0.1]).low == 0.0
-    assert interval.of([0.1]).high == math.inf
-    assert interval.of([0.1]).half_width == math.inf
+    assert interval.ratio_interval([0.1]).low == 0.0
+    assert interval.ratio_interval([0.1]).high == math.inf
+    assert interval.ratio_interval([0.1]).half_width == math.inf
 
 
 def test_equal_readings_leave_a_width() -> None:
-    found = interval.of([0.0] * 5)
+    found = interval.ratio_interval([0.0] * 5)
     assert found.low < 1.0 < found.high
 
 

@@ -21,7 +21,7 @@ from warpline.measure.search import Search
 from warpline.measure.timed import Timed
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
-from warpline.model.report import Attributed, Finding, Place, Steps, Unattributed
+from warpline.model.report import Attributed, Finding, SourceLine, Steps, Unattributed
 from warpline.wire.run import DeviceFacts, Facts, Manifest, Request
 
 FILE = "/train.py"
@@ -29,7 +29,9 @@ FILE = "/train.py"
 
 def proposal(name: str, finding: str = "") -> Proposal:
     """A fix called ``name``; of the finding of that name, if no other is given."""
-    return Proposal(Finding(finding or name, name, "warning", FILE, 1, Place(FILE, 1), "", ()), None, True)
+    return Proposal(
+        Finding(finding or name, name, "warning", FILE, 1, SourceLine(FILE, 1), "", ()), None, True
+    )
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import LIMIT_S
 from warpline.measure import timed
-from warpline.measure.held import Held
+from warpline.measure.held import BackgroundTiming
 from warpline.measure.timed import Processes
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
@@ -108,7 +108,9 @@ def test_ranks_are_not_held_since_there_is_one_word_for_all_of_them(
 
 
 def test_who_waits_for_a_turn_that_never_comes_says_so(asked: Request) -> None:
-    with Held(replace(asked, timeout_s=LIMIT_S), overlay(asked, "a"), 4, None, patience_s=1.0) as held:
+    with BackgroundTiming(
+        replace(asked, timeout_s=LIMIT_S), overlay(asked, "a"), 4, None, patience_s=1.0
+    ) as held:
         held.ready()
         with pytest.raises(Problem, match="for its turn"):
             held._timing.result(LIMIT_S)

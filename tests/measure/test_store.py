@@ -13,13 +13,13 @@ import pytest
 from warpline.measure import results, store
 from warpline.measure.candidate import Candidate
 from warpline.measure.contest import Outcome
-from warpline.model.report import Finding, Measured, Place, Predicted
+from warpline.model.report import Finding, Measured, Predicted, SourceLine
 
 MEASURED = Measured(1.8, 1.7, 1.9, 0.0002, 0.9)
 
 
 def finding(identity: str = "f1") -> Finding:
-    where = Place("/model.py", 4)
+    where = SourceLine("/model.py", 4)
     predicted = Predicted(10.0, 2.0, "simulated")
     return Finding(identity, "fp32-matmul", "warning", "/train.py", 3, where, "slow", (), predicted)
 

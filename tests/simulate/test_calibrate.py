@@ -9,7 +9,7 @@ import pytest
 from tests.simulate.machine import FILE, GAP, Machine, places, run, simulation, trace
 from warpline.model.change import Scale
 from warpline.simulate.calibrate import delays
-from warpline.simulate.timeline import timeline
+from warpline.simulate.timeline import timeline_of
 
 
 def device_bound(m: Machine) -> None:
@@ -58,7 +58,7 @@ def test_a_host_that_waits_in_the_step_tells_nothing() -> None:
 def test_gaps_between_kernels_are_read_to_the_nanosecond(days_since_1970: int) -> None:
     machine, step_ms = run(device_bound)
     seen = trace(machine, step_ms)
-    line = timeline(seen, places(seen))
+    line = timeline_of(seen, places(seen))
     later = replace(line, kernel_start=line.kernel_start + days_since_1970 * 86_400_000_000_000)
     assert delays(later).gap_ns == GAP
 

@@ -14,7 +14,7 @@ from warpline.attribution import attribute, locate
 from warpline.model.change import LoaderWorkers, OverlapCopies, Together
 from warpline.simulate import Places, Simulation, calibrate
 from warpline.simulate.replay import replay
-from warpline.simulate.timeline import timeline
+from warpline.simulate.timeline import timeline_of
 from warpline.trace import Trace
 
 Recording = tuple[Trace, Places, Simulation]
@@ -33,7 +33,7 @@ def recording(request: pytest.FixtureRequest, recorded: Callable[[str], Path]) -
 def test_the_window_replayed_as_it_was_recorded_takes_as_long(recording: Recording) -> None:
     """With no scale fitted and nothing taken off: what the order of events alone makes of it."""
     events, places, _ = recording
-    line = calibrate.unblocked(timeline(events, places))
+    line = calibrate.unblocked(timeline_of(events, places))
     low, high = events.window_ns
     assert replay(line, calibrate.delays(line)) == pytest.approx((high - low) / events.steps, rel=0.03)
 

@@ -9,7 +9,7 @@ from warpline import pipeline, trace
 from warpline.attribution import locate
 from warpline.model.change import Scale
 from warpline.simulate import Places, Simulation
-from warpline.simulate.timeline import timeline
+from warpline.simulate.timeline import timeline_of
 from warpline.trace import Trace
 
 
@@ -24,7 +24,7 @@ def recorded(example_run: ExampleRun) -> tuple[Trace, Places]:
 def test_the_graph_covers_the_captured_window(recorded: tuple[Trace, Places]) -> None:
     events, places = recorded
     low, high = events.window_ns
-    assert timeline(events, places).host_ns.sum() == pytest.approx(high - low, rel=1e-9)
+    assert timeline_of(events, places).host_ns.sum() == pytest.approx(high - low, rel=1e-9)
 
 
 def test_an_unchanged_step_takes_as_long_as_it_was_measured(

@@ -11,7 +11,7 @@ import pytest
 from tests.kineto import KinetoRun
 from warpline.simulate import Places
 from warpline.simulate.replay import Clock, replay
-from warpline.simulate.timeline import Timeline, timeline
+from warpline.simulate.timeline import Timeline, timeline_of
 
 CLOCK = Clock(latency_ns=3_000, gap_ns=1_000)
 
@@ -31,7 +31,7 @@ def recorded(folder: Path, *, waits: bool = True) -> Timeline:
     run.call("cudaDeviceSynchronize", 60, 408)
     trace = run.trace()
     line = np.zeros(len(trace.host), np.int64)
-    return timeline(trace, Places(line, np.zeros(len(trace.locations.locations), np.int64), (("", 0),)))
+    return timeline_of(trace, Places(line, np.zeros(len(trace.locations.locations), np.int64), (("", 0),)))
 
 
 def test_each_kernel_waits_for_the_one_of_the_other_stream_that_ended_last(tmp_path: Path) -> None:

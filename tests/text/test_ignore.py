@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpline.model.report import Finding, Place
+from warpline.model.report import Finding, SourceLine
 from warpline.text.ignore import Suppressions, on_line
 from warpline.text.lines import split
 from warpline.view import actions
@@ -12,7 +12,7 @@ from warpline.view.anchor import Anchor
 from warpline.view.diagnostics import notices
 
 CODE = "x = [\n    1,\n]\n"
-FINDING = Finding("1", "small-batch", "warning", "/a.py", 1, Place("/a.py", 1), "message", ())
+FINDING = Finding("1", "small-batch", "warning", "/a.py", 1, SourceLine("/a.py", 1), "message", ())
 
 
 @pytest.mark.parametrize(

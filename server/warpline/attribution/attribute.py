@@ -12,7 +12,7 @@ from warpline.attribution.host import HostCosts, host_costs
 from warpline.attribution.inside import inside_table
 from warpline.attribution.kernels import kernel_table
 from warpline.attribution.marks import users_marks
-from warpline.attribution.memory import Held, held
+from warpline.attribution.memory import LineMemory, memory_by_line
 from warpline.attribution.notes import notes
 from warpline.attribution.ops import op_table
 from warpline.attribution.peaks import peaks_of
@@ -36,7 +36,7 @@ def attribute(trace: Trace, located: Located | None = None) -> Profile:
     at = scene(trace, located or locate(trace))
     accounted = account(at)
     costs = host_costs(at, accounted)
-    memory = held(trace, at.table, at.placed)
+    memory = memory_by_line(trace, at.table, at.placed)
     device = _device(at, accounted)
     step_ms, device_ms = at.step_ms, float(device["all"].sum())
     lost_ms = float(accounted.busy_ms[0] + accounted.idle_ms[0])
@@ -100,7 +100,7 @@ def _rows(
     at: Scene,
     accounted: Account,
     costs: HostCosts,
-    memory: Held,
+    memory: LineMemory,
     device: dict[str, Floats],
     below: tuple[dict[int, list[Op]], dict[int, list[Kernel]]],
 ) -> tuple[LineCost, ...]:
@@ -178,7 +178,7 @@ def _autograd_nodes(at: Scene) -> float:
 
 
 def _totals(
-    accounted: Account, costs: HostCosts, device: dict[str, Floats], memory: Held
+    accounted: Account, costs: HostCosts, device: dict[str, Floats], memory: LineMemory
 ) -> dict[str, float]:
     """Sums over all lines and the unattributed rest, per step."""
     return {

@@ -13,7 +13,7 @@ from warpline.trace.columns import Floats, Ints, Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LineMemory:
     """By line number, in bytes."""
 
     at_peak: Ints
@@ -21,10 +21,10 @@ class Held:
     peak_bytes: int  # the most that was allocated at once, as the allocator counted
 
 
-def held(trace: Trace, table: LineTable, placed: Placed) -> Held:
+def memory_by_line(trace: Trace, table: LineTable, placed: Placed) -> LineMemory:
     """Only what was allocated while we looked can be given to a line: not parameters made before."""
     memory = trace.memory
-    nothing = Held(np.zeros(len(table), np.int64), np.zeros(len(table)), 0)
+    nothing = LineMemory(np.zeros(len(table), np.int64), np.zeros(len(table)), 0)
     rows = np.flatnonzero(memory.on_device if trace.on_gpu else ~memory.on_device)
     if not len(rows):
         return nothing
@@ -44,7 +44,7 @@ def held(trace: Trace, table: LineTable, placed: Placed) -> Held:
     alive = born & (np.arange(len(rows)) <= peak) & (freed > time[peak])
     at_peak = np.bincount(line[alive], weights=size[alive], minlength=len(table)).astype(np.int64)
     never = born & (time >= trace.window_ns[0]) & (freed > trace.window_ns[1])
-    return Held(at_peak, _kept(trace, table, time[never], line[never], size[never]), int(total[peak]))
+    return LineMemory(at_peak, _kept(trace, table, time[never], line[never], size[never]), int(total[peak]))
 
 
 def _lines(trace: Trace, table: LineTable, placed: Placed, rows: Ints) -> Ints:

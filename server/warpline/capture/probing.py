@@ -18,7 +18,7 @@ import msgspec
 
 from warpline.capture import interpreter, signals
 from warpline.model.problem import Problem
-from warpline.wire.probing import Answer, Asked, Probed, Question
+from warpline.wire.probing import Answer, Probed, Question, QuestionBatch
 from warpline.wire.run import Request
 
 _START = Path(__file__).parent / "runner" / "probing" / "start.py"
@@ -47,7 +47,7 @@ def probe(
     answers: list[Answer] = []
     note = ""
     with tempfile.TemporaryFile() as asked, tempfile.TemporaryDirectory() as empty:
-        asked.write(msgspec.json.encode(Asked(device, threads, seconds, tuple(questions))))
+        asked.write(msgspec.json.encode(QuestionBatch(device, threads, seconds, tuple(questions))))
         asked.seek(0)
         with signals.held_back():
             try:

@@ -20,7 +20,7 @@ from warpline.capture.clock import Clock
 from warpline.capture.control import path_of
 from warpline.capture.outcome import Outcome
 from warpline.capture.pipe import Heard, hear
-from warpline.capture.turn import Turn
+from warpline.capture.turn import ResumeFifo
 from warpline.model.problem import Problem
 from warpline.wire import stages
 from warpline.wire.control import Control
@@ -57,7 +57,7 @@ class Target:
         *,
         stdin: int | None,
         output: int,
-        turn: Turn | None = None,
+        turn: ResumeFifo | None = None,
         interrupted_s: float = INTERRUPTED_S,
     ) -> None:
         """``interrupted_s``: how long it may take to end by itself after Ctrl-C."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from warpline.capture.control import write_control
 from warpline.capture.process import INTERRUPTED_S, Target
-from warpline.capture.turn import Turn
+from warpline.capture.turn import ResumeFifo
 from warpline.model.problem import Problem
 from warpline.wire import timing
 from warpline.wire.control import Purpose, Windows
@@ -26,7 +26,7 @@ def time_steps(
     seed: int | None = 0,
     on_progress: Callable[[Progress], None] | None = None,
     cancelled: threading.Event | None = None,
-    turn: Turn | None = None,
+    turn: ResumeFifo | None = None,
     sliced: bool = False,
     interrupted_s: float = INTERRUPTED_S,
 ) -> Timing:

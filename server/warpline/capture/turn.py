@@ -28,7 +28,7 @@ LOOK_S = 0.1  # how often a wait looks whether it was cancelled
 GUARD = 'read end || kill -s KILL -- "-$0"'
 
 
-class Turn:
+class ResumeFifo:
     """A FIFO from which the target reads one word for each time it waits. Use as a context manager.
 
     ``patience_s`` is the longest that one wait lasts, on either side. ``reached`` is set once it waits after
@@ -86,7 +86,7 @@ class Turn:
         if self.group is not None and not _stopped(self.group):
             raise Problem("the system does not report that the process is stopped", 1)
 
-    def __enter__(self) -> Turn:
+    def __enter__(self) -> ResumeFifo:
         return self
 
     def __exit__(

@@ -106,7 +106,7 @@ def _verdicts(
     lines = find(runs[-1])
     after = _reading(find, runs, noise)
     file, shown = (lines.file, lines.shown) if lines is not None else (runs[-1].report.script, 1)
-    step = reading.of([run.report.steps.step_ms for run in runs], 0.0, 0.0).ms
+    step = reading.mean_reading([run.report.steps.step_ms for run in runs], 0.0, 0.0).ms
 
     def verdict(
         said: str, most: float, before: Reading | None = None, factor: float = 1.0, of: Reading = after
@@ -141,13 +141,13 @@ def _reading(find: Find, runs: Sequence[Run], noise_percent: float) -> Reading:
     values = [_ms(find, run) for run in runs]
     whole = runs[-1].report.steps.step_ms
     alone = reading.of_steps(runs[-1].timed_ns) * math.sqrt(min(1.0, values[-1] / whole) if whole else 1.0)
-    return reading.of(values, alone, noise_percent)
+    return reading.mean_reading(values, alone, noise_percent)
 
 
 def _share(find: Find, runs: Sequence[Run], step_ms: float, noise_percent: float) -> Reading:
     """Shares of each run's own step, as parts of ``step_ms``: what makes a whole run slow is not in them."""
     shares = [_ms(find, run) / run.report.steps.step_ms if run.report.steps.step_ms else 0.0 for run in runs]
-    found = reading.of(shares, 0.0, noise_percent)
+    found = reading.mean_reading(shares, 0.0, noise_percent)
     return Reading(found.ms * step_ms, found.noise_ms * step_ms)
 
 

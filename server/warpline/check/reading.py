@@ -21,7 +21,7 @@ class Reading:
     noise_ms: float
 
 
-def of(values_ms: Sequence[float], alone_ms: float, noise_percent: float) -> Reading:
+def mean_reading(values_ms: Sequence[float], alone_ms: float, noise_percent: float) -> Reading:
     """One value from each run. Two runs or more have Student's interval of their mean: a process is the
     unit that repeats (Kalibera and Jones, ISMM 2013). A single run says nothing about the next one, and then
     the noise is ``alone_ms``, that of its own steps. It is never less than ``noise_percent`` of the value.

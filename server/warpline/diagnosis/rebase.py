@@ -12,7 +12,7 @@ from warpline.wire.births import Argument, Executed
 from warpline.wire.dataflow import Dataflow
 
 Texts = Callable[[str], "str | None"]
-Place = tuple[str, int]
+FileLine = tuple[str, int]
 
 
 class Moves:
@@ -26,7 +26,7 @@ class Moves:
     def changed(self, file: str) -> bool:
         return self._lines(file) is not None
 
-    def now(self, place: Place) -> Place | None:
+    def now(self, place: FileLine) -> FileLine | None:
         """The place now, None when its line was deleted or became another one."""
         lines = self._lines(place[0])
         if lines is None:

@@ -22,7 +22,7 @@ async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.
     session = ls.folders.session(path) if path else None
     if path is None or session is None:
         return []
-    stand = standing(session, path, configuration.of(ls, path).ignore)
+    stand = standing(session, path, configuration.settings_for(ls, path).ignore)
     only = params.context.only
     offered: list[types.CodeAction] = []
     if _wanted(types.CodeActionKind.QuickFix, only):

@@ -23,7 +23,7 @@ async def code_lens(ls: Server, params: types.CodeLensParams) -> Written:
     await ls.loading.over()
     uri = params.text_document.uri
     path = convert.path(uri)
-    if path is None or not configuration.of(ls, path).lenses:
+    if path is None or not configuration.settings_for(ls, path).lenses:
         return Written("[]")
     session = ls.folders.session(path)
     found: list[_Lens] = []

@@ -56,7 +56,7 @@ async def changed(ls: Server, params: types.DidChangeConfigurationParams) -> Non
     refresh.shown(ls)
 
 
-def of(ls: Server, path: str) -> Settings:
+def settings_for(ls: Server, path: str) -> Settings:
     """The settings that hold for a file."""
     home = ls.folders.home(path)
     for folder in ls.folders:

@@ -98,7 +98,7 @@ _waiting: dict[str, asyncio.TimerHandle] = {}
 
 def _diagnostics(ls: Server, path: str) -> tuple[str, list[types.Diagnostic]]:
     """The diagnostics of a file, and a name that stands for exactly these."""
-    session, settings = ls.folders.session(path), configuration.of(ls, path)
+    session, settings = ls.folders.session(path), configuration.settings_for(ls, path)
     if session is None or not settings.diagnostics:
         return _NOTHING
     stand = standing(session, path, settings.ignore)

@@ -84,7 +84,7 @@ def heat(ls: Server, params: Any) -> Written | None:
 
 
 def _bars(ls: Server, session: Session, path: str) -> Bars:
-    wording = configuration.of(ls, path).wording
+    wording = configuration.settings_for(ls, path).wording
     known = session.bars.get(path)
     if known is None or known.results is not session.results or known.wording != wording:
         known = session.bars[path] = Bars(session.results, path, wording)

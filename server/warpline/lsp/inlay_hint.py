@@ -20,7 +20,7 @@ async def inlay_hint(ls: Server, params: types.InlayHintParams) -> list[types.In
     session = ls.folders.session(path) if path else None
     if path is None or session is None:
         return []
-    settings = configuration.of(ls, path)
+    settings = configuration.settings_for(ls, path)
     anchor = session.anchor(path)
     costs = session.results.costs.get(path)
     if anchor is None or costs is None or not settings.hints:

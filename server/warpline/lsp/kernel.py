@@ -41,4 +41,4 @@ async def look(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
     return answer
 
 
-asked, command = entrances(look, "{summary}. Hover over the kernel's lines to see more.")
+on_request, command = entrances(look, "{summary}. Hover over the kernel's lines to see more.")

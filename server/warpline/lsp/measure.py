@@ -67,7 +67,7 @@ async def measure(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
     }
 
 
-asked, command = entrances(measure)
+on_request, command = entrances(measure)
 
 
 async def apply(ls: Server, argument: Any) -> bool:

@@ -23,7 +23,7 @@ _WAIT, _STOP = "Wait for it", "Stop it and start this one"
 ANSWER_S = 120.0
 
 
-async def asked(ls: Server, params: Any) -> Any:
+async def on_request(ls: Server, params: Any) -> Any:
     """The request. Who sends it follows ``warpline/progress``, or names a token for a bar."""
     return await requested(_profile(ls, params, by_command=False))
 
@@ -57,7 +57,7 @@ async def _profile(ls: Server, argument: Any, by_command: bool) -> dict[str, Any
     params = parse(argument)
     await ls.loading.over()  # the settings: a request may come right after ``initialized``
     path, folder = place(params, ls.folders)
-    settings = configuration.of(ls, path)
+    settings = configuration.settings_for(ls, path)
     home = ls.folders.add(folder)
     when_busy = params.when_busy or settings.when_busy
     if by_command and when_busy != "queue":

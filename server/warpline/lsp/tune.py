@@ -70,7 +70,7 @@ async def tune(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
     }
 
 
-asked, command = entrances(tune)
+on_request, command = entrances(tune)
 
 
 def _summary(answer: dict[str, Any]) -> str:

@@ -17,14 +17,14 @@ from warpline.lsp.worker import START
 from warpline.model.problem import Problem
 from warpline.text import patch
 
-Report = Callable[[str, int, "int | None", str], None]
+OnProgress = Callable[[str, int, "int | None", str], None]
 #: How often it is looked whether the job was cancelled, in seconds.
 _LOOK_S = 0.2
 #: How long the search gets to end the script it runs.
 _GRACE_S = 8.0
 
 
-def tune(job: dict[str, Any], progress: Report, cancelled: threading.Event, _: dict[str, Any]) -> Any:
+def tune(job: dict[str, Any], progress: OnProgress, cancelled: threading.Event, _: dict[str, Any]) -> Any:
     """``{"runs": folder of runs, "cwd", "target": [script, arguments…], "budget": seconds}`` -> what
     ``warpline tune --json`` prints, with the patch as ``{"edits": [Edit…]}``. Raises Problem."""
     with tempfile.TemporaryDirectory(prefix="warpline-tune-") as scratch:
@@ -71,7 +71,7 @@ def edits(diff: str, folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def _follow(reader: int, progress: Report) -> None:
+def _follow(reader: int, progress: OnProgress) -> None:
     with os.fdopen(reader, encoding="utf-8", errors="replace") as lines:
         for line in lines:
             try:

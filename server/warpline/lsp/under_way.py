@@ -128,7 +128,7 @@ def entrances(
     """``work(ls, argument, bar)`` as a request of our own and as a command, which shows
     ``said`` of its answer."""
 
-    async def asked(ls: Server, params: Any) -> Any:
+    async def on_request(ls: Server, params: Any) -> Any:
         return await requested(work(ls, params, False))
 
     async def command(ls: Server, *arguments: Any) -> Any:
@@ -137,4 +137,4 @@ def entrances(
             ls.show(said.format_map(found), types.MessageType.Info)
         return found
 
-    return asked, command
+    return on_request, command

@@ -17,10 +17,10 @@ from warpline.model.report import Edit, Finding
 from warpline.wire.run import Request
 
 Job = dict[str, Any]
-Report = Callable[[str, int, "int | None", str], None]
+OnProgress = Callable[[str, int, "int | None", str], None]
 
 
-def profile(job: Job, progress: Report, cancelled: threading.Event, _: dict[str, Any]) -> Any:
+def profile(job: Job, progress: OnProgress, cancelled: threading.Event, _: dict[str, Any]) -> Any:
     """``{"request": Request, "folder": where run folders go}`` -> ``{"run": path}``."""
     from warpline import pipeline
 
@@ -33,7 +33,7 @@ def profile(job: Job, progress: Report, cancelled: threading.Event, _: dict[str,
     return {"run": str(run)}
 
 
-def report(job: Job, _: Report, __: threading.Event, ___: dict[str, Any]) -> Any:
+def report(job: Job, _: OnProgress, __: threading.Event, ___: dict[str, Any]) -> Any:
     """``{"run": path}``: make the report of a run that has none yet."""
     from warpline import pipeline
 
@@ -41,7 +41,7 @@ def report(job: Job, _: Report, __: threading.Event, ___: dict[str, Any]) -> Any
     return {"run": job["run"]}
 
 
-def fixes(job: Job, _: Report, __: threading.Event, kept: dict[str, Any]) -> Any:
+def fixes(job: Job, _: OnProgress, __: threading.Event, kept: dict[str, Any]) -> Any:
     """``{"run", "finding": Finding, "texts": {path: text}}`` -> the finding's fixes as the texts are now."""
     from warpline import diagnosis
 
@@ -49,7 +49,7 @@ def fixes(job: Job, _: Report, __: threading.Event, kept: dict[str, Any]) -> Any
     return msgspec.to_builtins(diagnosis.fixes(_profile(job["run"], kept), finding, _texts(job)))
 
 
-def together(job: Job, _: Report, __: threading.Event, kept: dict[str, Any]) -> Any:
+def together(job: Job, _: OnProgress, __: threading.Event, kept: dict[str, Any]) -> Any:
     """``{"run", "findings", "texts"}`` -> ``{"edits": […], "skipped": {finding id: reason}}``."""
     from warpline import diagnosis
 
@@ -63,7 +63,7 @@ def together(job: Job, _: Report, __: threading.Event, kept: dict[str, Any]) -> 
     }
 
 
-def page(job: Job, _: Report, __: threading.Event, ___: dict[str, Any]) -> Any:
+def page(job: Job, _: OnProgress, __: threading.Event, ___: dict[str, Any]) -> Any:
     """``{"rule"}`` -> its page in Markdown."""
     from warpline.rules import names
     from warpline.rules import page as page_of
@@ -73,7 +73,7 @@ def page(job: Job, _: Report, __: threading.Event, ___: dict[str, Any]) -> Any:
     return {"markdown": page_of(job["rule"]).markdown()}
 
 
-def measure(job: Job, progress: Report, cancelled: threading.Event, kept: dict[str, Any]) -> Any:
+def measure(job: Job, progress: OnProgress, cancelled: threading.Event, kept: dict[str, Any]) -> Any:
     """``{"run", "finding", "texts"}`` -> what the finding's fix gains, the texts as they are now."""
     from warpline.measure.fixes import measure_fix, workbench
 
@@ -90,7 +90,7 @@ def measure(job: Job, progress: Report, cancelled: threading.Event, kept: dict[s
     return {"measured": msgspec.to_builtins(outcome.measured), "kept": outcome.kept, "reason": outcome.reason}
 
 
-def kernel(job: Job, progress: Report, cancelled: threading.Event, kept: dict[str, Any]) -> Any:
+def kernel(job: Job, progress: OnProgress, cancelled: threading.Event, kept: dict[str, Any]) -> Any:
     """``{"run", "file", "line" (from 1, of the run)}`` -> ``{"name", "summary"}`` of the kernel there."""
     from warpline import pipeline, runs
     from warpline.view.kernel import kernel_table
@@ -128,7 +128,7 @@ def _profile(run: str, kept: dict[str, Any]) -> Profile:
     return found
 
 
-def tune(job: Job, progress: Report, cancelled: threading.Event, kept: dict[str, Any]) -> Any:
+def tune(job: Job, progress: OnProgress, cancelled: threading.Event, kept: dict[str, Any]) -> Any:
     """See tune_job.py."""
     from warpline.lsp import tune_job
 

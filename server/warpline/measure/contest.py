@@ -21,7 +21,7 @@ from warpline.wire.run import Request
 
 __all__ = ["Contest", "Outcome", "measure", "outcome"]
 
-Report = Callable[[int, int, str], None]
+OnProgress = Callable[[int, int, str], None]
 """``(done, total, message)``: processes run, processes expected."""
 #: Two rounds are the least that the clock of ``Limits.seconds`` may leave: one has no spread.
 LEAST_ROUNDS = 2
@@ -43,7 +43,7 @@ class Contest:
     candidates: Sequence[Candidate]
     limits: Limits = field(default_factory=Limits)
     timer: Timer = field(default_factory=timed.Processes)
-    on_progress: Report = _silent
+    on_progress: OnProgress = _silent
     cancelled: threading.Event | None = None
     deadline: float | None = None
     several: list[Pairs] = field(init=False)
@@ -157,7 +157,7 @@ def measure(
     limits: Limits | None = None,
     *,
     timer: Timer | None = None,
-    on_progress: Report | None = None,
+    on_progress: OnProgress | None = None,
     cancelled: threading.Event | None = None,
 ) -> Outcome:
     """Run plain and changed in turn and say what the change gains. Raises what ``Contest.run`` raises."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from warpline.measure import epochs, store
-from warpline.measure.contest import Outcome, Report, measure
+from warpline.measure.contest import OnProgress, Outcome, measure
 from warpline.measure.pairs import Limits
 from warpline.measure.proposals import Workbench
 from warpline.measure.timed import Processes, Timer
@@ -25,7 +25,7 @@ def measure_fix(
     *,
     limits: Limits | None = None,
     timer: Timer | None = None,
-    on_progress: Report | None = None,
+    on_progress: OnProgress | None = None,
     cancelled: threading.Event | None = None,
 ) -> Outcome:
     """Time ``finding``'s first fix that edits, as its file reads in ``bench.texts`` now.

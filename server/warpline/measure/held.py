@@ -9,7 +9,7 @@ from types import TracebackType
 
 from warpline.capture.launch import time_steps
 from warpline.capture.process import INTERRUPTED_S
-from warpline.capture.turn import PATIENCE_S, Turn
+from warpline.capture.turn import PATIENCE_S, ResumeFifo
 from warpline.measure.ending import Ending
 from warpline.model.problem import Problem
 from warpline.wire.control import END
@@ -20,7 +20,7 @@ from warpline.wire.timing import Timing
 SPARE_S = 15.0
 
 
-class Held:
+class BackgroundTiming:
     """One timing in a thread of its own, from the start on. Use as a context manager: whatever
     happens, its process is gone after it.
     """
@@ -40,7 +40,7 @@ class Held:
         self.overlay = overlay
         self._request, self._steps = request, steps
         self._cancelled, self._given_up = cancelled, Ending(cancelled)
-        self._turn, self.sliced = Turn(patience_s), sliced
+        self._turn, self.sliced = ResumeFifo(patience_s), sliced
         self._interrupted_s = interrupted_s
         own_s = request.timeout_s or patience_s
         #: The capture has limits for all that it does: this one only sees that they hold.
@@ -48,7 +48,7 @@ class Held:
         # The kernel ends a target when the thread that started it ends: it has one to itself.
         self._thread = ThreadPoolExecutor(1, "warpline-held")
 
-    def __enter__(self) -> Held:
+    def __enter__(self) -> BackgroundTiming:
         self._timing: Future[Timing] = self._thread.submit(
             time_steps,
             self._request,

@@ -60,7 +60,7 @@ class Interval:
         return math.log(self.high / self.low) / 2 if self.low > 0 and self.high < math.inf else math.inf
 
 
-def of(log_ratios: Sequence[float], first: int = FIRST) -> Interval:
+def ratio_interval(log_ratios: Sequence[float], first: int = FIRST) -> Interval:
     """The interval from all rounds, of which the ``first`` ones decided how many there are.
 
     One round has no spread: its interval is 0 to infinity.

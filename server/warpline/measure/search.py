@@ -42,7 +42,7 @@ PROOF = Limits(first=4, half_width=0.02, rounds=10)
 #: A proof has two rounds at least: one has no spread.
 LEAST_ROUNDS = 2
 
-Report = Callable[[int, int | None, str], None]
+OnProgress = Callable[[int, int | None, str], None]
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class Search:
     run_s: float = 120.0
     cores: int = 1
     timer: Timer = field(default_factory=timed.Processes)
-    on_progress: Report = lambda done, total, message: None
+    on_progress: OnProgress = lambda done, total, message: None
     cancelled: threading.Event | None = None
     began: float = field(default_factory=time.monotonic)  # of all that the budget is for
     attempts: list[Attempt] = field(default_factory=list)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from warpline.capture import room, signals
 from warpline.capture.process import StillCompiling
 from warpline.measure import epochs
-from warpline.measure.held import Held
+from warpline.measure.held import BackgroundTiming
 from warpline.measure.timed import BURSTS, BUSY_S, FEWEST, Overlay, Processes, Timed, sliced
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
@@ -42,7 +42,7 @@ class _Pair:
     """A changed process and the plain one's slices that it is compared with: from ``first`` on, ``made``."""
 
     number: int
-    other: Held
+    other: BackgroundTiming
     first: int
     made: int = 0
     plain_made: int = 0
@@ -68,7 +68,7 @@ def shared(
     with ExitStack() as stack:
         stack.enter_context(signals.end_like_interrupt())
 
-        def start(process: Process) -> Held:
+        def start(process: Process) -> BackgroundTiming:
             overlay, limit_s = process
             held = timer.started(overlay, slices=True)
             return held or stack.enter_context(timer.hold(request, overlay, limit_s, cancelled, slices=True))
@@ -108,7 +108,7 @@ def shared(
             _deliver(timer, one, pairs, length, keep)
 
 
-def _begun(one: Held) -> bool:
+def _begun(one: BackgroundTiming) -> bool:
     """The plain process stands behind its warm-up. What it failed with is seen when it runs by itself."""
     try:
         return one.slice()
@@ -118,7 +118,7 @@ def _begun(one: Held) -> bool:
         return False
 
 
-def _taken(one: Held, pair: _Pair, count: int, left: Left) -> bool:
+def _taken(one: BackgroundTiming, pair: _Pair, count: int, left: Left) -> bool:
     """Both take turns, up to ``count`` times each; whether that gave slices enough to compare."""
     other = pair.other
     try:
@@ -152,7 +152,9 @@ def _taken(one: Held, pair: _Pair, count: int, left: Left) -> bool:
     return pair.made >= FEWEST
 
 
-def _deliver(timer: Processes, one: Held, pairs: Sequence[_Pair], length: int, keep: Keep) -> None:
+def _deliver(
+    timer: Processes, one: BackgroundTiming, pairs: Sequence[_Pair], length: int, keep: Keep
+) -> None:
     """Hand over the slices of each pair that has enough of them."""
     enough = [pair for pair in pairs if pair.made >= FEWEST]
     if not enough:

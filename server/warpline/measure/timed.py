@@ -16,7 +16,7 @@ from warpline.capture.probe import cores
 from warpline.capture.process import INTERRUPTED_S
 from warpline.capture.turn import PATIENCE_S
 from warpline.measure import epochs
-from warpline.measure.held import Held
+from warpline.measure.held import BackgroundTiming
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
 from warpline.wire.timing import Timing
@@ -86,7 +86,7 @@ class Processes:
         self._timed = step_ms is not None
         self._alone = not turn.possible()  # no two of them may be alive, or the script has too few steps
         self._ahead = True  # some may be started while others are still to be timed
-        self._held: deque[Held] = deque()
+        self._held: deque[BackgroundTiming] = deque()
         self._to_start: Callable[[], None] = _nothing
 
     @contextmanager
@@ -114,7 +114,7 @@ class Processes:
             return
         with ExitStack() as stack:
             stack.enter_context(signals.end_like_interrupt())
-            started: list[Held] = []
+            started: list[BackgroundTiming] = []
 
             def start(several: Sequence[tuple[Overlay, float]]) -> None:
                 self._to_start = _nothing
@@ -198,14 +198,14 @@ class Processes:
         limit_s: float,
         cancelled: threading.Event | None,
         slices: bool,
-    ) -> Held:
+    ) -> BackgroundTiming:
         """A process that waits for its turn, not started yet."""
         steps = self.slice_steps if slices else self._steps
         limited = replace(request, timeout_s=limit_s)
         patience_s, ending_s = self._patience_s, self.ending_s
-        return Held(limited, overlay, steps, cancelled, slices, patience_s, ending_s)
+        return BackgroundTiming(limited, overlay, steps, cancelled, slices, patience_s, ending_s)
 
-    def started(self, overlay: Overlay, *, slices: bool) -> Held | None:
+    def started(self, overlay: Overlay, *, slices: bool) -> BackgroundTiming | None:
         """The next process that was started with ``overlay``; those before it gave up their turn."""
         if any(held.failed for held in self._held):
             self.one_at_a_time()  # it may want what another one holds: a lock, a port

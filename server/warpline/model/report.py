@@ -151,7 +151,7 @@ class Attributed:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceLine:
     file: str
     line: int
 
@@ -214,7 +214,7 @@ class Finding:
     severity: Severity
     file: str
     line: int
-    cause: Place
+    cause: SourceLine
     message: str
     evidence: tuple[Evidence, ...]
     predicted: Predicted | None = None

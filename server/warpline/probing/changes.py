@@ -71,7 +71,7 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
 
 def _asked(profile: Profile, change: Replace) -> inputs.Weighted:
     if change.by == "optimizer":
-        return optimizers.asked(profile, change)
+        return optimizers.questions_for(profile, change)
     return _READERS.get(change.by, inputs.whole)(change.by, change.options, _costs(profile, change.places))
 
 

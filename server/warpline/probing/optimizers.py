@@ -14,7 +14,7 @@ from warpline.wire.sites import Optimizer, facts_of
 MOST_TENSORS, MOST_NUMBERS = 300, {"cuda": 1 << 27, "cpu": 1 << 22}
 
 
-def asked(profile: Profile, change: Replace) -> list[tuple[Question, float]]:
+def questions_for(profile: Profile, change: Replace) -> list[tuple[Question, float]]:
     """The optimizer that is stepped at the change's lines; nothing where a run does not say its shapes."""
     for site in profile.facts.sites:
         if site.kind != Optimizer.KIND or not set(site.uses) & set(change.places):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from warpline.model.change import Change
 from warpline.model.profile import LineCost, Profile
-from warpline.model.report import Evidence, Fix, Place, Severity
+from warpline.model.report import Evidence, Fix, Severity, SourceLine
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.edits import Refused
 from warpline.rulekit.message import message as fill
@@ -143,7 +143,7 @@ class Context:
         saving = most if saving_ms is None else min(saving_ms, most)
         return Draft(
             *site,
-            Place(*cause),
+            SourceLine(*cause),
             text,
             tuple(evidence.values()),
             cost_ms,

@@ -9,7 +9,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.edits import Edits, Refused
 from warpline.rulekit.source import Source
 
-Place = tuple[str, int]
+FileLine = tuple[str, int]
 
 
 def host_to_device(cost: LineCost, *, pageable: bool) -> float:
@@ -32,7 +32,7 @@ def move_calls(source: Source, line: int) -> list[cst.Call]:
     return sorted(found, key=lambda call: source.span(call)[1])
 
 
-def without_waiting(context: Context, places: list[Place]) -> dict[str, Edits]:
+def without_waiting(context: Context, places: list[FileLine]) -> dict[str, Edits]:
     """``non_blocking=True`` for every move at ``places`` that does not say it yet, by file; also for
     moves to the same device beside them: one that waits would undo the others' overlap.
 
@@ -55,7 +55,7 @@ def without_waiting(context: Context, places: list[Place]) -> dict[str, Edits]:
     return made
 
 
-def _beside(context: Context, place: Place) -> list[Place]:
+def _beside(context: Context, place: FileLine) -> list[FileLine]:
     """Lines of the same block with a move to the same place, be it ever so quick."""
     source = context.source(place[0])
     moves = move_calls(source, place[1]) if source is not None else []
@@ -79,7 +79,7 @@ def _is_to(call: cst.Call) -> bool:
     return isinstance(call.func, cst.Attribute) and call.func.attr.value == "to"
 
 
-def loop_over(context: Context, place: Place) -> tuple[Place, ...]:
+def loop_over(context: Context, place: FileLine) -> tuple[FileLine, ...]:
     """The lines of the ``for`` statements around ``place`` (none for a place in another function)."""
     source = context.source(place[0])
     node = source.statement_at(place[1]) if source is not None else None

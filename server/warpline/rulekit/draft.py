@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warpline.model.change import Change
-from warpline.model.report import Evidence, Fix, Place, Severity
+from warpline.model.report import Evidence, Fix, Severity, SourceLine
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
     file: str  # the edit site
     line: int
-    cause: Place
+    cause: SourceLine
     message: str
     evidence: tuple[Evidence, ...]
     cost_ms: float | None  # measured time per step that it is about; None: it is not about time

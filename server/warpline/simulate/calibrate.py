@@ -52,16 +52,16 @@ ALIKE = 0.02
 _HALVINGS, _EXACT = 24, 1e-4
 
 
-def calibrated(line: Timeline, step_ns: float, feed: Feed | None, facts: Facts | None = None) -> Clock:
+def calibrated(timeline: Timeline, step_ns: float, feed: Feed | None, facts: Facts | None = None) -> Clock:
     """The clock whose replay of ``line`` takes ``step_ns``; where that does not show what the host takes, it
     is what ``facts`` say of how far it runs ahead of an idle device."""
-    clock = delays(line)
-    usual = (_seen_ahead(line, clock, feed, facts) if facts is not None else None) or USUAL
+    clock = delays(timeline)
+    usual = (_seen_ahead(timeline, clock, feed, facts) if facts is not None else None) or USUAL
 
     def with_host(scale: float) -> float:
-        return replay(line, replace(clock, host=scale), feed)
+        return replay(timeline, replace(clock, host=scale), feed)
 
-    if not len(line.kernel_ns) and feed is None:
+    if not len(timeline.kernel_ns) and feed is None:
         whole = with_host(1.0)
         return replace(clock, host=step_ns / whole if whole else 1.0)
     if with_host(usual) < CLOSE * step_ns:
@@ -77,7 +77,7 @@ def calibrated(line: Timeline, step_ns: float, feed: Feed | None, facts: Facts |
     host = usual
 
     def with_device(scale: float) -> float:
-        return replay(line, replace(clock, host=host, device=scale), feed)
+        return replay(timeline, replace(clock, host=host, device=scale), feed)
 
     if with_device(QUICKEST) > step_ns:
         # No clock explains that: a host that follows or waits for the device was quicker than usual.
@@ -87,33 +87,33 @@ def calibrated(line: Timeline, step_ns: float, feed: Feed | None, facts: Facts |
     return replace(clock, host=host, device=_solve(with_device, step_ns, 0.1, 2.0))
 
 
-def _seen_ahead(line: Timeline, clock: Clock, feed: Feed | None, facts: Facts) -> float | None:
+def _seen_ahead(timeline: Timeline, clock: Clock, feed: Feed | None, facts: Facts) -> float | None:
     """The host's scale by how far it ran ahead of an idle device: in a whole step, or where it waited for
     the device in that, up to its backward; what comes after counts as usual then. None where it waited
     there too, or was not seen.
     """
-    if not len(line.kernel_ns):
+    if not len(timeline.kernel_ns):
         return None
-    step = int(np.searchsorted(line.step, 1))
-    found = _of_part(line, step, clock, feed, facts.host_step_ns)
+    step = int(np.searchsorted(timeline.step, 1))
+    found = _of_part(timeline, step, clock, feed, facts.host_step_ns)
     if found is not None:
         return found
-    forward = int(np.argmax(line.backward[:step]))
-    found = _of_part(line, forward, clock, feed, facts.host_forward_ns) if forward else None
+    forward = int(np.argmax(timeline.backward[:step]))
+    found = _of_part(timeline, forward, clock, feed, facts.host_forward_ns) if forward else None
     if found is None:
         return None
-    share = float(line.host_ns[:forward].sum() / line.host_ns[:step].sum())
+    share = float(timeline.host_ns[:forward].sum() / timeline.host_ns[:step].sum())
     return share * found + (1 - share) * USUAL
 
 
 def _of_part(
-    line: Timeline, count: int, clock: Clock, feed: Feed | None, seen_ns: float | None
+    timeline: Timeline, count: int, clock: Clock, feed: Feed | None, seen_ns: float | None
 ) -> float | None:
     """The scale with which the host is done with the first ``count`` segments when it was; None where that
     hardly moves it, as it waits for the device all the same."""
     if seen_ns is None:
         return None
-    part = beginning(line, count)
+    part = beginning(timeline, count)
 
     def done(scale: float) -> float:
         return host_done(part, replace(clock, host=scale), feed)
@@ -123,66 +123,68 @@ def _of_part(
     return found if own >= OWN and abs(done(found) - seen_ns) < NUDGE * seen_ns else None
 
 
-def evened(line: Timeline) -> Timeline:
+def evened(timeline: Timeline) -> Timeline:
     """Each captured step's host time brought to that of the middle one, where their calls are as many.
 
     On machines that others use as well the host of one step was up to twice as slow as that of the next,
     in every call alike; what it takes as a rule is seen in more steps than a capture has.
     """
-    own = (line.kind == WORK) | (line.kind == LAUNCH)
-    times = np.bincount(line.step[own], line.host_ns[own], line.steps)
-    counts = np.bincount(line.step[own], minlength=line.steps)
+    own = (timeline.kind == WORK) | (timeline.kind == LAUNCH)
+    times = np.bincount(timeline.step[own], timeline.host_ns[own], timeline.steps)
+    counts = np.bincount(timeline.step[own], minlength=timeline.steps)
     alike = np.abs(counts - np.median(counts)) <= ALIKE * np.median(counts)
     if not times.all() or not alike.any():
-        return line
+        return timeline
     factor = np.where(alike, np.median(times[alike]) / times, 1.0)
-    return replace(line, host_ns=np.where(own, line.host_ns * factor[line.step], line.host_ns))
+    return replace(
+        timeline, host_ns=np.where(own, timeline.host_ns * factor[timeline.step], timeline.host_ns)
+    )
 
 
-def delays(line: Timeline) -> Clock:
+def delays(timeline: Timeline) -> Clock:
     """The device's own delays, read off the trace: between queued kernels, and from launch to start."""
-    if not len(line.kernel_ns):
+    if not len(timeline.kernel_ns):
         return Clock()
-    by = np.lexsort((line.kernel_start, line.stream))
+    by = np.lexsort((timeline.kernel_start, timeline.stream))
     # Nanoseconds since 1970 are beyond what a float holds exactly.
-    start, stream = (line.kernel_start - line.kernel_start.min())[by], line.stream[by]
-    end = start + line.kernel_ns[by]
+    start, stream = (timeline.kernel_start - timeline.kernel_start.min())[by], timeline.stream[by]
+    end = start + timeline.kernel_ns[by]
     gap = (start[1:] - end[:-1])[(stream[1:] == stream[:-1])]
     close = gap[(gap >= 0) & (gap < 3_000)]
     return Clock(gap_ns=float(np.median(close)) if len(close) else 1_000.0)
 
 
-def unblocked(line: Timeline) -> Timeline:
+def unblocked(timeline: Timeline) -> Timeline:
     """Calls that were held up (a full queue, a wait inside) brought down to a usual one's time.
 
     The replay makes the waits anew; without this they would count twice. What a call that waited for its
     copy still did once the copy had ended (moving it out of the driver's own memory) comes after the wait,
     in the segment behind it.
     """
-    host = line.host_ns.copy()
-    after = _after_copies(line)
+    host = timeline.host_ns.copy()
+    after = _after_copies(timeline)
     for kind in (LAUNCH, SYNC):
-        rows = line.kind == kind
+        rows = timeline.kind == kind
         if rows.any():
             usual = float(np.median(host[rows]))
             limit = 5 * usual if kind == LAUNCH else usual
             host[rows] = np.where(host[rows] > limit, usual, host[rows])
-    held = np.flatnonzero((host[:-1] < line.host_ns[:-1]) & (line.kind[1:] == WORK))
+    held = np.flatnonzero((host[:-1] < timeline.host_ns[:-1]) & (timeline.kind[1:] == WORK))
     host[held + 1] += after[held]
-    return replace(line, host_ns=host)
+    return replace(timeline, host_ns=host)
 
 
-def _after_copies(line: Timeline) -> Floats:
+def _after_copies(timeline: Timeline) -> Floats:
     """For each segment, how long its call went on after the copy that it waited for, in nanoseconds."""
-    found = np.zeros(len(line.host_ns))
-    copies = np.flatnonzero(line.blocking)
-    segment = np.searchsorted(line.first, copies, "right") - 1
-    ended = line.kernel_start[copies] - line.start_ns[segment] + line.kernel_ns[copies]
-    np.maximum.at(found, segment, np.maximum(line.host_ns[segment] - ended, 0.0))
+    found = np.zeros(len(timeline.host_ns))
+    copies = np.flatnonzero(timeline.blocking)
+    segment = np.searchsorted(timeline.first, copies, "right") - 1
+    ended = timeline.kernel_start[copies] - timeline.start_ns[segment] + timeline.kernel_ns[copies]
+    np.maximum.at(found, segment, np.maximum(timeline.host_ns[segment] - ended, 0.0))
     return found
 
 
-def relieved(trace: Trace, line: Timeline, step_ns: float) -> Timeline:
+def relieved(trace: Trace, timeline: Timeline, step_ns: float) -> Timeline:
     """What each line record and each recorded op cost, taken off where it fell.
 
     The slowdown says what an op's record cost at least; a step that the device bounds hides it.
@@ -192,17 +194,17 @@ def relieved(trace: Trace, line: Timeline, step_ns: float) -> Timeline:
     first, last = records.first[trace.main], records.first[trace.main + 1]
 
     def begun(times: Ints) -> Floats:
-        inside = times[(times >= line.start_ns[0]) & (times < trace.window_ns[1])]
-        at = np.searchsorted(line.start_ns, inside, "right") - 1
-        counts: Floats = np.bincount(at, minlength=len(line.start_ns)).astype(np.float64)
+        inside = times[(times >= timeline.start_ns[0]) & (times < trace.window_ns[1])]
+        at = np.searchsorted(timeline.start_ns, inside, "right") - 1
+        counts: Floats = np.bincount(at, minlength=len(timeline.start_ns)).astype(np.float64)
         return counts
 
     ops, calls = begun(host.start_ns[host.kind == OP]), begun(host.start_ns[host.kind == RUNTIME])
     per_op_ns = max(cost.per_op_ns, _op_record_ns(trace, calls.sum() / max(1.0, ops.sum())))
     taken = begun(records.time_ns[first:last]) * cost.per_line_ns + ops * per_op_ns
-    room: Floats = np.where(line.kind == SYNC, 0.0, (1 - LEAST_SHARE) * line.host_ns)
-    left: Floats = line.host_ns - _spread(taken, room)
-    return replace(line, host_ns=left)
+    room: Floats = np.where(timeline.kind == SYNC, 0.0, (1 - LEAST_SHARE) * timeline.host_ns)
+    left: Floats = timeline.host_ns - _spread(taken, room)
+    return replace(timeline, host_ns=left)
 
 
 def _op_record_ns(trace: Trace, calls_an_op: float) -> float:
@@ -226,23 +228,23 @@ def _spread(taken: Floats, room: Floats) -> Floats:
     return found
 
 
-def by_line(line: Timeline, places: Places, profile: Profile) -> Timeline:
+def by_line(timeline: Timeline, places: Places, profile: Profile) -> Timeline:
     """Host time at each line brought to what attribution says the line costs.
 
     Line events slow pure Python far more than operators, which attribution sees from samples taken
     without them. Only on a CPU: there a line's cost is its host time.
     """
-    if len(line.kernel_ns):
-        return line
+    if len(timeline.kernel_ns):
+        return timeline
     costs = {(cost.file, cost.line): cost.step_ms for cost in profile.lines}
     costs["", 0] = profile.unattributed.step_ms
-    seen = np.bincount(line.place, line.host_ns, len(places.lines))
-    known = np.array([costs.get(place, -1.0) for place in places.lines]) * 1e6 * line.steps
+    seen = np.bincount(timeline.place, timeline.host_ns, len(places.lines))
+    known = np.array([costs.get(place, -1.0) for place in places.lines]) * 1e6 * timeline.steps
     usable = (known >= 0) & (seen > 0)
     # What attribution does not list is scaled as the rest is, on the whole.
     usual = known[usable].sum() / seen[usable].sum() if usable.any() else 1.0
     factor = np.where(usable, known / np.maximum(seen, 1.0), usual)
-    return replace(line, host_ns=line.host_ns * factor[line.place])
+    return replace(timeline, host_ns=timeline.host_ns * factor[timeline.place])
 
 
 def _solve(value: Callable[[float], float], wanted: float, low: float, high: float) -> float:

@@ -34,32 +34,32 @@ OPS, OPS_BACK = 4, 6
 _LAYERS = {"aten::addmm": (2, 1, True), "aten::mm": (1, 0, False), "aten::cudnn_convolution": (1, 0, False)}
 
 
-def with_casts(trace: Trace, line: Timeline, products: Bools, rates: Rates) -> Timeline:
+def with_casts(trace: Trace, timeline: Timeline, products: Bools, rates: Rates) -> Timeline:
     """``line`` with the copies added to the launches of the forward operators that ask for them."""
-    host_ns, kernel_ns = line.host_ns.copy(), line.kernel_ns.copy()
-    cost_ns = (OPS + OPS_BACK) * _operator_ns(trace, line)
-    for at, copies, elements in _copies(trace, line, products):
-        segment = int(np.searchsorted(line.first, at, "right")) - 1
+    host_ns, kernel_ns = timeline.host_ns.copy(), timeline.kernel_ns.copy()
+    cost_ns = (OPS + OPS_BACK) * _operator_ns(trace, timeline)
+    for at, copies, elements in _copies(trace, timeline, products):
+        segment = int(np.searchsorted(timeline.first, at, "right")) - 1
         host_ns[segment] += copies * cost_ns
         # Once on the way there, once for the gradients on the way back.
         kernel_ns[at] += 2 * max(copies * FLOOR_NS, BYTES * elements / rates.bytes_per_s * 1e9)
-    return replace(line, host_ns=host_ns, kernel_ns=kernel_ns)
+    return replace(timeline, host_ns=host_ns, kernel_ns=kernel_ns)
 
 
-def _copies(trace: Trace, line: Timeline, products: Bools) -> list[tuple[int, int, float]]:
+def _copies(trace: Trace, timeline: Timeline, products: Bools) -> list[tuple[int, int, float]]:
     """``(kernel, copies, elements)`` of each forward operator that something is copied for.
 
     Which tensor an operator takes is not in a trace; what the operator before it made is taken for it.
     """
     found = []
-    forward = np.flatnonzero(~line.kernel_backward & (line.kernel_op >= 0))
+    forward = np.flatnonzero(~timeline.kernel_backward & (timeline.kernel_op >= 0))
     # Of an operator that launches several kernels the first stands for it.
-    _, first = np.unique(line.kernel_op[forward], return_index=True)
+    _, first = np.unique(timeline.kernel_op[forward], return_index=True)
     # The input of a layer, and whether that was in 16 bits: layers that follow one another with nothing
     # between (query, key and value) take the same.
     short, given, after_layer = False, False, False
     for at in forward[np.sort(first)].tolist():
-        op = int(line.kernel_op[at])
+        op = int(timeline.kernel_op[at])
         name = trace.names[int(trace.host.name[op])]
         shapes = trace.signatures[int(trace.host.signature[op])].shapes
         layer = _LAYERS.get(name) if products[at] else None
@@ -87,13 +87,13 @@ def _largest(shapes: tuple[tuple[int, ...], ...]) -> float:
     return float(max((math.prod(shape) for shape in shapes), default=0))
 
 
-def _operator_ns(trace: Trace, line: Timeline) -> float:
+def _operator_ns(trace: Trace, timeline: Timeline) -> float:
     """What an operator costs the host on average, without the Python between: autocast and the engine copy.
 
     On a CPU that says 5.4 us for a copy there and back, which was timed as 4.
     """
-    works = (line.kind != SYNC) & (line.kind != LOADER) & (line.op >= 0)
+    works = (timeline.kind != SYNC) & (timeline.kind != LOADER) & (timeline.op >= 0)
     begun = trace.host.start_ns[trace.host.kind == OP]
     low, high = trace.window_ns
     count = int(((begun >= low) & (begun < high)).sum())
-    return float(line.host_ns[works].sum()) / count if count else 0.0
+    return float(timeline.host_ns[works].sum()) / count if count else 0.0

@@ -51,80 +51,82 @@ class Changed:
         found: Bools = np.isin(column, numbers)
         return found
 
-    def turned(self, line: Timeline, where: Where) -> Bools:
+    def turned(self, timeline: Timeline, where: Where) -> Bools:
         """Kernels at ``where`` that turn a tensor's layout for the tensor cores, or back."""
-        found: Bools = np.isin(line.kernel_name, self._turning) & self.at(line.kernel_place, where)
+        found: Bools = np.isin(timeline.kernel_name, self._turning) & self.at(timeline.kernel_place, where)
         return found
 
-    def make(self, line: Timeline, change: Change) -> Timeline:
+    def make(self, timeline: Timeline, change: Change) -> Timeline:
         """``line`` with ``change`` made; what has a file of its own (loading, layout, precision) is not."""
         match change:
             case OverlapCopies():
-                return self._overlap_copies(line, change)
+                return self._overlap_copies(timeline, change)
             case RemoveSyncs():
-                return self._remove_syncs(line, change)
+                return self._remove_syncs(timeline, change)
             case Fuse():
-                return self._fuse(line, change)
+                return self._fuse(timeline, change)
             case FuseOptimizer():
-                return self._fuse_optimizer(line, change)
+                return self._fuse_optimizer(timeline, change)
             case RemoveLaunches():
-                return self._remove_launches(line, change)
+                return self._remove_launches(timeline, change)
             case LargerBatch():
-                return self._larger_batch(line, change)
+                return self._larger_batch(timeline, change)
             case Scale():
-                return self._scale(line, change)
+                return self._scale(timeline, change)
             case _:
-                return line
+                return timeline
 
-    def _overlap_copies(self, line: Timeline, change: OverlapCopies) -> Timeline:
-        here = line.copies & self.at(line.place, change.places)
-        copied = np.repeat(here, np.diff(line.first))
-        call = _typical(line, LAUNCH)
+    def _overlap_copies(self, timeline: Timeline, change: OverlapCopies) -> Timeline:
+        here = timeline.copies & self.at(timeline.place, change.places)
+        copied = np.repeat(here, np.diff(timeline.first))
+        call = _typical(timeline, LAUNCH)
         return replace(
-            line,
-            host_ns=np.where(here, np.minimum(line.host_ns, call), line.host_ns),
+            timeline,
+            host_ns=np.where(here, np.minimum(timeline.host_ns, call), timeline.host_ns),
             # A pageable copy waits for itself; that wait is a sync of its own at the same line.
             kind=np.where(
-                self.at(line.place, change.places) & _after(here) & (line.kind == SYNC), WORK, line.kind
+                self.at(timeline.place, change.places) & _after(here) & (timeline.kind == SYNC),
+                WORK,
+                timeline.kind,
             ),
-            kernel_ns=np.where(copied, line.kernel_ns / change.rate_factor, line.kernel_ns),
-            blocking=line.blocking & ~copied,
+            kernel_ns=np.where(copied, timeline.kernel_ns / change.rate_factor, timeline.kernel_ns),
+            blocking=timeline.blocking & ~copied,
         )
 
-    def _remove_syncs(self, line: Timeline, change: RemoveSyncs) -> Timeline:
-        here = self.at(line.place, change.places)
-        syncs = here & ((line.kind == SYNC) | line.copies)
+    def _remove_syncs(self, timeline: Timeline, change: RemoveSyncs) -> Timeline:
+        here = self.at(timeline.place, change.places)
+        syncs = here & ((timeline.kind == SYNC) | timeline.copies)
         if change.keep > 0:
             # Every n-th stays, the first of them last: reading is put off, not brought forward.
             every = max(1, round(1 / change.keep))
             syncs = syncs & ((np.cumsum(syncs) % every) != 0)
-        gone = np.repeat(syncs, np.diff(line.first))
+        gone = np.repeat(syncs, np.diff(timeline.first))
         kept = replace(
-            line,
-            host_ns=np.where(syncs, 0.0, line.host_ns),
-            kind=np.where(syncs & (line.kind == SYNC), WORK, line.kind),
+            timeline,
+            host_ns=np.where(syncs, 0.0, timeline.host_ns),
+            kind=np.where(syncs & (timeline.kind == SYNC), WORK, timeline.kind),
         )
         return without(kept, gone)
 
-    def _fuse(self, line: Timeline, change: Fuse) -> Timeline:
+    def _fuse(self, timeline: Timeline, change: Fuse) -> Timeline:
         if change.keep is not None:
-            return self._thinned(line, change, change.keep)
-        products = line.kernel_work == PRODUCT
-        here = self.at(line.kernel_place, change.places) & ~products
-        stays = self._stays(line, here, change.kernels, per_run=True)
+            return self._thinned(timeline, change, change.keep)
+        products = timeline.kernel_work == PRODUCT
+        here = self.at(timeline.kernel_place, change.places) & ~products
+        stays = self._stays(timeline, here, change.kernels, per_run=True)
         each = None
         if change.bytes is not None and self._rates is not None and stays.any():
-            each = change.bytes / self._rates.bytes_per_s * 1e9 / (int(stays.sum()) / line.steps)
-        return self._merged(line, change.places, stays, each, change.kernels, products)
+            each = change.bytes / self._rates.bytes_per_s * 1e9 / (int(stays.sum()) / timeline.steps)
+        return self._merged(timeline, change.places, stays, each, change.kernels, products)
 
-    def _thinned(self, line: Timeline, change: Fuse, keep: float) -> Timeline:
+    def _thinned(self, timeline: Timeline, change: Fuse, keep: float) -> Timeline:
         """Each place keeps what is not fused, and ``keep`` of what is."""
-        on_host = keep if change.keep_host is None or not len(line.kernel_ns) else change.keep_host
+        on_host = keep if change.keep_host is None or not len(timeline.kernel_ns) else change.keep_host
         device, host = self._left(change, keep), self._left(change, on_host)
         return replace(
-            line,
-            host_ns=np.where(line.kind == LOADER, 1.0, host[line.place]) * line.host_ns,
-            kernel_ns=line.kernel_ns * device[line.kernel_place],
+            timeline,
+            host_ns=np.where(timeline.kind == LOADER, 1.0, host[timeline.place]) * timeline.host_ns,
+            kernel_ns=timeline.kernel_ns * device[timeline.kernel_place],
         )
 
     def _left(self, change: Fuse, keep: float) -> Floats:
@@ -135,132 +137,136 @@ class Changed:
         factor[0] = 1.0
         return factor
 
-    def _fuse_optimizer(self, line: Timeline, change: FuseOptimizer) -> Timeline:
-        here = self.at(line.kernel_place, change.places)
-        stays = self._stays(line, here, OPTIMIZER_LAUNCHES)
+    def _fuse_optimizer(self, timeline: Timeline, change: FuseOptimizer) -> Timeline:
+        here = self.at(timeline.kernel_place, change.places)
+        stays = self._stays(timeline, here, OPTIMIZER_LAUNCHES)
         each = None
         if stays.any():
             # The same bytes move: without their number, what is more than the launch of each kernel.
-            moved = float(np.maximum(line.kernel_ns[here] - FLOOR_NS / 2, 0).sum()) / line.steps
+            moved = float(np.maximum(timeline.kernel_ns[here] - FLOOR_NS / 2, 0).sum()) / timeline.steps
             if change.bytes is not None and self._rates is not None:
                 moved = change.bytes / self._rates.bytes_per_s * 1e9
-            each = max(FLOOR_NS, moved / (int(stays.sum()) / line.steps))
+            each = max(FLOOR_NS, moved / (int(stays.sum()) / timeline.steps))
         nothing = np.zeros(len(here), bool)
-        return self._merged(line, change.places, stays, each, OPTIMIZER_LAUNCHES, nothing)
+        return self._merged(timeline, change.places, stays, each, OPTIMIZER_LAUNCHES, nothing)
 
-    def _stays(self, line: Timeline, here: Bools, count: int, per_run: bool = False) -> Bools:
+    def _stays(self, timeline: Timeline, here: Bools, count: int, per_run: bool = False) -> Bools:
         """The ``count`` widest kernels of each step and phase, of those that are ``here``.
 
         ``per_run``: so many each time the lines run.
         """
         stays = np.zeros(len(here), bool)
-        group = line.kernel_step * 2 + line.kernel_backward
+        group = timeline.kernel_step * 2 + timeline.kernel_backward
         for number in np.unique(group[here]).tolist():
             rows = np.flatnonzero(here & (group == number))
-            runs = _runs(line.kernel_name[rows]) if per_run else 1
-            stays[rows[np.argsort(-line.kernel_ns[rows], kind="stable")[: count * runs]]] = True
+            runs = _runs(timeline.kernel_name[rows]) if per_run else 1
+            stays[rows[np.argsort(-timeline.kernel_ns[rows], kind="stable")[: count * runs]]] = True
         return stays
 
     def _merged(
-        self, line: Timeline, where: Where, stays: Bools, each_ns: float | None, count: int, apart: Bools
+        self, timeline: Timeline, where: Where, stays: Bools, each_ns: float | None, count: int, apart: Bools
     ) -> Timeline:
         """Kernels at ``where`` gone but those that stay, ``each_ns`` long from now on, and those that are
         ``apart``, as they are; the host's work there shrinks likewise.
         """
-        here = self.at(line.kernel_place, where)
-        host_here = self.at(line.place, where) & (line.kind != LOADER)
-        if len(line.kernel_ns):
+        here = self.at(timeline.kernel_place, where)
+        host_here = self.at(timeline.place, where) & (timeline.kind != LOADER)
+        if len(timeline.kernel_ns):
             gone = here & ~stays & ~apart
             share = 1 - gone.sum() / max(1, here.sum())
-            kernel = np.where(stays, each_ns, line.kernel_ns) if each_ns is not None else line.kernel_ns
-            shrunk = replace(
-                line, host_ns=np.where(host_here, line.host_ns * share, line.host_ns), kernel_ns=kernel
-            )
-            return without(shrunk, gone)
+            host = np.where(host_here, timeline.host_ns * share, timeline.host_ns)
+            kernel = timeline.kernel_ns if each_ns is None else np.where(stays, each_ns, timeline.kernel_ns)
+            return without(replace(timeline, host_ns=host, kernel_ns=kernel), gone)
         # The device is the CPU: an operator's own time is its kernel's. One operator a step and phase
         # stays, the widest, as it reads and writes what a fused one must.
-        ops = host_here & (line.op >= 0) & (line.work != PRODUCT)
+        ops = host_here & (timeline.op >= 0) & (timeline.work != PRODUCT)
         best = np.zeros(len(ops), bool)
-        group = line.step * 2 + line.backward
+        group = timeline.step * 2 + timeline.backward
         for number in np.unique(group[ops]).tolist():
             rows = np.flatnonzero(ops & (group == number))
-            called, own = np.unique(line.op[rows], return_inverse=True)
-            wanted = count * _runs(line.op_name[line.op[rows]][np.unique(own, return_index=True)[1]])
-            widest = np.argsort(-np.bincount(own, line.host_ns[rows]), kind="stable")[:wanted]
-            best[rows] = np.isin(line.op[rows], called[widest])
-        calls = max(1, len(np.unique(line.op[ops])))
-        share = len(np.unique(line.op[best])) / calls
-        between = host_here & (line.op < 0)
-        scaled = np.where(between, line.host_ns * share, line.host_ns)
-        return replace(line, host_ns=np.where(ops & ~best, 0.0, scaled))
+            called, own = np.unique(timeline.op[rows], return_inverse=True)
+            wanted = count * _runs(timeline.op_name[timeline.op[rows]][np.unique(own, return_index=True)[1]])
+            widest = np.argsort(-np.bincount(own, timeline.host_ns[rows]), kind="stable")[:wanted]
+            best[rows] = np.isin(timeline.op[rows], called[widest])
+        calls = max(1, len(np.unique(timeline.op[ops])))
+        share = len(np.unique(timeline.op[best])) / calls
+        between = host_here & (timeline.op < 0)
+        scaled = np.where(between, timeline.host_ns * share, timeline.host_ns)
+        return replace(timeline, host_ns=np.where(ops & ~best, 0.0, scaled))
 
-    def _remove_launches(self, line: Timeline, change: RemoveLaunches) -> Timeline:
-        here = self.at(line.place, change.places) & (line.kind != LOADER) & (line.kind != SYNC)
-        if not len(line.kernel_ns):
+    def _remove_launches(self, timeline: Timeline, change: RemoveLaunches) -> Timeline:
+        here = self.at(timeline.place, change.places) & (timeline.kind != LOADER) & (timeline.kind != SYNC)
+        if not len(timeline.kernel_ns):
             # On a CPU the operators stay; what lies between them goes.
-            between = here & (line.op < 0)
-            return replace(line, host_ns=np.where(between, line.host_ns * change.keep, line.host_ns))
+            between = here & (timeline.op < 0)
+            kept = np.where(between, timeline.host_ns * change.keep, timeline.host_ns)
+            return replace(timeline, host_ns=kept)
         if not change.fuse:
-            return replace(line, host_ns=np.where(here, line.host_ns * change.keep, line.host_ns))
-        compiled = self.at(line.kernel_place, change.places)
-        mergeable = (line.kernel_work == ELEMENTWISE) & compiled
+            return replace(timeline, host_ns=np.where(here, timeline.host_ns * change.keep, timeline.host_ns))
+        compiled = self.at(timeline.kernel_place, change.places)
+        mergeable = (timeline.kernel_work == ELEMENTWISE) & compiled
         # Inductor lays convolutions out channels last (its ``layout_optimization``).
-        turned = self.turned(line, change.places)
+        turned = self.turned(timeline, change.places)
         # Runs of memory-bound kernels become one, as long as the widest of them.
         begins = mergeable & ~np.concatenate([[False], mergeable[:-1]])
         run = np.where(mergeable, np.cumsum(begins), 0)
         widest = np.zeros(int(run.max(initial=0)) + 1)
-        np.maximum.at(widest, run, line.kernel_ns)
-        fused = np.where(begins, widest[run], line.kernel_ns)
+        np.maximum.at(widest, run, timeline.kernel_ns)
+        fused = np.where(begins, widest[run], timeline.kernel_ns)
         gone = (mergeable & ~begins) | turned
         # What is compiled still launches its kernels one by one: the host's work goes as launches do.
         stays = float((compiled & ~gone).sum()) / compiled.sum() if compiled.any() else 0.0
         left = max(change.keep, min(1.0, stays * COMPILED_LAUNCH))
-        host = np.where(here, line.host_ns * left, line.host_ns)
-        return without(replace(line, host_ns=host, kernel_ns=fused), gone)
+        host = np.where(here, timeline.host_ns * left, timeline.host_ns)
+        return without(replace(timeline, host_ns=host, kernel_ns=fused), gone)
 
-    def _larger_batch(self, line: Timeline, change: LargerBatch) -> Timeline:
-        grown: Floats = np.maximum(line.kernel_ns, (line.kernel_ns - FLOOR_NS) * change.factor + FLOOR_NS)
-        host = line.host_ns.copy()
-        ops = (line.op >= 0) if not len(line.kernel_ns) else np.zeros(len(host), bool)
-        ops |= line.kind == LOADER
+    def _larger_batch(self, timeline: Timeline, change: LargerBatch) -> Timeline:
+        grown: Floats = np.maximum(
+            timeline.kernel_ns, (timeline.kernel_ns - FLOOR_NS) * change.factor + FLOOR_NS
+        )
+        host = timeline.host_ns.copy()
+        ops = (timeline.op >= 0) if not len(timeline.kernel_ns) else np.zeros(len(host), bool)
+        ops |= timeline.kind == LOADER
         host[ops] *= change.factor
         # What does not grow with the batch: updating the parameters.
         return replace(
-            line, host_ns=host, kernel_ns=np.where(line.kernel_work == FIXED, line.kernel_ns, grown)
+            timeline,
+            host_ns=host,
+            kernel_ns=np.where(timeline.kernel_work == FIXED, timeline.kernel_ns, grown),
         )
 
-    def _scale(self, line: Timeline, change: Scale) -> Timeline:
-        here, on_device = self.at(line.place, change.places), self.at(line.kernel_place, change.places)
+    def _scale(self, timeline: Timeline, change: Scale) -> Timeline:
+        here = self.at(timeline.place, change.places)
+        on_device = self.at(timeline.kernel_place, change.places)
         # Without kernels the device is the CPU, so operators scale as the device does.
-        operators = (line.op >= 0) & (not len(line.kernel_ns))
+        operators = (timeline.op >= 0) & (not len(timeline.kernel_ns))
         factor = np.where(operators, change.device, change.host)
         return replace(
-            line,
-            host_ns=np.where(here, line.host_ns * factor, line.host_ns),
-            kernel_ns=np.where(on_device, line.kernel_ns * change.device, line.kernel_ns),
+            timeline,
+            host_ns=np.where(here, timeline.host_ns * factor, timeline.host_ns),
+            kernel_ns=np.where(on_device, timeline.kernel_ns * change.device, timeline.kernel_ns),
         )
 
 
-def without(line: Timeline, gone: Bools) -> Timeline:
+def without(timeline: Timeline, gone: Bools) -> Timeline:
     """``line`` with some kernels left out."""
     if not gone.any():
-        return line
+        return timeline
     removed = np.concatenate([[0], np.cumsum(gone)])
-    first = line.first - removed[line.first]
+    first = timeline.first - removed[timeline.first]
     stays = ~gone
-    empty = (np.diff(first) == 0) & (line.kind == LAUNCH)
+    empty = (np.diff(first) == 0) & (timeline.kind == LAUNCH)
     return replace(
-        line,
+        timeline,
         first=first,
-        kind=np.where(empty, WORK, line.kind),
-        **{name: getattr(line, name)[stays] for name in KERNEL_COLUMNS},
+        kind=np.where(empty, WORK, timeline.kind),
+        **{name: getattr(timeline, name)[stays] for name in KERNEL_COLUMNS},
     )
 
 
-def beginning(line: Timeline, count: int) -> Timeline:
+def beginning(timeline: Timeline, count: int) -> Timeline:
     """The first ``count`` segments, as a window of one step."""
-    kept = without(line, np.arange(len(line.kernel_ns)) >= line.first[count])
+    kept = without(timeline, np.arange(len(timeline.kernel_ns)) >= timeline.first[count])
     columns = {name: getattr(kept, name)[:count] for name in SEGMENT_COLUMNS}
     return replace(kept, first=kept.first[: count + 1], steps=1, **columns)
 
@@ -277,8 +283,8 @@ def _runs(names: Ints) -> int:
     return int(np.unique(names, return_counts=True)[1].min()) if len(names) else 0
 
 
-def _typical(line: Timeline, kind: int) -> float:
-    chosen = line.host_ns[line.kind == kind]
+def _typical(timeline: Timeline, kind: int) -> float:
+    chosen = timeline.host_ns[timeline.kind == kind]
     return float(np.median(chosen)) if len(chosen) else 0.0
 
 

@@ -23,27 +23,29 @@ _BYTES = {"float": 4, "c10::Half": 2, "c10::BFloat16": 2}
 
 
 def channels_last(
-    trace: Trace, line: Timeline, change: ChannelsLast, changed: Changed, rates: Rates | None
+    trace: Trace, timeline: Timeline, change: ChannelsLast, changed: Changed, rates: Rates | None
 ) -> Timeline:
     """``line`` without conversions at ``change.places``, and with its batch norms at the bandwidth.
 
     A norm that is quicker already stays; so do all where the device's rates are unknown.
     """
     found = (
-        line if rates is None else _norms(trace, line, changed.at(line.kernel_place, change.places), rates)
+        timeline
+        if rates is None
+        else _norms(trace, timeline, changed.at(timeline.kernel_place, change.places), rates)
     )
-    return without(found, changed.turned(line, change.places))
+    return without(found, changed.turned(timeline, change.places))
 
 
-def _norms(trace: Trace, line: Timeline, here: Bools, rates: Rates) -> Timeline:
-    kernel_ns = line.kernel_ns.copy()
+def _norms(trace: Trace, timeline: Timeline, here: Bools, rates: Rates) -> Timeline:
+    kernel_ns = timeline.kernel_ns.copy()
     passes = np.array([PASSES.get(name, 0) for name in trace.names])
-    norms = here & (line.kernel_op >= 0)
-    norms[norms] = passes[trace.host.name[line.kernel_op[norms]]] > 0
-    for op in np.unique(line.kernel_op[norms]).tolist():
-        rows, signature = norms & (line.kernel_op == op), trace.signatures[int(trace.host.signature[op])]
+    norms = here & (timeline.kernel_op >= 0)
+    norms[norms] = passes[trace.host.name[timeline.kernel_op[norms]]] > 0
+    for op in np.unique(timeline.kernel_op[norms]).tolist():
+        rows, signature = norms & (timeline.kernel_op == op), trace.signatures[int(trace.host.signature[op])]
         if signature.shapes and signature.dtypes:
             moved = math.prod(signature.shapes[0]) * _BYTES.get(signature.dtypes[0], 4)
             least_ns = passes[trace.host.name[op]] * moved / rates.bytes_per_s * 1e9
             kernel_ns[rows] *= min(1.0, least_ns / kernel_ns[rows].sum())
-    return replace(line, kernel_ns=kernel_ns)
+    return replace(timeline, kernel_ns=kernel_ns)

@@ -19,25 +19,29 @@ from warpline.trace.columns import Bools
 _EXCHANGES = ("nccl", "gloo:", "c10d::")
 
 
-def of(line: Timeline, clock: Clock, feed: Feed | None, names: Sequence[str]) -> Resource:
+def limiting_resource(timeline: Timeline, clock: Clock, feed: Feed | None, names: Sequence[str]) -> Resource:
     """The resource whose halving would save most of the step, by replaying it with each of them halved."""
     exchanged = np.array([any(one in name for one in _EXCHANGES) for name in names] or [False])
-    loading = line.kind == LOADER
-    product = line.kernel_work == PRODUCT
-    exchange = exchanged[line.kernel_name] if len(line.kernel_ns) else np.zeros(0, bool)
-    own = ~loading & ((line.kind == WORK) | (line.kind == LAUNCH))
-    called = own & (line.op >= 0)
-    nothing = np.zeros(len(line.host_ns), bool)
-    none = np.zeros(len(line.kernel_ns), bool)
+    loading = timeline.kind == LOADER
+    product = timeline.kernel_work == PRODUCT
+    exchange = exchanged[timeline.kernel_name] if len(timeline.kernel_ns) else np.zeros(0, bool)
+    own = ~loading & ((timeline.kind == WORK) | (timeline.kind == LAUNCH))
+    called = own & (timeline.op >= 0)
+    nothing = np.zeros(len(timeline.host_ns), bool)
+    none = np.zeros(len(timeline.kernel_ns), bool)
     host: dict[Resource, Bools]
     device: dict[Resource, Bools]
-    if len(line.kernel_ns):
+    if len(timeline.kernel_ns):
         host = {"host": own & ~called, "launches": called}
         device = {"compute": product & ~exchange, "memory": ~product & ~exchange, "communication": exchange}
     else:
         # The device is the CPU: operators are its work.
-        between = exchanged[line.op_name[np.maximum(line.op, 0)]] & called if len(line.op_name) else nothing
-        works = line.work == PRODUCT
+        between = (
+            exchanged[timeline.op_name[np.maximum(timeline.op, 0)]] & called
+            if len(timeline.op_name)
+            else nothing
+        )
+        works = timeline.work == PRODUCT
         host = {
             "host": own & ~called,
             "compute": called & works & ~between,
@@ -48,18 +52,18 @@ def of(line: Timeline, clock: Clock, feed: Feed | None, names: Sequence[str]) ->
     took: dict[Resource, float] = {}
     for name in (*host, *device):
         halved = replace(
-            line,
-            host_ns=np.where(host.get(name, nothing), line.host_ns / 2, line.host_ns),
-            kernel_ns=np.where(device.get(name, none), line.kernel_ns / 2, line.kernel_ns),
+            timeline,
+            host_ns=np.where(host.get(name, nothing), timeline.host_ns / 2, timeline.host_ns),
+            kernel_ns=np.where(device.get(name, none), timeline.kernel_ns / 2, timeline.kernel_ns),
         )
         took[name] = replay(halved, clock, feed)
     quicker = replace(feed, period_ns=feed.period_ns / 2, take_ns=feed.take_ns / 2) if feed else None
-    waiting = replace(line, host_ns=np.where(loading, line.host_ns / 2, line.host_ns))
+    waiting = replace(timeline, host_ns=np.where(loading, timeline.host_ns / 2, timeline.host_ns))
     took["loader"] = replay(waiting, clock, quicker)
     return min(took, key=took.__getitem__)
 
 
-def floor_ms(line: Timeline, clock: Clock, rates: Rates | None, profile: Profile | None) -> float:
+def floor_ms(timeline: Timeline, clock: Clock, rates: Rates | None, profile: Profile | None) -> float:
     """Per step: at each line the larger of its operations at the device's quickest precision and its bytes at
     the device's bandwidth. Where those rates are not known: the matrix products as quick as they are now.
     """
@@ -70,8 +74,8 @@ def floor_ms(line: Timeline, clock: Clock, rates: Rates | None, profile: Profile
             for cost in profile.lines
             if cost.roofline is not None
         )
-    if len(line.kernel_ns):
-        spent = float(line.kernel_ns[line.kernel_work == PRODUCT].sum()) * clock.device
+    if len(timeline.kernel_ns):
+        spent = float(timeline.kernel_ns[timeline.kernel_work == PRODUCT].sum()) * clock.device
     else:
-        spent = float(line.host_ns[(line.op >= 0) & (line.work == PRODUCT)].sum()) * clock.host
-    return spent / line.steps / 1e6
+        spent = float(timeline.host_ns[(timeline.op >= 0) & (timeline.work == PRODUCT)].sum()) * clock.host
+    return spent / timeline.steps / 1e6

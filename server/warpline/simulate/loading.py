@@ -20,32 +20,32 @@ TAKE_NS, TAKE_SHARE = 200_000.0, 0.01
 WAITS = 0.05
 
 
-def waited_ns(line: Timeline) -> tuple[float, int]:
+def waited_ns(timeline: Timeline) -> tuple[float, int]:
     """``(time in the loader, batches taken)`` in the captured window."""
-    inside = line.kind == LOADER
+    inside = timeline.kind == LOADER
     begins = inside & ~np.concatenate([[False], inside[:-1]])
-    return float(line.host_ns[inside].sum()), int(begins.sum())
+    return float(timeline.host_ns[inside].sum()), int(begins.sum())
 
 
-def present_feed(line: Timeline, workers: int, step_ns: float) -> Feed | None:
+def present_feed(timeline: Timeline, workers: int, step_ns: float) -> Feed | None:
     """How batches come now; None when the main process makes them itself (its work is in the trace).
 
     Workers that keep the step waiting set its pace, so a batch is ready every ``step_ns``.
     """
-    spent, batches = waited_ns(line)
+    spent, batches = waited_ns(timeline)
     if not workers or not batches:
         return None
-    bound = spent / line.host_ns.sum() > WAITS
-    per_step = batches / line.steps
+    bound = spent / timeline.host_ns.sum() > WAITS
+    per_step = batches / timeline.steps
     take = min(TAKE_NS, spent / batches)
     return Feed(step_ns / per_step if bound else 0.0, PREFETCH * workers, take)
 
 
 def changed_feed(
-    line: Timeline, change: LoaderWorkers, host_scale: float, present: Feed | None
+    timeline: Timeline, change: LoaderWorkers, host_scale: float, present: Feed | None
 ) -> Feed | None:
     """How batches would come with ``change.workers``; None when the main process makes them."""
-    spent, batches = waited_ns(line)
+    spent, batches = waited_ns(timeline)
     if change.workers <= 0 or not batches:
         return None
     if present is None:

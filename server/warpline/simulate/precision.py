@@ -23,64 +23,66 @@ HALF_BYTES = costs.value("autocast-bytes")
 
 
 def at_precision(
-    trace: Trace, line: Timeline, change: MatmulRate, changed: Changed, rates: Rates | None
+    trace: Trace, timeline: Timeline, change: MatmulRate, changed: Changed, rates: Rates | None
 ) -> Timeline | None:
     """``line`` with its products at ``change.precision``; None where the device's rates are unknown."""
-    on_gpu = len(line.kernel_ns) > 0
+    on_gpu = len(timeline.kernel_ns) > 0
     tried = dict(change.tried)
     if not on_gpu:
         if change.factor is None:
             return None
-        products = (line.work == PRODUCT) & changed.at(line.place, change.places)
-        return replace(line, host_ns=np.where(products, line.host_ns / change.factor, line.host_ns))
-    here = changed.at(line.kernel_place, change.places)
-    products = here & (line.kernel_work == PRODUCT)
+        products = (timeline.work == PRODUCT) & changed.at(timeline.place, change.places)
+        return replace(
+            timeline, host_ns=np.where(products, timeline.host_ns / change.factor, timeline.host_ns)
+        )
+    here = changed.at(timeline.kernel_place, change.places)
+    products = here & (timeline.kernel_work == PRODUCT)
     if change.factor is not None:
-        kernel = np.where(products, line.kernel_ns / change.factor, line.kernel_ns)
+        kernel = np.where(products, timeline.kernel_ns / change.factor, timeline.kernel_ns)
     elif tried:
-        kernel = _as_tried(trace, line, products, tried)
+        kernel = _as_tried(trace, timeline, products, tried)
     elif rates is None or change.precision not in rates.flops:
         return None
     else:
-        kernel = _by_rate(trace, line, products, change, rates)
+        kernel = _by_rate(trace, timeline, products, change, rates)
     if change.elementwise:
-        thin = here & (line.kernel_work == ELEMENTWISE) & ~_in_fp32(trace, line)
+        thin = here & (timeline.kernel_work == ELEMENTWISE) & ~_in_fp32(trace, timeline)
         kernel = np.where(thin, np.maximum(kernel * HALF_BYTES, FLOOR_NS), kernel)
-    kernel = np.where(here, np.minimum(kernel, line.kernel_ns), kernel)
-    found = replace(line, kernel_ns=kernel)
+    kernel = np.where(here, np.minimum(kernel, timeline.kernel_ns), kernel)
+    found = replace(timeline, kernel_ns=kernel)
     return with_casts(trace, found, products, rates) if change.elementwise and rates is not None else found
 
 
-def _in_fp32(trace: Trace, line: Timeline) -> Bools:
+def _in_fp32(trace: Trace, timeline: Timeline) -> Bools:
     of_name = np.array([name.startswith(IN_FP32) for name in trace.names] or [False])
-    found: Bools = (line.kernel_op >= 0) & of_name[trace.host.name[line.kernel_op]]
+    found: Bools = (timeline.kernel_op >= 0) & of_name[trace.host.name[timeline.kernel_op]]
     return found
 
 
-def _as_tried(trace: Trace, line: Timeline, products: Bools, tried: Mapping[Operator, float]) -> Floats:
+def _as_tried(trace: Trace, timeline: Timeline, products: Bools, tried: Mapping[Operator, float]) -> Floats:
     """Each product takes the share of its time that was left when it was tried; others the usual share of
     those, by the time that they take now."""
-    factor = np.full(len(line.kernel_ns), np.nan)
-    for op in np.unique(line.kernel_op[products]).tolist():
+    factor = np.full(len(timeline.kernel_ns), np.nan)
+    for op in np.unique(timeline.kernel_op[products]).tolist():
         signature = trace.signatures[int(trace.host.signature[op])]
         key = (trace.names[int(trace.host.name[op])], signature.shapes, signature.strides)
         if key in tried:
-            factor[products & (line.kernel_op == op)] = tried[key]
+            factor[products & (timeline.kernel_op == op)] = tried[key]
     known = products & ~np.isnan(factor)
-    spent = float(line.kernel_ns[known].sum())
-    usual = float((line.kernel_ns * factor)[known].sum()) / spent if spent else 1.0
-    found: Floats = line.kernel_ns * np.where(products, np.where(known, factor, usual), 1.0)
+    spent = float(timeline.kernel_ns[known].sum())
+    usual = float((timeline.kernel_ns * factor)[known].sum()) / spent if spent else 1.0
+    found: Floats = timeline.kernel_ns * np.where(products, np.where(known, factor, usual), 1.0)
     return found
 
 
-def _by_rate(trace: Trace, line: Timeline, products: Bools, change: MatmulRate, rates: Rates) -> Floats:
+def _by_rate(trace: Trace, timeline: Timeline, products: Bools, change: MatmulRate, rates: Rates) -> Floats:
     """Each product keeps the share of the device's rate that it reaches now, and is never faster than
     its bytes can move.
     """
-    kernel: Floats = line.kernel_ns.copy()
+    kernel: Floats = timeline.kernel_ns.copy()
     host = trace.host
     for at in np.flatnonzero(products).tolist():
-        op = int(line.kernel_op[at])
+        op = int(timeline.kernel_op[at])
         signature = trace.signatures[int(host.signature[op])]
         dtype = next((one for one in signature.dtypes if "Scalar" not in one and one), "float")
         name = trace.names[int(host.name[op])]

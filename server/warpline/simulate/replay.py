@@ -47,45 +47,45 @@ class Clock:
     sync_ns: float = 3_000.0  # a wait for nothing
 
 
-def replay(line: Timeline, clock: Clock, feed: Feed | None = None) -> float:
+def replay(timeline: Timeline, clock: Clock, feed: Feed | None = None) -> float:
     """The step's time in nanoseconds."""
-    _, marks = _played(line, clock, feed, PASSES)
-    return (marks[-1] - marks[0]) / (PASSES - 1) / line.steps
+    _, marks = _played(timeline, clock, feed, PASSES)
+    return (marks[-1] - marks[0]) / (PASSES - 1) / timeline.steps
 
 
-def host_done(line: Timeline, clock: Clock, feed: Feed | None = None) -> float:
+def host_done(timeline: Timeline, clock: Clock, feed: Feed | None = None) -> float:
     """When the host is done with ``line``, in nanoseconds since it began with the device idle."""
-    return _played(line, clock, feed, 1)[0]
+    return _played(timeline, clock, feed, 1)[0]
 
 
-def _played(line: Timeline, clock: Clock, feed: Feed | None, passes: int) -> tuple[float, list[float]]:
+def _played(timeline: Timeline, clock: Clock, feed: Feed | None, passes: int) -> tuple[float, list[float]]:
     """When the host was done at last, and when host and device were after each pass."""
-    host = line.host_ns * clock.host
-    events = np.flatnonzero((line.kind != WORK) & ((line.kind != LOADER) | (feed is not None)))
+    host = timeline.host_ns * clock.host
+    events = np.flatnonzero((timeline.kind != WORK) & ((timeline.kind != LOADER) | (feed is not None)))
     if not len(events):
         alone = float(host.sum())
         return alone * passes, [alone * (at + 1) for at in range(passes)]
     # Between two events the host just works: the loop below runs over events alone.
-    waits = line.kind == SYNC
+    waits = timeline.kind == SYNC
     if feed is not None:
-        waits = waits | (line.kind == LOADER)
+        waits = waits | (timeline.kind == LOADER)
     total = np.concatenate([[0.0], np.cumsum(np.where(waits, 0.0, host))])
     before = np.diff(np.concatenate([[0.0], total[events]]))
     tail = float(total[-1] - total[events[-1]])
-    begins = _batch_begins(line) if feed is not None else np.zeros(len(host), bool)
+    begins = _batch_begins(timeline) if feed is not None else np.zeros(len(host), bool)
     rows = list(
         zip(
             before.tolist(),
-            line.kind[events].tolist(),
-            line.first[events].tolist(),
-            line.first[events + 1].tolist(),
+            timeline.kind[events].tolist(),
+            timeline.first[events].tolist(),
+            timeline.first[events + 1].tolist(),
             begins[events].tolist(),
             strict=True,
         )
     )
-    kernel_ns = (line.kernel_ns * clock.device).tolist()
-    streams, blocking = line.stream.tolist(), line.blocking.tolist()
-    keys = list(zip(streams, line.kernel_start.tolist(), strict=True)) if line.holds else []
+    kernel_ns = (timeline.kernel_ns * clock.device).tolist()
+    streams, blocking = timeline.stream.tolist(), timeline.blocking.tolist()
+    keys = list(zip(streams, timeline.kernel_start.tolist(), strict=True)) if timeline.holds else []
     ended: dict[Kernel, float] = {}
     now, marks = 0.0, []
     free: dict[int, float] = {}
@@ -105,7 +105,7 @@ def _played(line: Timeline, clock: Clock, feed: Feed | None, passes: int) -> tup
                         now = max(now, queue[0])
                     begun = max(now + clock.latency_ns, behind + clock.gap_ns)
                     if keys:
-                        hold = line.holds.get(keys[at])
+                        hold = timeline.holds.get(keys[at])
                         if hold is not None:
                             other = max(now, behind) if hold.after is None else ended.get(hold.after, -1e18)
                             begun = max(begun, other + hold.delay_ns)
@@ -125,8 +125,8 @@ def _played(line: Timeline, clock: Clock, feed: Feed | None, passes: int) -> tup
     return now, marks
 
 
-def _batch_begins(line: Timeline) -> Bools:
+def _batch_begins(timeline: Timeline) -> Bools:
     """The first segment of each stretch in which the host is in the loader."""
-    inside = line.kind == LOADER
+    inside = timeline.kind == LOADER
     found: Bools = inside & ~np.concatenate([[False], inside[:-1]])
     return found

@@ -21,7 +21,7 @@ from warpline.model.report import Predicted, Resource
 from warpline.simulate import calibrate, device, layout, limits, loading, precision
 from warpline.simulate.changes import Changed
 from warpline.simulate.replay import Feed, replay
-from warpline.simulate.timeline import Places, Timeline, timeline
+from warpline.simulate.timeline import Places, Timeline, timeline_of
 from warpline.trace.columns import Trace
 from warpline.wire.sites import Loader, facts_of
 
@@ -42,17 +42,17 @@ class Simulation:
         window = (trace.window_ns[1] - trace.window_ns[0]) / trace.steps
         #: Measured without the profiler; the captured window's own where that was not done.
         self.step_ns = sum(timed) / len(timed) if timed else float(window)
-        line = calibrate.unblocked(timeline(trace, places))
-        if len(line.kernel_ns):
-            line = calibrate.evened(calibrate.relieved(trace, line, self.step_ns))
-        self._line = line if profile is None else calibrate.by_line(line, places, profile)
-        self._feed = loading.present_feed(self._line, _workers(trace), self.step_ns)
-        self._clock = calibrate.calibrated(self._line, self.step_ns, self._feed, trace.facts)
+        timeline = calibrate.unblocked(timeline_of(trace, places))
+        if len(timeline.kernel_ns):
+            timeline = calibrate.evened(calibrate.relieved(trace, timeline, self.step_ns))
+        self._timeline = timeline if profile is None else calibrate.by_line(timeline, places, profile)
+        self._feed = loading.present_feed(self._timeline, _workers(trace), self.step_ns)
+        self._clock = calibrate.calibrated(self._timeline, self.step_ns, self._feed, trace.facts)
 
     @property
     def replayed_ms(self) -> float:
         """The unchanged step as the replay has it."""
-        return replay(self._line, self._clock, self._feed) / 1e6
+        return replay(self._timeline, self._clock, self._feed) / 1e6
 
     def predict(self, change: Change) -> Predicted | None:
         """The step with ``change`` made, per present batch; None where the simulation cannot say.
@@ -62,8 +62,8 @@ class Simulation:
         made = self._made(change)
         if made is None:
             return None
-        line, feed, work = made
-        step_ns = max(replay(line, self._clock, feed), self._least(line, feed)) / work
+        timeline, feed, work = made
+        step_ns = max(replay(timeline, self._clock, feed), self._least(timeline, feed)) / work
         if step_ns <= 0:
             return None
         speedup = self.step_ns / step_ns
@@ -77,45 +77,45 @@ class Simulation:
 
     def limit(self, change: Change) -> Resource:
         """What bounds the step with ``change`` made: the resource whose halving would save most of it."""
-        line, feed, _ = self._made(change) or (self._line, self._feed, 1.0)
-        return limits.of(line, self._clock, feed, self._trace.names)
+        line, feed, _ = self._made(change) or (self._timeline, self._feed, 1.0)
+        return limits.limiting_resource(line, self._clock, feed, self._trace.names)
 
     def floor_ms(self) -> float:
         """What the device needs for the step's products and for moving its bytes, whatever is fixed."""
-        return limits.floor_ms(self._line, self._clock, self._rates, self._profile)
+        return limits.floor_ms(self._timeline, self._clock, self._rates, self._profile)
 
     def _made(self, change: Change) -> tuple[Timeline, Feed | None, float] | None:
         """``(timeline, loader's feed, batches a step)`` with ``change``; None where that cannot be said."""
         changes = _flat((change,))
-        line, feed, work = self._line, self._feed, 1.0
+        timeline, feed, work = self._timeline, self._feed, 1.0
         for one in changes:
             if isinstance(one, LoaderWorkers):
                 feed = self._with_workers(one)
             elif isinstance(one, MatmulRate):
-                changed = precision.at_precision(self._trace, line, one, self._changed, self._rates)
+                changed = precision.at_precision(self._trace, timeline, one, self._changed, self._rates)
                 if changed is None:
                     return None
-                line = changed
+                timeline = changed
             elif isinstance(one, ChannelsLast):
-                line = layout.channels_last(self._trace, line, one, self._changed, self._rates)
+                timeline = layout.channels_last(self._trace, timeline, one, self._changed, self._rates)
             else:
-                line = self._changed.make(line, one)
+                timeline = self._changed.make(timeline, one)
             if isinstance(one, LargerBatch):
                 work *= one.factor
                 feed = replace(feed, period_ns=feed.period_ns * one.factor) if feed else None
-        return line, feed, work
+        return timeline, feed, work
 
     def _with_workers(self, change: LoaderWorkers) -> Feed | None:
         usable = replace(change, workers=min(change.workers, max(1, self._cores)))
-        return loading.changed_feed(self._line, usable, self._clock.host, self._feed)
+        return loading.changed_feed(self._timeline, usable, self._clock.host, self._feed)
 
-    def _least(self, line: Timeline, feed: Feed | None) -> float:
+    def _least(self, timeline: Timeline, feed: Feed | None) -> float:
         """The cores' bound: the host and the workers' work together need this long on all of them."""
         if feed is None or feed is self._feed:
             return 0.0
-        spent, batches = loading.waited_ns(line)
-        own = (float(line.host_ns.sum()) - spent) * self._clock.host
-        return (own + feed.cost_ns * batches) / line.steps / max(1, self._cores)
+        spent, batches = loading.waited_ns(timeline)
+        own = (float(timeline.host_ns.sum()) - spent) * self._clock.host
+        return (own + feed.cost_ns * batches) / timeline.steps / max(1, self._cores)
 
 
 def _flat(changes: tuple[Change, ...]) -> list[Change]:

@@ -64,7 +64,7 @@ class Timeline:
     steps: int
 
 
-def timeline(trace: Trace, places: Places) -> Timeline:
+def timeline_of(trace: Trace, places: Places) -> Timeline:
     low, high = trace.window_ns
     host, kernels = trace.host, trace.kernels
     bounds, span = _moments(trace, low, high)

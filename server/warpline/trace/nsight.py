@@ -27,7 +27,7 @@ _LINK = re.compile(
     r"@url:(?P<linked>[^@]*?):\w+://[^@]*@|@(?:section:[^:@]*|sass:[^:@]*|source:[^@]*?:\d+):(?P<text>[^@]*)@"
 )
 
-Place = tuple[str, int]
+FileLine = tuple[str, int]
 
 
 def read(report: Path, folder: Path | None) -> KernelInside:
@@ -59,7 +59,7 @@ def first_launch(context: Any, report: Path) -> Any:
 def inside(action: Any) -> KernelInside:
     """``action`` is an ``ncu_report.IAction``: one launch."""
     sectors, ideal = _by_line(action, _SECTORS), _by_line(action, _IDEAL)
-    stalls: dict[Place, dict[str, float]] = {}
+    stalls: dict[FileLine, dict[str, float]] = {}
     for name in action.metric_names():
         reason = name.removeprefix(_STALL)
         if reason not in (name, _ISSUING) and not name.endswith(_NOT_ISSUED):
@@ -105,10 +105,10 @@ def _text(action: Any, name: str) -> str:
     return metric.as_string() if metric is not None else ""
 
 
-def _by_line(action: Any, name: str) -> dict[Place, float]:
+def _by_line(action: Any, name: str) -> dict[FileLine, float]:
     """A metric that is kept by instruction, summed over each source line."""
     metric = action.metric_by_name(name)
-    found: dict[Place, float] = {}
+    found: dict[FileLine, float] = {}
     if metric is None or not metric.has_correlation_ids():
         return found
     addresses = metric.correlation_ids()

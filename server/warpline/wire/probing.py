@@ -68,7 +68,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionBatch:
     """What the child is given. ``seconds``: for all of it, from when torch is imported."""
 
     device: str
@@ -87,9 +87,9 @@ class Probed:
     note: str = ""  # why there is nothing, where that is so
 
 
-def asked(fields: dict[str, Any]) -> Asked:
+def batch_from_json(fields: dict[str, Any]) -> QuestionBatch:
     """``Asked`` from what JSON made of it."""
-    return Asked(
+    return QuestionBatch(
         fields["device"],
         fields["threads"],
         fields["seconds"],

@@ -13,7 +13,7 @@ from warpline.rulekit.graph.graph import MOVED, SAME, Graph, graph_of
 from warpline.rulekit.graph.known import known
 from warpline.rulekit.graph.match import Match
 
-Place = tuple[str, int]
+FileLine = tuple[str, int]
 _MOVING = SAME | MOVED
 #: How often an operator was called: file, line, name.
 Uses = collections.Counter[tuple[str, int, str]]
@@ -24,7 +24,7 @@ class Matched(Costed):
     """All matches of one kind with their result at one line."""
 
     match: Match
-    place: Place  # the line that makes the result
+    place: FileLine  # the line that makes the result
 
 
 def matched(context: Context, *families: str) -> list[Matched]:
@@ -33,7 +33,7 @@ def matched(context: Context, *families: str) -> list[Matched]:
     if not flow.name:
         return []
     graph = graph_of(flow)
-    by_place: dict[tuple[Place, str], list[Match]] = {}
+    by_place: dict[tuple[FileLine, str], list[Match]] = {}
     for family in families:
         for match in known(graph)[family]:
             place = _place(graph, match)
@@ -59,7 +59,7 @@ def without_formulas(found: Iterable[Matched], formulas: Sequence[Costed]) -> li
     return [one for one in found if not told.intersection(one.places)]
 
 
-def _place(graph: Graph, match: Match) -> Place | None:
+def _place(graph: Graph, match: Match) -> FileLine | None:
     """The line that makes the result, in the function that does most of it."""
     sites = [site for node in match.nodes if (site := graph.site(node)) is not None]
     functions = collections.Counter((site.file, site.function) for site in sites)
@@ -69,7 +69,7 @@ def _place(graph: Graph, match: Match) -> Place | None:
     return next((site.file, site.line) for site in reversed(sites) if (site.file, site.function) == most)
 
 
-def _costed(context: Context, graph: Graph, place: Place, matches: list[Match]) -> Matched | None:
+def _costed(context: Context, graph: Graph, place: FileLine, matches: list[Match]) -> Matched | None:
     # Of the layers that run the same lines only some were looked at: the others are counted by their sites.
     own = {(node.site, node.name) for match in matches for node in match.nodes}
     lines = {

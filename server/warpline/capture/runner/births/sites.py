@@ -9,7 +9,7 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..imports import when_imported
-from ..lines.userfiles import Place
+from ..lines.userfiles import Location
 from ..patches import Patches
 from . import describe
 
@@ -33,7 +33,7 @@ class Birth(NamedTuple):
 NO_BIRTH = Birth()
 MOST_FRAMES = 30
 #: (kind, place, weak reference, facts known at once, uses, birth)
-Entry = tuple[str, Place, Any, dict[str, Any], set[tuple[str, int]], Birth]
+Entry = tuple[str, Location, Any, dict[str, Any], set[tuple[str, int]], Birth]
 
 
 class Sites:
@@ -105,7 +105,7 @@ class Sites:
         if entry is not None and user is not None:
             entry[4].add((self.user_files[user.f_code.co_filename] or "", user.f_lineno))
 
-    def place(self, frame: FrameType | None) -> Place | None:
+    def place(self, frame: FrameType | None) -> Location | None:
         user = self.user_files.nearest(frame)
         if user is None:
             return None
@@ -113,7 +113,7 @@ class Sites:
         return path, user.f_lineno, self.names.of(user.f_code, path)
 
     def _add(
-        self, kind: str, place: Place, thing: Any, facts: dict[str, Any], birth: Birth = NO_BIRTH
+        self, kind: str, place: Location, thing: Any, facts: dict[str, Any], birth: Birth = NO_BIRTH
     ) -> None:
         reference = weakref.ref(thing) if thing is not None else None
         entry: Entry = (kind, place, reference, facts, set(), birth)

@@ -13,7 +13,7 @@ from ..lines import tracing
 from ..patches import Patches
 
 if TYPE_CHECKING:
-    from ..lines.userfiles import Place, UserFiles
+    from ..lines.userfiles import Location, UserFiles
     from ..patches import Function
 
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
@@ -166,7 +166,7 @@ class Compiled:
             )
         self.graphs += 1
 
-    def _innermost(self, stack: Iterable[Any]) -> Place | None:
+    def _innermost(self, stack: Iterable[Any]) -> Location | None:
         """``(file, line, function)`` of the innermost user's frame; ``stack`` has it last."""
         for frame in reversed(list(stack)):
             file, line, function = (

@@ -23,7 +23,7 @@ SMALLEST, LARGEST = 512, 8192
 COPY_BYTES, SHARE_OF_FREE = 1 << 28, 1 / 8
 
 
-def of(torch: ModuleType, measure: bool, folder: str | None = None) -> dict[str, float]:
+def device_peaks(torch: ModuleType, measure: bool, folder: str | None = None) -> dict[str, float]:
     """``Facts.peaks``: operations by precision and ``bytes_per_s``, each per second; {} when not known.
 
     ``folder``: where they are kept by device and driver, the user's cache folder.

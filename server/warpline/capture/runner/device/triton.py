@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 from ..patches import Patches
 
 if TYPE_CHECKING:
-    from ..lines.userfiles import Place
+    from ..lines.userfiles import Location
     from ..patches import Function
 
 
 class TritonLaunches:
     """Watches launches from ``start()`` to ``stop()``: sites of kind "triton" in ``sites``."""
 
-    def __init__(self, place: Callable[[FrameType | None], Place | None]) -> None:
+    def __init__(self, place: Callable[[FrameType | None], Location | None]) -> None:
         self.place = place
         self.patches = Patches()
-        self.sites: dict[tuple[Place, str], dict[str, Any]] = {}  # (place, kernel) -> facts
+        self.sites: dict[tuple[Location, str], dict[str, Any]] = {}  # (place, kernel) -> facts
 
     def start(self) -> None:
         module = sys.modules.get("triton.runtime.jit")

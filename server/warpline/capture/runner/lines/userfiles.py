@@ -15,7 +15,7 @@ INSTALLED = re.compile(r"[/\\](site-packages|dist-packages|lib(64)?[/\\]python3(
 
 
 #: A place in a file of the user's: (path, line, qualified name of the function).
-Place = tuple[str, int, str]
+Location = tuple[str, int, str]
 
 
 class UserFiles(dict[str, "str | None"]):

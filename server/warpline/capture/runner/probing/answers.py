@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 import torch
 
-from ....wire.probing import Answer, Asked, Question, asked
+from ....wire.probing import Answer, Question, QuestionBatch, batch_from_json
 from . import agreement, clock
 from .kinds import KINDS, Pair
 
@@ -19,7 +19,7 @@ def run() -> None:
     """Answers go to what was standard output; whatever else is printed goes to standard error."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    wanted = asked(json.load(sys.stdin))
+    wanted = batch_from_json(json.load(sys.stdin))
     if wanted.threads:
         torch.set_num_threads(wanted.threads)
     torch.manual_seed(0)
@@ -35,7 +35,7 @@ def run() -> None:
         out.flush()
 
 
-def answer(question: Question, wanted: Asked, ends: float) -> Answer:
+def answer(question: Question, wanted: QuestionBatch, ends: float) -> Answer:
     make = KINDS.get(question.kind)
     if make is None:
         return Answer(question, error="no such kind")

@@ -16,7 +16,7 @@ from .reads import caller, watch_synchronize, what_waits
 
 if TYPE_CHECKING:
     from ..births.sites import Sites
-    from ..lines.userfiles import Place
+    from ..lines.userfiles import Location
     from ..patches import Function
 
 FACTORIES = frozenset({
@@ -39,7 +39,7 @@ class HostMade(NamedTuple):
     """A tensor of the host's: ``place`` and ``factory`` that made it, lines that computed it from there."""
 
     reference: Any  # weak
-    place: Place
+    place: Location
     factory: str
     uses: tuple[tuple[str, int], ...] = ()
 
@@ -52,8 +52,9 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
         self.torch = torch
         self.place, self.user_files = sites.place, sites.user_files
         self.patches = Patches()
-        self.sites: dict[tuple[str, Place, str | None], dict[str, Any]] = {}  # (kind, place, what) -> facts
-        self.uses: dict[tuple[str, Place, str | None], dict[tuple[str, int], None]] = {}
+        #: (kind, place, what) -> facts
+        self.sites: dict[tuple[str, Location, str | None], dict[str, Any]] = {}
+        self.uses: dict[tuple[str, Location, str | None], dict[tuple[str, int], None]] = {}
         self.flags: dict[str, Any] = {"autocast": False, "grad_enabled_in_step": False}
         self.host_made: dict[int, HostMade] = {}  # by id(tensor)
         self.began_ns = 0  # 0: it does not run
@@ -185,7 +186,7 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
         what: str | None,
         facts: dict[str, Any],
         size: int | None = None,
-        place: Place | None = None,
+        place: Location | None = None,
     ) -> None:
         place = place or self.place(sys._getframe(1))
         if place is None:

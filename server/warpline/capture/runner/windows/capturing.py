@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ....wire.stages import CAPTURING
 from . import lengths
 from .sampling import Sampling
-from .stages import Stage, of
+from .stages import Stage, progress_text
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -132,7 +132,7 @@ class Capture(Stage):
             self.rest(self.all_threads)
             return
         session.recorder.step(done + 1 if done < wanted else None)
-        session.pipe.progress(CAPTURING, done, wanted, "capturing %s" % of(done, wanted))
+        session.pipe.progress(CAPTURING, done, wanted, "capturing %s" % progress_text(done, wanted))
         if done == wanted:
             self._captured(self.stamps)
 

@@ -30,7 +30,7 @@ def write(session: Session, stamps: Sequence[int]) -> None:
             **session.observers.all_facts(),
             "host_step_ns": session.host_step_ns,
             "host_forward_ns": session.host_forward_ns,
-            "peaks": peaks.of(session.torch, session.control.request.peaks),
+            "peaks": peaks.device_peaks(session.torch, session.control.request.peaks),
         },
     )
 

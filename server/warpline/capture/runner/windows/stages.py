@@ -99,7 +99,7 @@ class Warmup(Stage):
         self.stamps.append(time_ns())
         durations = differences(self.stamps)
         wanted, done = session.windows.warmup, len(durations)
-        session.pipe.progress(WARMUP, done, wanted, "warm-up %s" % of(done, wanted))
+        session.pipe.progress(WARMUP, done, wanted, "warm-up %s" % progress_text(done, wanted))
         compiled = session.observers.compiled_since_last()
         least_ns = lengths.WARMUP_DEVICE_NS if session.torch.cuda.is_initialized() else 0
         if lengths.settled(durations, compiled, least_ns) if wanted is None else done >= wanted:
@@ -139,5 +139,5 @@ def differences(stamps: Sequence[int]) -> tuple[int, ...]:
     return tuple(after - before for before, after in zip(stamps[:-1], stamps[1:]))
 
 
-def of(done: int, wanted: int | None) -> str:
+def progress_text(done: int, wanted: int | None) -> str:
     return "%d" % done if wanted is None else "%d/%d" % (done, wanted)

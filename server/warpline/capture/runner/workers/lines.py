@@ -33,7 +33,7 @@ NEAR = 3.0
 #: Functions until Python 3.12, with an event for each round; their time goes to the line that they are on.
 WITHIN_A_LINE = ("<listcomp>", "<setcomp>", "<dictcomp>")
 
-Place = Tuple[str, int, str]  # file, line, function
+Location = Tuple[str, int, str]  # file, line, function
 
 
 class WorkerLines:
@@ -87,7 +87,7 @@ class Worker:
         self.main = main
         self.plain: deque[int] = deque(maxlen=REMEMBERED)
         self.recorded = self.recorded_ns = self.events = 0
-        self.spent: dict[Place, list[float]] = {}  # ns, events, calls
+        self.spent: dict[Location, list[float]] = {}  # ns, events, calls
 
     def install(self) -> None:
         from torch.utils.data._utils import fetch
@@ -216,7 +216,7 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
     if not batches:
         return None
     total = 0.0
-    lines: dict[Place, list[float]] = {}
+    lines: dict[Location, list[float]] = {}
     for one in told:
         cost = _event_cost(one)
         total += one["recorded_ns"] - cost * one["events"]
