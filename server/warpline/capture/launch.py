@@ -13,6 +13,7 @@ from warpline.capture import interpreter, probe
 from warpline.capture.again import LEAST_BOUNDARIES, RUNS, next_try, usable
 from warpline.capture.control import write_control
 from warpline.capture.process import Target
+from warpline.capture.rescue import rescue
 from warpline.capture.timing import time_steps
 from warpline.model.problem import Problem
 from warpline.wire import stages
@@ -38,6 +39,7 @@ def capture(
 
     ``on_ready`` is called with it as soon as it is complete, while the script is still ending (with
     ``whole_run``: once it has ended). That a script failed afterwards is added to the manifest's notes.
+    Where a rank dies, the run is what the others had written.
     ``stdin`` (a file descriptor; None is an empty input) and ``output`` (for the script's standard
     output and error) are handed to the target. Raises Problem: status 1 when the script ended
     before it could be measured, 2 for wrong input, 130 when ``cancelled`` was set. Then nothing is
@@ -75,6 +77,9 @@ def capture(
             control = write_control(request, partial, purpose, windows=windows, notes=notes)
             with Target(request, control, stdin=stdin, output=output) as target:
                 outcome = target.follow(say, cancel, ready)
+            if not outcome.ready and request.launcher and rescue(partial, outcome):
+                outcome.ready = True
+                ready()
             if outcome.ready:
                 outcome.amend(destination / MANIFEST, target.name)
                 if on_ready is not None and request.whole_run:

@@ -137,6 +137,8 @@ class Target:
     ) -> Outcome:
         """Pass progress on until the target has ended; ``on_ready`` once all ranks have written.
 
+        Ends as well when a rank has written and the others do not, for as long as one waits for another.
+
         Raises Problem when measuring failed, was cancelled or took too long; that the script itself ended,
         well or not, before it was measured is for the caller to see.
         """
@@ -153,7 +155,7 @@ class Target:
             if cancelled.is_set():
                 raise Problem("cancelled", 130)
             late = clock.late
-            if late and not outcome.ready and problem is None:
+            if late and not outcome.ready and problem is None and not ready:
                 raise self._timed_out(stage, outcome.compiling)
             if heard is None or late:
                 break
@@ -178,6 +180,7 @@ class Target:
                 outcome.replaced = message.program
             elif isinstance(message, Ready):
                 ready.add(heard.rank)
+                clock.end_within(ENDING_S)  # it has waited for the others: who is not there now will not come
                 if len(ready) == message.world:
                     outcome.ready = True
                     clock.end_within(None if self.request.whole_run else ENDING_S)
