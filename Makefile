@@ -17,7 +17,7 @@ pip := $(bin)/python -m pip --disable-pip-version-check install --quiet --constr
 # By file: what a file's tests share is made once. In the order of tests/processes.py.
 parallel := --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo check test gpu-test lint editors readme clean
+.PHONY: demo check test gpu-test lint editors readme pictures clean
 
 demo: $(VENV)/.ready-examples
 	$(bin)/warpline profile $(DEMO)
@@ -48,6 +48,13 @@ lint: $(VENV)/.ready-dev node_modules/.package-lock.json
 # The printed reports in README.md and examples/*/README.md, from runs on this machine.
 readme: $(VENV)/.ready-examples
 	$(bin)/python docs/print_reports.py
+
+# All pictures in README.md and docs: a session in VS Code, one of a newcomer, one with the page of runs
+# recorded on a GPU. Five minutes; needs `make editors` once. Look at them before you commit them.
+pictures: $(VENV)/.ready-dev node_modules/.package-lock.json
+	tests/editors/install.sh --check
+	WARPLINE_PICTURES=1 $(bin)/python -m pytest -m editor tests/html/test_browser.py \
+		"tests/editors/test_vscode.py::test_a_session[vscode-new]" tests/editors/test_vscode.py::test_a_newcomer
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null \

@@ -1,5 +1,5 @@
 // A person's session with a page in a headless Chromium: node session.mjs PAGE [PICTURES]. What was seen is printed
-// as JSON; tests/html/test_browser.py judges it. PICTURES: a folder for docs/page.md's pictures.
+// as JSON; tests/html/test_browser.py judges it. PICTURES: a folder for the pictures of docs/page.md and README.md.
 import { chromium } from "playwright-core";
 
 const [file, pictures] = process.argv.slice(2);
@@ -170,6 +170,15 @@ try {
     seen.ranks = await rows("lines by rank");
     seen.tracks = await page.evaluate(() => window.warpline.timeline.timeline.tracks.map((track) => track.name));
     await picture("ranks", "ranks");
+    if (pictures) {
+      // A page from its top on, as far as the timeline.
+      await page.goto(`file://${process.env.PLAIN}`);
+      await page.waitForSelector("body[data-ready]", { timeout: 60_000 });
+      await page.setViewportSize({ width: 1400, height: 1320 });
+      await page.waitForTimeout(200);
+      await picture("top");
+      await page.setViewportSize({ width: 1400, height: 900 });
+    }
     await page.goto(`file://${file}`);
     await page.waitForSelector("body[data-ready]", { timeout: 60_000 });
   }

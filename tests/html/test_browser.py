@@ -75,12 +75,18 @@ def seen(
         ),
         encoding="utf-8",
     )
-    # For docs/page.md, as the session in VS Code makes its own.
-    pictures = [str(ROOT / "docs/images")] if os.environ.get("WARPLINE_PICTURES") else []
+    pictures: list[str] = []
+    plain = tmp_path_factory.mktemp("plain") / "page.html"
+    if os.environ.get("WARPLINE_PICTURES"):  # `make pictures`; the sessions in VS Code make their own
+        pictures = [str(ROOT / "docs/images")]
+        cwd = str(Path(report.script).parents[2])
+        roofs = pipeline.roofs_of(profile)
+        made = page(report, profile, pipeline.timeline_of(run), None, roofs, cwd=cwd)
+        plain.write_text(made, encoding="utf-8")
     done = subprocess.run(
         ["node", str(HERE / "session.mjs"), str(file), *pictures],
         cwd=ROOT,
-        env={**os.environ, "VALUES": json.dumps(VALUES), "RANKS": str(several)},
+        env={**os.environ, "VALUES": json.dumps(VALUES), "RANKS": str(several), "PLAIN": str(plain)},
         capture_output=True,
         text=True,
         timeout=200,
