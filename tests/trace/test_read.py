@@ -142,6 +142,34 @@ def test_a_foreign_trace_with_stacks(tmp_path: Path, form: str) -> None:
     assert any("without the profiler" in note for note in profile.notes)
 
 
+def test_a_trace_of_rocm_names_streams_by_address(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 100)
+    run.op("aten::mm", 1, 20)
+    run.kernel(30, 10, launched=3)
+    path = run.write() / "trace.json"
+    read = json.loads(path.read_bytes())
+    (launch,) = (event for event in read["traceEvents"] if event.get("cat") == "cuda_runtime")
+    launch["name"], launch["args"]["stream"] = "hipLaunchKernel", "0x0"
+    path.write_text(json.dumps(read))
+    found = foreign.read(path)
+    assert found.kernels.launch.tolist() != [-1]
+    assert not [note for note in found.notes if "malformed" in note]
+
+
+def test_a_malformed_event_costs_only_itself(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 100)
+    run.op("aten::mm", 1, 20)
+    run.kernel(30, 10, launched=3)
+    path = run.write() / "trace.json"
+    read = json.loads(path.read_bytes())
+    read["traceEvents"].append({"ph": "X", "cat": "cpu_op", "name": "aten::add", "ts": "soon"})
+    read["distributedInfo"] = {"rank": 3, "world_size": 8}
+    path.write_text(json.dumps(read))
+    found = foreign.read(path)
+    assert "1 malformed event of the trace was left out" in found.notes
+    assert (len(found.kernels), found.manifest.rank, found.manifest.world_size) == (1, 3, 8)
+
+
 def test_a_foreign_trace_without_stacks_says_so(tmp_path: Path) -> None:
     run = KinetoRun(tmp_path, 1000)
     run.op("aten::linear", 130, 20)

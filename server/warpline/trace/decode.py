@@ -43,7 +43,7 @@ class Arguments(msgspec.Struct, gc=False, frozen=True):
     values: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Concrete Inputs")
     correlation: int = -1
     device: int = 0
-    stream: int = 0
+    stream_id: int | str = msgspec.field(default=0, name="stream")  # ROCm's calls have an address: "0x0"
     grid: msgspec.Raw = msgspec.Raw(b"")
     block: msgspec.Raw = msgspec.Raw(b"")
     registers: int | None = msgspec.field(default=None, name="registers per thread")
@@ -59,6 +59,11 @@ class Arguments(msgspec.Struct, gc=False, frozen=True):
     python_id: int = msgspec.field(default=-1, name="Python id")
     python_parent: int | None = msgspec.field(default=-1, name="Python parent id")
     call_stack: str = msgspec.field(default="", name="Call stack")
+
+    @property
+    def stream(self) -> int:
+        """0 where the stream is not numbered."""
+        return self.stream_id if isinstance(self.stream_id, int) else 0
 
 
 NO_ARGUMENTS = Arguments()
