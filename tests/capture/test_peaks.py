@@ -28,7 +28,7 @@ torch.manual_seed(1)
 before = torch.get_rng_state()
 torch.set_float32_matmul_precision("medium")
 def of(measure):
-    return peaks.of(torch, measure, sys.argv[1])
+    return peaks.device_peaks(torch, measure, sys.argv[1])
 found = [of(False), of(True), of(True), of(False)]
 assert torch.get_float32_matmul_precision() == "medium"
 assert torch.equal(torch.get_rng_state(), before)
