@@ -85,7 +85,7 @@ def test_the_script_computes_what_it_would_without_us(captured: Captured, tmp_pa
     assert losses[:40] == losses[-40:] == plain.stdout.splitlines()
 
 
-def record(act: Callable[[], Any]) -> Dataflow:
+def record(act: Callable[[], Any], optimizers: Callable[[], Any] = list) -> Dataflow:
     """``act`` under the mode, in this process."""
     from warpline.capture.runner.dataflow.mode import Recording
     from warpline.capture.runner.lines.names import QualifiedNames
@@ -93,13 +93,41 @@ def record(act: Callable[[], Any]) -> Dataflow:
 
     files = UserFiles([str(Path(__file__).parent)], [])
     sites: Any = SimpleNamespace(user_files=files, names=QualifiedNames())
-    recording = Recording(sites)
+    recording = Recording(sites, optimizers)
     recording.start()
     try:
         act()
     finally:
         found: Dataflow = recording.stop()
     return found
+
+
+def test_parameters_that_no_optimizer_has() -> None:
+    teacher, student, frozen = torch.nn.Linear(3, 4), torch.nn.Linear(3, 4), torch.nn.Linear(3, 4)
+    frozen.requires_grad_(False)
+    x = torch.randn(2, 3)
+    given = torch.randn(2, 3, requires_grad=True)
+    optimizer = torch.optim.SGD(student.parameters(), 0.1)
+
+    def shapes(act: Callable[[], Any], optimizers: Callable[[], Any] = lambda: [optimizer]) -> list[Any]:
+        flow = record(act, optimizers)
+        assert set(flow.unheld) <= set(flow.parameters)
+        return [flow.shapes[flow.shape[value]] for value in flow.unheld]
+
+    def step(x: Any = x) -> None:
+        (teacher(x) - student(x) + frozen(x)).sum().backward()
+        optimizer.step()
+
+    def by_hand() -> None:
+        step()
+        with torch.no_grad():
+            for parameter in teacher.parameters():
+                parameter.sub_(0.1)
+
+    assert shapes(step) == [(4, 3), (4,)]
+    assert shapes(by_hand) == []  # the step itself changes them
+    assert shapes(lambda: step(given)) == []  # the gradients go to what was given
+    assert shapes(step, lambda: None) == shapes(step, list) == []  # not all optimizers are known; none is
 
 
 def test_steps_on_other_threads_are_said_to_be_missing() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import libcst as cst
 
@@ -13,16 +13,20 @@ from warpline.rulekit.source import Source
 _DEPTH = 4  # modules inside modules
 
 
-def called_at(context: Context, cost: LineCost) -> tuple[str, int] | None:
-    """The line outside all ``forward`` methods that calls the module whose ``forward`` holds ``cost``.
+def called_at(context: Context, cost: LineCost, own: Callable[[LineCost], bool]) -> tuple[str, int] | None:
+    """The line that calls the module whose ``forward`` holds ``cost``, outside all ``forward`` methods of
+    which every line that records a graph is ``own``: a line further out would hold other things as well.
 
     Names that hold the module are followed by the classes that were constructed; None where the line is in
-    no ``forward``, or several lines that ran call such a name.
+    no such ``forward``, or several lines that ran call such a name.
     """
     place, function = (cost.file, cost.line), cost.function
     for _ in range(_DEPTH):
         parts = function.split(".")
-        if len(parts) < 2 or parts[-1] != "forward":
+        recording = [one for one in context.profile.lines
+                     if (one.file, one.function) == (place[0], function) and one.nodes > 0]  # fmt: skip
+        whole = bool(recording) and all(map(own, recording))
+        if len(parts) < 2 or parts[-1] != "forward" or not whole:
             return place if place != (cost.file, cost.line) else None
         callers = _callers(context, parts[-2])
         if len(callers) != 1:

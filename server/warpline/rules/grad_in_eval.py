@@ -4,8 +4,8 @@
 
 Finds measured steps that record gradients and have no backward pass, in a script without optimizer
 steps. In a training step, it finds parts whose graph the backward pass never visits (a teacher, a
-metric). It reports nothing if no tensor requires gradients, or if much of the step was replayed in CUDA
-graphs, which may contain a backward pass.
+metric), or visits only for parameters that no optimizer has. It reports nothing if no tensor requires
+gradients, or if CUDA graphs replayed much of the step.
 
 ## Why is this slow
 
@@ -161,11 +161,15 @@ from functools import partial
 
 import libcst as cst
 
+from warpline.model.change import Scale, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
 from warpline.rulekit.calling import called_at, evaluated_at
+from warpline.rulekit.graph import graph_of
+from warpline.rulekit.graph.unheld import of_unheld
 from warpline.rulekit.source import Source
+from warpline.rulekit.ungraphed import without_graph
 
 #: A metric of a few operators is no part of a model.
 LEAST_NODES = 8
@@ -185,6 +189,7 @@ class GradInEval(Rule):
             return
         if any(cost.backward_ms > 0 or any(op.phase == "backward" for op in cost.ops) for cost in lines):
             yield from _never_visited(context)
+            yield from _for_nobody(context)
             return
         forward = [cost for cost in lines if cost.ops]
         host = sum(op.cpu_ms for cost in forward for op in cost.ops if op.outer)
@@ -214,7 +219,7 @@ def _never_visited(context: Context) -> Iterator[Draft]:
     """Parts of a training step whose graph is recorded, and which the backward pass never visits."""
     parts: dict[tuple[str, str], list[LineCost]] = {}
     for cost in context.profile.lines:
-        if cost.unused_nodes >= LEAST_NODES and cost.unused_nodes >= MOSTLY * cost.nodes:
+        if cost.unused_nodes >= LEAST_NODES and _unused(cost):
             parts.setdefault((cost.file, cost.function), []).append(cost)
     for costs in parts.values():
         host = sum(op.cpu_ms for cost in costs for op in cost.ops if op.outer and op.phase == "forward")
@@ -222,7 +227,7 @@ def _never_visited(context: Context) -> Iterator[Draft]:
             continue
         hottest = max(costs, key=lambda cost: cost.unused_nodes)
         cause = (hottest.file, hottest.line)
-        place = called_at(context, hottest) or cause
+        place = called_at(context, hottest, _unused) or cause
         yield context.draft(
             place,
             cause,
@@ -235,24 +240,39 @@ def _never_visited(context: Context) -> Iterator[Draft]:
             },
             cost_ms=host,
             saving_ms=0.0,  # how much of it is the recording is not measured
-            fixes=[partial(_without_graph, context, place)],
+            fixes=[partial(without_graph, context, place)],
         )
 
 
-def _without_graph(context: Context, place: tuple[str, int]) -> Fix:
-    source = context.source(place[0])
-    statement = source.statement_at(place[1]) if source is not None else None
-    if source is None or not isinstance(statement, cst.SimpleStatementLine):
-        raise Refused("put the call of this part under `torch.no_grad()`")
-    around = [source.code(item) for outer in source.ancestors(statement) if isinstance(outer, cst.With)
-              for item in outer.items]  # fmt: skip
-    if any("no_grad" in item or "inference_mode" in item for item in around):
-        raise Refused("it already runs under `torch.no_grad()`")
-    if any(isinstance(node, cst.Return) for node in statement.body):
-        raise Refused("put the call of this part under `torch.no_grad()`")
-    edits = Edits(source)
-    edits.wrap([statement], f"with {edits.add_import('torch.no_grad', 'import torch')}():")
-    return edits.fix("Wrap this in torch.no_grad()", "unsafe")
+def _unused(cost: LineCost) -> bool:
+    return cost.unused_nodes >= MOSTLY * cost.nodes
+
+
+def _for_nobody(context: Context) -> Iterator[Draft]:
+    """Parts whose gradients no optimizer takes: the backward pass goes through them for nothing."""
+    flow = context.profile.facts.dataflow
+    places = of_unheld(graph_of(flow)) if flow.unheld and not context.sites("parallel") else set()
+    costs = [cost for cost in context.costs(places) if cost.backward_ms > 0]
+    spent = sum(cost.backward_ms for cost in costs)
+    if not context.matters(spent):
+        return
+    hottest = max(costs, key=lambda cost: cost.backward_ms)
+    cause = (hottest.file, hottest.line)
+    place = called_at(context, hottest, lambda cost: (cost.file, cost.line) in places) or cause
+    yield context.draft(
+        *(place, cause),
+        "The backward pass takes {backward} of each step here ({share}) for gradients of parameters that no "
+        "optimizer has.",
+        {"backward": ms("backward pass", spent), "share": percent("backward pass", context.share(spent))},
+        cost_ms=spent,
+        change=Together(tuple(_forward_only(cost) for cost in costs)),
+        fixes=[partial(without_graph, context, place)],
+    )
+
+
+def _forward_only(cost: LineCost) -> Scale:
+    left = max(0.0, 1 - cost.backward_ms / cost.step_ms) if cost.step_ms > 0 else 1.0
+    return Scale(((cost.file, cost.line),), device=left, host=left, at_most=True)
 
 
 def _trains(context: Context, place: tuple[Source, cst.FunctionDef | cst.For | cst.While] | None) -> bool:

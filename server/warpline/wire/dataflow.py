@@ -50,3 +50,6 @@ class Dataflow:
     shape: tuple[int, ...] = ()  # index into ``shapes``
     dtype: tuple[int, ...] = ()  # index into ``dtypes``
     parameters: tuple[int, ...] = ()  # values that are ``nn.Parameter``
+    #: Parameters that ask for gradients, while no optimizer has them and nothing wrote to them in the step.
+    #: Empty where no parameter of the step is an optimizer's.
+    unheld: tuple[int, ...] = ()

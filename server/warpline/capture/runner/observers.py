@@ -74,6 +74,11 @@ class Observers:
         self.optimizer_steps[id(optimizer)] = self.optimizer_steps.get(id(optimizer), 0) + 1
         self.sites.use(optimizer, frame)
 
+    def optimizers(self) -> list[Any] | None:
+        """Those that live; None where one makes steps that we did not see made."""
+        found = self.sites.living("optimizer")
+        return found if set(self.optimizer_steps) <= {id(one) for one in found} else None
+
     def step_expected(self) -> float:
         """For how many seconds one is worth waiting for: an optimizer exists that has made none yet."""
         if self.optimizer_steps or not self.sites.has("optimizer"):
@@ -134,7 +139,7 @@ class Observers:
         try:
             from .dataflow.mode import Recording
 
-            self.recording = Recording(self.sites)
+            self.recording = Recording(self.sites, self.optimizers)
             self.recording.start()
         except Exception as error:
             self.facts["dataflow"] = Dataflow("this torch cannot be listened to (%s)" % type(error).__name__)

@@ -98,6 +98,11 @@ class Sites:
     def has(self, kind: str) -> bool:
         return any(entry[0] == kind for entry in self.made)
 
+    def living(self, kind: str) -> list[Any]:
+        """The objects of that kind that still live."""
+        made = [entry[2]() for entry in self.made if entry[0] == kind and entry[2] is not None]
+        return [thing for thing in made if thing is not None]
+
     def use(self, thing: Any, frame: FrameType | None) -> None:
         """Note the user's line at or outside ``frame`` as one where ``thing`` is used."""
         entry = self.by_id.get(id(thing))

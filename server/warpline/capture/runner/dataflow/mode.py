@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from types import CodeType
@@ -55,6 +56,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.names_of = sites.names
         self.missing = ""
         self.running = True
+        self.unheld: Tuple[int, ...] = ()
         self.values = Values(torch, self._alias)
         self.names, self.sites = Interned(), Interned()
         self.name: List[int] = []
@@ -182,6 +184,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
             shape=tuple(self.values.shape),
             dtype=tuple(self.values.dtype),
             parameters=tuple(self.values.parameters),
+            unheld=self.unheld,
         )
 
 
@@ -191,8 +194,10 @@ _FURTHER = (DIRECT, MODULE, OPTIMIZER, LIBRARY)
 class Recording:
     """One step under ``Operators``."""
 
-    def __init__(self, sites: Sites) -> None:
+    def __init__(self, sites: Sites, optimizers: Callable[[], Optional[List[Any]]] = list) -> None:
+        """``optimizers`` gives those of the script; None where not all are known."""
         self.mode = Operators(sites)
+        self._optimizers = optimizers
         self._call: Optional[Callable[..., Any]] = None
 
     def start(self) -> None:
@@ -211,6 +216,8 @@ class Recording:
         if self._call is not None:
             HigherOrderOperator.__call__ = self._call
             self._call = None
+        with contextlib.suppress(Exception):  # an optimizer of an unusual kind: then nothing is said of it
+            self.mode.unheld = self.mode.values.unheld(self._optimizers() or [])
         self.mode.values.close()
         return self.mode.found()
 

@@ -33,6 +33,8 @@ class Values:
         self.shape: List[int] = []
         self.dtype: List[int] = []
         self.parameters: List[int] = []
+        self._asking: dict[int, int] = {}  # storage of a parameter that asks for gradients -> first value
+        self._others_ask = False  # another tensor that the script made does
 
     def read(self, tensor: Any) -> int:
         """The number of what ``tensor`` holds."""
@@ -74,7 +76,30 @@ class Values:
         self.dtype.append(self.dtypes[str(tensor.dtype).replace("torch.", "")])
         if isinstance(tensor, self._parameter):
             self.parameters.append(number)
+            if tensor.requires_grad:
+                self._asking.setdefault(storage, number)
+        elif tensor.requires_grad and tensor.is_leaf:
+            self._others_ask = True
         return number
+
+    def unheld(self, optimizers: List[Any]) -> Tuple[int, ...]:
+        """Parameters that ask for gradients, that none of the ``optimizers`` has, and that nothing wrote to.
+
+        Nothing where they have no parameter of the step at all, or where another tensor asks for gradients,
+        which may be what they are for.
+        """
+        held = {
+            int(one.untyped_storage()._cdata)
+            for optimizer in optimizers
+            for group in optimizer.param_groups
+            for one in group["params"]
+        }
+        found = tuple(
+            number
+            for storage, number in self._asking.items()
+            if storage not in held and self._latest.get(storage) == number
+        )
+        return () if self._others_ask or held.isdisjoint(self._asking) else found
 
     def close(self) -> None:
         """Let go of the storages."""
