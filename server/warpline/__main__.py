@@ -20,14 +20,14 @@ from warpline import __version__
 from warpline.commands import COMMANDS
 from warpline.model.problem import Problem
 
-_USAGE = "usage: warpline COMMAND [options]   (warpline COMMAND --help says more)"
+_USAGE = "usage: warpline COMMAND [options] (details: warpline COMMAND --help)"
 
 
 class _Parser(argparse.ArgumentParser):
     """Complains in one line, where argparse would print its usage as well."""
 
     def error(self, message: str) -> NoReturn:
-        raise Problem(f"{message} ({self.prog} --help says more)")
+        raise Problem(f"{message} (see {self.prog} --help)")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("WARPLINE_TRACEBACK"):
             raise
         fault = f"{type(error).__name__}: {error}".splitlines()[0]
-        return _complain(f"internal error: {fault} (WARPLINE_TRACEBACK=1 shows where)", 2)
+        return _complain(f"internal error: {fault} (WARPLINE_TRACEBACK=1 prints the traceback)", 2)
 
 
 def _run(name: str, rest: Sequence[str]) -> int:
@@ -84,7 +84,8 @@ def _misplaced(parser: _Parser, words: Sequence[str], problem: Problem) -> str:
     behind = itertools.dropwhile(lambda word: not word.endswith(".py"), words)
     ours = (word for word in behind if word.partition("=")[0] in parser._option_string_actions)
     return "".join(
-        f" ({word} went to the script: Warpline's own options stand before it)" for word in [*ours][:1]
+        f" ({word} was passed to the script: put Warpline's own options before the script)"
+        for word in [*ours][:1]
     )
 
 
@@ -92,7 +93,13 @@ def _overview() -> str:
     width = max(map(len, COMMANDS))
     rows = (f"  {name:{width}}  {summary}" for name, (_, summary) in COMMANDS.items())
     return "\n".join(
-        (_USAGE, "", "Find the lines that slow down a PyTorch training step, and fix them.", "", *rows)
+        (
+            _USAGE,
+            "",
+            ("Find the lines that slow down a PyTorch training step, fix them, and measure the gain."),
+            "",
+            *rows,
+        )
     )
 
 

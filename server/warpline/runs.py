@@ -188,7 +188,7 @@ def read(run: Path, name: str, kind: type[T]) -> T:
         data = path.read_bytes()
     except OSError as error:
         if name == MANIFEST:
-            raise Problem(f"{run} is no run folder: it has no {MANIFEST}") from None
+            raise Problem(f"{run} is not a run folder: it has no {MANIFEST}") from None
         raise Problem(f"cannot read {path}: {_reason(error)}") from None
     try:
         return msgspec.json.decode(data, type=kind)

@@ -42,7 +42,7 @@ def test_a_folder_without_manifest_is_no_run(tmp_path: Path) -> None:
     run = make(tmp_path)
     (tmp_path / "9999").mkdir()
     assert runs.newest(tmp_path) == run
-    with pytest.raises(Problem, match="is no run folder"):
+    with pytest.raises(Problem, match="is not a run folder"):
         runs.manifest(tmp_path / "9999")
 
 

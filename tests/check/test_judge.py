@@ -122,7 +122,7 @@ def test_what_the_baseline_lacks_is_said(tmp_path: Path) -> None:
     older = replace(faster(0.5), sources={**samples.SOURCES, samples.SCRIPT: "import torch\n"})
     found = judged(tmp_path, RELATIVE, (older,))
     assert found[1].outcome == "unknown"
-    assert found[1].message.endswith("and the baseline does not have it")
+    assert found[1].message.endswith("but the baseline does not have it")
 
 
 @pytest.mark.parametrize(
@@ -138,9 +138,9 @@ def test_what_the_baseline_lacks_is_said(tmp_path: Path) -> None:
         ("[[function]]\nname = 'gone'\nmax_ms = 1\n", "no function of the run is called gone"),
         ("[[line]]\nfile = 'gone.py'\nline = 1\nmax_ms = 1\n", "no file of the run is called gone.py"),
         ("[[line]]\nfile = 'train.py'\nline = 99\nmax_ms = 1\n", "train.py has no line 99"),
-        ("[[line]]\nfile = 'train.py'\ntext = 'x = 1'\nmax_ms = 1\n", "no line of train.py says 'x = 1'"),
+        ("[[line]]\nfile = 'train.py'\ntext = 'x = 1'\nmax_ms = 1\n", "no line of train.py has the text 'x = 1'"),
         ("[[line]]\nfile = 'model.py'\ntext = ''\nmax_ms = 1\n", "needs either text or line"),
-        ("[step]\nmax_increase_percent = 5\n", "name one with --against"),
+        ("[step]\nmax_increase_percent = 5\n", "name a baseline with --against"),
     ],
 )  # fmt: skip
 def test_a_budget_that_watches_nothing_is_a_problem_in_one_line(tmp_path: Path, text: str, said: str) -> None:
@@ -154,7 +154,7 @@ def test_lines_that_say_the_same_are_told_apart_by_their_function(tmp_path: Path
     twice = "def one():\n    step()\n\ndef two():\n    step()\n"
     run = replace(RUN, sources={**samples.SOURCES, "/home/ada/work/twice.py": twice})
     limit = "[[line]]\nfile = 'twice.py'\ntext = 'step()'\nmax_ms = 1\n"
-    with pytest.raises(Problem, match=r"several lines of twice.py say 'step\(\)' \(2, 5\)"):
+    with pytest.raises(Problem, match=r"several lines of twice.py have the text 'step\(\)' \(2, 5\)"):
         judged(tmp_path, limit, runs=(run,))
     (found,) = judged(tmp_path, f"{limit}function = 'two'\n", runs=(run,))
     assert (found.line, found.outcome) == (5, "held")

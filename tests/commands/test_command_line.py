@@ -39,7 +39,7 @@ def test_modules_in_the_working_folder_are_not_taken_for_pythons_own(tmp_path: P
     (tmp_path / "train.py").write_text("import queue\n")
     done = warpline("show", "train.py", cwd=tmp_path)
     assert done.returncode == 2
-    assert one_line(done.stderr).startswith("warpline: train.py is no run folder")
+    assert one_line(done.stderr).startswith("warpline: train.py is not a run folder")
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_modules_in_the_working_folder_are_not_taken_for_pythons_own(tmp_path: P
         (["train.py"], "did you mean 'warpline profile train.py'?"),
         (["profile"], "say what to run"),
         (["profile", "missing.py"], "there is no script missing.py"),
-        (["profile", "python3", "here.py"], "leave out the interpreter, or name it with --python"),
+        (["profile", "python3", "here.py"], "omit the interpreter, or choose it with --python"),
         (["profile", "torchrun", "here.py"], "--launcher 'torchrun …'"),
         (["profile", "here.ipynb"], "here.ipynb is a notebook"),
         (
             ["profile", "missing.py", "--steps", "3"],
-            "(--steps went to the script: ",
+            "(--steps was passed to the script: ",
         ),
         (["fix", "here.py", "--diff"], "(--diff went to the script"),
         (["tune"], "say what to run"),
@@ -68,7 +68,7 @@ def test_modules_in_the_working_folder_are_not_taken_for_pythons_own(tmp_path: P
         (["profile", "--json", "no/where.json", "here.py"], "there is no such folder"),
         (["show"], "no run in"),
         (["show", "gone"], "there is no run gone"),
-        (["show", "here.py"], "here.py is no run folder"),
+        (["show", "here.py"], "here.py is not a run folder"),
         (["compare", "a"], "no run in"),
         (["report"], "no run in"),
         (["report", "--by", "color"], "invalid choice: 'color'"),

@@ -59,7 +59,7 @@ def test_only_files_below_the_project_of_the_run_are_written(tmp_path: Path) -> 
     link.symlink_to(outside)
     fix.inside(str(project / "src" / "train.py"), project)
     for path in (outside, link):
-        with pytest.raises(Problem, match="left as it is"):
+        with pytest.raises(Problem, match="was not changed"):
             fix.inside(str(path), project)
 
 

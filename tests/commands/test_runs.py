@@ -145,7 +145,7 @@ def test_report_by_line_operator_and_kernel(example_run: ExampleRun) -> None:
     assert {by: done.returncode for by, done in printed.items()} == {"line": 0, "operator": 0, "kernel": 0}
     assert printed["line"].stdout == example_run.stdout
     assert "aten::addmm" in printed["operator"].stdout
-    assert "There are no kernels: the device is the CPU" in printed["kernel"].stdout
+    assert "There are no kernels, because the device is the CPU" in printed["kernel"].stdout
     for done in printed.values():
         assert "loader " in done.stdout.splitlines()[4]  # what the step's time goes to
 

@@ -29,6 +29,6 @@ def test_names_stay_whole_and_numbers_below_their_headings(
         assert numbers[:end].endswith(value)
     assert rest == [
         "graph-break: train.py failed with ValueError",
-        "No change is proven to be faster.",
+        "No change has a measurable gain.",
         "Note: all of it",
     ]

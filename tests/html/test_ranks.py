@@ -32,7 +32,7 @@ def test_one_process_has_no_ranks() -> None:
 def test_each_rank_has_its_step_its_bar_and_its_exchanges() -> None:
     text = made(rank(0), rank(1, steps=SLOWER))
     words = " ".join(read(text).words)
-    assert "2 ranks, 11.2 ms a step in the mean; the slowest is rank 1 with 12.5 ms." in words
+    assert "2 ranks, 11.2 ms a step on average; the slowest is rank 1 with 12.5 ms." in words
     rows = text[text.index('class="ranks"') :].split("<tr data-rank=")[1:3]
     assert "10.0 ms" in rows[0]
     assert "12.5 ms" in rows[1]
@@ -61,4 +61,4 @@ def test_the_script_gets_the_numbers_of_each_ranks_report() -> None:
 
 def test_ranks_that_left_nothing_are_named() -> None:
     text = ranks.section((rank(0), rank(2)), 4, None)
-    assert "2 of 4 ranks left nothing here that can be read." in text
+    assert "2 of 4 ranks have no readable run here." in text

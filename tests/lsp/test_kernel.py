@@ -77,7 +77,7 @@ def test_what_was_found_is_in_the_hover_until_the_line_changes(
         answer = client.request("textDocument/hover", place)
         return answer["contents"]["value"] if answer else ""
 
-    assert "4 of 32 bytes (12 %) used of each sector moved" in words()
+    assert "4 of 32 bytes (12 %) used of each transferred sector" in words()
     assert "lg throttle 100 %" in words().replace("\\", "")
     client.edit(uri, (STORE, 4), (STORE, 4), "0; ")
     assert words() == ""

@@ -94,4 +94,4 @@ def test_the_same_script_in_another_folder() -> None:
 def test_what_makes_them_hard_to_compare_is_said() -> None:
     other = replace(BEFORE, environment=replace(BEFORE.environment, torch="2.4.0"))
     found = compare(BEFORE, other, samples.SOURCES, samples.SOURCES)
-    assert found.notes == ("not the same torch: 2.13.0 before, 2.4.0 after",)
+    assert found.notes == ("different torch: 2.13.0 before, 2.4.0 after",)

@@ -61,5 +61,5 @@ def test_lines_are_paired_and_those_of_one_kernel_stand_where_they_are() -> None
 def test_another_device_is_said() -> None:
     other = KernelInside("by_rows", "NVIDIA A100", 0.0, None, None, None, ())
     shown = compare_kernels(SLOW, other)
-    assert shown.notes == ("not the same device: NVIDIA H200 before, NVIDIA A100 after",)
+    assert shown.notes == ("different devices: NVIDIA H200 before, NVIDIA A100 after",)
     assert shown.summary == "by_rows 0.80 ms before, by_rows 0 ms after"

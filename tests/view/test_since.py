@@ -19,7 +19,8 @@ def test_files_that_are_as_they_ran_are_not_named() -> None:
 def test_moved_and_changed_lines() -> None:
     text = "# one\n# two\n" + samples.SOURCES[samples.SCRIPT]
     assert said(text) == (
-        "train.py was saved after it ran: its lines here are those that ran; line 5 is 7 now, 8 is 10 now",
+        "train.py was changed after the run: the lines shown are those that ran; line 5 is 7 now, "
+        "8 is 10 now",
     )
     (note,) = said(text.replace("print(loss.item())", "losses.append(loss)"))
     assert note.endswith("; line 5 is 7 now; 1 line is gone or changed")

@@ -97,10 +97,10 @@ def test_exchanges_between_ranks_are_a_kind_of_time_of_their_own() -> None:
     assert not any("ranks" in line for line in table(samples.report(), made).summary)
     totals = {"communication_ms": 6.0, "exposed_communication_ms": 4.0, "collective_wait_ms": 0.5}
     assert table(samples.report(), replace(made, totals=totals)).summary[-1] == (
-        "exchanges between ranks: 6.00 ms a step, 4.00 ms of it beside no computation, "
+        "communication between ranks: 6.00 ms a step, 4.00 ms of it not overlapped with compute, "
         "0.50 ms waiting for the last rank"
     )
     # Gloo's are no work of a device, and another rank need not be known.
     assert table(samples.report(), replace(made, totals={"exposed_communication_ms": 4.0})).summary[-1] == (
-        "exchanges between ranks: 4.00 ms a step beside no computation"
+        "communication between ranks: 4.00 ms a step not overlapped with compute"
     )

@@ -23,7 +23,7 @@ INSTRUCTIONS = """Find out why a PyTorch script is slow, and prove what a change
 3. measure(script, rule) times the script with and without a fix: believe this, not the prediction.
 profile, plan and measure run the user's script. Ask the user before the first of these calls."""
 
-Script = Annotated[str, Field(description="path of the script, or a module's name with module=true")]
+Script = Annotated[str, Field(description="path of the script, or the name of a module with module=true")]
 Arguments = Annotated[list[str], Field(description="the script's own arguments")]
 Module = Annotated[bool, Field(description="run it as python -m does")]
 Run = Annotated[str, Field(description="a run folder; empty: the newest run")]
@@ -49,7 +49,7 @@ async def profile(
     script: Script,
     arguments: Arguments = [],  # noqa: B006  # never changed; the schema shows it
     module: Module = False,
-    python: Annotated[str, Field(description="interpreter to run it with; empty: found")] = "",
+    python: Annotated[str, Field(description="interpreter to run it with; empty: chosen automatically")] = "",
     timeout_s: Annotated[float, Field(description="limit in seconds", gt=0, le=3600)] = 600,
 ) -> Json:
     """Run a PyTorch script for a few steps: the cost of its lines, what is slow and why, predicted gains."""
@@ -65,13 +65,11 @@ async def report(run: Run = "") -> Json:
 
 
 @server.tool(annotations=_READS)
-async def finding(
-    id: Annotated[str, Field(description="as profile or report gave it")], run: Run = ""
-) -> Json:
+async def finding(id: Annotated[str, Field(description="from profile or report")], run: Run = "") -> Json:
     """One finding whole: evidence, and its fixes as edits."""
     found = answers.finding(await _report(run), id)
     if found is None:
-        raise cli.Failed(f"there is no finding {id} in this run")
+        raise cli.Failed(f"this run has no finding {id}")
     return found
 
 
@@ -95,7 +93,9 @@ async def measure(
     module: Module = False,
     rule: Rule = "",
     line: Line = 0,
-    budget_s: Annotated[float, Field(description="seconds for everything", gt=0, le=3600)] = 300,
+    budget_s: Annotated[
+        float, Field(description="time limit in seconds for everything", gt=0, le=3600)
+    ] = 300,
 ) -> Json:
     """Time the script with and without each fix, in turn: the gain with its 95 % interval."""
     options = ["--json", "-", "--budget", str(budget_s)]

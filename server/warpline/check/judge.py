@@ -44,9 +44,9 @@ class Verdict:
             limit += f" ({units.ms(self.limit_ms)})"
         said = f"{self.budget} takes {units.ms(self.ms)} of a step; its budget is {limit}"
         if self.outcome == "unsure":
-            return f"{said}: over it by less than the noise ({units.ms(self.noise_ms)})"
+            return f"{said}; the excess is less than the noise ({units.ms(self.noise_ms)})"
         if self.outcome == "unknown":
-            return f"{said}, and the baseline does not have it"
+            return f"{said}, but the baseline does not have it"
         return said
 
 
@@ -59,7 +59,7 @@ def judge(budgets: Budgets, runs: Sequence[Run], baseline: Sequence[Run]) -> lis
     for name, limit, find in _all(budgets, runs[-1]):
         if limit.max_increase_percent is not None and not baseline:
             raise Problem(
-                f"{name} is limited relative to a baseline: name one with --against, or with baseline = in "
+                f"{name} has a relative limit: name a baseline with --against, or with baseline = in "
                 "the budgets"
             )
         found += _verdicts(name, limit, find, (runs, baseline), budgets.noise_percent)
@@ -93,7 +93,7 @@ def _line(limit: LineLimit, newest: Run, at: Lines) -> Find:
         back = {after: before for before, (after, _) in compare.match(old, new).items()}
         numbers = frozenset(back[number] for number in at.numbers if number in back)
         if not numbers:
-            raise Problem(f"{limit.file} has no such line there")
+            raise Problem(f"{limit.file} has no such line in the baseline")
         return Lines(file, min(numbers), numbers)
 
     return find

@@ -47,7 +47,7 @@ def of_function(limit: FunctionLimit, run: Run) -> Lines:
                 found.append((name, Lines(file, first, numbers)))
     exact = [one for one in found if one[0] == limit.name] or found
     if not found:
-        raise Problem(f"no function of the run is called {limit.name}: the budget has nothing to watch")
+        raise Problem(f"no function of the run is called {limit.name}, so the budget cannot be checked")
     if len(exact) > 1:
         places = ", ".join(f"{name} at {text.printable(one.file)}:{one.shown}" for name, one in exact)
         raise Problem(f"several functions are called {limit.name} ({places}): add file, or more of the name")
@@ -60,7 +60,7 @@ def of_line(limit: LineLimit, run: Run) -> Lines:
     written = lines_of(run.sources.get(file, ""))
     if limit.line is not None:
         if limit.line > len(written):
-            raise Problem(f"{limit.file} has no line {limit.line}: the budget has nothing to watch")
+            raise Problem(f"{limit.file} has no line {limit.line}, so the budget cannot be checked")
         return Lines(file, limit.line, frozenset({limit.line}))
     wanted = limit.text.strip()
     numbers = [at for at, line in enumerate(written, 1) if line.strip() == wanted]
@@ -71,10 +71,12 @@ def of_line(limit: LineLimit, run: Run) -> Lines:
         numbers = [number for number in numbers if number in inside]
     if not numbers:
         where = f"{limit.function} of {limit.file}" if limit.function else limit.file
-        raise Problem(f"no line of {where} says {wanted!r}: the budget has nothing to watch")
+        raise Problem(f"no line of {where} has the text {wanted!r}, so the budget cannot be checked")
     if len(numbers) > 1:
         many = ", ".join(map(str, numbers))
-        raise Problem(f"several lines of {limit.file} say {wanted!r} ({many}): add function, or line instead")
+        raise Problem(
+            f"several lines of {limit.file} have the text {wanted!r} ({many}): add function, or use line"
+        )
     return Lines(file, numbers[0], frozenset(numbers))
 
 
@@ -84,7 +86,7 @@ def file_called(name: str, run: Run) -> str:
     tail = "/" + name.replace("\\", "/").removeprefix("./").lstrip("/")
     found = sorted(file for file in known if ("/" + file.replace("\\", "/")).endswith(tail))
     if not found:
-        raise Problem(f"no file of the run is called {name}: the budget has nothing to watch")
+        raise Problem(f"no file of the run is called {name}, so the budget cannot be checked")
     if len(found) > 1:
         raise Problem(f"several files of the run are called {name}: {', '.join(found)}")
     return found[0]

@@ -60,7 +60,7 @@ def _rules(names: Iterable[str]) -> list[Json]:
     for name in names:
         if name == BUDGET:
             said = "A step, a function or a line takes longer than its budget allows."
-            page, area = f"{said} The limits stand in the project's budgets file.", "budget"
+            page, area = f"{said} The limits are in the project's budgets file.", "budget"
         elif name in known:
             said, page, area = known[name].page.summary, known[name].page.markdown(), known[name].area
         else:  # of a run that another version wrote
@@ -116,7 +116,7 @@ def _finding(finding: Finding, rule: int, root: Path) -> Json:
     cause = finding.cause
     if (cause.file, cause.line) != (finding.file, finding.line):
         seen = _location(cause.file, cause.line, root)
-        result["relatedLocations"] = [{"id": 1, **seen, "message": {"text": "where the time is seen"}}]
+        result["relatedLocations"] = [{"id": 1, **seen, "message": {"text": "where the time is lost"}}]
     fixes = [_fix(fix, root) for fix in finding.fixes if fix.edits]
     if fixes:
         result["fixes"] = fixes

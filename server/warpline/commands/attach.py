@@ -15,7 +15,7 @@ from warpline.model.problem import Problem
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pid", type=number(1), metavar="PID", help="the process")
-    parser.add_argument("--seconds", type=seconds, default=5.0, metavar="N", help="how long to look (5)")
+    parser.add_argument("--seconds", type=seconds, default=5.0, metavar="N", help=("how long to sample (5)"))
     parser.add_argument("--top", type=number(1), default=20, metavar="N", help="lines to show (20)")
 
 
@@ -27,12 +27,12 @@ def run(options: argparse.Namespace) -> int:
 
     found = attach(options.pid, options.seconds)
     if not found.total:
-        raise Problem(f"process {options.pid} has no main thread in Python that could be sampled", 1)
-    print(f"{found.total} samples of the main thread of process {options.pid}, waits included")
+        raise Problem(f"process {options.pid} has no Python main thread to sample", 1)
+    print(f"{found.total} samples of the main thread of process {options.pid}, including waits")
     for file, line, count in found.lines[: options.top]:
         print(f"{units.percent(count / found.total):>7}  {text.printable(file)}:{line}")
     rest = found.total - sum(count for *_, count in found.lines[: options.top])
     if rest:
         print(f"{units.percent(rest / found.total):>7}  elsewhere")
-    print("Steps, operators, kernels and memory are not measured: warpline profile does that.")
+    print("Steps, operators, kernels and memory are not measured; warpline profile measures them.")
     return 0

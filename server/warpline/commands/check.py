@@ -26,13 +26,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="RUN",
-        help="a run, or a folder of runs, that relative limits are held against (repeatable)",
+        help="baseline for relative limits: a run, or a folder of runs (repeatable)",
     )
-    parser.add_argument("--strict", action="store_true", help="what is over by less than the noise fails too")
+    parser.add_argument(
+        "--strict", action="store_true", help=("fail too when a limit is exceeded by less than the noise")
+    )
     parser.add_argument("--sarif", metavar="FILE", help="write findings and budgets as SARIF 2.1.0")
     parser.add_argument("--github", action="store_true", help="print annotations for GitHub")
     parser.add_argument("--json", metavar="FILE", help="write the verdicts as JSON ('-': standard output)")
-    parser.add_argument("runs", nargs="*", metavar="RUN", help="runs to judge (the newest)")
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="runs to check (the newest)")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="BEFORE",
         help="a run folder or its name (the last one of AFTER's script)",
     )
-    parser.add_argument("after", nargs="?", metavar="AFTER", help="the run to compare with it (the newest)")
+    parser.add_argument("after", nargs="?", metavar="AFTER", help="the later run (the newest)")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -60,7 +60,9 @@ def _target(python: str | None) -> Iterator[Check]:
     try:
         found = probe.ask(Request(cwd=str(cwd), python=named))
     except Problem as problem:
-        yield Check("no", "your interpreter", str(problem), "name the one that has torch with --python PATH")
+        yield Check(
+            "no", "your interpreter", str(problem), ("choose an interpreter with torch: --python PATH")
+        )
         return
     yield Check("yes", "your interpreter", f"Python {found.python} at {found.executable}")
     yield _torch(found)
@@ -79,7 +81,7 @@ def _target(python: str | None) -> Iterator[Check]:
 
 
 def _torch(found: Interpreter) -> Check:
-    where = "name the interpreter that has it with --python PATH"
+    where = "choose an interpreter that has it: --python PATH"
     if found.torch is None:
         return Check("no", "torch", found.problem or "not there", where)
     release = tuple(int(part) for part in found.torch.split("+")[0].split(".")[:2])
@@ -97,10 +99,10 @@ def _device(found: Interpreter, present: bool) -> Check:
         return Check("part", "GPU", f"there is an NVIDIA device, but {why}", remedy)
     names = ", ".join(f"{gpu.name} ({units.size(gpu.memory_bytes)})" for gpu in found.devices)
     if not found.kernels_seen:
-        remedy = "CUPTI is used by one tool at a time: stop other profilers (nsys, ncu, dcgm) and try again"
-        return Check("no", "GPU", f"{names}; its kernels are not seen by torch.profiler", remedy)
+        remedy = "only one tool at a time can use CUPTI: stop other profilers (nsys, ncu, dcgm) and try again"
+        return Check("no", "GPU", f"{names}; torch.profiler does not record its kernels", remedy)
     triton = "" if found.triton else "; no Triton, so no torch.compile"
-    return Check("yes", "GPU", f"{names}; kernels are seen{triton}")
+    return Check("yes", "GPU", f"{names}; kernels are recorded{triton}")
 
 
 def _nsight() -> Check:
@@ -115,8 +117,9 @@ def _nsight() -> Check:
         return Check("part", what, "ncu is not installed", remedy)
     if probe.counters_restricted() and os.geteuid() != 0:
         remedy = (
-            "hardware counters are for root only here (ERR_NVGPUCTRPERM): run as root, in a container with "
-            "--cap-add=SYS_ADMIN, or have NVreg_RestrictProfilingToAdminUsers=0 set for the driver"
+            "only root may read hardware counters here (ERR_NVGPUCTRPERM): run as root, in a "
+            "container with --cap-add=SYS_ADMIN, or set NVreg_RestrictProfilingToAdminUsers=0 for "
+            "the driver"
         )
         return Check("part", what, f"{ncu} is not permitted", remedy)
     try:
@@ -133,7 +136,7 @@ def _workers() -> Check:
     count = probe.cores()
     cores = f"{count} core{'' if count == 1 else 's'}"
     if room is not None and room < _SMALL_SHARED_MEMORY:
-        remedy = "loader workers pass batches through it: docker run --shm-size=8g or --ipc=host"
+        remedy = "loader workers need it to pass batches: docker run --shm-size=8g or --ipc=host"
         return Check("part", "loader workers", f"{cores}, {units.size(room)} in /dev/shm", remedy)
     return Check("yes", "loader workers", cores + (f", {units.size(room)} in /dev/shm" if room else ""))
 

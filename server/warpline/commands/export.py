@@ -17,7 +17,9 @@ from warpline.model.problem import Problem
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--perfetto", metavar="FILE", help="the trace with tracks of ours (.json or .json.gz)"
+        "--perfetto",
+        metavar="FILE",
+        help=("the trace with tracks for lines and findings (.json or .json.gz)"),
     )
     parser.add_argument("--tensorboard", metavar="DIR", help="a log folder for `tensorboard --logdir`")
     run_argument.configure(parser)

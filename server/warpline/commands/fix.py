@@ -31,21 +31,25 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "warpline fix [options] (--diff | --write | --measure) (SCRIPT | -m MODULE) [ARGS...]"
-    parser.add_argument("--rule", action="append", metavar="RULE", help="only this rule's (repeatable)")
-    parser.add_argument("--line", type=int, metavar="N", help="only those at this line")
+    parser.add_argument(
+        "--rule", action="append", metavar="RULE", help=("only fixes of this rule (repeatable)")
+    )
+    parser.add_argument("--line", type=int, metavar="N", help="only the fixes at this line")
     parser.add_argument("--run", metavar="RUN", help="a run folder (the newest of SCRIPT)")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--diff", action="store_true", help="show what would change")
     what.add_argument("--write", action="store_true", help="change the files")
-    what.add_argument("--measure", action="store_true", help="try each on the running script and time it")
+    what.add_argument("--measure", action="store_true", help="time the script with and without each fix")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--all", action="store_true", help="also fixes that are not expected to gain")
+    which.add_argument("--all", action="store_true", help="include fixes without an expected gain")
     which.add_argument("--safe", action="store_true", help="only fixes that change no values")
     parser.add_argument("--json", metavar="FILE", help="with --measure: write the results as JSON")
     parser.add_argument(
         "--progress-fd", type=int, metavar="N", help="write progress to this descriptor as JSON lines"
     )
-    parser.add_argument("--budget", type=seconds, metavar="SECONDS", help="with --measure: for all of it")
+    parser.add_argument(
+        "--budget", type=seconds, metavar="SECONDS", help=("with --measure: time limit for everything")
+    )
     target.configure(parser)
 
 
@@ -63,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     profile = pipeline.profile_of(run_folder)
     found, left_out = selected(chosen(pipeline.report_of(run_folder).findings, options), options)
     for finding, why in left_out:
-        _say(f"{_name(finding)}: left out, {why}")
+        _say(f"{_name(finding)}: skipped, {why}")
     made = together(profile, found, files.text_of)
     for skipped in made.skipped:
         _say(f"{_name(skipped.finding)}: not changed, {skipped.reason}")
@@ -103,10 +107,10 @@ def _no_gain(finding: Finding) -> str:
         lighter = seen.memory_ratio is not None and seen.memory_ratio <= LIGHTER and seen.high >= 1.0
         if seen.low > 1.0 or lighter:
             return ""
-        return f"measured {units.gain(seen.speedup)} ({seen.low:.2f} to {seen.high:.2f}); --all takes it"
+        return f"measured {units.gain(seen.speedup)} ({seen.low:.2f} to {seen.high:.2f}); --all includes it"
     if expected is not None and expected.speedup >= GAINS:
         return ""
-    return "no gain is predicted; --measure tells, --all takes it"
+    return "no predicted gain; --measure times it, --all includes it"
 
 
 def root_of(run_folder: Path, cwd: str) -> Path:
@@ -171,7 +175,7 @@ def _write(made: Together, root: Path) -> int:
 def inside(path: str, root: Path) -> None:
     """Raises Problem for a file that is not below ``root``, links resolved."""
     if not Path(path).resolve().is_relative_to(root):
-        raise Problem(f"{path} is not below {root}, the project of the run: it was left as it is")
+        raise Problem(f"{path} is not below {root}, the project of the run, and was not changed")
 
 
 def _name(finding: Finding) -> str:

@@ -78,7 +78,7 @@ def _candidates(bench: Workbench, proposals: Sequence[Proposal]) -> list[tuple[P
     for one in proposals:
         candidate = bench.candidate([one])
         if candidate is None:
-            why = "there is no edit to measure (its line changed, or it has none)"
+            why = "it has no edit to measure, or its line changed"
             print(f"warpline: {one.finding.rule}: {why}", file=sys.stderr)
         else:
             found.append((one, candidate))
@@ -124,5 +124,5 @@ def _keep(
         try:
             store.add(run_folder, store.entry(outcome, one.finding, bench.texts))
         except Problem as problem:
-            print(f"warpline: what was measured is not kept: {problem}", file=sys.stderr)
+            print(f"warpline: the measurement was not saved: {problem}", file=sys.stderr)
             return

@@ -21,14 +21,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", metavar="FILE", help="write JSON to FILE ('-': standard output, and no table)"
     )
-    parser.add_argument("--run", metavar="RUN", help="the run whose script is run again (the newest of FILE)")
     parser.add_argument(
-        "--against", metavar="BEFORE", help="another version of it: FILE:LINE, or what --json wrote"
+        "--run", metavar="RUN", help=("the run whose script to run again (the newest of FILE)")
+    )
+    parser.add_argument(
+        "--against",
+        metavar="BEFORE",
+        help=("another version of the kernel to compare with: FILE:LINE, or a file of --json"),
     )
     parser.add_argument(
         "place",
         metavar="FILE:LINE",
-        help="a line of the kernel, or the one that launches it; or what --json wrote",
+        help="a line of the kernel, or the line that launches it; or a file of --json",
     )
 
 

@@ -20,7 +20,8 @@ def run(options: argparse.Namespace) -> int:
         from warpline.agents.server import server
     except ModuleNotFoundError as error:
         raise Problem(
-            f"warpline mcp needs the package {error.name}: pip install 'warpline[mcp]' beside Warpline"
+            f"warpline mcp needs the package {error.name}: pip install 'warpline[mcp]' in "
+            "Warpline's environment"
         ) from None
     server.run("stdio")
     return 0

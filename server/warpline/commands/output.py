@@ -30,7 +30,7 @@ def views(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=VIEWS,
         default="line",
-        help="what a row is (line); memory: a line, with what it holds and keeps",
+        help="what a row is (line); memory: a line, with the memory that it holds and keeps",
     )
 
 

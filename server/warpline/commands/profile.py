@@ -30,13 +30,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--peaks",
         action="store_true",
-        help="measure the device's peaks (half a second), once for each device",
+        help="measure the device's peak rates (half a second), once per device",
     )
     parser.add_argument(
         "--probe",
         type=seconds_or_none,
         metavar="SECONDS",
-        help="at most so long for trying replacements on the recorded shapes (10; 0: none)",
+        help="time limit for trying replacements on the recorded shapes (10; 0: none)",
     )
     parser.add_argument("--run-dir", metavar="DIR", help="where run folders go (.warpline/runs)")
     parser.add_argument(

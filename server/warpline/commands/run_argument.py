@@ -27,7 +27,7 @@ def find(word: str | None) -> Path:
         if runs.is_run(path):
             return path
     if Path(word).exists():
-        raise Problem(f"{word} is no run folder: it has no manifest.json")
+        raise Problem(f"{word} is not a run folder: it has no manifest.json")
     raise Problem(f"there is no run {word}, here or in {folder}")
 
 

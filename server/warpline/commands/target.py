@@ -113,8 +113,9 @@ def script(word: str) -> Path:
         raise Problem(f"there is no script {word}{_starter(word)}")
     if path.suffix == ".ipynb":
         raise Problem(
-            f"{word} is a notebook: write %load_ext warpline in it, and %%warpline at the top of a cell; or "
-            f"profile what `jupyter nbconvert --to script {word}` makes of it"
+            f"{word} is a notebook: write %load_ext warpline in it, and %%warpline at the top of a "
+            f"cell; or convert it with `jupyter nbconvert --to script {word}` and profile the "
+            "script"
         )
     if path.suffix in (".sh", ".bash"):
         raise Problem(f"{word} is a shell script: profile the Python script that it starts")
@@ -125,7 +126,7 @@ def _starter(word: str) -> str:
     """What to do about a program that starts scripts, where a script should stand."""
     name = Path(word).name
     if name.startswith("python"):
-        return ": leave out the interpreter, or name it with --python"
+        return ": omit the interpreter, or choose it with --python"
     if name in ("torchrun", "accelerate", "deepspeed", "mpirun", "srun"):
         return f": name a launcher with --launcher '{name} …', and then the script"
     return ""

@@ -31,7 +31,9 @@ def show(
 ) -> None:
     """Print the table. ``predicted``: speed-ups by candidate key, where there are any."""
     with paged() as out:
-        out.print(Text(f"The script as it is: {units.ms(found.baseline_step_ms)} a step", style="bold"))
+        out.print(
+            Text(f"The script without changes: {units.ms(found.baseline_step_ms)} a step", style="bold")
+        )
         if outcomes:
             out.print(Text(_row(tuple(_COLUMNS)), style="dim"))
         for one in outcomes:
@@ -46,9 +48,9 @@ def show(
 def ending(ended: Sequence[str], budget_s: float) -> list[str]:
     """In words, why it ended before it was done; if it did."""
     if "interrupted" in ended:
-        return ["interrupted: this is what was found until then"]
+        return ["interrupted; results so far:"]
     if ended:
-        return [f"the budget of {units.seconds(budget_s)} ended: this is what was found until then"]
+        return [f"the time budget of {units.seconds(budget_s)} ended; results so far:"]
     return []
 
 
@@ -84,6 +86,6 @@ def _summary(outcomes: Sequence[Outcome], found: Results) -> str:
     if not outcomes:
         return "There is no fix to try."
     if not found.best.fixes:
-        return "No change is proven to be faster."
+        return "No change has a measurable gain."
     best = next(one for one in outcomes if one.kept and one.candidate.fixes == found.best.fixes)
     return f"Best: {best.candidate.title}, {units.gain(found.best.speedup)}"

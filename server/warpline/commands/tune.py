@@ -27,10 +27,12 @@ PATCH = "tune.patch"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "warpline tune [options] (SCRIPT | -m MODULE) [ARGS...]"
-    parser.add_argument("--budget", type=seconds, metavar="SECONDS", help=f"for all of it ({BUDGET_S:g})")
+    parser.add_argument(
+        "--budget", type=seconds, metavar="SECONDS", help=(f"time limit for everything ({BUDGET_S:g})")
+    )
     parser.add_argument("--rule", action="append", metavar="RULE", help="only this rule's fixes (repeatable)")
     parser.add_argument("--write", action="store_true", help="apply the best proven set")
-    parser.add_argument("--fresh", action="store_true", help="forget what an earlier search found")
+    parser.add_argument("--fresh", action="store_true", help="ignore the results of an earlier search")
     parser.add_argument("--run-dir", metavar="DIR", help="where run folders are (.warpline/runs)")
     parser.add_argument("--json", metavar="FILE", help="write the results as JSON ('-': standard output)")
     parser.add_argument(

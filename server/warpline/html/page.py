@@ -91,7 +91,7 @@ def page(
             listed("Loader workers", shown.workers),
             listed("Marks", shown.marks),
             listed("Fused lines", shown.groups),
-            listed("What is not known", (shown.unattributed, *report.notes)),
+            listed("Notes", (shown.unattributed, *report.notes)),
             _rules(report),
             "</main>",
             '<script type="application/octet-stream" id="data">'
@@ -124,7 +124,7 @@ def _figures(report: Report) -> str:
             units.ms(steps.step_ms),
             "a step, without the profiler" if timed else "a step, with the profiler on",
         ),
-        (units.percentage(steps.device_busy_percent), "of it the device is busy"),
+        (units.percentage(steps.device_busy_percent), "of it with the device busy"),
         *(
             [(units.ms(steps.profiled_step_ms), f"with the profiler, {units.slowdown(steps.slowdown)}")]
             if timed

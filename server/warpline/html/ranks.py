@@ -13,9 +13,9 @@ from warpline.view import units
 
 #: Columns of exchanges: name in ``Profile.totals``, head, tooltip.
 _EXCHANGES = (
-    ("communication_ms", "exchanges", "time in exchanges between ranks"),
-    ("exposed_communication_ms", "exposed", "exchanges beside which no computation runs"),
-    ("collective_wait_ms", "waits", "part of that spent waiting for the last rank to come"),
+    ("communication_ms", "exchanges", "time in collectives"),
+    ("exposed_communication_ms", "exposed", "communication that is not overlapped with compute"),
+    ("collective_wait_ms", "waits", "part of that spent waiting for the last rank"),
 )
 
 
@@ -34,7 +34,7 @@ def section(ranks: Sequence[Rank], world: int, timeline: Timeline | None) -> str
         for head, tip in (
             ("rank", ""),
             ("step", "without the profiler"),
-            ("busy", "share of the step in which the device works"),
+            ("busy", "share of the step in which the device is busy"),
             ("", ""),
             *((head, tip) for _, head, tip in columns),
         )
@@ -49,11 +49,12 @@ def section(ranks: Sequence[Rank], world: int, timeline: Timeline | None) -> str
 
 def _notes(ranks: Sequence[Rank], world: int, timeline: Timeline | None) -> Iterator[str]:
     if world > len(ranks):
-        yield f"{world - len(ranks)} of {world} ranks left nothing here that can be read."
+        yield f"{world - len(ranks)} of {world} ranks have no readable run here."
     if timeline is not None and any(track.name.startswith("Rank ") for track in timeline.tracks):
         yield (
-            "The timeline has the other ranks at its end. Clocks are not compared: each is moved so that "
-            "exchanges end together or, where these cannot be matched, so that first steps begin together."
+            "The other ranks are at the end of the timeline. Their clocks differ, so each rank is "
+            "shifted until its collectives end with the others', or, if they cannot be matched, "
+            "until the first steps begin together."
         )
 
 
@@ -77,8 +78,8 @@ def _summary(ranks: Sequence[Rank]) -> str:
     slowest = max(ranks, key=lambda rank: rank.report.steps.step_ms)
     mean = sum(times) / len(times)
     return (
-        f"{len(ranks)} ranks, {units.ms(mean)} a step in the mean; "
-        f"the slowest is rank {slowest.number} with {units.ms(max(times))}."
+        f"{len(ranks)} ranks, {units.ms(mean)} a step on average; the slowest is rank "
+        f"{slowest.number} with {units.ms(max(times))}."
     )
 
 

@@ -40,7 +40,7 @@ async def fetch(ls: Server, pushed: object = None) -> None:
         try:
             answers = list(await asyncio.wait_for(request, _PATIENCE_S))
         except (asyncio.TimeoutError, JsonRpcException):
-            ls.log("the client did not answer workspace/configuration; the project's settings hold")
+            ls.log("the client did not answer workspace/configuration; the project's settings are used")
     for folder, answer in zip(folders, answers, strict=False):
         told = folder.settings.problem
         folder.project = folder.project_stamp()  # before it is read: what is written meanwhile is seen

@@ -106,7 +106,7 @@ async def _all(
         fixes = [await fix_of(ls, session, finding, 0) for finding in chosen]
         return workspace_edit(ls, session, actions.together([fix for fix in fixes if fix is not None]))
     for name, reason in answer["skipped"].items():
-        ls.log(f"fix all: {name} was left out: {reason}")
+        ls.log(f"fix all: {name} was skipped: {reason}")
     return workspace_edit(ls, session, msgspec.convert(answer["edits"], tuple[Edit, ...]))
 
 

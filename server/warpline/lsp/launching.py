@@ -53,7 +53,7 @@ def replaced(value: Any, names: Mapping[str, str]) -> Any:
         if match[1] == "env":
             return os.environ.get(match[2], "")
         if match[1]:
-            raise Unresolved(f"{match[0]} is only known to the editor: put its value into launch.json")
+            raise Unresolved(f"only the editor knows {match[0]}: put its value into launch.json")
         return names.get(match[2], match[0])
 
     if isinstance(value, str):
@@ -76,9 +76,7 @@ def configuration(launch: Mapping[str, Any], path: str, folder: Path) -> dict[st
     """``program`` (absolute), ``module``, ``args``, ``python``, ``cwd``, ``env`` and ``launcher`` of a launch
     configuration; only what it has. Raises Unresolved."""
     if launch.get("request", "launch") != "launch":
-        raise Unresolved(
-            "it attaches to a running process; only a configuration that launches can be profiled"
-        )
+        raise Unresolved("it attaches to a running process; only a launch configuration can be profiled")
     names = variables(path, folder)
     found = {name: replaced(launch[name], names) for name in _FIELDS if launch.get(name)}
     cwd = Path(found["cwd"]).expanduser() if found.get("cwd") else folder
@@ -125,4 +123,4 @@ def _without_launcher(found: Mapping[str, Any]) -> dict[str, Any]:
                 "module": None,
                 "args": args[at + 1 :],
             }
-    raise Unresolved(f"it starts {launcher[0]}, and none of its arguments is a script")
+    raise Unresolved(f"it starts {launcher[0]}, but none of its arguments is a script")

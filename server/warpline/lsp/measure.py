@@ -37,7 +37,7 @@ async def measure(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
     results = session.results
     finding = next((f for f in results.report.findings if f.id == params.finding_id), None)
     if finding is None:
-        raise Refused("this finding is of an earlier run: profile the file again")
+        raise Refused("this finding is from an earlier run: profile the file again")
     folder = session.folder
     await turn(ls, folder, "refuse", params.uri)
     title = f"Warpline: measuring {finding.rule}"

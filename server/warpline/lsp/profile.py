@@ -129,7 +129,7 @@ def _explained(error: Failed, python: str, engine: Engine, folder: Path) -> Fail
 def _result(ls: Server, folder: Path, run: str) -> dict[str, Any]:
     session = ls.folders.add(folder).newest
     if session is None or str(session.results.run) != run:
-        raise Failed(f"the run {run} was made, and cannot be read", 2)
+        raise Failed(f"the run {run} was recorded, but cannot be read", 2)
     results = session.results
     report = results.report
     return {

@@ -119,8 +119,8 @@ def _without_magics(cell: Cell, translate: Translate) -> str:
         if _is_magic(node):
             line = getattr(node, "lineno", 0)
             raise Problem(
-                f"Cell [{cell.number}]:{line} uses the result of a magic or a shell command, which cannot be "
-                "had outside the kernel: leave the cell out with --skip, or use Python there"
+                f"Cell [{cell.number}]:{line} uses the result of a magic or a shell command, which is "
+                "not available outside the kernel: skip the cell with --skip, or use Python there"
             )
     return "\n".join(lines)
 

@@ -15,7 +15,7 @@ from warpline.view.table import Table, table
 
 #: Of what is shown below a cell. `warpline show` has the rest.
 LINES, FINDINGS, NOTES, CHARACTERS = 15, 10, 10, 300
-_NOTHING = "No findings: no rule saw anything to gain here."
+_NOTHING = "No findings."
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,8 +49,8 @@ def show(verdicts: Sequence[Verdict], runs: Sequence[Run], baseline: Sequence[Ru
         if verdicts and (len(runs) == 1 or len(baseline) == 1):
             out.print(
                 Text(
-                    "Note: a single run's noise is that of its own steps; how far apart two runs are takes "
-                    "several of them to see, or is said with noise_percent",
+                    "Note: with a single run, the noise is that of its own steps; give several runs, or "
+                    "set noise_percent, to include the difference between runs",
                     style="dim",
                 )
             )

@@ -16,7 +16,7 @@ from warpline.view.memory import holders
 from warpline.view.table import table
 from warpline.view.text import printable
 
-_NOTHING = "No line allocated memory that was held at the peak, or the trace does not say."
+_NOTHING = "No line held memory at the peak, or the trace has no allocations."
 
 
 def show(run: Path, report: Report, profile: Profile, top: int | None = None) -> None:

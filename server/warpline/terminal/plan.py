@@ -17,7 +17,7 @@ def show(run: Path, plan: Plan | None, notes: Sequence[str]) -> None:
     """Print ``plan`` of the run in folder ``run``: a row for each stage, then all of it in one line."""
     with paged() as out:
         if plan is None:
-            out.print(Text("There is no plan: no finding says what it would change."))
+            out.print(Text("There is no plan: no finding has a predicted gain."))
         else:
             rows = words.rows(plan)
             width = max(len(row.limit) for row in rows)

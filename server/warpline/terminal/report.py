@@ -131,7 +131,7 @@ def _source(line: str, out: Console) -> Text:
 
 def _print_findings(out: Console, report: Report, shown: Table) -> None:
     if not report.findings:
-        out.print(Text("\nNo findings: no rule saw anything to gain here."))
+        out.print(Text("No findings."))
         return
     out.print(Text("\nFindings", style="bold"))
     for finding in report.findings:

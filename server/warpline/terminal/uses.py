@@ -16,7 +16,7 @@ from warpline.view.table import table
 from warpline.view.text import printable
 from warpline.view.uses import By, uses
 
-_NO_KERNELS = "There are no kernels: the device is the CPU, whose work are the operators (--by operator)."
+_NO_KERNELS = "There are no kernels, because the device is the CPU (use --by operator)."
 
 
 def show(run: Path, report: Report, profile: Profile, by: By, top: int | None = None) -> None:

@@ -28,8 +28,8 @@ def one_clock(kernels: Kernels, host: Host) -> tuple[Kernels, list[str]]:
     by = -int(lag.min())
     moved = replace(kernels, start_ns=kernels.start_ns + by, end_ns=kernels.end_ns + by)
     return moved, [
-        f"the device's clock in the trace is {units.ms(by / 1e6)} behind the host's: its work was moved to "
-        "where it was launched at the earliest"
+        f"the device's clock in the trace is {units.ms(by / 1e6)} behind the host's: kernels "
+        "were shifted so that none starts before its launch"
     ]
 
 
@@ -47,7 +47,8 @@ def launches(kernels: Kernels, host: Host) -> list[str]:
     shared = int(calls[(calls > 1) & wanted].sum())
     if shared:
         notes.append(
-            f"{shared} launches have the same number as another one: each kernel stands at the last before it"
+            f"{shared} launches share their number with another one: each kernel belongs to the "
+            "last launch before it"
         )
     return notes
 
@@ -86,4 +87,4 @@ def shortened(names: tuple[str, ...]) -> tuple[tuple[str, ...], list[str]]:
         return names, []
     cut = tuple(f"{name[: LONGEST_NAME - 1]}…" if len(name) > LONGEST_NAME else name for name in names)
     which = "name is" if long == 1 else "names are"
-    return cut, [f"{long} {which} longer than {LONGEST_NAME:,} characters, and shown cut"]
+    return cut, [f"{long} {which} longer than {LONGEST_NAME:,} characters and cut"]

@@ -107,12 +107,13 @@ class Damage:
         if self.mended:
             events = "event of the trace is" if self.mended == 1 else "events of the trace are"
             found.append(
-                f"{self.mended} {events} not UTF-8: \N{REPLACEMENT CHARACTER} stands for what is not"
+                f"{self.mended} {events} not valid UTF-8: invalid bytes are shown as "
+                "\N{REPLACEMENT CHARACTER}"
             )
         if self.cut:
-            found.append("the trace ends in the middle: what comes before that was used")
+            found.append("the trace is cut off: the events before that were used")
         if self.too_many:
-            found.append(f"the trace has more than {MOST_EVENTS:,} events: the rest was left out")
+            found.append(f"the trace has more than {MOST_EVENTS:,} events: only these were used")
         return found
 
 

@@ -91,7 +91,7 @@ def import_run(path: Path, run: Path) -> Trace:
     """
     if path.suffix in NOT_EXPORTED:
         raise Problem(
-            f"{path} is a report of Nsight Systems: `nsys export --type sqlite {path}` makes it readable"
+            f"{path} is a report of Nsight Systems: convert it with `nsys export --type sqlite {path}`"
         )
     partial = run.with_name(f".{run.name}.partial")
     try:
@@ -135,7 +135,7 @@ def _write(parts: Parts, run: Path) -> None:
 def _parts(chrome: Chrome, tables: Tables, path: Path, export: nsys.Export | None = None) -> Parts:
     frames = Frames()
     threads = Interned()
-    notes = [f"made of {path.name}"]
+    notes = [f"made from {path.name}"]
     if export is not None:
         lines = _from_export(export, frames, threads)
         notes += nsys.notes(export)
@@ -144,10 +144,14 @@ def _parts(chrome: Chrome, tables: Tables, path: Path, export: nsys.Export | Non
         notes += how
     elif any(tables["cpu_op"].numbered("call_stack")[1]):
         lines = _from_stacks(tables["cpu_op"], chrome.base_ns, frames, threads)
-        notes.append("the trace has call stacks and no lines: costs stand at the line of each function's def")
+        notes.append(
+            "the trace has call stacks but no lines: costs are shown at the def line of each function"
+        )
     else:
         lines = (np.zeros(0, np.int64),) * 3
-        notes.append("the trace was made without stacks (with_stack=True): nothing can be led to a line")
+        notes.append(
+            "the trace was recorded without stacks (with_stack=True): nothing can be attributed to a line"
+        )
     kernels = any(len(tables[category]) for category in DEVICE_CATEGORIES)
     steps = tuple(export.steps) if export is not None else _steps(tables, chrome.base_ns)
     manifest = Manifest(

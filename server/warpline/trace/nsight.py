@@ -53,7 +53,7 @@ def first_launch(context: Any, report: Path) -> Any:
         actions = context.range_by_idx(group)
         if actions.num_actions():
             return actions.action_by_idx(0)
-    raise Problem(f"{report} holds no kernel", 1)
+    raise Problem(f"{report} contains no kernel", 1)
 
 
 def inside(action: Any) -> KernelInside:

@@ -104,20 +104,22 @@ def notes(export: Export) -> list[str]:
     found = []
     if not export.lines:
         found.append(
-            "the export names no lines of Python: `nsys profile --trace=cuda,nvtx warpline profile --nvtx` "
-            "records them"
+            "the export has no Python lines: record them with `nsys profile --trace=cuda,nvtx "
+            "warpline profile --nvtx`"
         )
     elif export.by_frames:
-        found.append("lines come from the Python backtraces of CUDA calls: what calls no CUDA has none")
+        found.append(
+            "lines come from the Python backtraces of CUDA calls: code without CUDA calls has no line"
+        )
     else:
         found.append("lines come from the NVTX ranges of `warpline profile --nvtx`")
     if export.steps:
         found.append(f"steps are the NVTX ranges called {export.step_name.strip(' _#:=')}")
     else:
-        found.append("no NVTX range marks a step: the whole export counts as one")
+        found.append("no NVTX range marks a step: the whole export counts as one step")
     if export.processes > 1:
-        found.append(f"{export.processes} processes are in the export: what they did is added up")
-    found.append("times of the host include what tracing costs")
+        found.append(f"the export has {export.processes} processes: their times are added up")
+    found.append("host times include the overhead of tracing")
     return found
 
 

@@ -12,10 +12,10 @@ from warpline.trace.events import Interned, Table, spans
 from warpline.trace.frames import Frames
 from warpline.trace.read import Pairs
 
-DEFS = "the trace has Python functions and no lines: costs stand at the line of each function's def"
+DEFS = "the trace has Python functions but no lines: costs are shown at the def line of each function"
 BEGUN = (
-    "in the function that ran when the trace began, costs stand at the call that was made last: "
-    "its lines are found by the names of what they call"
+    "in the function that was running when the trace began, costs are shown at its last "
+    "call; its lines are found by the names of the functions that they call"
 )
 
 

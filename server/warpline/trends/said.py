@@ -33,7 +33,7 @@ def notes(trend: Trend) -> tuple[str, ...]:
         f"{units.size(held[0])} at first, {units.size(held[-1])} at last"
     )
     if len(windows) < ENOUGH:
-        return (f"{over}; with fewer than {ENOUGH} windows nothing is said of a trend",)
+        return (f"{over}; at least {ENOUGH} windows are needed to test for a trend",)
     return (over, *_drift(windows), *_growth(windows), *_slow(windows))
 
 
@@ -62,8 +62,8 @@ def _growth(windows: Sequence[Window]) -> Iterable[str]:
     chance, rate = mann_kendall(held), slope(steps, held)
     if chance < LIKELY and rate * (steps[-1] - steps[0]) >= LEAST * median(held):
         yield (
-            f"memory grows and does not stop: {units.size(1000 * rate)} in 1000 steps over the later half "
-            f"of the run {_tested(chance)}"
+            f"memory keeps growing: {units.size(1000 * rate)} per 1000 steps in the second half of "
+            f"the run {_tested(chance)}"
         )
 
 
@@ -71,7 +71,7 @@ def _slow(windows: Sequence[Window]) -> Iterable[str]:
     for what, found in (
         ("steps", [(one.step, one.step + len(one.steps_ns), one.step_ns) for one in windows]),
         (
-            "what lies between two windows",
+            "the code between two windows",
             [
                 (before.step + len(before.steps_ns), after.step, after.between_ns)
                 for before, after in pairwise(windows)

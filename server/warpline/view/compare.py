@@ -156,7 +156,7 @@ def _notes(before: Report, after: Report) -> tuple[str, ...]:
         ("arguments", " ".join(before.argv), " ".join(after.argv)),
     )
     return tuple(
-        text.printable(f"not the same {what}: {old or 'none'} before, {new or 'none'} after")
+        text.printable(f"different {what}: {old or 'none'} before, {new or 'none'} after")
         for what, old, new in pairs
         if old != new
     )

@@ -47,7 +47,9 @@ def card(
     head = text.strong(f"{part} of the step · {units.ms(line.step_ms)}")
     blocks = [f"{head} of {units.ms(report.steps.step_ms)} " + text.code(functions)]
     if line.stale:
-        blocks.append(text.plain("The line has changed since: these are the numbers of what it was."))
+        blocks.append(
+            text.plain("The line has changed since the run: these numbers are for the earlier version.")
+        )
     blocks.append(text.plain(made_of(line, loader_ms)))
     blocks += [text.plain(words) for words in findings]
     blocks.append(text.table(_inside(line, report.steps.step_ms)))
@@ -141,9 +143,9 @@ def _roofline(cost: Line) -> str:
     if roofline is None:
         return ""
     return (
-        f"{units.percentage(roofline.percent_of_peak)} of what the device can do here, "
-        f"bound by {'launches' if roofline.bound == 'launch' else roofline.bound}: "
-        f"{units.rate(roofline.flops, 'FLOP')}, {units.size(roofline.bytes)} moved"
+        f"{units.percentage(roofline.percent_of_peak)} of the device's peak rate, bound by "
+        f"{'launch overhead' if roofline.bound == 'launch' else roofline.bound}: "
+        f"{units.rate(roofline.flops, 'FLOP')}, {units.size(roofline.bytes)} transferred"
     )
 
 

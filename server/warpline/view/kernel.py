@@ -80,8 +80,8 @@ def words_by_line(inside: KernelInside) -> dict[tuple[str, int], str]:
     for line in inside.lines:
         memory, stalls = bytes_used(line), waiting(line, samples)
         parts = (
-            f"{memory} used of each sector moved" if memory else "",
-            f"of all samples, warps waiting here: {stalls}" if stalls else "",
+            f"{memory} used of each transferred sector" if memory else "",
+            f"stalled warps here, of all samples: {stalls}" if stalls else "",
         )
         if any(parts):
             said = "; ".join(filter(None, parts))

@@ -43,7 +43,7 @@ def compare_kernels(before: KernelInside, after: KernelInside) -> KernelComparis
     gain = f": {units.gain(before.duration_ms / after.duration_ms)}" if after.duration_ms else ""
     notes = []
     if before.device != after.device:
-        notes.append(text.printable(f"not the same device: {before.device} before, {after.device} after"))
+        notes.append(text.printable(f"different devices: {before.device} before, {after.device} after"))
     return KernelComparison(
         summary=text.printable(
             f"{before.name} {units.ms(before.duration_ms)} before, "

@@ -65,8 +65,8 @@ def _said(profile: Profile, lines: list[LineCost], names: dict[str, str], whole:
     most = max(lines, key=lambda cost: cost.kept_bytes, default=None)
     if most is not None and most.kept_bytes >= _LEAST_KEPT:
         said.append(
-            f"{names[most.file]}:{most.line} keeps {units.size(most.kept_bytes)} a step: allocated there, "
-            "and not freed while the captured steps ran"
+            f"{names[most.file]}:{most.line} keeps {units.size(most.kept_bytes)} a step: allocated "
+            "there and not freed during the captured steps"
         )
     if facts.growth_bytes_per_step is not None:
         what = "allocated on the device" if _on_gpu(profile) else "resident memory of the process"
@@ -78,8 +78,8 @@ def _said(profile: Profile, lines: list[LineCost], names: dict[str, str], whole:
             said.append(f"no line: {units.size(before)} at the peak, allocated before the captured steps")
     elif lines:
         said.append(
-            "what was allocated before the captured steps (parameters, data, what earlier steps kept) has "
-            "no line"
+            "memory allocated before the captured steps (parameters, data, tensors of earlier "
+            "steps) has no line"
         )
     return said
 

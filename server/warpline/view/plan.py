@@ -15,7 +15,7 @@ LIMITS: dict[Resource, str] = {
     "launches": "launching operators",
     "memory": "memory bandwidth",
     "compute": "matrix products",
-    "communication": "exchanges between ranks",
+    "communication": "communication between ranks",
 }
 
 
@@ -29,11 +29,14 @@ class Row:
 
 def rows(plan: Plan) -> list[Row]:
     """One for the step as it is, one for each fix, one for the floor."""
-    found = [Row(units.ms(plan.step_ms), "", LIMITS[plan.limit], "as it is")]
+    found = [Row(units.ms(plan.step_ms), "", LIMITS[plan.limit], "no change")]
     for one in plan.steps:
         what = f"{one.rule} ({Path(one.file).name}:{one.line}): {one.title}"
         found.append(Row(units.ms(one.step_ms), units.gain(one.speedup), LIMITS[one.limit], what))
-    return [*found, Row(units.ms(plan.floor_ms), "", "", "the floor: what the device needs at best")]
+    return [
+        *found,
+        Row(units.ms(plan.floor_ms), "", "", ("the floor: the minimum time of the device's work")),
+    ]
 
 
 def summary(plan: Plan) -> str:

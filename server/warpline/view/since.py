@@ -40,7 +40,7 @@ def notes(
 
 
 def _said(name: str, moved: list[str], lost: int) -> str:
-    said = f"{name} was saved after it ran: its lines here are those that ran"
+    said = f"{name} was changed after the run: the lines shown are those that ran"
     if moved:
         said += f"; line {', '.join(moved[:_NAMED])}" + (" and so on" if len(moved) > _NAMED else "")
     if lost:

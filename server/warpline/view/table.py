@@ -199,7 +199,7 @@ def _exchanges(profile: Profile) -> tuple[str, ...]:
     whole, waited = totals.get("communication_ms", 0.0), totals.get("collective_wait_ms", 0.0)
     said = f"{units.ms(whole)} a step, {exposed} of it" if whole else f"{exposed} a step"
     late = f", {units.ms(waited)} waiting for the last rank" if waited >= 0.0005 else ""
-    return (f"exchanges between ranks: {said} beside no computation{late}",)
+    return (f"communication between ranks: {said} not overlapped with compute{late}",)
 
 
 def _unattributed(report: Report) -> str:
