@@ -138,7 +138,10 @@ def test_what_the_baseline_lacks_is_said(tmp_path: Path) -> None:
         ("[[function]]\nname = 'gone'\nmax_ms = 1\n", "no function of the run is called gone"),
         ("[[line]]\nfile = 'gone.py'\nline = 1\nmax_ms = 1\n", "no file of the run is called gone.py"),
         ("[[line]]\nfile = 'train.py'\nline = 99\nmax_ms = 1\n", "train.py has no line 99"),
-        ("[[line]]\nfile = 'train.py'\ntext = 'x = 1'\nmax_ms = 1\n", "no line of train.py has the text 'x = 1'"),
+        (
+            "[[line]]\nfile = 'train.py'\ntext = 'x = 1'\nmax_ms = 1\n",
+            "no line of train.py has the text 'x = 1'",
+        ),
         ("[[line]]\nfile = 'model.py'\ntext = ''\nmax_ms = 1\n", "needs either text or line"),
         ("[step]\nmax_increase_percent = 5\n", "name a baseline with --against"),
     ],
