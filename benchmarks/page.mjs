@@ -1,7 +1,8 @@
-// Frames a second while the timeline of a page is zoomed: node benchmarks/page.mjs PAGE. Called by benchmarks/page.py.
+// Frames a second while the timeline of a page is zoomed: node benchmarks/page.mjs PAGE [FRAMES]. Called by
+// benchmarks/page.py and tests/html/test_frames.py.
 import { chromium } from "playwright-core";
 
-const FRAMES = 240;
+const FRAMES = Number(process.argv[3] ?? 240);
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox"],
@@ -11,6 +12,15 @@ const since = Date.now();
 await page.goto(`file://${process.argv[2]}`);
 await page.waitForSelector("body[data-ready]");
 const ready = Date.now() - since;
+// What the page's main thread works, whatever else the machine does: its processor time, not the clock's.
+const session = await page.context().newCDPSession(page);
+await session.send("Performance.enable", { timeDomain: "threadTicks" });
+const worked = async () => {
+  const { metrics } = await session.send("Performance.getMetrics");
+  const of = (name) => 1000 * metrics.find((metric) => metric.name === name).value;
+  return { script: of("ScriptDuration"), task: of("TaskDuration") };
+};
+const before = await worked();
 const found = await page.evaluate(async (count) => {
   const view = window.warpline.timeline;
   const length = view.timeline.length_ns;
@@ -36,5 +46,7 @@ const found = await page.evaluate(async (count) => {
     frames_per_s: (1000 * frames.length) / frames.reduce((sum, each) => sum + each),
   };
 }, FRAMES);
+const after = await worked();
 await browser.close();
-console.log(JSON.stringify({ ready_ms: ready, ...found }));
+const cpu = { script_cpu_ms: (after.script - before.script) / FRAMES, cpu_ms: (after.task - before.task) / FRAMES };
+console.log(JSON.stringify({ ready_ms: ready, ...cpu, ...found }));
