@@ -168,6 +168,7 @@ try {
   const rows = (await tree.allInnerTexts()).map((text) => text.replace(/\s+/g, " "));
   window.log("tree", JSON.stringify(rows));
   window.expect("the tree has the time before the place", rows.some((text) => new RegExp(`[\\d.]+ % [\\d.]+ ms \\w+\\.py:\\d+`).test(text)));
+  await page.mouse.move(700, 5); // else a tooltip hides a part of the tree
   await window.picture("vscode-results");
   await item.click();
   const { line: site } = result.findings.find(({ rule }) => rule === "loader-without-workers");
@@ -232,6 +233,17 @@ try {
   await window.command("Warpline: Focus on Runs View");
   const listed = page.locator(".pane", { has: page.locator("h3.title", { hasText: /^Runs$/i }) }).locator(".monaco-list-row");
   await window.until("both runs are listed", async () => (await listed.count()) === 2);
+
+  if (options.pictures !== undefined) {
+    // Compared, the line that the fix was for comes first.
+    const commands = await window.quickInput("F1", ">Warpline: Compare with Previous Run");
+    await commands.filter({ hasText: "Compare with Previous Run" }).first().click();
+    const difference = page.locator(".quick-input-widget:visible .quick-input-title");
+    await window.until("the two runs are compared", async () => (await difference.innerText().catch(() => "")).includes("→"));
+    await window.picture("vscode-compare");
+    await page.keyboard.press("Escape");
+    await page.locator(".quick-input-widget:visible input.input").waitFor({ state: "hidden" });
+  }
   await window.openFile("train.py");
   const down = hottest + inserted.length - 1 + shift;
 
