@@ -1,0 +1,188 @@
+"""Activations are computed again in the backward pass, though memory has room for them.
+
+## What it does
+
+Finds activation checkpointing on a device with room for what it leaves out: all tensors that the recomputed
+operators read, each counted every time it is read, take at most 80 % of the memory that is free at the
+step's peak. It reports nothing about compiled code, whose operators have no recorded sizes.
+
+## Why is this slow
+
+Checkpointing runs the forward pass of a block a second time inside the backward pass, to keep its
+activations out of memory until then. Where they fit, the second forward pass buys nothing: without it the
+step takes that much less time, and the gradients are the same to the last bit, dropout included.
+
+## Example
+
+```python
+#> device memory_bytes=80000000000
+#> memory peak_bytes=9000000000 free_bytes=60000000000
+import torch
+from torch.utils.checkpoint import checkpoint
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False)
+            #^ found; cost step_ms=60 device_ms=60 recompute_ms=15; op _NoopSaveInputs count=12
+            #^ op aten::mm phase=recompute count=24 shapes=[[8192,1024],[1024,4096]] dtypes=float,float
+        return self.head(x)
+```
+
+## Use instead
+
+```python
+import torch
+from torch.utils.checkpoint import checkpoint
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+```
+
+## Near misses
+
+The activations may not fit:
+
+```python
+#> device memory_bytes=80000000000
+#> memory peak_bytes=70000000000 free_bytes=1000000000
+x = checkpoint(block, x, use_reentrant=False)
+#^ cost step_ms=60 device_ms=60 recompute_ms=15; op _NoopSaveInputs count=12
+#^ op aten::mm phase=recompute count=24 shapes=[[8192,1024],[1024,4096]] dtypes=float,float
+```
+
+Nothing is computed again:
+
+```python
+#> device memory_bytes=80000000000
+#> memory peak_bytes=9000000000 free_bytes=60000000000
+x = block(x)
+#^ cost step_ms=60 device_ms=60
+#^ op aten::mm count=24 shapes=[[8192,1024],[1024,4096]] dtypes=float,float device_ms=15
+```
+
+The recomputed code is compiled, so nobody knows what it reads:
+
+```python
+#> device memory_bytes=80000000000
+#> memory peak_bytes=9000000000 free_bytes=60000000000
+x = checkpoint(block, x, use_reentrant=False)
+#^ cost step_ms=60 device_ms=60 recompute_ms=15; op _NoopSaveInputs count=12
+```
+
+## Fix safety
+
+Unsafe: values stay the same, but the step needs more memory, and longer sequences or larger batches than
+those of the measured steps may not fit.
+
+## References
+
+- [torch.utils.checkpoint](https://docs.pytorch.org/docs/stable/checkpoint.html)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import Scale, Together
+from warpline.model.dtypes import ELEMENT_BYTES
+from warpline.model.profile import LineCost, Op
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent, size
+from warpline.rulekit.terms import atom
+
+#: Share of the free memory that the activations may take: the allocator needs some room besides.
+MOST_OF_FREE = 0.8
+#: Share of the recomputation whose operators may be without recorded sizes.
+MOST_UNKNOWN = 0.05
+#: What torch runs where ``checkpoint`` is called, with ``use_reentrant=False`` and with True.
+_CALLS = ("_NoopSaveInputs", "CheckpointFunction")
+#: Arguments of ``checkpoint`` that are not the function's.
+_OWN = {"use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop"}
+
+
+class NeedlessCheckpointing(Rule):
+    area = "memory"
+    needs_gpu = True
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        costs = [cost for cost in context.profile.lines if cost.recompute_ms > 0]
+        spent = sum(cost.recompute_ms for cost in costs)
+        free = context.profile.facts.memory.free_bytes
+        if not context.matters(spent) or not free:
+            return
+        unknown = sum(cost.recompute_ms for cost in costs if not any(map(_again, cost.ops)))
+        most = sum(_read(op) for cost in costs for op in cost.ops if _again(op))
+        if unknown > MOST_UNKNOWN * spent or most > MOST_OF_FREE * free:
+            return
+        hottest = max(costs, key=lambda cost: cost.recompute_ms)
+        called = _called(context)
+        place = (called[0].file, called[0].line) if len(called) == 1 else (hottest.file, hottest.line)
+        yield context.draft(
+            place,
+            (hottest.file, hottest.line),
+            "The backward pass computes activations again: {spent}, {share}. They would take at most {most}, "
+            "and {free} of the device's memory are free.",
+            {
+                "spent": ms("recomputation", spent),
+                "share": percent("recomputation", context.share(spent)),
+                "most": size("read by recomputed operators", most),
+                "free": size("free device memory", float(free)),
+            },
+            cost_ms=spent,
+            change=Together(tuple(_without(cost) for cost in costs)),
+            fixes=[partial(_fix, context, called)],
+        )
+
+
+def _again(op: Op) -> bool:
+    return op.phase == "recompute" and bool(op.shapes)
+
+
+def _read(op: Op) -> float:
+    """Bytes of an operator's arguments, of all its calls. What the backward pass needs are arguments and
+    results, and a result that no operator reads is the block's own, which is kept anyway."""
+    tensors = zip(op.shapes, op.dtypes, strict=False)
+    return op.count * sum(math.prod(shape) * ELEMENT_BYTES.get(kind, 0) for shape, kind in tensors)
+
+
+def _without(cost: LineCost) -> Scale:
+    left = max(0.0, 1 - cost.recompute_ms / cost.step_ms) if cost.step_ms > 0 else 1.0
+    return Scale(((cost.file, cost.line),), device=left, host=left)
+
+
+def _called(context: Context) -> list[LineCost]:
+    """Lines that call ``checkpoint``."""
+    return [cost for cost in context.profile.lines if any(op.name in _CALLS for op in cost.ops)]
+
+
+def _fix(context: Context, called: list[LineCost]) -> Fix:
+    by_hand = "call the blocks without `checkpoint`, or do not switch gradient checkpointing on"
+    calls = []
+    for cost in called:
+        source = context.source(cost.file)
+        call = source.call(cost.line, "checkpoint") if source is not None else None
+        if source is None or call is None or not call.args or call.args[0].keyword is not None:
+            raise Refused(by_hand)
+        calls.append((source, call))
+    if len(calls) != 1:
+        raise Refused(by_hand)
+    ((source, call),) = calls
+    function, *rest = call.args
+    if function.star or any(arg.keyword is not None and arg.keyword.value == "context_fn" for arg in rest):
+        raise Refused("it says itself what is kept: change that by hand")
+    kept = [source.code(arg).rstrip().removesuffix(",").rstrip() for arg in rest if not _is_own(arg)]
+    edits = Edits(source)
+    edits.replace(call, f"{atom(source.code(function.value))}({', '.join(kept)})")
+    return edits.fix("Keep the activations", "unsafe")
+
+
+def _is_own(arg: cst.Arg) -> bool:
+    return arg.keyword is not None and arg.keyword.value in _OWN
