@@ -40,6 +40,7 @@ MODULES = modules(
         "tests/lines": "lines",
         "tests/lsp": "random_edits",
         "tests/measure": "real_processes side_by_side slices",
+        "tests/ranks": "ranks",
     }
 )
 

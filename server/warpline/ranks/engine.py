@@ -1,0 +1,54 @@
+"""Where the tables of ranks are made: in processes of this machine, or where Dask's workers are.
+
+Both call ``table_of`` for each rank and get its table back, so the result does not depend on where it ran.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+from warpline.model.problem import Problem
+from warpline.ranks.reduce import RankTable, table_of
+
+CONNECT = "30s"  # how long a scheduler may take to answer
+
+
+def reduced(paths: Sequence[Path], dask: str = "", workers: int | None = None) -> list[RankTable]:
+    """The table of each of ``paths``, in their order.
+
+    ``dask``: the address of a scheduler whose workers see the same paths; "": ``workers`` processes here (as
+    many as there are cores). Raises Problem.
+    """
+    if dask:
+        return _on_dask(paths, dask)
+    count = min(len(paths), workers or len(_cores()))
+    if count < 2:
+        return [table_of(path) for path in paths]
+    try:
+        with ProcessPoolExecutor(count, multiprocessing.get_context("spawn")) as pool:
+            return list(pool.map(table_of, paths))
+    except BrokenProcessPool:
+        raise Problem("a process that read a rank ended, perhaps for lack of memory", 1) from None
+
+
+def _cores() -> Sequence[int]:
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+
+
+def _on_dask(paths: Sequence[Path], address: str) -> list[RankTable]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise Problem("--dask needs Dask: pip install 'warpline[dask]'") from None
+    try:
+        with Client(address, timeout=CONNECT, set_as_default=False) as client:  # type: ignore[no-untyped-call]
+            futures = client.map(table_of, [path.absolute() for path in paths], pure=False)
+            found: list[RankTable] = client.gather(futures)
+            return found
+    except (OSError, TimeoutError, ValueError) as error:
+        raise Problem(f"cannot use Dask at {address}: {error}") from None

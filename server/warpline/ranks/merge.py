@@ -1,0 +1,150 @@
+"""Tables of ranks -> one: each line's mean, slowest rank and spread, and the rank that the others wait for.
+
+Ranks are aligned by step, never by clock: all of them leave a collective together, so the one that was in it
+for the shortest time came last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from warpline.ranks.reduce import RankTable
+
+#: Share of the step from which on a wait for one rank is reported: that of the rule ``straggler-rank``.
+MINIMUM_PERCENT = 10.0
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class MergedLine:
+    """Milliseconds per step. A rank on which the line costs nothing counts as 0."""
+
+    file: str
+    line: int
+    function: str
+    mean_ms: float
+    slowest_ms: float
+    slowest_rank: int
+    spread_ms: float  # slowest less quickest
+
+
+@dataclass(frozen=True, slots=True)
+class Straggler:
+    rank: int
+    late_ms: float  # per step: how long the others waited for it, in the mean
+    file: str = ""  # the line that costs it most, compared with the median of the others; "": none
+    line: int = 0
+    more_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    ranks: tuple[int, ...]
+    world: int
+    step_ms: float  # of the slowest rank
+    lines: tuple[MergedLine, ...]  # by mean, the largest first
+    straggler: Straggler | None
+    notes: tuple[str, ...]
+
+
+def merge(tables: Sequence[RankTable]) -> Merged:
+    """The same for any order of ``tables``."""
+    notes = [
+        f"{one.source} was left out: {one.problem}" for one in sorted(tables, key=_source) if one.problem
+    ]
+    if len(notes) > _MOST_NAMED:
+        notes = [*notes[:_MOST_NAMED], f"{len(notes) - _MOST_NAMED} more were left out in the same way"]
+    good, doubt = _numbered([one for one in tables if not one.problem])
+    notes += doubt
+    world = max((one.world for one in good), default=0)
+    if 0 < len(good) < world:
+        notes.append(f"{world - len(good)} of {world} ranks are missing")
+    lines = _lines(good)
+    straggler, why = _straggler(good)
+    notes += why
+    ranks = tuple(one.rank for one in good)
+    return Merged(
+        ranks, world, max((one.step_ms for one in good), default=0.0), lines, straggler, tuple(notes)
+    )
+
+
+def _source(table: RankTable) -> str:
+    return table.source
+
+
+def _numbered(tables: Sequence[RankTable]) -> tuple[list[RankTable], list[str]]:
+    """By rank; in order of their names where the ranks are not known or not different."""
+    numbers = [one.rank for one in tables]
+    if -1 not in numbers and len(set(numbers)) == len(numbers):
+        return sorted(tables, key=lambda one: one.rank), []
+    ordered = sorted(tables, key=_source)
+    if len(tables) == 1:
+        return [replace(ordered[0], rank=max(0, ordered[0].rank))], []
+    note = "the traces do not say which rank each is of: they are numbered in the order of their names"
+    return [replace(one, rank=at) for at, one in enumerate(ordered)], [note]
+
+
+def _lines(tables: Sequence[RankTable]) -> tuple[MergedLine, ...]:
+    places: dict[tuple[str, int, str], int] = {}
+    for one in tables:
+        for cost in one.lines:
+            places.setdefault((cost.file, cost.line, cost.function), len(places))
+    ms = np.zeros((len(places), max(1, len(tables))))
+    for column, one in enumerate(tables):
+        for cost in one.lines:
+            ms[places[cost.file, cost.line, cost.function], column] += cost.step_ms
+    mean, slowest = ms.mean(axis=1), ms.argmax(axis=1)
+    found = [
+        MergedLine(
+            *place, float(mean[row]), float(ms[row, slowest[row]]), tables[int(slowest[row])].rank,
+            float(ms[row].max() - ms[row].min()),
+        )
+        for place, row in places.items()
+    ]  # fmt: skip
+    return tuple(sorted(found, key=lambda line: (-line.mean_ms, line.file, line.line, line.function)))
+
+
+def _straggler(tables: Sequence[RankTable]) -> tuple[Straggler | None, list[str]]:
+    """The rank that came last in every step, if the others waited for it; and why it is not known."""
+    if len(tables) < 2:
+        return None, []
+    shapes = {tuple(map(len, one.exchanges_ns)) for one in tables}
+    if len(shapes) > 1 or not any(next(iter(shapes))):
+        missing = "have no" if len(shapes) == 1 else "differ in their"
+        return None, [f"whether one rank is slower than the others is not known: they {missing} collectives"]
+    steps = []
+    for step in zip(*(one.exchanges_ns for one in tables), strict=True):
+        lengths = np.array(step, np.int64)
+        steps.append((lengths - lengths.min(axis=0)).sum(axis=1))
+    waits = np.stack(steps, axis=1) / 1e6  # ranks x steps, ms
+    last = int(waits.sum(axis=1).argmin())
+    if (waits.argmin(axis=0) != last).any():
+        return None, []
+    late_ms = float((np.delete(waits, last, axis=0).mean(axis=0) - waits[last]).mean())
+    late = tables[last]
+    recorded_ms = float(np.mean(late.steps_ns)) / 1e6
+    if late_ms * 100 < MINIMUM_PERCENT * recorded_ms:
+        return None, []
+    if late.timed and late_ms <= recorded_ms - late.step_ms:
+        return None, [f"rank {late.rank} comes last, perhaps only because it is being recorded"]
+    return _blamed(tables, last, late_ms), []
+
+
+def _blamed(tables: Sequence[RankTable], last: int, late_ms: float) -> Straggler:
+    """With the line on which the rank spends most more than the others do, exchanges aside."""
+    others: dict[tuple[str, int], list[float]] = {}
+    for at, one in enumerate(tables):
+        for cost in one.lines:
+            if at != last:
+                others.setdefault((cost.file, cost.line), []).append(cost.step_ms - cost.communication_ms)
+    found = Straggler(tables[last].rank, late_ms)
+    for cost in tables[last].lines:
+        usual = others.get((cost.file, cost.line), [])
+        usual = usual + [0.0] * (len(tables) - 1 - len(usual))
+        more = cost.step_ms - cost.communication_ms - float(np.median(usual))
+        if more > found.more_ms:
+            found = replace(found, file=cost.file, line=cost.line, more_ms=more)
+    return found

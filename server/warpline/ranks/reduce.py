@@ -1,0 +1,82 @@
+"""One rank's run folder or trace -> its table."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from warpline import runs, trace
+from warpline.attribution import attribute
+from warpline.attribution.communication import exchanges
+from warpline.model.problem import Problem
+from warpline.trace import foreign
+
+_RANK = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class LineTime:
+    """A line on one rank, milliseconds per step."""
+
+    file: str
+    line: int
+    function: str
+    step_ms: float
+    device_ms: float
+    communication_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class RankTable:
+    """What is known of one rank: all that goes from where its data lies to where the tables are merged.
+
+    ``rank``: -1 where neither the trace nor its name says. ``steps_ns``: length of each captured step.
+    ``exchanges_ns``: for each step the lengths of its collectives, in order of time.
+    """
+
+    source: str
+    rank: int = -1
+    world: int = 1
+    timed: bool = False  # step_ms is of steps without the profiler
+    step_ms: float = 0.0
+    steps_ns: tuple[int, ...] = ()
+    exchanges_ns: tuple[tuple[int, ...], ...] = ()
+    lines: tuple[LineTime, ...] = ()
+    problem: str = ""  # why there is nothing else, in one line
+
+
+def table_of(path: Path) -> RankTable:
+    """``path``: a run folder, or a trace file. What cannot be read is a table with its ``problem``."""
+    try:
+        return _table(path)
+    except Problem as problem:
+        return RankTable(str(path), problem=str(problem))
+
+
+def _table(path: Path) -> RankTable:
+    events = trace.read(path) if runs.is_run(path) else foreign.read(path)
+    profile = attribute(events)
+    manifest = events.manifest
+    own = exchanges(events)
+    begins = [begin for begin, _ in manifest.captured]
+    of_step = np.searchsorted(own.start_ns, [*begins, manifest.captured[-1][1] if begins else 0])
+    lengths = (own.end_ns - own.start_ns).tolist()
+    name = _RANK.search(path.name)
+    known = manifest.world_size > 1
+    return RankTable(
+        str(path),
+        manifest.rank if known else int(name[1]) if name is not None else -1,
+        manifest.world_size,
+        bool(manifest.timed_ns),
+        profile.steps.step_ms,
+        tuple(end - begin for begin, end in manifest.captured),
+        tuple(tuple(lengths[first:last]) for first, last in pairwise(of_step)),
+        tuple(
+            LineTime(cost.file, cost.line, cost.function, cost.step_ms, cost.device_ms, cost.communication_ms)
+            for cost in profile.lines
+        ),
+    )

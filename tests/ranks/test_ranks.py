@@ -1,0 +1,110 @@
+"""Ranks of a job: the slow one is named, with its line, wherever the tables are made."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.kineto import MAIN, KinetoRun
+from warpline import ranks
+from warpline.__main__ import main
+from warpline.ranks.merge import merge
+from warpline.ranks.paths import of_ranks
+
+RANKS, STEPS, STEP_US = 4, 6, 1000
+
+
+def job(folder: Path, slow: int | None, seed: int = 0) -> Path:
+    """Traces of four ranks. In each step model.py(5) computes, then all exchange for at least 50 us.
+
+    ``slow`` computes for 300 us more, on model.py(9); all ranks differ by up to 20 us at random. Clocks
+    differ by seconds.
+    """
+    folder.mkdir()
+    chance = random.Random(seed)
+    busy = [[400 + chance.uniform(0, 20) for _ in range(STEPS)] for _ in range(RANKS)]
+    for rank in range(RANKS):
+        run = KinetoRun(folder.parent / f"made{rank}", STEPS * STEP_US)
+        for step in range(STEPS):
+            begin = step * STEP_US + rank * 1e6
+            more = 300 if rank == slow else 0
+            last = max(one[step] for one in busy) + (300 if slow is not None else 0)
+            run.mark(f"ProfilerStep#{step}", begin, STEP_US)
+            run.complete("python_function", "model.py(5): forward", (begin, 100), (MAIN, MAIN))
+            run.kernel(begin + 10, busy[rank][step], launched=begin + 2)
+            run.complete("python_function", "model.py(9): augment", (begin + 100, 100), (MAIN, MAIN))
+            if more:
+                run.kernel(begin + 10 + busy[rank][step], more, launched=begin + 110)
+            run.complete("python_function", "model.py(20): reduce", (begin + 200, 100), (MAIN, MAIN))
+            arrived = begin + 10 + busy[rank][step] + more
+            run.kernel(
+                arrived,
+                begin + 10 + last + 50 - arrived,
+                launched=begin + 210,
+                name="ncclDevKernel_AllReduce",
+            )
+        (run.write() / "trace.json").rename(folder / f"host_rank{rank}.1.pt.trace.json")
+    return folder
+
+
+def test_a_planted_slow_rank_and_its_line_are_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = job(tmp_path / "job", slow=2)
+    assert main(["ranks", str(folder), "--json", str(tmp_path / "ranks.json")]) == 0
+    found = json.loads((tmp_path / "ranks.json").read_text())
+    assert found["ranks"] == [0, 1, 2, 3]
+    late = found["straggler"]
+    assert (late["rank"], late["file"], late["line"]) == (2, "model.py", 9)
+    assert late["late_ms"] == pytest.approx(0.3, abs=0.03)
+    assert late["more_ms"] == pytest.approx(0.3, abs=0.03)
+    (line,) = [line for line in found["lines"] if line["line"] == 9]
+    assert line["slowest_rank"] == 2
+    assert line["spread_ms"] == pytest.approx(0.3, abs=0.03)
+    printed = capsys.readouterr().out
+    assert "rank 2 comes last in every step" in printed
+    assert "model.py:9" in printed
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_a_planted_one_none_is_reported(seed: int, tmp_path: Path) -> None:
+    found = merge(ranks.reduced(of_ranks([job(tmp_path / "job", None, seed)]), workers=1))
+    assert found.straggler is None
+    assert found.notes == ()
+
+
+def test_a_rank_that_cannot_be_read_costs_only_itself(tmp_path: Path) -> None:
+    folder = job(tmp_path / "job", slow=1)
+    (folder / "host_rank3.1.pt.trace.json").write_text("{}")
+    found = merge(ranks.reduced(of_ranks([folder]), workers=1))
+    assert found.ranks == (0, 1, 2)
+    assert found.straggler is not None
+    assert found.straggler.rank == 1
+    assert len(found.notes) == 1
+
+
+def test_the_same_on_this_machines_cores_and_on_dask(tmp_path: Path) -> None:
+    """Bit for bit, whatever the order."""
+    distributed = pytest.importorskip("distributed")
+    paths = of_ranks([job(tmp_path / "job", slow=2)])
+    here = merge(ranks.reduced(paths, workers=1))
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path / "dask")
+    )
+    with cluster:
+        there = merge(ranks.reduced(paths[::-1], cluster.scheduler_address))
+    assert repr(there) == repr(here)
+    assert here.straggler is not None
+
+
+def test_a_scheduler_that_is_not_there_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("warpline.ranks.engine.CONNECT", "200ms")
+    folder = job(tmp_path / "job", None)
+    assert main(["ranks", str(folder), "--dask", "tcp://127.0.0.1:9"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
