@@ -22,6 +22,7 @@ export class Canvas {
     this.element.setAttribute("aria-label", label);
     parent.append(this.element);
     new ResizeObserver(() => this.fit()).observe(parent);
+    addEventListener("beforeprint", () => this.paint()); // there is no frame before the page is printed
   }
 
   resize(height: number): void {
@@ -34,13 +35,17 @@ export class Canvas {
     this.waiting = true;
     requestAnimationFrame(() => {
       this.waiting = false;
-      const since = performance.now();
-      const ratio = devicePixelRatio;
-      this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-      this.context.clearRect(0, 0, this.width, this.height);
-      this.draw(this.context);
-      this.lastMs = performance.now() - since;
+      this.paint();
     });
+  }
+
+  private paint(): void {
+    const since = performance.now();
+    const ratio = devicePixelRatio;
+    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.context.clearRect(0, 0, this.width, this.height);
+    this.draw(this.context);
+    this.lastMs = performance.now() - since;
   }
 
   private fit(): void {

@@ -50,6 +50,18 @@ export function start(header: HTMLElement): void {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const root = document.documentElement;
   const now = (): string => root.dataset.theme ?? (dark.matches ? "dark" : "light");
+  // Paper is light, whatever the screen is.
+  let chosen: string | undefined;
+  addEventListener("beforeprint", () => {
+    chosen = root.dataset.theme;
+    root.dataset.theme = "light";
+    changed();
+  });
+  addEventListener("afterprint", () => {
+    if (chosen === undefined) delete root.dataset.theme;
+    else root.dataset.theme = chosen;
+    changed();
+  });
   header.append(
     button("◐", "Light or dark", () => {
       root.dataset.theme = now() === "dark" ? "light" : "dark";

@@ -186,6 +186,15 @@ try {
   await page.setViewportSize({ width: 390, height: 800 });
   await page.waitForTimeout(200);
   seen.phone = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  // Paper is light although the page is dark now, and the screen is dark again afterwards.
+  await page.evaluate(() => {
+    window.printed = [];
+    document.documentElement.dataset.theme = "dark";
+    addEventListener("beforeprint", () => window.printed.push(getComputedStyle(document.body).backgroundColor));
+  });
+  await page.pdf();
+  seen.printed = await page.evaluate(() => window.printed);
+  seen.afterwards = await paper();
   await page.emulateMedia({ media: "print" });
   seen.printedHeader = await page.locator("header").isVisible();
   seen.drawn = await page.evaluate(() => window.warpline.timeline.canvas.lastMs);

@@ -233,3 +233,4 @@ def test_light_dark_phone_and_paper(seen: dict[str, Any]) -> None:
     wide, window = seen["phone"]
     assert wide <= window
     assert seen["printedHeader"] is False
+    assert (seen["printed"], seen["afterwards"]) == ([seen["light"]], seen["dark"])

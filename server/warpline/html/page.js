@@ -475,6 +475,7 @@
       this.element.setAttribute("aria-label", label);
       parent.append(this.element);
       new ResizeObserver(() => this.fit()).observe(parent);
+      addEventListener("beforeprint", () => this.paint());
     }
     draw;
     element = document.createElement("canvas");
@@ -493,13 +494,16 @@
       this.waiting = true;
       requestAnimationFrame(() => {
         this.waiting = false;
-        const since = performance.now();
-        const ratio = devicePixelRatio;
-        this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-        this.context.clearRect(0, 0, this.width, this.height);
-        this.draw(this.context);
-        this.lastMs = performance.now() - since;
+        this.paint();
       });
+    }
+    paint() {
+      const since = performance.now();
+      const ratio = devicePixelRatio;
+      this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+      this.context.clearRect(0, 0, this.width, this.height);
+      this.draw(this.context);
+      this.lastMs = performance.now() - since;
     }
     fit() {
       const width = this.element.parentElement?.clientWidth ?? 0;
@@ -570,6 +574,17 @@
     const dark = matchMedia("(prefers-color-scheme: dark)");
     const root2 = document.documentElement;
     const now2 = () => root2.dataset.theme ?? (dark.matches ? "dark" : "light");
+    let chosen;
+    addEventListener("beforeprint", () => {
+      chosen = root2.dataset.theme;
+      root2.dataset.theme = "light";
+      changed();
+    });
+    addEventListener("afterprint", () => {
+      if (chosen === void 0) delete root2.dataset.theme;
+      else root2.dataset.theme = chosen;
+      changed();
+    });
     header.append(
       button("◐", "Light or dark", () => {
         root2.dataset.theme = now2() === "dark" ? "light" : "dark";

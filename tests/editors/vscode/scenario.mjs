@@ -168,7 +168,7 @@ try {
   const rows = (await tree.allInnerTexts()).map((text) => text.replace(/\s+/g, " "));
   window.log("tree", JSON.stringify(rows));
   window.expect("the tree has the time before the place", rows.some((text) => new RegExp(`[\\d.]+ % [\\d.]+ ms \\w+\\.py:\\d+`).test(text)));
-  await page.mouse.move(700, 5); // else a tooltip hides a part of the tree
+  await page.mouse.move(900, 780); // else a tooltip hides a part of the tree
   await window.picture("vscode-results");
   await item.click();
   const { line: site } = result.findings.find(({ rule }) => rule === "loader-without-workers");
