@@ -113,7 +113,7 @@ def seconds(profile: Profile) -> dict[str, float]:
     context = Context(fresh, fresh.sources.get)
     found = {}
     for rule in rules():
-        if rule.needs_gpu and not context.on_gpu:
+        if not all(map(context.can, rule.needs)):
             continue
         begin = time.perf_counter()
         list(rule.find(context))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from warpline import project, runs
+from warpline.devices import can
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
 from warpline.model.report import Report
@@ -80,7 +81,8 @@ def judge(run: Path, found: Read) -> Judged:
     diagnosed = diagnosis.diagnose(attributed, attributed.sources.get, settings.ignore, predict=predictor)
     report = diagnosis.report(attributed, diagnosed, diagnosis.plan(attributed, diagnosed, predictor))
     keep(run, attributed, report)
-    return Judged(found, report, predictor.questions)
+    tried = can(attributed.manifest.device.kind, "replacements")
+    return Judged(found, report, predictor.questions if tried else ())
 
 
 def answers(run: Path) -> Answers:

@@ -11,7 +11,7 @@ from warpline.capture.runner.windows.recording import Recording
 
 def test_it_is_measured_where_the_profiler_runs() -> None:
     cost = OperatorCost(torch)
-    recording = Recording(cuda=False)
+    recording = Recording(device=False)
     recording.prepare()
     recording.start()
     cost.watched()

@@ -187,7 +187,9 @@ def test_with_a_device_waits_have_a_step_in_which_operators_are_not_recorded(
 
     session: Any = SimpleNamespace(
         boundaries=0,
-        torch=SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: initialized)),
+        torch=SimpleNamespace(
+            cuda=SimpleNamespace(is_initialized=lambda: initialized), version=SimpleNamespace(hip=None)
+        ),
         classes=SimpleNamespace(is_other=lambda taken: False),
         observers=SimpleNamespace(
             start_survey=start,

@@ -68,7 +68,7 @@ def test_steps_of_many_lines_are_captured_less_often() -> None:
 
 
 def device_of(times_ms: list[float | None]) -> SimpleNamespace:
-    """A stand-in for torch whose events come to pass at these times; None: in a graph's capture."""
+    """A stand-in for a device whose events come to pass at these times; None: in a graph's capture."""
     coming = iter(times_ms)
 
     class Event:
@@ -83,7 +83,7 @@ def device_of(times_ms: list[float | None]) -> SimpleNamespace:
                 raise ValueError("Both events must be recorded before calculating elapsed time.")
             return later.at - self.at
 
-    return SimpleNamespace(cuda=SimpleNamespace(Event=Event))
+    return SimpleNamespace(new_event=Event)
 
 
 def test_steps_are_as_long_as_the_device_took_for_them() -> None:

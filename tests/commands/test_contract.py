@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT, ExampleRun, warpline
+from warpline import devices
 
 NUMBER = (int, float)
 TEXT = str
@@ -38,7 +39,7 @@ SHAPE: dict[str, Any] = {
     "environment": {
         "python": TEXT,
         "torch": TEXT,
-        "device": {"kind": OneOf("cuda", "cpu"), "name": TEXT, "count": int},
+        "device": {"kind": OneOf(*devices.kinds()), "name": TEXT, "count": int},
     },
     "steps": {
         "captured": int,

@@ -30,7 +30,7 @@ NEAR_MISSES = [
 def found_in(rule: Rule, example: Example) -> list[Draft]:
     """What the rule finds, as diagnosis would take it: worth a word, and never GPU talk on a CPU."""
     context = Context(example.profile, texts(example))
-    if rule.needs_gpu and not context.on_gpu:
+    if not all(map(context.can, rule.needs)):
         return []
     return [draft for draft in rule.find(context) if draft.cost_ms is None or context.matters(draft.cost_ms)]
 

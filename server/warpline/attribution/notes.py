@@ -10,6 +10,7 @@ from warpline.attribution.peaks import peaks_of
 from warpline.attribution.sampled import FEWEST
 from warpline.attribution.scene import Scene
 from warpline.attribution.tokens import token_note
+from warpline.devices import can
 from warpline.model import units
 from warpline.model.report import QUICKER
 from warpline.trace.columns import OP
@@ -42,6 +43,7 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             f"torch {trace.manifest.torch_version} recorded no operators there: their work is not "
             "attributed to lines"
         )
+    found += _without_kernels(trace.manifest.device.kind)
     if not trace.on_gpu and any(one.name.startswith("cpp_") for one in trace.facts.compiled_kernels):
         found.append(
             "kernels that Inductor compiled for the CPU leave no events: their time is at the def "
@@ -137,3 +139,13 @@ def _silent_threads(scene: Scene) -> int:
     trace = scene.trace
     at_work = np.unique(trace.records.thread[scene.begun(trace.records.time_ns)])
     return len(np.setdiff1d(at_work, np.append(trace.host.thread, trace.main)))
+
+
+def _without_kernels(kind: str) -> list[str]:
+    """That a device's kernels are in no trace, where that is so."""
+    if can(kind, "line costs"):
+        return []
+    return [
+        f"torch's profiler records no kernels on this device ({kind}): the step's time is measured, but "
+        "the lines have only what the host spent on them, and no rule was asked"
+    ]

@@ -60,7 +60,7 @@ def diagnose(
     for name in sorted(silenced - {rule.name for rule in every}):
         context.note(f"the project's settings ignore {name}, but no rule has that name")
     for rule in every:
-        if rule.name in silenced or (rule.needs_gpu and not context.on_gpu):
+        if rule.name in silenced or not all(map(context.can, rule.needs)):
             continue
         try:
             drafts = [

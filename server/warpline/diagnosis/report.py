@@ -15,9 +15,7 @@ _SHARED = tuple(field.name for field in fields(Line) if field.name not in ("kern
 def report(profile: Profile, diagnosis: Diagnosis, plan: Plan | None = None) -> Report:
     """All of ``profile`` that the contract shows, with the findings and the order to fix them in."""
     manifest = profile.manifest
-    device = Device(
-        "cuda" if manifest.device.kind == "cuda" else "cpu", manifest.device.name, manifest.device.count
-    )
+    device = Device(manifest.device.kind, manifest.device.name, manifest.device.count)
     return Report(
         format=FORMAT,
         script=manifest.script,

@@ -7,6 +7,7 @@ from typing import Any
 
 from lsprotocol import types
 
+from warpline.devices import can
 from warpline.lsp import configuration, convert, diagnostic, edits, pages
 from warpline.lsp.methods import FIX_ALL
 from warpline.lsp.server import Server
@@ -92,7 +93,7 @@ def _of_notice(
     if editing and ls.offers()["measure"]:
         measure: dict[str, Any] = {"uri": convert.uri(path), "findingId": finding.id, "apply": False}
         found.append(_command("Measure this fix", "warpline.measure", measure, shown))
-    if "kernel" in tags(finding.rule) and _on_gpu(session):
+    if "kernel" in tags(finding.rule) and can(session.results.report.environment.device.kind, "nsight"):
         at = {"uri": convert.uri(path), "line": notice.line}
         found.append(_command("Look inside with Nsight Compute", "warpline.kernel", at, shown))
     found.append(_command(f"Explain {finding.rule}", "warpline.explain", finding.rule, shown))
@@ -100,10 +101,6 @@ def _of_notice(
         add(f"Ignore {finding.rule} on this line", "ignore-here")
     add(f"Ignore {finding.rule} in this project", "ignore-rule")
     return found
-
-
-def _on_gpu(session: Session) -> bool:
-    return session.results.report.environment.device.kind == "cuda"
 
 
 def _data(session: Session, path: str, what: str, **more: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ Bound = Literal["compute", "memory", "launch"]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    kind: Literal["cuda", "cpu"]
+    kind: str  # one of ``warpline.devices.kinds()``
     name: str
     count: int
 

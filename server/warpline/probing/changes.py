@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from warpline.devices import can
 from warpline.model.change import Change, Fuse, MatmulRate, Operator, Replace, Together
 from warpline.model.profile import LineCost, Profile
 from warpline.probing import inputs, optimizers
@@ -98,7 +99,7 @@ def _left(asked: inputs.Weighted, answers: Answers) -> tuple[float, float] | Non
 
 def _products(profile: Profile, change: MatmulRate) -> list[tuple[Question, Operator, float]]:
     """Each product that takes time in float32, as a question, with its operator and its time a step."""
-    if profile.manifest.device.kind != "cuda" or change.factor is not None:
+    if not can(profile.manifest.device.kind, "kernels") or change.factor is not None:
         return []
     found: dict[tuple[Question, Operator], float] = {}
     for pair, op in inputs.products(_costs(profile, change.places)):

@@ -36,7 +36,7 @@ cost first and at the source only to find the edit::
 
     class SyncInStep(Rule):
         area = "waiting"
-        needs_gpu = True
+        needs = ("kernels",)
 
         def find(self, context: Context) -> Iterator[Draft]:
             for cost in context.profile.lines:                    # evidence first
@@ -61,7 +61,7 @@ cost first and at the source only to find the edit::
         edits.replace(call, source.code(call.func.value) + ".detach()")
         return edits.fix("Add the loss up on the device", "safe")
 
-Class attributes of a rule: ``area``, ``needs_gpu`` (never asked about a run on a CPU), ``covers``
+Class attributes of a rule: ``area``, ``needs`` (capabilities of the device), ``covers``
 (names of rules that say the same less well at the same lines), ``severity`` (else by the saving).
 
 ``Context``: ``profile``, ``step_ms``, ``device``, ``on_gpu``, ``cost(file, line)``, ``costs(places)``,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from warpline.devices import Capability, can
 from warpline.model.change import Change
 from warpline.model.profile import LineCost, Profile
 from warpline.model.report import Evidence, Fix, Severity, SourceLine
@@ -31,12 +32,16 @@ class Context:
         self.profile = profile
         self.step_ms = profile.steps.step_ms
         self.device = profile.manifest.device
-        self.on_gpu = self.device.kind == "cuda"
+        self.on_gpu = self.can("kernels")
         self.notes: list[str] = []
         self._texts = texts
         self._sources: dict[str, Source | None] = {}
         self.reached = Reached(profile)
         self._costs = {(cost.file, cost.line): cost for cost in profile.lines}
+
+    def can(self, capability: Capability) -> bool:
+        """Whether the device of the run has ``capability``."""
+        return can(self.device.kind, capability)
 
     # -- the profile ----------------------------------------------------------------------------
 

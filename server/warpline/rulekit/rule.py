@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
+from warpline.devices import Capability
 from warpline.model.report import Severity
 from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
@@ -27,7 +28,8 @@ class Rule:
     #: rules that say the same less well: where this one finds something they stay silent
     covers: ClassVar[tuple[str, ...]] = ()
     tags: ClassVar[tuple[Tag, ...]] = ()  #: a literal: it is read without importing the rule
-    needs_gpu: ClassVar[bool] = False  #: never asked about a run on a CPU
+    #: capabilities that the device must have, else the rule is not asked
+    needs: ClassVar[tuple[Capability, ...]] = ("line costs",)
 
     @property
     def name(self) -> str:

@@ -75,7 +75,7 @@ from warpline.rulekit.copies import host_to_device, without_waiting
 
 class BlockingHostCopy(Rule):
     area = "data"
-    needs_gpu = True
+    needs = ("kernels",)
 
     def find(self, context: Context) -> Iterator[Draft]:
         for cost in context.profile.lines:

@@ -67,7 +67,7 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 class CacheEmptiedInStep(Rule):
     area = "waiting"
     tags = ("unnecessary",)
-    needs_gpu = True
+    needs = ("kernels",)
     covers = ("sync-in-step",)
 
     def find(self, context: Context) -> Iterator[Draft]:

@@ -115,7 +115,7 @@ from warpline.wire.precision import HALF
 
 class ChannelsFirstConv(Rule):
     area = "fusion"
-    needs_gpu = True
+    needs = ("kernels", "tensor cores")
 
     def find(self, context: Context) -> Iterator[Draft]:
         if tuple(context.device.capability or (0, 0)) < (7, 0):

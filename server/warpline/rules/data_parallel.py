@@ -76,7 +76,7 @@ from warpline.rulekit.parallel import calls_of, wrappers
 class DataParallel(Rule):
     area = "many devices"
     tags = ("deprecated",)
-    needs_gpu = True
+    needs = ("kernels",)
     covers = ("exposed-communication",)
 
     def find(self, context: Context) -> Iterator[Draft]:

@@ -131,7 +131,7 @@ from warpline.rulekit.saving import less_device_time
 
 class Float64OnDevice(Rule):
     area = "precision"
-    needs_gpu = True
+    needs = ("kernels",)
 
     def find(self, context: Context) -> Iterator[Draft]:
         spent = {cost: time for cost in context.profile.lines if (time := _in_float64(cost)) > 0}

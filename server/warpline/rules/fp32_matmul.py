@@ -178,7 +178,7 @@ _HALF, _TF32 = (7, 0), (8, 0)
 
 class Fp32Matmul(Rule):
     area = "precision"
-    needs_gpu = True
+    needs = ("kernels", "tensor cores")
 
     def find(self, context: Context) -> Iterator[Draft]:
         capability = context.device.capability

@@ -86,7 +86,7 @@ from warpline.wire.sites import Framework, facts_of
 class FrameworkWait(Rule):
     area = "waiting"
     covers = ("sync-in-step",)
-    needs_gpu = True
+    needs = ("kernels",)
 
     def find(self, context: Context) -> Iterator[Draft]:
         for one in constructions():

@@ -223,7 +223,7 @@ _LEFT = costs.value("launches-left")
 
 class LaunchBound(Rule):
     area = "fusion"
-    needs_gpu = True
+    needs = ("kernels",)
 
     def find(self, context: Context) -> Iterator[Draft]:
         profile = context.profile

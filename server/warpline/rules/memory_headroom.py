@@ -57,7 +57,7 @@ WARNING, ERROR = 92.0, 97.0
 
 class MemoryHeadroom(Rule):
     area = "memory"
-    needs_gpu = True
+    needs = ("kernels",)
 
     def find(self, context: Context) -> Iterator[Draft]:
         peak = context.profile.facts.memory.peak_bytes

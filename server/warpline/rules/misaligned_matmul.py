@@ -88,7 +88,7 @@ _PADDED = 64  # what the largest tiles divide by
 
 class MisalignedMatmul(Rule):
     area = "precision"
-    needs_gpu = True
+    needs = ("kernels", "tensor cores")
 
     def find(self, context: Context) -> Iterator[Draft]:
         for cost in context.profile.lines:

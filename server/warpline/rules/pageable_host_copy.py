@@ -95,7 +95,7 @@ PINNED_RATE = 2.0
 
 class PageableHostCopy(Rule):
     area = "data"
-    needs_gpu = True
+    needs = ("kernels",)
     covers = ("blocking-host-copy",)
 
     def find(self, context: Context) -> Iterator[Draft]:

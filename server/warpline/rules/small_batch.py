@@ -150,7 +150,7 @@ _GAIN_PERCENT = 5.0
 class SmallBatch(Rule):
     area = "fusion"
     severity = "information"
-    needs_gpu = True
+    needs = ("kernels", "occupancy")
 
     def find(self, context: Context) -> Iterator[Draft]:
         profile = context.profile

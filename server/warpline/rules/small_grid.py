@@ -99,7 +99,7 @@ class SmallGrid(Rule):
     area = "kernels"
     tags = ("kernel",)
     severity = "information"
-    needs_gpu = True
+    needs = ("kernels", "occupancy")
 
     def find(self, context: Context) -> Iterator[Draft]:
         processors = context.device.multiprocessors

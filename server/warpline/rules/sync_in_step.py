@@ -204,7 +204,7 @@ _ADVICE = {
 
 class SyncInStep(Rule):
     area = "waiting"
-    needs_gpu = True
+    needs = ("kernels",)
 
     def find(self, context: Context) -> Iterator[Draft]:
         for wait in waits(context):

@@ -84,7 +84,7 @@ CLOCKS = ("perf_counter", "time.time", "perf_counter_ns", "time_ns", "monotonic"
 class SynchronizeInStep(Rule):
     area = "waiting"
     tags = ("unnecessary",)
-    needs_gpu = True
+    needs = ("kernels",)
     covers = ("sync-in-step",)
 
     def find(self, context: Context) -> Iterator[Draft]:

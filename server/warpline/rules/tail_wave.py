@@ -112,7 +112,7 @@ class TailWave(Rule):
     area = "kernels"
     tags = ("kernel",)
     severity = "information"
-    needs_gpu = True
+    needs = ("kernels", "occupancy")
 
     def find(self, context: Context) -> Iterator[Draft]:
         processors, capability = context.device.multiprocessors, context.device.capability

@@ -166,7 +166,7 @@ FILLS = (
 
 class TensorMadeOnHost(Rule):
     area = "data"
-    needs_gpu = True
+    needs = ("kernels",)
     covers = ("pageable-host-copy", "blocking-host-copy")
 
     def find(self, context: Context) -> Iterator[Draft]:

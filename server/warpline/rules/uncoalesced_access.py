@@ -160,7 +160,7 @@ _USED_PERCENT = 60.0
 class UncoalescedAccess(Rule):
     area = "kernels"
     tags = ("kernel",)
-    needs_gpu = True
+    needs = ("kernels", "occupancy")
 
     def find(self, context: Context) -> Iterator[Draft]:
         for kernel in triton_kernels(context):

@@ -143,7 +143,7 @@ _WORTH_COMPILING = 5.0  # percent of the step: what saves less is a hint
 
 class UnfusedElementwise(Rule):
     area = "fusion"
-    needs_gpu = True
+    needs = ("kernels",)
 
     def find(self, context: Context) -> Iterator[Draft]:
         told = {place for formula in formulas(context, _known) for place in formula.places}

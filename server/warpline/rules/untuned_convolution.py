@@ -97,7 +97,7 @@ from warpline.rulekit.training import after_imports
 class UntunedConvolution(Rule):
     area = "fusion"
     severity = "information"
-    needs_gpu = True
+    needs = ("kernels", "cudnn")
 
     def find(self, context: Context) -> Iterator[Draft]:
         flags = context.profile.facts.flags

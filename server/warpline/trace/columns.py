@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpline.devices import can
 from warpline.wire.inside import LibraryLocations
 from warpline.wire.run import Facts, Locations, Manifest
 
@@ -184,4 +185,4 @@ class Trace:
     @property
     def on_gpu(self) -> bool:
         """Whether the device is a GPU; else the operators themselves are the device's work."""
-        return len(self.kernels) > 0 or self.manifest.device.kind == "cuda"
+        return len(self.kernels) > 0 or can(self.manifest.device.kind, "kernels")

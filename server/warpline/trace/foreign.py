@@ -161,7 +161,7 @@ def _parts(chrome: Chrome, tables: Tables, path: Path, export: nsys.Export | Non
         argv=(),
         python_version="unknown",
         torch_version="unknown",
-        device=_device(chrome, kernels),
+        device=_device(chrome, tables, kernels),
         request=Request(),
         step_source=("mark" if export is not None else "profiler") if steps else "whole",
         timed_ns=(),
@@ -206,10 +206,14 @@ def _whole(tables: Tables, base_ns: int) -> tuple[tuple[int, int], ...]:
     return ((int(start.min()), int(end.max())),) if len(start) else ()
 
 
-def _device(chrome: Chrome, kernels: bool) -> DeviceFacts:
+def _device(chrome: Chrome, tables: Tables, kernels: bool) -> DeviceFacts:
     if not kernels:
         return DeviceFacts(kind="cpu")
     known = chrome.devices[0] if chrome.devices else {}
+    if (kind := _kind(tables)) != "cuda":
+        # What a trace calls computeMajor there is no CUDA compute capability.
+        name, count = str(known.get("name", "")), max(1, len(chrome.devices))
+        return DeviceFacts(kind=kind, name=name, count=count)
     try:
         return DeviceFacts(
             kind="cuda",
@@ -221,3 +225,11 @@ def _device(chrome: Chrome, kernels: bool) -> DeviceFacts:
         )
     except (KeyError, TypeError, ValueError):
         return DeviceFacts(kind="cuda", name=str(known.get("name", "")))
+
+
+def _kind(tables: Tables) -> str:
+    """The kind of a device with kernels, by who launches them: torch for ROCm says "cuda" of itself."""
+    if len(tables["xpu_runtime"]):
+        return "xpu"
+    called = (name for category in RUNTIME_CATEGORIES for name in tables[category].numbered("name")[1])
+    return "rocm" if any(name.startswith("hip") for name in called) else "cuda"

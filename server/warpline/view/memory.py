@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warpline.devices import can
 from warpline.model.profile import LineCost, Profile
 from warpline.text.lines import line_at
 from warpline.view import text, units
@@ -90,4 +91,4 @@ def _peak(profile: Profile) -> str:
 
 
 def _on_gpu(profile: Profile) -> bool:
-    return profile.manifest.device.kind == "cuda"
+    return can(profile.manifest.device.kind, "kernels")

@@ -48,7 +48,7 @@ SOURCES, TRACE, LINES = "sources.json", "trace.json", "lines.bin"
 class DeviceFacts:
     """The device that the script used. Zeros and None where it does not apply or is not known."""
 
-    kind: str = "cpu"  # "cuda" | "cpu"
+    kind: str = "cpu"  # "cuda" | "rocm" | "xpu" | "mps" | "cpu": a module each in ``device/kinds``
     name: str = ""
     count: int = 1
     capability: tuple[int, int] | None = None  # CUDA compute capability

@@ -11,7 +11,7 @@ from ...wire.dataflow import Dataflow
 from .births.frameworks import Frameworks
 from .births.sites import Sites
 from .compiled.graphs import Compiled
-from .device import machine
+from .device import kinds, machine
 from .device.cudagraphs import CudaGraphs
 from .device.memory import MemoryWatch
 from .device.nvml import NvmlWatch
@@ -97,7 +97,7 @@ class Observers:
         self.losses.remove()
         self.memory.start()
         self.garbage.start()
-        if self.torch.cuda.is_initialized():
+        if kinds.used(self.torch).name == "cuda":
             self.nvml = NvmlWatch(self.torch)
             self.nvml.start()
 

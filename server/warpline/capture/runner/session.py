@@ -19,6 +19,7 @@ from ...wire.messages import Compiling, Ended, Failed, Ready
 from ...wire.stages import HELD, STARTING, WRITING
 from . import children, endings, folder, imports, seeds
 from .before import Before
+from .device import kinds
 from .endings import Stopped, stop
 from .lines.tracing import WatchedThreads
 from .observers import Observers
@@ -155,8 +156,7 @@ class Session:
         return self._recorder
 
     def synchronize(self) -> None:
-        if self.torch.cuda.is_initialized():
-            self.torch.cuda.synchronize()
+        kinds.used(self.torch).synchronize()
 
     def script(self) -> str:
         main = sys.modules["__main__"]

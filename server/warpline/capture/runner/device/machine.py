@@ -1,42 +1,14 @@
-"""The device that the script used, and the flags as it left them."""
+"""The flags as the script left them, and the cores that it may use."""
 
 from __future__ import annotations
 
 import os
-import sys
 from types import ModuleType
-from typing import Any
 
 from ....wire.facts import Flags
 
 #: What a container may use of its processors (cgroup v2): "MICROSECONDS PERIOD", or "max PERIOD".
 QUOTA = "/sys/fs/cgroup/cpu.max"
-
-
-def device(torch: ModuleType) -> dict[str, Any]:
-    """DeviceFacts as a dict."""
-    if not torch.cuda.is_initialized():
-        return {"kind": "cpu", "name": _cpu_name(), "count": 1, "bf16": True}
-    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
-    return {
-        "kind": "cuda",
-        "name": properties.name,
-        "count": torch.cuda.device_count(),
-        "capability": [properties.major, properties.minor],
-        "multiprocessors": properties.multi_processor_count,
-        "memory_bytes": properties.total_memory,
-        "bf16": torch.cuda.is_bf16_supported(),
-    }
-
-
-def peak_bytes(torch: ModuleType) -> int:
-    """Peak memory so far: of the current device, else of the process."""
-    if torch.cuda.is_initialized():
-        return int(torch.cuda.max_memory_allocated())
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def flags(torch: ModuleType) -> Flags:
@@ -74,16 +46,3 @@ def _tf32(torch: ModuleType) -> tuple[bool, bool]:
     if hasattr(backends.cuda.matmul, "fp32_precision"):  # from torch 2.9 on; says what the older flags say
         return backends.cuda.matmul.fp32_precision == "tf32", backends.cudnn.conv.fp32_precision == "tf32"
     return backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32
-
-
-def _cpu_name() -> str:
-    import platform
-
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

@@ -1,22 +1,23 @@
 """When the device got to each step's end, which is not when the host did.
 
 The host queues work ahead of the device until the launch queue is full: its first steps look short
-and those after them long, though the device works evenly. So beside each time stamp a CUDA event is
+and those after them long, though the device works evenly. So beside each time stamp an event is
 recorded (about 2 us) and read once the window is over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any
+
+from .kind import Kind
 
 
 class DeviceStamps:
     """``mark()`` at each boundary; ``durations_ns()`` of the steps between them."""
 
-    def __init__(self, torch: ModuleType) -> None:
-        self.new = torch.cuda.Event
+    def __init__(self, device: Kind) -> None:
+        self.new = device.new_event
         self.events: list[Any] = []
 
     def mark(self) -> None:

@@ -7,6 +7,7 @@ from time import time_ns
 from typing import TYPE_CHECKING
 
 from ....wire.stages import CAPTURING
+from ..device import kinds
 from . import lengths
 from .sampling import Sampling
 from .stages import Stage, progress_text
@@ -32,7 +33,7 @@ class Survey(Stage):
     waits = False
 
     def begin(self) -> None:
-        self.waits = self.session.torch.cuda.is_initialized()
+        self.waits = kinds.used(self.session.torch).accelerated
         if not self.session.observers.start_survey(operators=not self.waits):
             self.session.go(Capture)
 
@@ -175,7 +176,8 @@ class Capture(Stage):
     def _captured(self, stamps: list[int]) -> None:
         session = self.session
         stop(session)
-        if session.windows.sampler and session.control.world == 1 and not session.torch.cuda.is_initialized():
+        on_host = not kinds.used(session.torch).accelerated
+        if session.windows.sampler and session.control.world == 1 and on_host:
             session.go(lambda session: Sampling(session, stamps))
         else:
             session.finish_capture(stamps)

@@ -12,6 +12,8 @@ from time import perf_counter_ns
 from types import ModuleType
 from typing import Any
 
+from ..device import kinds
+
 PASSES = 7  # the median of so many
 SIZE = 8  # elements
 CALLS = 60  # of each operator: 0.3 ms, and 1,300 events behind those of the steps
@@ -27,8 +29,7 @@ class OperatorCost:
         self.seen: tuple[float, float] | None = None
         try:
             with torch.no_grad():
-                device = "cuda" if torch.cuda.is_initialized() else "cpu"
-                self.tensor = torch.zeros(SIZE, device=device)
+                self.tensor = torch.zeros(SIZE, device=kinds.used(torch).torch_name)
                 self.plain = self._measured()
         except Exception:  # out of memory, a mode of the script's that takes part in every operator
             self.tensor = None
@@ -52,8 +53,8 @@ class OperatorCost:
     def _measured(self) -> tuple[float, float]:
         """Nanoseconds of an operator that launches nothing (a view) and of one that launches a kernel."""
         tensor = self.tensor
-        if tensor.is_cuda:
-            self.torch.cuda.synchronize()  # else a full queue is what is measured
+        if tensor.device.type != "cpu":
+            kinds.used(self.torch).synchronize()  # else a full queue is what is measured
         return _median_ns(partial(tensor.view, SIZE)), _median_ns(tensor.neg_)
 
 

@@ -13,7 +13,7 @@ from ....wire.control import Purpose
 from ....wire.inside import INSIDE_PAIRS, INSIDE_TABLE
 from ....wire.run import FACTS, LINES, LOCATIONS, RUN_FORMAT, SOURCES, TRACE
 from .. import folder
-from ..device import machine
+from ..device import kinds
 from ..inside.locations import LibraryLines
 from ..lines import events, loops
 from ..lines.checkpoints import Checkpoints, EngineThreads
@@ -107,7 +107,7 @@ class Recorder:
     def prime(self) -> None:
         """Let the profiler record an operator, and forget it: what it does once is done."""
         self.quiet.start(self.torch)
-        recording = Recording(self.torch.cuda.is_initialized())
+        recording = Recording(kinds.used(self.torch).accelerated)
         with without_complaint():
             recording.prepare()
         recording.start()
@@ -121,9 +121,9 @@ class Recorder:
         self.lines, note = events.usable(self.locations, self.lines)
         self.notes += [note] if note else []
         self.quiet.start(self.torch)
-        # CUDA is the script's to initialise; a whole script may still be going to.
-        cuda = self.torch.cuda.is_initialized() or self.control.purpose is Purpose.WHOLE
-        self.recording = Recording(cuda, all_threads)
+        # A device is the script's to initialise; a whole script may still be going to.
+        device = kinds.used(self.torch).accelerated or self.control.purpose is Purpose.WHOLE
+        self.recording = Recording(device, all_threads)
         with without_complaint():
             self.recording.prepare()
         self.recording.start()
@@ -216,7 +216,7 @@ class Recorder:
                 "argv": self.control.argv,
                 "python_version": "%d.%d.%d" % sys.version_info[:3],
                 "torch_version": str(self.torch.__version__),
-                "device": machine.device(self.torch),
+                "device": kinds.used(self.torch).facts(),
                 "request": asdict(self.control.request),
                 "line_events": self.lines.kind,
                 "roots": [root.rstrip(os.sep) for root in self.locations.user_files.roots],

@@ -27,16 +27,18 @@ except TypeError:  # an older torch: operators of the thread that starts the rec
 class Recording:
     """Ops with shapes and memory, launches and kernels. ``prepare``, ``start``, ``stop``, ``save``."""
 
-    def __init__(self, cuda: bool, all_threads: bool = False) -> None:
-        """``cuda``: kernels and launches too, where torch can see them.
+    def __init__(self, device: bool, all_threads: bool = False) -> None:
+        """``device``: kernels and launches too, where torch can see them.
 
         ``all_threads``: operators of the script's other threads too; torch then forgets memory.
         """
         self.all_threads = all_threads
         self.can_record_all_threads = _EVERY_THREAD is not None
         self.activities = {ProfilerActivity.CPU}
-        if cuda and torch.cuda.is_available() and ProfilerActivity.CUDA in _supported_activities():
-            self.activities.add(ProfilerActivity.CUDA)
+        for name in ("CUDA", "XPU") if device else ():  # torch for ROCm calls AMD's CUDA
+            activity, module = getattr(ProfilerActivity, name, None), getattr(torch, name.lower(), None)
+            if module is not None and module.is_available() and activity in _supported_activities():
+                self.activities.add(activity)
         self.result: Any = None  # torch's, once it has been stopped
 
     def prepare(self) -> None:

@@ -8,6 +8,7 @@ import signal
 
 from ....wire.control import END
 from ....wire.stages import RESTING, TIMING
+from ..device import kinds
 from ..device.stamps import DeviceStamps
 from . import results
 from .stages import differences
@@ -30,7 +31,7 @@ class Slices(Timing):
         self.slices: list[int] = []
         self.watch_epochs()
         self.last = (session.windows.timed or 1) + 1
-        self.device = DeviceStamps(session.torch) if session.torch.cuda.is_initialized() else None
+        self.device = DeviceStamps(device) if (device := kinds.used(session.torch)).accelerated else None
         session.steps.on_step = self._quick_tick()
         session.synchronize()
         self._rest()

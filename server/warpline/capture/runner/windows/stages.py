@@ -7,6 +7,7 @@ from time import time_ns
 from typing import TYPE_CHECKING
 
 from ....wire.stages import WAITING, WARMUP
+from ..device import kinds
 from . import lengths
 from .ownprofiler import MOST_STEPS, PATIENCE_STEPS
 
@@ -101,7 +102,7 @@ class Warmup(Stage):
         wanted, done = session.windows.warmup, len(durations)
         session.pipe.progress(WARMUP, done, wanted, "warm-up %s" % progress_text(done, wanted))
         compiled = session.observers.compiled_since_last()
-        least_ns = lengths.WARMUP_DEVICE_NS if session.torch.cuda.is_initialized() else 0
+        least_ns = lengths.WARMUP_DEVICE_NS if kinds.used(session.torch).accelerated else 0
         if lengths.settled(durations, compiled, least_ns) if wanted is None else done >= wanted:
             session.step_ns = middle(durations[-3:]) or 0
             latest = self.host_ns[-LATEST:]

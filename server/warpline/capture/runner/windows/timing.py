@@ -10,7 +10,7 @@ from ....wire import timing
 from ....wire.control import Purpose
 from ....wire.stages import TIMING
 from .. import children
-from ..device import machine
+from ..device import kinds
 from ..device.stamps import DeviceStamps, on_device
 from ..steps.classes import Class, of_class, usual
 from . import lengths
@@ -28,7 +28,7 @@ class Timing(Stage):
         session = self.session
         self.stamps: list[int] = []
         self.fixed = session.windows.timed
-        has_device = session.torch.cuda.is_initialized()
+        has_device = kinds.used(session.torch).accelerated
         self.window_ns = lengths.WINDOW_DEVICE_NS if has_device else lengths.WINDOW_NS
         wanted = self.fixed or lengths.timed_steps(session.step_ns, self.window_ns)
         session.pipe.progress(TIMING, 0, wanted, "timing %d steps" % wanted)
@@ -41,7 +41,7 @@ class Timing(Stage):
         self.excused: dict[int, int] = {}  # number of the step -> time in it that is not the script's
         self.watch_epochs()
         told = session.control.purpose is Purpose.PROFILE and has_device
-        self.device = DeviceStamps(session.torch) if told else None
+        self.device = DeviceStamps(kinds.used(session.torch)) if told else None
         session.steps.on_step = self._quick_tick()
         session.synchronize()
         session.observers.signals.take()
@@ -148,7 +148,7 @@ def figures(session: Session, steps_ns: tuple[int, ...]) -> timing.Timing:
         losses=tuple(losses.values()),
         loss_not_finite_at=losses.not_finite_at,
         workers=children.living(),
-        peak_bytes=machine.peak_bytes(session.torch),
+        peak_bytes=kinds.used(session.torch).peak_bytes(),
         step_source=session.steps.chosen or "",
-        device=machine.device(session.torch)["kind"],
+        device=kinds.used(session.torch).name,
     )

@@ -1,0 +1,90 @@
+"""What the runner asks of a device, whatever its kind. The kinds are in ``kinds``, one module each."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any, Dict, Optional
+
+
+class Kind:
+    """``name`` is the contract's word for it, ``torch_name`` what torch calls such a device."""
+
+    name = "cpu"
+    torch_name = "cpu"
+    accelerated = True  # it works beside the host, which has to wait for it
+
+    def __init__(self, torch: ModuleType) -> None:
+        self.torch = torch
+
+    def used(self) -> bool:
+        """Whether the script uses it. Asking starts nothing."""
+        raise NotImplementedError
+
+    def synchronize(self) -> None:
+        """Returns once all work that was queued is done."""
+        raise NotImplementedError
+
+    def facts(self) -> Dict[str, Any]:
+        """DeviceFacts as a dict."""
+        raise NotImplementedError
+
+    def peak_bytes(self) -> int:
+        """The most memory that was allocated at once so far."""
+        raise NotImplementedError
+
+    def allocated_bytes(self) -> int:
+        """What is allocated now."""
+        raise NotImplementedError
+
+    def memory(self) -> Dict[str, Optional[int]]:
+        """Fields of ``wire.facts.Memory`` that only such a device has: reserved, free and total bytes."""
+        return {}
+
+    def new_event(self, **options: Any) -> Any:
+        """An event that can be recorded and, with ``enable_timing``, timed."""
+        raise NotImplementedError
+
+
+class Host(Kind):
+    """The processors: what they do is done when the call returns."""
+
+    accelerated = False
+
+    def used(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        pass
+
+    def facts(self) -> Dict[str, Any]:
+        return {"kind": self.name, "name": _processor(), "count": 1, "bf16": True}
+
+    def peak_bytes(self) -> int:
+        import resource
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+    def allocated_bytes(self) -> int:
+        """The process's resident bytes; where the system does not say, the most that there were."""
+        try:
+            with open("/proc/self/statm", encoding="ascii") as file:
+                import resource
+
+                return int(file.read().split()[1]) * resource.getpagesize()
+        except (OSError, ValueError, ImportError):
+            return self.peak_bytes()
+
+
+def _processor() -> str:
+    import platform
+
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
