@@ -21,6 +21,22 @@ INSTEAD = {
     r"\bout of the \w+'s sight\b": "Call gc.freeze() before the loop",
     r"\bgains nothing even\b": "nothing: it says the same twice",
     r"\bas long as it is(?! not| the same| there)\b": "Find the lines that slow down your training step",
+    r"\bnext to nothing\b": "almost no time",
+    r"\banew\b": "again; a loader restarts its workers",
+    r"\bevery so many\b": "every N steps",
+    r"\b(?:does|do|is|are) so already\b|\balready so\b": "say what: the script already does this",
+    r"\bat hand\b": "available",
+    r", say[,)]": "such as an evaluation",
+    r"\bat the begin\b": "at the start",
+    r"\bin the mean\b": "on average",
+    r"\bnobody can say\b": "it is unknown",
+    r"\bworth a word\b": "not reported",
+    r"\bbeside no computation\b|\bthat no computation hides\b": "not overlapped with compute",
+    r"\bgoes? the other way round\b": "the order alternates",
+    r"\b[Mm]ake batches\b|\bbatches are made\b": "load batches; prefetch",
+    r"\bleft as (?:it is|they are)\b": "was not changed",
+    r"\blaid out channel by channel\b": "NCHW; channels_last",
+    r"\b[Cc]opy without waiting\b": "non_blocking=True",
 }
 #: One text for each of the patterns, as they stood in the product.
 OLD = (
@@ -32,6 +48,22 @@ OLD = (
     "Take what exists before the loop out of the collector's sight",
     "What gains nothing even at the most gains nothing.",
     "Which source line makes a training step as long as it is",
+    "It takes next to nothing",
+    "The workers are started anew for every epoch",
+    "Read the value every so many steps only",
+    "the script does so already",
+    "the script's own text is not at hand",
+    "some captured steps did something else as well (an evaluation, say)",
+    "at the begin of the run",
+    "2 ranks, 11.2 ms a step in the mean",
+    "Of several nobody can say which one it is",
+    "what costs less is not worth a word",
+    "Communication that no computation hides takes 4 ms",
+    "every other round goes the other way round",
+    "Make batches in 2 worker processes",
+    "it was left as it is",
+    "images laid out channel by channel",
+    "Copy without waiting",
 )
 PAGES = (
     "README.md",
@@ -39,7 +71,10 @@ PAGES = (
     "package.json",
     "pyproject.toml",
     "docs/*.md",
+    "docs/editors/*.md",
     "examples/*/README.md",
+    "CONTRIBUTING.md",
+    "server/ARCHITECTURE.md",
 )
 
 

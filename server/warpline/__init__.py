@@ -56,16 +56,15 @@ def profile(
 ) -> Profiling | Function:
     """Measure the steps of a block, or of a function's call, in this process.
 
-    ``with warpline.profile() as run:`` stands around a training loop, ``@warpline.profile`` above a
-    function that has one; :class:`warpline.inprocess.run.Run` says what ``run`` can do. The block runs to
-    its end, with its exceptions; once enough steps were measured it runs as it would alone. Then the table
-    is printed (``show``; ``top`` lines of it), and the run lies in ``.warpline/runs`` (``run_dir``) like any
-    other.
+    Use ``with warpline.profile() as run:`` around a training loop, or ``@warpline.profile`` above a function
+    that has one; :class:`warpline.inprocess.run.Run` documents ``run``. The block runs to its end, with its
+    exceptions. Once enough steps were measured, it runs without Warpline. Then the table is printed
+    (``show``; ``top``: number of lines), and the run is in ``.warpline/runs`` (``run_dir``) like any other.
 
-    ``steps`` are captured, after ``warmup`` steps (else once their times have settled) and a window in which
-    they are only timed. So a block needs some 25 steps, or half a second of them if that is more. ``few``
-    says how many it makes where those are less; 6 is the least. ``every``: after that some steps of every so
-    many are timed, as with ``warpline profile --every``.
+    ``steps`` steps are captured, after ``warmup`` steps (default: until their times settle) and a window in
+    which steps are only timed. So a block needs about 25 steps, or half a second of steps if that is more.
+    For a block with fewer steps, pass their number as ``few`` (at least 6). ``every``: after the capture, a
+    few steps of every N are timed, as with ``warpline profile --every``.
     """
     from warpline.inprocess.profiling import Profiling
 

@@ -76,7 +76,7 @@ def judge(run: Path, found: Read) -> Judged:
 
     attributed = found.profile
     settings = project.settings(Path(attributed.manifest.script).parent)
-    # The report speaks of the run's lines; a fix is made anew on the text as it is when it is asked for.
+    # The report speaks of the run's lines; a fix is made again on the text as it is when it is asked for.
     predictor = Predictor(lambda: (found.trace, found.places), answers(run))
     diagnosed = diagnosis.diagnose(attributed, attributed.sources.get, settings.ignore, predict=predictor)
     report = diagnosis.report(attributed, diagnosed, diagnosis.plan(attributed, diagnosed, predictor))
@@ -100,7 +100,7 @@ def try_replacements(
     on_progress: Callable[[Progress], None] | None,
     cancelled: threading.Event | None,
 ) -> None:
-    """Try the replacements, keep what came of it in the run, and make its report anew."""
+    """Try the replacements, keep what came of it in the run, and make its report again."""
     from warpline.capture import probing
 
     def tell(done: int, of: int) -> None:
@@ -124,7 +124,7 @@ def try_replacements(
 
 
 def keep(run: Path, profile: Profile, report: Report) -> None:
-    """Leave both beside the run. A run in a folder that cannot be written is made anew each time."""
+    """Leave both beside the run. A run in a folder that cannot be written is made again each time."""
     try:
         runs.write_json(run, PROFILE, replace(profile, sources={}))
         runs.write_json(run, REPORT, report)

@@ -2,7 +2,7 @@
 
 What is made of a run is kept beside it: ``report.json`` (the contract's report) and
 ``profile.json`` (the Profile, without the sources, which the run has already).
-Both are made anew when they are missing or unreadable.
+Both are made again when they are missing or unreadable.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def report_of(run: Path, *, on_progress: Callable[[Progress], None] | None = Non
 
 
 def trend_notes(run: Path) -> tuple[str, ...]:
-    """Of what was timed after the capture: read anew each time, since a run that goes on adds to it."""
+    """Of what was timed after the capture: read again each time, since a run that goes on adds to it."""
     from warpline.trends import said
 
     trend = runs.trend(run)
@@ -236,7 +236,7 @@ def look_inside(
 ) -> KernelInside:
     """Run the script under Nsight Compute; what it says of the kernel meant by ``file:line`` of ``text``.
 
-    It is kept beside the run, whose report is made anew with it. Raises Problem.
+    It is kept beside the run, whose report is made again with it. Raises Problem.
     """
     from warpline import diagnosis
     from warpline.capture import nsight, nsight_module, probe

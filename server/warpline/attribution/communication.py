@@ -68,7 +68,7 @@ def _waits(own: Exchanges, peers: tuple[Exchanges, ...]) -> Ints | None:
 
 def _late(own: Exchanges, waits: Ints, scene: Scene) -> tuple[int, float] | None:
     """The rank that was the last in every captured step, and for how long the others waited for it:
-    milliseconds per step, in the mean of the other ranks, beyond what that rank itself waited.
+    milliseconds per step, averaged over the other ranks, beyond what that rank itself waited.
 
     None where the last one changes from step to step, which is noise, and where the profiler made the
     steps longer by as much: a rank may then be late only because it is being recorded.

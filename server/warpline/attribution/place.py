@@ -95,7 +95,7 @@ def inside_at(trace: Trace, thread: Ints, time_ns: Ints, record: Ints) -> Ints:
 
 
 def _waited_for(trace: Trace, table: LineTable, node: Ints, line: Ints) -> Ints:
-    """On autograd's own threads, what belongs to no node (the end of a reduction, say) is the line at
+    """On autograd's own threads, what belongs to no node (such as the end of a reduction) is the line at
     which the main thread waits for the backward pass."""
     host, records = trace.host, trace.records
     helper = np.zeros(len(trace.threads), bool)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from warpline.capture.runner.resident import Resident
 
 #: Of the steps of a block two pass before the beat is known: it is heard twice, and begins with a whole step.
-#: In another thread than the main one recording begins anew for all threads, which takes two more.
+#: In another thread than the main one recording begins again for all threads, which takes two more.
 PASSED, PASSED_IN_THREAD = 2, 4
 #: Fewer have no room for a step that is recorded and not counted: the first is slow.
 LEAST = 4

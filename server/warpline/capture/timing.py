@@ -35,7 +35,7 @@ def time_steps(
     Nothing on disk is touched. ``request.warmup`` and ``steps`` are lengths of the windows (None:
     found by the runner), ``request.timeout_s`` limits all of it, ``seed`` is given to torch, random
     and numpy before the script's first line after their import (None: not touched). With ``turn``
-    the script waits after its import of torch until that comes; ``timeout_s`` begins anew then. With
+    the script waits after its import of torch until that comes; ``timeout_s`` begins again then. With
     ``sliced`` it waits, standing still, before every ``steps`` steps as well, until the turn ends; it is
     not run a second time, and when it ends well or is cancelled, the slices so far are the answer, if there
     are any. A script that is run a second time does not wait again: it has its turn.

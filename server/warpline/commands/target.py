@@ -133,5 +133,5 @@ def _starter(word: str) -> str:
 
 
 def absolute(word: str) -> str:
-    """An interpreter's path made absolute; a bare name is looked up on PATH by whoever starts it."""
+    """An interpreter's path made absolute; a bare name is looked up on PATH when it starts."""
     return os.path.abspath(word) if os.sep in word else word

@@ -1,4 +1,4 @@
-"""A finding's fixes, made anew against the text as it is now."""
+"""A finding's fixes, made again against the text as it is now."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from warpline.diagnosis.diagnose import Diagnosis
 from warpline.model.profile import LineCost, Profile
 from warpline.model.report import FORMAT, Device, Environment, KernelUse, Line, OpUse, Plan, Report
 
-#: Fields that a LineCost and a Line share by name, those made anew left out.
+#: Fields that a LineCost and a Line share by name, those made again left out.
 _SHARED = tuple(field.name for field in fields(Line) if field.name not in ("kernels", "ops"))
 
 

@@ -30,7 +30,7 @@ def bar(composition: Composition | None, caption: str = "", whole_ms: float = 0.
     """
     if composition is None:
         words = "The report was made before it said what the step's time goes to."
-        return f'<p class="soft">{words} Without report.json in the run\'s folder it is made anew.</p>'
+        return f'<p class="soft">{words} Without report.json in the run\'s folder it is made again.</p>'
     if not used([composition]):
         return ""
     head = f'<div class="soft">{text(caption)}</div>' if caption else ""

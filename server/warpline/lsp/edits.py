@@ -45,7 +45,7 @@ async def made(ls: Server, data: dict[str, Any]) -> types.WorkspaceEdit | None:
 
 async def fix_of(ls: Server, session: Session, finding: Finding, number: int) -> Fix | None:
     """One fix of a finding. Where nothing that it depends on changed it is the run's own, moved along;
-    else the rule makes it anew."""
+    else the rule makes it again."""
     results = session.results
     if number >= len(finding.fixes):
         return None
@@ -64,8 +64,8 @@ async def fix_of(ls: Server, session: Session, finding: Finding, number: int) ->
     except Failed as problem:
         ls.log(f"{finding.rule}: {problem}")
         return None
-    anew = msgspec.convert(answer, tuple[Fix, ...])
-    return next((other for other in anew if other.title == fix.title), None)
+    fresh = msgspec.convert(answer, tuple[Fix, ...])
+    return next((other for other in fresh if other.title == fix.title), None)
 
 
 def texts(ls: Server) -> dict[str, str]:

@@ -103,7 +103,7 @@ class Folder:
         return None if run is None or self._refused.get(run) == stamp(run) else run
 
     def refuse(self, run: Path) -> None:
-        """Do not look at this run again until somebody writes its report anew."""
+        """Do not look at this run again until somebody writes its report again."""
         self._refused[run] = stamp(run)
 
     def stamp(self) -> tuple[int, ...]:

@@ -61,7 +61,7 @@ def resolve(ls: Server, hint: types.InlayHint) -> types.InlayHint:
     path, line = data.get("path"), data.get("line")
     if isinstance(path, str) and isinstance(line, int):
         session = ls.folders.session(path)
-        # Of another run by now, or after edits: the client asks anew and gets new hints.
+        # Of another run by now, or after edits: the client asks again and gets new hints.
         if session is not None and str(session.results.run) == data.get("run"):
             hint.tooltip = _tooltip(ls, path, line)
     return hint

@@ -30,7 +30,7 @@ def uri(ls: Server, rule: str, near: str) -> str | None:
 
 
 async def written(ls: Server, rule: str, near: str) -> Path | None:
-    """The page of a rule as a file, written anew; None when there is no such rule."""
+    """The page of a rule as a file, written again; None when there is no such rule."""
     if not _NAME.fullmatch(rule):
         return None
     try:

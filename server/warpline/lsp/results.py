@@ -160,7 +160,7 @@ def by_file(findings: Iterable[Finding]) -> dict[str, tuple[Finding, ...]]:
 
 
 def stamp(run: Path) -> tuple[int, ...]:
-    """Changes when the run's report or a measurement of its fixes was written anew."""
+    """Changes when the run's report or a measurement of its fixes was written again."""
     found = []
     for name in (REPORT, MEASURED):
         try:

@@ -79,7 +79,7 @@ class Watch:
         return any(folder.project not in (None, folder.project_stamp()) for folder in self._ls.folders)
 
     def _report_later(self, folder: Folder, run: Path) -> None:
-        """Make the report of a run ourselves when whoever made the run does not."""
+        """Make the report of a run ourselves when the process that made the run does not."""
         now = self._loop.time()
         since = self._since.setdefault(run, now)
         if now - since >= _REPORT_AFTER_S:

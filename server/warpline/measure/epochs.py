@@ -1,6 +1,6 @@
 """What the beginning of an epoch costs, shared among its steps.
 
-Between two epochs a loader may start its workers anew, fill their queues and read what it had read before; a
+Between two epochs a loader may start its workers again, fill their queues and read what it had read before; a
 script may validate or save. A window holds few of these moments and the middle of many slices none, so they
 are taken out of the steps and counted by themselves: what a step in which an epoch began took beyond a usual
 one, over the batches of the epoch (or over the steps of the window for each of them, if those are more:

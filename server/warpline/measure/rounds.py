@@ -47,8 +47,8 @@ def play(
     after: Callable[[], bool] = lambda: True,
     starting: Callable[[Pairs], bool] = lambda pairs: True,
 ) -> None:
-    """Rounds ``numbers``. A round is the plain script once and each candidate once; every other round
-    goes the other way round, so that a machine that slowly warms up or fills favours neither.
+    """Rounds ``numbers``. A round is the plain script once and each candidate once. The order
+    alternates between rounds, so that a machine that slowly warms up or fills favours neither.
 
     Where that works, the plain process and one candidate's at a time are both alive and take turns in
     slices of their windows. All candidates have the same ``base``. One that failed is left out from then on.

@@ -66,7 +66,7 @@ class Context:
         return 100 * milliseconds / self.step_ms if self.step_ms else 0.0
 
     def matters(self, milliseconds: float) -> bool:
-        """Whether that much of a step is worth a word."""
+        """Whether that much of a step is reported."""
         return milliseconds > 0 and milliseconds >= min(MINIMUM_SHARE * self.step_ms, MINIMUM_MS)
 
     def idle_ms(self) -> float:

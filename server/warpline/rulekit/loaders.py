@@ -68,7 +68,7 @@ def _alike(site: Site, other: Site) -> bool:
 
 
 def made_in_step(context: Context, site: Site) -> bool:
-    """Whether the steps make this loader anew: its workers would be started each time.
+    """Whether the steps make this loader again: its workers would be started each time.
 
     Not told of a loader that is made in the head of the loop over it: that line is begun for each batch.
     """

@@ -46,7 +46,7 @@ class TrainingStep:
     def forward(self) -> list[Statement]:
         """The statements from the first that computes something for the loss to the last before
         ``backward()``; empty when the loss is not made in this block. A ``with`` around ``backward()``
-        alone (``record_function``, say) is no block of its own."""
+        alone (such as ``record_function``) is no block of its own."""
         for block, statement in self._blocks:
             if found := self._computing(block[: block.index(statement)]):
                 return found

@@ -157,7 +157,7 @@ def delays(timeline: Timeline) -> Clock:
 def unblocked(timeline: Timeline) -> Timeline:
     """Calls that were held up (a full queue, a wait inside) brought down to a usual one's time.
 
-    The replay makes the waits anew; without this they would count twice. What a call that waited for its
+    The replay makes the waits again; without this they would count twice. What a call that waited for its
     copy still did once the copy had ended (moving it out of the driver's own memory) comes after the wait,
     in the segment behind it.
     """
@@ -220,7 +220,7 @@ def _op_record_ns(trace: Trace, calls_an_op: float) -> float:
 def _spread(taken: Floats, room: Floats) -> Floats:
     """``taken`` with what a segment has no ``room`` for left to those behind it.
 
-    A record is made at the begin of an operator and completed at its end, in the time of what follows.
+    A record is made at the start of an operator and completed at its end, in the time of what follows.
     """
     owed: Floats = np.cumsum(taken - room)
     owed = owed - np.minimum(np.minimum.accumulate(owed), 0.0)

@@ -1,6 +1,6 @@
 """The loader's queue: what a batch costs to make, and how often one is ready with k workers.
 
-Workers make batches in turn and hold ``prefetch_factor`` (2) each; so with a batch that costs one
+Workers load batches in turn and hold ``prefetch_factor`` (2) each; so with a batch that costs one
 process c, k of them deliver one every c / k, as long as there is a core for each.
 """
 

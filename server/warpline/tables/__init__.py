@@ -132,7 +132,7 @@ class Tables:
     - ``loader_ms``: host time spent on, or waiting for, the next batch
     - ``sync_ms``: host time spent waiting for the device
     - ``communication_ms``: device time of collectives
-    - ``exposed_communication_ms``: time of exchanges beside no computation, where there are some
+    - ``exposed_communication_ms``: communication that is not overlapped with compute, if there is any
     - ``collective_wait_ms``: part of that spent waiting for the last rank, where it is known
     - ``peak_bytes``: memory held at the step's peak
 

@@ -87,4 +87,4 @@ def shortened(names: tuple[str, ...]) -> tuple[tuple[str, ...], list[str]]:
         return names, []
     cut = tuple(f"{name[: LONGEST_NAME - 1]}…" if len(name) > LONGEST_NAME else name for name in names)
     which = "name is" if long == 1 else "names are"
-    return cut, [f"{long} {which} longer than {LONGEST_NAME:,} characters and cut"]
+    return cut, [f"{long} {which} longer than {LONGEST_NAME:,} characters, shown shortened"]

@@ -87,7 +87,7 @@ class Resident(Session):
         self.notes.append(UNSEEN)
         dynamo = sys.modules.get("torch._dynamo.utils")
         if dynamo is not None and dynamo.counters.get("frames"):
-            self.steps.compiling()  # a global hook would have it compiled anew
+            self.steps.compiling()  # a global hook would have it compiled again
 
     def script(self) -> str:
         return self._script

@@ -253,7 +253,7 @@ class Session:
         return True
 
     def _disturbed(self) -> None:
-        """The script's own profiler is about to start inside one of our windows: begin anew after it."""
+        """The script's own profiler is about to start inside one of our windows: begin again after it."""
         self.own_profiler.measuring = False
         self.stage.abandon()
         self.go(Warmup)

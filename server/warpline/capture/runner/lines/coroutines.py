@@ -12,7 +12,7 @@ RETURN = dis.opmap["RETURN_VALUE"]
 def only_task() -> bool:
     """Whether the loop that runs here has one task: then it waits for what this one awaits.
 
-    Of several nobody can say which one the step waits for. A script that drives its coroutines itself
+    Of several it is unknown which one the step waits for. A script that drives its coroutines itself
     goes on with its own next line, so for it there is none.
     """
     tasks = getattr(sys.modules.get("asyncio"), "all_tasks", None)

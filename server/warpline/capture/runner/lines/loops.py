@@ -6,7 +6,7 @@ times and in which no operator begins. Within a loop of such lines no line event
 loop's time is its own; its lines' shares of it are those of the rehearsal.
 
 No operator can land on a wrong line by this: after the capture ``surprised_by`` looks whether one has
-begun in such a loop all the same, and then the steps are captured anew, with all of its lines.
+begun in such a loop all the same, and then the steps are captured again, with all of its lines.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class Steps:
         """No other thread can take the beat over meanwhile: a window may take long to begin."""
         self.inside = True
         try:
-            self.on_step()  # looked up anew: each window has its own
+            self.on_step()  # looked up again: each window has its own
         finally:
             self.inside = False
 

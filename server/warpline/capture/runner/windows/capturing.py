@@ -15,7 +15,7 @@ from .stages import Stage, progress_text
 if TYPE_CHECKING:
     from ..session import Session
 
-#: How often a window is begun anew because a step of another class came into it.
+#: How often a window is begun again because a step of another class came into it.
 TRIES = 8
 
 
@@ -138,14 +138,14 @@ class Capture(Stage):
             self._captured(self.stamps)
 
     def _try_again(self, done: int) -> bool:
-        """A step of another class came after ``done`` good ones: begin anew, if need be with fewer steps.
+        """A step of another class came after ``done`` good ones: begin again, if need be with fewer steps.
         False: it has been tried often enough."""
         session = self.session
         self.tries += 1
         self.longest = max(self.longest, done)
         if self.tries >= TRIES:
             if self.tries == TRIES:
-                session.notes.append("some captured steps did something else as well (an evaluation, say)")
+                session.notes.append("some captured steps also did something else, such as an evaluation")
             return False
         if self.tries >= TRIES // 2:
             fewer = max(1, min(self.longest, session.windows.captured))

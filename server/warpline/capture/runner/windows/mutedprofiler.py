@@ -43,7 +43,7 @@ class MutedProfiler:
         pass
 
     def remove(self) -> None:
-        """It stays off: what the script does with it after our windows would write its files anew."""
+        """It stays off: what the script does with it after our windows would write its files again."""
 
     def install(self) -> None:
         import torch.profiler.profiler as outer

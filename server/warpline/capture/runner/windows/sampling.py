@@ -150,7 +150,9 @@ class Sampling(Stage):
         try:
             samples = self.sampler.found(session.observers.user_files)
             if self.others_ns > OTHERS * (self.last_ns - self.began_ns):
-                session.notes.append("lines were not sampled (an evaluation, say, came in): " + NOT_SAMPLED)
+                session.notes.append(
+                    "lines were not sampled (something else ran, such as an evaluation): " + NOT_SAMPLED
+                )
             elif after_ns <= AFTER * (self.last_ns - self.began_ns):
                 session.observers.facts["samples"] = samples
             else:

@@ -39,7 +39,7 @@ class Stage:
         """It ends early, and nothing of it counts."""
 
     def can_restart(self, better: bool) -> bool:
-        """Whether to begin anew when another beat is found, which may be of a ``better`` kind."""
+        """Whether to begin again when another beat is found, which may be of a ``better`` kind."""
         return False
 
     def excuse(self, duration_ns: int, long: bool) -> None:

@@ -50,7 +50,7 @@ class Timing(Stage):
             self.device.mark()
 
     def watch_epochs(self) -> None:
-        self.epochs: dict[int, int] = {}  # number of the step -> batches of the loader that began anew in it
+        self.epochs: dict[int, int] = {}  # number of the step -> batches of the loader that began again in it
         self.session.observers.sites.iterating = self._epoch_begins
 
     def _epoch_begins(self, loader: Any) -> None:

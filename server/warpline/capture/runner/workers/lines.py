@@ -1,9 +1,9 @@
-"""What each line costs where batches are made: a trace function in the workers, for two batches each.
+"""The time of each line that loads batches: a trace function in the workers, for two batches each.
 
 While the main process is captured, each worker records the lines of its next batches; before that it only
 notes how long its batches take. An event costs what makes recorded batches longer than others, divided by
 their events. Each line is freed of its own events' cost, so that a line that sleeps keeps its time.
-Workers that are spawned, not forked, are not reached: they import torch anew.
+Workers that are spawned, not forked, are not reached: they import torch again.
 """
 
 from __future__ import annotations
