@@ -2,6 +2,7 @@
 # make check     set up, check the style and the types, run every test that starts no process
 # make test      the same, and every test
 # make editors   once, about 3 minutes: the real editors that tests/editors drives
+# make bench     the speed of everything beside its peers, about half an hour; PARTS=import for one part
 # make gpu-test  the tests that need a CUDA device
 # make PYTHON=/path/to/python3.12 …  uses another interpreter (3.10 to 3.14)
 
@@ -33,6 +34,15 @@ test: lint
 
 gpu-test: $(VENV)/.ready-dev
 	$(bin)/python -m pytest -m gpu tests/gpu
+
+# The peers live in an environment of their own. HTA 0.5 fails on pandas 3.
+bench: $(VENV)/.ready-dev .cache/peers/.ready
+	$(bin)/python benchmarks/bench.py $(PARTS) --peers .cache/peers
+
+.cache/peers/.ready:
+	$(PYTHON) -m venv .cache/peers
+	.cache/peers/bin/python -m pip --disable-pip-version-check install --quiet HolisticTraceAnalysis==0.5.0 'pandas<3'
+	touch $@
 
 editors: node_modules/.package-lock.json
 	tests/editors/install.sh

@@ -1,0 +1,103 @@
+"""One page: import, own runs, overhead, server, proof, each beside its peers in the same run.
+
+    python benchmarks/bench.py [PART…] [--trace FILE] [--peers FOLDER] [--quick]
+
+``make bench`` installs the peers into ``--peers`` (an environment of its own) first. PART is any of import,
+runs, overhead, server, proof; all of them take about half an hour on an idle machine, ``--quick`` takes the
+fewest rounds. Every part is one of the scripts beside this one, whose own table stands on the page. What the
+import took goes into ``history.jsonl``, a line for each time: commit, machine, load, medians and ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from datetime import datetime, timezone
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+HISTORY = HERE / "history.jsonl"
+EVENTS = 200_000
+#: Part -> script and its arguments; with --quick these instead.
+PARTS = {
+    "runs": ("report_time.py", ["--events", "65000", "1000000"], ["--events", "65000", "--rounds", "1"]),
+    "overhead": ("overhead.py", [], ["--rounds", "1"]),
+    "server": ("lsp.py", [], ["--only", "start", "--rounds", "2"]),
+    "proof": ("measurement.py", ["--repetitions", "20"], ["--repetitions", "2", "--seconds", "120"]),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help="import, runs, overhead, server, proof")
+    parser.add_argument("--trace", type=Path, help=f"to import; else one of {EVENTS:,} events is recorded")
+    parser.add_argument("--peers", type=Path, help="an environment with the peers")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    parts = options.parts or ["import", *PARTS]
+    if unknown := set(parts) - {"import", *PARTS}:
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    print(f"{commit()}, {platform.processor() or platform.machine()}, {os.cpu_count()} cores, load {load()}")
+    status = 0
+    for part in parts:
+        print(f"\n## {part}\n", flush=True)
+        if part == "import":
+            status |= importing(options)
+            continue
+        script, usual, quick = PARTS[part]
+        more = ["--peers", str(options.peers / "bin")] if part == "server" and options.peers else []
+        command = [sys.executable, str(HERE / script), *(quick if options.quick else usual), *more]
+        status |= subprocess.run(command, check=False).returncode
+    return status
+
+
+def importing(options: argparse.Namespace) -> int:
+    from trace import recorded  # benchmarks/trace.py: scripts find what stands beside them first
+
+    from importing import compared
+
+    hta = options.peers / "bin" / "python" if options.peers else None
+    with tempfile.TemporaryDirectory() as folder:
+        trace = options.trace or recorded(Path(folder), EVENTS)
+        try:
+            found = compared(trace, str(hta) if hta else None, 1 if options.quick else 3)
+        except subprocess.CalledProcessError as error:
+            print(f"{error}\n{error.stderr.decode(errors='replace')}")
+            return 1
+        size = trace.stat().st_size
+    print("| reader | processor s | wall s | peak MB |\n|---|--:|--:|--:|")
+    for reader, one in found.items():
+        print(f"| {reader} | {one['cpu_s']:.2f} | {one['wall_s']:.2f} | {one['peak_mb']:.1f} |")
+    line = {
+        "when": datetime.now(timezone.utc).isoformat(timespec="seconds"), "commit": commit(),
+        "cores": os.cpu_count(), "load": load(), "trace_bytes": size, "import": found,
+    }  # fmt: skip
+    with HISTORY.open("a", encoding="utf-8") as history:
+        history.write(json.dumps(line) + "\n")
+    return 0
+
+
+def commit() -> str:
+    said = subprocess.run(
+        ["git", "-C", str(HERE), "describe", "--always", "--dirty"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return said.stdout.strip() or "unknown"
+
+
+def load() -> float:
+    """Processes that wanted a core in the last minute."""
+    return round(os.getloadavg()[0], 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
