@@ -115,8 +115,9 @@ def measured(events: int, python: str) -> Round:
         read = time.perf_counter()
         attribution.attribute(found)
         done = time.perf_counter()
-        count = decode.text(runs.part(run, runs.TRACE)).count(b'"ph"')
-    return Round(count, total, read - begin, done - read, stop, export)
+        counts: list[int] = []
+        decode.decode(runs.part(run, runs.TRACE), lambda piece: counts.append(len(piece)))
+    return Round(sum(counts), total, read - begin, done - read, stop, export)
 
 
 def ours(folder: Path, steps: int, python: str) -> tuple[Path, float]:

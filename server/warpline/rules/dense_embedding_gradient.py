@@ -152,51 +152,55 @@ class DenseEmbeddingGradient(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         for table in tables(context):
             for site in context.sites("optimizer"):
-                draft = _judged(context, table, site)
-                if draft is not None:
-                    yield draft
+                drafts = list(_judged(context, table, site))
+                yield from drafts
+                if drafts:
                     break
 
 
-def _judged(context: Context, table: Table, site: Site) -> Draft | None:
+def _judged(context: Context, table: Table, site: Site) -> Iterator[Draft]:
+    """One for each module of the table's size, among which the time is divided."""
     optimizer = facts_of(Optimizer, site)
     kind = (optimizer.type or "").rpartition(".")[2]
     elements = optimizer.elements or 0
     if not _holds(optimizer, table) or not elements:
-        return None
+        return
     if kind in _SAME_RESULT and any(_setting(site, name) not in _NONE[name] for name in _NONE):
-        return None
+        return
+    modules = _made(context, table)
+    many = max(1, len(modules))
     steps = context.costs(site.uses)
-    of_table = table.rows * table.columns / elements
+    of_table = many * table.rows * table.columns / elements
     parts = {(cost.file, cost.line): _updating(cost, table, of_table) for cost in steps}
     place = (table.cost.file, table.cost.line)
     parts[place] = min(1.0, parts.get(place, 0.0) + table.filled)
     costs = context.costs(parts)
-    spent = sum(cost.step_ms * parts[cost.file, cost.line] for cost in costs)
+    spent = sum(cost.step_ms * parts[cost.file, cost.line] for cost in costs) / many
     if kind in _OTHER_RESULT:
         if of_table < MOST_OF_THE_MODEL or context.share(spent) < MUCH_OF_THE_STEP:
-            return None
+            return
     elif kind not in _SAME_RESULT:
-        return None
-    left = table.read / table.rows
-    made = _made(context, table)
-    return context.draft(
-        (made.file, made.line) if made is not None else place,
-        max(((cost.file, cost.line) for cost in costs), key=lambda at: _spent(context, parts, at)),
-        "A step reads at most {read} of the {rows} rows of this embedding, but computes a "
-        "gradient for all rows and updates all of them, which takes {spent} ({share}).",
-        {
-            "read": count("rows read", round(table.read), "rows"),
-            "rows": count("rows of the table", table.rows, "rows"),
-            "spent": ms("gradient and update of the table", spent),
-            "share": percent("gradient and update of the table", context.share(spent)),
-        },
-        cost_ms=spent,
-        saving_ms=spent * (1 - left),
-        # The sparse update itself was not timed, so this is a bound.
-        change=Together(tuple(_scaled(context, at, part * (1 - left)) for at, part in parts.items())),
-        fixes=[partial(_fix, context, made, site, kind)],
-    )
+        return
+    saved = {at: part * (1 - table.read / table.rows) / many for at, part in parts.items()}
+    found: list[Site | None] = [*modules]
+    for made in found or [None]:
+        yield context.draft(
+            (made.file, made.line) if made is not None else place,
+            max(((cost.file, cost.line) for cost in costs), key=lambda at: _spent(context, parts, at)),
+            "A step reads at most {read} of the {rows} rows of this embedding, but computes a "
+            "gradient for all rows and updates all of them, which takes {spent} ({share}).",
+            {
+                "read": count("rows read", round(table.read), "rows"),
+                "rows": count("rows of the table", table.rows, "rows"),
+                "spent": ms("gradient and update of the table", spent),
+                "share": percent("gradient and update of the table", context.share(spent)),
+            },
+            cost_ms=spent,
+            saving_ms=spent * (1 - table.read / table.rows),
+            # The sparse update itself was not timed, so this is a bound.
+            change=Together(tuple(_scaled(context, at, share) for at, share in saved.items())),
+            fixes=[partial(_fix, context, made, site, kind)],
+        )
 
 
 #: What changes rows that were not read, by its value that does nothing; None is what is not an argument.
@@ -227,14 +231,14 @@ def _scaled(context: Context, place: tuple[str, int], saved: float) -> Scale:
     return Scale((place,), device=1 - saved, host=1.0 if context.on_gpu else 1 - saved, at_most=True)
 
 
-def _made(context: Context, table: Table) -> Site | None:
-    """Where the module was made; None where several of that size were, or none."""
+def _made(context: Context, table: Table) -> list[Site]:
+    """Where modules of that size were made."""
     found = []
     for site in context.sites("module"):
         made = facts_of(Embedding, site)
         if made.type == "Embedding" and (made.num_embeddings, made.embedding_dim) == table.shape:
             found.append(site)
-    return found[0] if len(found) == 1 else None
+    return found
 
 
 def _fix(context: Context, made: Site | None, optimizer: Site, kind: str) -> Fix:
