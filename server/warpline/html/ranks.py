@@ -27,7 +27,8 @@ def section(ranks: Sequence[Rank], world: int, timeline: Timeline | None) -> str
     if len(ranks) < 2:
         return ""
     longest = max(rank.report.steps.step_ms for rank in ranks)
-    columns = [each for each in _EXCHANGES if any(each[0] in rank.totals for rank in ranks)]
+    # Gloo's collectives have no device time: 0 on every rank is not a measurement.
+    columns = [each for each in _EXCHANGES if any(rank.totals.get(each[0]) for rank in ranks)]
     rows = "".join(_row(rank, [name for name, _, _ in columns], longest) for rank in ranks)
     heads = "".join(
         f'<th title="{tip}">{head}</th>'
