@@ -120,6 +120,24 @@ def test_every_function_is_typed() -> None:
     assert not [one for one in settings["overrides"] if "warpline" in str(one["module"])]
 
 
+def documented(node: ast.AST) -> Iterator[bool]:
+    """Whether each public class, function and method below ``node`` has a docstring; nested ones left out."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            if not child.name.startswith("_"):
+                yield ast.get_docstring(child) is not None
+            if isinstance(child, ast.ClassDef):
+                yield from documented(child)
+        else:
+            yield from documented(child)
+
+
+def test_most_of_what_is_public_is_documented() -> None:
+    found = [one for path in MODULES for one in documented(ast.parse(path.read_text(encoding="utf-8")))]
+    assert len(found) > 2000
+    assert sum(found) / len(found) >= 0.6
+
+
 def test_only_capture_knows_the_runner() -> None:
     for path in MODULES:
         if unit_of(path) not in ("capture", "capture/runner"):
