@@ -11,7 +11,7 @@ import contextlib
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from warpline.model.kernel import KernelInside
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
 from warpline.model.ranks import Rank
-from warpline.model.report import FORMAT, Report
+from warpline.model.report import FORMAT, Line, Report
 from warpline.wire.messages import Progress
 from warpline.wire.run import Request
 
@@ -156,17 +156,17 @@ def report_of(run: Path, *, on_progress: Callable[[Progress], None] | None = Non
     findings = calibration.bounded(findings, store.errors(run.parent))
     # Where something is predicted only, how far predictions were off belongs beside it.
     guessed = any(one.predicted is not None and one.measured is None for one in findings)
-    notes = report.notes + (past_predictions(run.parent) if guessed else ()) + trend_notes(run)
+    notes = report.notes + (past_predictions(run.parent) if guessed else ()) + trend_notes(run, report.lines)
     return replace(report, findings=findings, notes=notes)
 
 
-def trend_notes(run: Path) -> tuple[str, ...]:
+def trend_notes(run: Path, lines: Sequence[Line] = ()) -> tuple[str, ...]:
     """Of what was timed after the capture: read again each time, since a run that goes on adds to it."""
     from warpline.trends import said
 
     trend = runs.trend(run)
     if trend is not None:
-        return said.notes(trend)
+        return said.notes(trend, lines)
     if not runs.manifest(run).request.every:
         return ()
     return ("--every: the script ended before a step was timed after the capture",)

@@ -109,6 +109,12 @@ class Tables:
     - ``between_ms``: a step's mean time since the window before, NaN in the first
     - ``memory_bytes``: held at its end: of the device, without one of the process
 
+    ``window_lines``: one row for each line of the step after a window, where its lines were recorded.
+
+    - ``step``: that of the window
+    - ``file``, ``line``: the place
+    - ``host_ms``: the host's time at it; with a device, waits for it included
+
     ``modules``: one row for each line of a library that a line of the user's led to, with its module.
 
     - ``module``: path in the model, with * where equal layers are added up; None outside a module
@@ -163,6 +169,7 @@ class Tables:
     findings: pd.DataFrame
     steps: pd.DataFrame
     windows: pd.DataFrame
+    window_lines: pd.DataFrame
     modules: pd.DataFrame
     report: Report
     profile: Profile
@@ -203,7 +210,7 @@ class Tables:
         )
 
 
-TABLES = ("lines", "kernels", "ops", "findings", "steps", "windows", "modules")
+TABLES = ("lines", "kernels", "ops", "findings", "steps", "windows", "window_lines", "modules")
 #: Of several runs or ranks; made when they are asked for.
 BESIDE = ("ranks", "runs", "trends")
 
@@ -211,7 +218,7 @@ BESIDE = ("ranks", "runs", "trends")
 def load(run: str | Path) -> Tables:
     """The tables of the run folder ``run``. Raises Problem when it is not one."""
     folder = Path(run).absolute()  # some tables are read later, when we may be elsewhere
-    profile, report = pipeline.profile_of(folder), pipeline.report_of(folder)
+    profile, report, trend = pipeline.profile_of(folder), pipeline.report_of(folder), runs.trend(folder)
     texts = {path: lines_of(text) for path, text in profile.sources.items()}
     kernels, ops = of_run.KERNEL_FIELDS, of_run.OP_FIELDS
     return Tables(
@@ -220,7 +227,8 @@ def load(run: str | Path) -> Tables:
         ops=frame(of_run.below(profile, "ops", ops), ("file", "line", *ops)),
         findings=frame(of_run.finding_rows(report), of_run.FINDING_COLUMNS),
         steps=frame(of_run.step_rows(profile), ("window", "step", "wall_ms")),
-        windows=frame(of_run.window_rows(runs.trend(folder)), of_run.WINDOW_COLUMNS),
+        windows=frame(of_run.window_rows(trend), of_run.WINDOW_COLUMNS),
+        window_lines=frame(of_run.window_line_rows(trend), of_run.WINDOW_LINE_COLUMNS),
         modules=frame(of_run.module_rows(profile), of_run.MODULE_COLUMNS),
         report=report,
         profile=profile,

@@ -14,6 +14,7 @@ from warpline.wire.trend import Trend
 
 NS_PER_MS = 1e6
 
+WINDOW_LINE_COLUMNS = ("step", "file", "line", "host_ms")
 WINDOW_COLUMNS = ("step", "began", "steps", "step_ms", "slowest_ms", "between_ms", "memory_bytes")
 
 LINE_FIELDS = (
@@ -91,6 +92,12 @@ def module_rows(profile: Profile) -> Iterable[tuple[Any, ...]]:
                 part.module, cost.file, cost.line, cost.function, part.file, part.line, part.function,
                 part.step_ms, part.device_ms, part.sync_ms, part.calls, part.text,
             )  # fmt: skip
+
+
+def window_line_rows(trend: Trend | None) -> Iterable[tuple[Any, ...]]:
+    for one in trend.windows if trend is not None else ():
+        for at, ns in one.lines_ns:
+            yield one.step, *(trend.places[at] if trend is not None else ()), ns / NS_PER_MS
 
 
 def window_rows(trend: Trend | None) -> Iterable[tuple[Any, ...]]:

@@ -7,6 +7,8 @@ from itertools import pairwise
 from statistics import median
 
 from warpline.model import units
+from warpline.model.report import Line
+from warpline.trends import by_line
 from warpline.trends.statistics import mann_kendall, outliers, slope
 from warpline.wire.trend import Trend, Window
 
@@ -19,8 +21,8 @@ ENOUGH = 8
 TESTED = 256
 
 
-def notes(trend: Trend) -> tuple[str, ...]:
-    """Empty where no window was timed."""
+def notes(trend: Trend, lines: Sequence[Line] = ()) -> tuple[str, ...]:
+    """Empty where no window was timed. ``lines``: the report's, which say what each keeps in a step."""
     windows = trend.windows
     if not windows:
         return ()
@@ -34,28 +36,29 @@ def notes(trend: Trend) -> tuple[str, ...]:
     )
     if len(windows) < ENOUGH:
         return (f"{over}; at least {ENOUGH} windows are needed to test for a trend",)
-    return (over, *_drift(windows), *_growth(windows), *_slow(windows))
+    return (over, *_drift(trend), *_growth(windows, lines), *_slow(trend))
 
 
 def _thinned(windows: Sequence[Window]) -> Sequence[Window]:
     return windows[:: -(-len(windows) // TESTED)]
 
 
-def _drift(windows: Sequence[Window]) -> Iterable[str]:
-    some = _thinned(windows)
+def _drift(trend: Trend) -> Iterable[str]:
+    some = _thinned(trend.windows)
     steps, times = [float(one.step) for one in some], [one.step_ns for one in some]
     chance = mann_kendall(times)
     change = slope(steps, times) * (steps[-1] - steps[0]) / median(times)
     if chance < LIKELY and abs(change) >= LEAST:
         way = "slower" if change > 0 else "faster"
-        yield f"steps get {way}: by {units.percent(abs(change))} over the run {_tested(chance)}"
+        where = by_line.drift(trend, change)
+        yield f"steps get {way}: by {units.percent(abs(change))} over the run {_tested(chance)}{where}"
 
 
 def _tested(chance: float) -> str:
     return f"(Mann-Kendall, p = {chance:.1g})"
 
 
-def _growth(windows: Sequence[Window]) -> Iterable[str]:
+def _growth(windows: Sequence[Window], lines: Sequence[Line]) -> Iterable[str]:
     """Of the later half alone: what grows at first and then stays is no leak."""
     some = _thinned(windows[len(windows) // 2 :])
     steps, held = [float(one.step) for one in some], [float(one.memory_bytes) for one in some]
@@ -63,11 +66,12 @@ def _growth(windows: Sequence[Window]) -> Iterable[str]:
     if chance < LIKELY and rate * (steps[-1] - steps[0]) >= LEAST * median(held):
         yield (
             f"memory keeps growing: {units.size(1000 * rate)} per 1000 steps in the second half of "
-            f"the run {_tested(chance)}"
+            f"the run {_tested(chance)}{by_line.keeper(lines)}"
         )
 
 
-def _slow(windows: Sequence[Window]) -> Iterable[str]:
+def _slow(trend: Trend) -> Iterable[str]:
+    windows = trend.windows
     for what, found in (
         ("steps", [(one.step, one.step + len(one.steps_ns), one.step_ns) for one in windows]),
         (
@@ -89,5 +93,5 @@ def _slow(windows: Sequence[Window]) -> Iterable[str]:
         yield (
             f"{what}: {len(slow)} of {len(values)} slow (modified z-score above 3.5); the slowest, steps "
             f"{begin} to {end}, took {units.ms(value / 1e6)} a step, "
-            f"{units.speedup(value / middle)} the median"
+            f"{units.speedup(value / middle)} the median{by_line.slow(trend, [found[at][:2] for at in slow])}"
         )

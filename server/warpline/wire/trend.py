@@ -21,9 +21,13 @@ class Window:
     step_ns: float  # the whole window divided by its steps
     memory_bytes: int  # held at its end: of the current device, else of the process
     between_ns: float | None = None  # a step's mean time since the window timed before it, if any
+    #: Of the step after it, where its lines were recorded: (index of ``Trend.places``, the host's time at it)
+    lines_ns: tuple[tuple[int, int], ...] = ()
+    lines_took_ns: int = 0  # that step, slowed by its recording; it counts for no ``between_ns``
 
 
 @dataclass(frozen=True)
 class Trend:
     every: int  # steps from the begin of a window to that of the next, at the end of the run
     windows: tuple[Window, ...] = ()
+    places: tuple[tuple[str, int], ...] = ()  # file and line

@@ -1,16 +1,18 @@
-"""After the capture: a few steps are timed now and then while the script trains on."""
+"""After the capture: a few steps are timed now and then while the script trains on, and one more is divided
+among its lines."""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING
 
 from ....wire.stages import ENDING
 from ....wire.trend import MOST, STEPS, TREND, Trend, Window
 from ..device.memory import MemoryWatch
+from .hostlines import HostLines
 from .stages import Stage, differences
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ WRITE_S = 1.0  # what is known is written at most this often
 
 class Watching(Stage):
     """Between windows a step costs a counter. A window costs a time stamp a step and two waits for the
-    device."""
+    device. The lines of a step are recorded so rarely that it costs a small share of the time."""
 
     complete = True
 
@@ -39,14 +41,18 @@ class Watching(Stage):
         self.step = self.next = self.at_last = 0  # ``at_last``: the step that the last window ended with
         self.last_ns = 0
         self.written = monotonic()
+        self.lines = HostLines(self.session.recorder)
         self.session.steps.go_on()
 
     def tick(self) -> None:
         self.step += 1
-        if self.step < self.next:
+        if self.step < self.next and not self.lines.recording:
             return
         try:
-            self._watch()
+            if self.lines.recording:
+                self._divided()
+            if self.step >= self.next:
+                self._watch()
         except Exception:  # the report is made: what is left of the script's run is worth more than this
             self.next = NEVER
 
@@ -59,6 +65,7 @@ class Watching(Stage):
             self.stamps.append(time_ns())
 
     def ended(self) -> None:
+        self.lines.stop()
         try:
             self._write()
         except OSError:
@@ -67,6 +74,7 @@ class Watching(Stage):
     def forked(self) -> None:
         self.windows = []
         self.next = NEVER
+        self.lines.stop()
 
     def _measured(self) -> None:
         self.session.synchronize()
@@ -84,9 +92,19 @@ class Watching(Stage):
             del self.windows[1::2]
             self.every *= 2
         self.next = self.step + self.every - STEPS
+        if self.lines.due():
+            self.lines.start()
         if monotonic() - self.written > WRITE_S:
             self._write()
             self.session.pipe.progress(ENDING, self.step, None, "watching: step %d" % self.step)
+
+    def _divided(self) -> None:
+        """The step after a window is over, in which lines were recorded."""
+        last = self.windows[-1]
+        lines_ns = self.lines.take(self.every * last.step_ns)
+        self.last_ns, self.at_last = time_ns(), self.step
+        took_ns = self.last_ns - last.began_ns - sum(last.steps_ns)
+        self.windows[-1] = replace(last, lines_ns=lines_ns, lines_took_ns=took_ns)
 
     def _write(self) -> None:
         """By rename: a reader finds all of it or what was there before. Raises OSError."""
@@ -94,5 +112,5 @@ class Watching(Stage):
         scratch = "." + TREND
         fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666, dir_fd=self.folder)
         with os.fdopen(fd, "w", encoding="utf-8") as file:
-            json.dump(asdict(Trend(self.every, tuple(self.windows))), file)
+            json.dump(asdict(Trend(self.every, tuple(self.windows), self.lines.places())), file)
         os.replace(scratch, TREND, src_dir_fd=self.folder, dst_dir_fd=self.folder)
