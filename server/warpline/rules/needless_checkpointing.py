@@ -110,7 +110,7 @@ _OWN = {"use_reentrant", "preserve_rng_state", "determinism_check", "debug", "ea
 
 class NeedlessCheckpointing(Rule):
     area = "memory"
-    needs_gpu = True
+    needs = ("kernels",)
 
     def find(self, context: Context) -> Iterator[Draft]:
         costs = [cost for cost in context.profile.lines if cost.recompute_ms > 0]
