@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from warpline.diagnosis.catalogue import as_markdown, as_text
+from warpline.rulekit import Rule
 from warpline.rules import names, page, rules, tags
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,3 +42,14 @@ def test_tags_are_those_of_the_rules() -> None:
 
 def test_a_page_is_the_same_with_and_without_its_rule() -> None:
     assert [rule.name for rule in rules() if rule.page != page(rule.name)] == []
+
+
+def test_a_rule_has_only_the_attributes_that_rules_have() -> None:
+    """One that nobody reads, misspelt or of a time before, would let the rule run where it must not."""
+    for rule in rules():
+        own = {
+            name
+            for name, value in vars(type(rule)).items()
+            if not name.startswith("_") and not callable(value)
+        }
+        assert own <= set(dir(Rule)), rule.name
