@@ -73,6 +73,13 @@ class Desk:
         lines = [line for line in report["lines"] if line["file"] == str(self.script)]
         return {line["line"]: text[line["line"] - 1] for line in lines if line["step_ms"] >= least}
 
+    def written(self, part: str) -> bool:
+        """Whether ``part`` is in the script as it is on disk. Helix moves a file away while it writes it."""
+        try:
+            return part in self.script.read_text()
+        except FileNotFoundError:
+            return False
+
     def line(self, part: str) -> int:
         """The 1-based number of the first line of the script with ``part`` in it."""
         lines = self.script.read_text().splitlines()

@@ -75,4 +75,14 @@ def test_hints_hover_and_actions(editors: Path, desk: Desk) -> None:
         until("the fix is in the buffer", lambda: "num_workers=" in helix.screen())
         helix.type(":write")
         helix.keys("Enter")
-        until("the fix is in the file", lambda: "num_workers=" in desk.script.read_text())
+        until("the fix is in the file", lambda: desk.written("num_workers="))
+
+        # The report beside the file. An Escape that another key follows at once would be read as Alt and that key.
+        helix.press("Escape", "NOR")
+        helix.keys("Space")
+        until("the menu of Space is open", lambda: "Open file picker" in helix.screen())
+        helix.keys("w")
+        until(
+            "the report is open beside the file",
+            lambda: "measured without the profiler" in helix.screen() and "class Block" in helix.screen(),
+        )
