@@ -77,7 +77,7 @@ def test_hints_hover_and_actions(editors: Path, desk: Desk) -> None:
         helix.keys("Enter")
         until("the fix is in the file", lambda: desk.written("num_workers="))
 
-        # The report beside the file. An Escape that another key follows at once would be read as Alt and that key.
+        # The report beside the file. A key right after an Escape would be read as Alt and that key.
         helix.press("Escape", "NOR")
         helix.keys("Space")
         until("the menu of Space is open", lambda: "Open file picker" in helix.screen())

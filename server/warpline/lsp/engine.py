@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import contextlib
 import json
 import os
@@ -20,6 +21,7 @@ from warpline.lsp.family import descendants
 #: A worker that is told to end gets this long before it is killed with everything it started.
 GRACE_S = 10.0
 _LINE = 256 * 2**20
+_CHUNK = 65536  # of output, read at once
 
 Progress = Callable[[str, int, "int | None", str], None]
 
@@ -166,10 +168,24 @@ class Engine:
 
     async def _output(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None
-        while chunk := await process.stderr.read(65536):
-            for line in chunk.decode("utf-8", "replace").splitlines():
-                self.tail.append(line)
-                self._on_output(line)
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        rest = ""
+        try:
+            while chunk := await process.stderr.read(_CHUNK):
+                # A line ends where it ends, not where a read does: Python writes the marks below a line of a
+                # traceback one by one.
+                lines = (rest + decoder.decode(chunk)).splitlines(keepends=True)
+                open_ended = lines and lines[-1][-1] not in "\r\n" and len(lines[-1]) < _CHUNK
+                rest = lines.pop() if open_ended else ""
+                for line in lines:
+                    self._said(line.rstrip("\r\n"))
+        finally:
+            if rest:
+                self._said(rest)
+
+    def _said(self, line: str) -> None:
+        self.tail.append(line)
+        self._on_output(line)
 
 
 def kill(processes: list[int]) -> None:
