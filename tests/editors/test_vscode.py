@@ -72,6 +72,7 @@ def without_network() -> list[str]:
 
 def drive(scenario: str, options: dict[str, Any], desk: Desk, before: Sequence[str] = ()) -> None:
     command = [*before, "node", str(HERE / "vscode" / scenario), json.dumps(options)]
-    session = subprocess.run(command, capture_output=True, text=True)
-    (desk.out / "session.log").write_text(session.stdout + session.stderr)
-    assert session.returncode == 0, session.stdout + session.stderr
+    log = desk.out / "session.log"  # written as it goes on: there also when the test is ended
+    with log.open("w") as output:
+        session = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT)
+    assert session.returncode == 0, log.read_text()

@@ -2,75 +2,33 @@
 // Called by test_vscode.py with one JSON object of options; ends with status 0 or with what was not so.
 import fs from "node:fs";
 import path from "node:path";
+import { changedAndBack, failing, groups, otherSettings, withoutTorch } from "./display.mjs";
+import { comparing, launching, searching } from "./runs.mjs";
+import { Session } from "./session.mjs";
 import { Window } from "./window.mjs";
 
 const options = JSON.parse(process.argv[2]);
 const { workspace } = options;
-const script = path.join(workspace, "train.py");
-const hold = path.join(workspace, "downloading");
-const runs = path.join(workspace, ".warpline", "runs");
-
-/** The processes that `is` says yes to, asked with the path of each in /proc. */
-function processes(is) {
-  return fs.readdirSync("/proc").filter((id) => {
-    try {
-      return /^\d+$/.test(id) && is(`/proc/${id}`);
-    } catch {
-      return false; // it ended meanwhile, or is not ours to look at
-    }
-  });
-}
-
-/** The server of this session: it has this session's home in its environment. */
-const servers = () =>
-  processes((at) => /\0(-m\0warpline|[^\0]*\/start\.py)\0server\0/.test(fs.readFileSync(`${at}/cmdline`, "utf8")) &&
-    fs.readFileSync(`${at}/environ`, "utf8").includes(`HOME=${options.out}/`));
-
-/** The processes that run the script. */
-const targets = () =>
-  processes((at) => fs.readlinkSync(`${at}/cwd`) === workspace && fs.readFileSync(`${at}/cmdline`, "utf8").includes("/capture/runner/"));
-
-function finishedRuns() {
-  if (!fs.existsSync(runs)) return [];
-  return fs.readdirSync(runs).filter((name) => fs.existsSync(path.join(runs, name, "report.json"))).sort();
-}
-
-function report() {
-  const file = path.join(runs, finishedRuns().at(-1), "report.json");
-  return JSON.parse(fs.readFileSync(file, "utf8"));
-}
 
 const window = await Window.open(options);
 const { page } = window;
-const toast = (text) => page.locator(".notifications-toasts .notification-list-item", { hasText: text });
-const titleButton = page.locator(".editor-group-container.active .editor-actions a[aria-label^='Profile This File']");
-const lenses = () => page.locator(".editor-group-container.active .codelens-decoration a").allInnerTexts();
-/** What stands behind the source text on each line that has a hint: { 24: "12.4 ms · 38 %" } */
-const hints = async () => {
-  const source = fs.readFileSync(script, "utf8").split("\n");
-  const found = {};
-  for (const { number, text } of await window.lines()) {
-    const written = source[number - 1];
-    if (written !== undefined && text.startsWith(written) && / ms · .*%/.test(text)) found[number] = text.slice(written.length).trim();
-  }
-  return found;
-};
-/** The numbers of the lines that have a bar in the margin. */
-const heat = async () => {
-  const marks = await window.marks();
-  const lines = await window.lines();
-  return lines.filter(({ top, height }) => marks.some((mark) => Math.abs(mark.top - top) < height / 2)).map(({ number }) => number);
-};
+const session = new Session(window, options);
+const { script, titleButton, tree, listed } = session;
+const hold = path.join(workspace, "downloading");
 
 try {
   // The extension is active at once, since there is a .warpline folder, and nothing runs before the folder is trusted.
   const trust = page.getByRole("button", { name: "Yes, I trust the authors" });
   await trust.waitFor();
   await window.until("the extension is active", () => window.extensionLog().includes("_doActivateExtension warpline.warpline"));
-  window.expect("no server before the workspace is trusted", servers().length === 0);
+  window.expect("no server before the workspace is trusted", session.servers().length === 0);
   await trust.click();
   await trust.waitFor({ state: "hidden" });
   await window.openFile("train.py");
+  window.expect("a command that can run is offered", await session.offers("Profile This File"));
+  for (const title of ["Compare with Previous Run", "Find and Apply the Best Set"]) {
+    window.expect(`one that cannot is hidden: ${title}`, !(await session.offers(title)));
+  }
 
   // Cancelled once: the script waits for its data, so it is surely still running.
   fs.writeFileSync(hold, "");
@@ -78,26 +36,26 @@ try {
   const bare = options.settings["warpline.server.python"] === undefined;
   if (bare) {
     await titleButton.waitFor();
-    window.expect("nothing is installed or started by opening a file", servers().length === 0 && (await toast("installing").count()) === 0);
+    window.expect("nothing is installed or started by opening a file", session.servers().length === 0 && (await session.toast("installing").count()) === 0);
     await titleButton.click();
-    const installing = toast("installing its server");
+    const installing = session.toast("installing its server");
     await installing.waitFor();
     await window.until("the server is installed", async () => (await installing.count()) === 0, 400_000);
   } else {
-    const offered = async () => (await lenses()).some((title) => /Profile this file/i.test(title));
+    const offered = async () => (await session.lenses()).some((title) => /Profile this file/i.test(title));
     await window.until("a lens offers to profile the file", offered);
     await titleButton.click();
   }
-  const profiling = toast("Profiling train.py");
+  const profiling = session.toast("Profiling train.py");
   await profiling.waitFor();
-  await window.until("the script runs", () => targets().length > 0);
+  await window.until("the script runs", () => session.targets().length > 0);
   await window.until("the notification is cancelled", async () => {
     await profiling.hover({ timeout: 10_000 }).catch(() => {});
     await profiling.getByRole("button", { name: "Cancel" }).click({ timeout: 10_000 }).catch(() => {});
     return (await profiling.count()) === 0;
   });
-  await window.until("the script is ended", () => targets().length === 0);
-  window.expect("a cancelled profile leaves no run", finishedRuns().length === 0);
+  await window.until("the script is ended", () => session.targets().length === 0);
+  window.expect("a cancelled profile leaves no run", session.finishedRuns().length === 0);
   window.expect("a cancelled profile says nothing more", (await page.locator(".notifications-toasts .notification-list-item").count()) === 0);
 
   // And finished.
@@ -105,14 +63,14 @@ try {
   await profiling.waitFor();
   await window.until("progress is told", async () => {
     const message = (await profiling.innerText().catch(() => "")).replace(/\s+/g, " ");
-    return message.length > "Profiling train.py".length + 4 ? message : undefined;
+    return /: \d+ % · (?!waiting for)/.test(message) ? message : undefined;
   });
   await window.picture("vscode-progress");
   fs.rmSync(hold);
-  await window.until("the profile is finished", async () => finishedRuns().length === 1 && (await profiling.count()) === 0);
+  await window.until("the profile is finished", async () => session.finishedRuns().length === 1 && (await profiling.count()) === 0);
 
   // What came of it is said, with the way there: the line may be in a file that is not open.
-  const ended = toast("a step,");
+  const ended = session.toast("a step,");
   await ended.waitFor();
   const said = (await ended.innerText()).replace(/\s+/g, " ");
   window.log("the end of a profile:", said);
@@ -132,19 +90,19 @@ try {
 
   // Hints and heat stand on the lines that the report names, and on no others.
   await window.goto(1);
-  const result = report();
+  const result = session.newest("report.json");
   const costly = result.lines.filter(({ file, step_ms }) => file === script && step_ms >= 0.02 * result.steps.step_ms).map(({ line }) => line);
   const known = result.lines.filter(({ file }) => file === script).map(({ line }) => line);
   const [hottest] = costly; // the report has the costliest first
   const code = fs.readFileSync(script, "utf8").split("\n")[hottest - 1].trim();
   const first = await window.until("a hint on every costly line", async () => {
-    const found = await hints();
+    const found = await session.hints();
     return costly.every((line) => line in found) ? found : undefined;
   });
   window.log("hints", JSON.stringify(first));
   window.expect("no hint elsewhere", Object.keys(first).every((line) => known.includes(Number(line))));
   const hot = await window.until("a bar beside every costly line", async () => {
-    const found = await heat();
+    const found = await session.heat();
     return costly.every((line) => found.includes(line)) ? found : undefined;
   });
   window.expect("no bar elsewhere", hot.every((line) => known.includes(line)));
@@ -152,7 +110,7 @@ try {
     const items = await page.locator(".part.statusbar .statusbar-item").allInnerTexts();
     return items.some((text) => /^\s*[\d.]+ ms\s*$/.test(text));
   });
-  await window.until("a lens has a total", async () => (await lenses()).some((title) => / ms/.test(title)));
+  await window.until("a lens has a total", async () => (await session.lenses()).some((title) => / ms/.test(title)));
   const hover = await window.hover(hottest);
   const [ms, percent] = first[hottest].split(" · ");
   window.expect("the hover begins with the line's share", hover.includes(`${percent} of the step · ${ms}`));
@@ -161,15 +119,17 @@ try {
 
   // The side bar leads to the finding; its line's light bulb has the fix.
   await page.locator(".part.activitybar a[aria-label^='Warpline']").first().click();
-  const tree = page.locator(".pane-body .monaco-list-row");
   await window.until("the tree has hot lines", async () => (await tree.allInnerTexts()).some((text) => text.includes(code)));
   const item = tree.filter({ hasText: "loader-without-workers" }).first();
   await item.waitFor();
-  const rows = (await tree.allInnerTexts()).map((text) => text.replace(/\s+/g, " "));
+  const rows = await session.rows();
   window.log("tree", JSON.stringify(rows));
   window.expect("the tree has the time before the place", rows.some((text) => new RegExp(`[\\d.]+ % [\\d.]+ ms \\w+\\.py:\\d+`).test(text)));
   await page.mouse.move(900, 780); // else a tooltip hides a part of the tree
   await window.picture("vscode-results");
+  await groups(session);
+  await otherSettings(session);
+  await searching(session);
   await item.click();
   const { line: site } = result.findings.find(({ rule }) => rule === "loader-without-workers");
   await window.until("the finding's line is selected", async () =>
@@ -193,19 +153,20 @@ try {
   await page.keyboard.press("Control+S");
   await window.until("the lines are in the file", () => fs.readFileSync(script, "utf8").startsWith(inserted.join("\n")));
   const moved = await window.until("the hint moved with its line", async () => {
-    const found = await hints();
+    const found = await session.hints();
     return found[hottest + inserted.length - 1] === first[hottest] ? found : undefined;
   });
-  await window.until("the bar moved with its line", async () => (await heat()).includes(hottest + inserted.length - 1));
+  await window.until("the bar moved with its line", async () => (await session.heat()).includes(hottest + inserted.length - 1));
+  await window.until("the tree moved with its line", async () => (await session.rows()).some((row) => new RegExp(`train\\.py:${hottest + inserted.length - 1}(?!\\d)`).test(row)));
 
   // A file saved while it is profiled, with lines added at the top: results stand on the text as it is now.
   fs.writeFileSync(hold, "");
   await titleButton.click();
   await profiling.waitFor();
-  await window.until("the script runs again", () => targets().length > 0);
+  await window.until("the script runs again", () => session.targets().length > 0);
   await window.until("it has read its source", async () => /warm|wait|start/i.test(await profiling.innerText().catch(() => "")));
   const late = ["# saved while", "# the profile runs", "", ""];
-  await window.until("the script is past its imports", () => targets().some((id) => fs.readFileSync(`/proc/${id}/maps`, "utf8").includes("libtorch")));
+  await window.until("the script is past its imports", () => session.targets().some((id) => fs.readFileSync(`/proc/${id}/maps`, "utf8").includes("libtorch")));
   await page.waitForTimeout(5_000); // torch is imported, then train.py waits for its data
   await window.goto(1);
   await page.keyboard.press("Home");
@@ -213,25 +174,23 @@ try {
   await page.keyboard.press("Control+S");
   await window.until("the late lines are in the file", () => fs.readFileSync(script, "utf8").startsWith(late.join("\n")));
   fs.rmSync(hold);
-  await window.until("the second profile is finished", async () => finishedRuns().length === 2 && (await profiling.count()) === 0);
-  const second = report();
+  await window.until("the second profile is finished", async () => session.finishedRuns().length === 2 && (await profiling.count()) === 0);
+  const second = session.newest("report.json");
   const shift = late.length - 1;
   const expected = second.lines.filter(({ file, step_ms }) => file === script && step_ms >= 0.02 * second.steps.step_ms).map(({ line }) => line + shift);
   await window.goto(1);
   const after = await window.until("every costly line has its hint, further down", async () => {
-    const found = await hints();
+    const found = await session.hints();
     return expected.every((line) => line in found) ? found : undefined;
   });
   window.log("hints after a save during the profile", JSON.stringify(after));
   window.expect("and no other line has one", Object.keys(after).every((line) => second.lines.some((one) => one.file === script && one.line + shift === Number(line))));
-  const again = toast("a step,");
+  const again = session.toast("a step,");
   await again.waitFor();
-  await again.hover();
-  await again.locator(".codicon-notifications-clear").first().click();
+  await session.dismiss(again);
 
   // The two runs are in their view.
   await window.command("Warpline: Focus on Runs View");
-  const listed = page.locator(".pane", { has: page.locator("h3.title", { hasText: /^Runs$/i }) }).locator(".monaco-list-row");
   await window.until("both runs are listed", async () => (await listed.count()) === 2);
 
   if (options.pictures !== undefined) {
@@ -243,19 +202,25 @@ try {
     await window.picture("vscode-compare");
     await page.keyboard.press("Escape");
     await page.locator(".quick-input-widget:visible input.input").waitFor({ state: "hidden" });
+    await window.command("Warpline: Hide the Difference in the Hints");
   }
   await window.openFile("train.py");
-  const down = hottest + inserted.length - 1 + shift;
+  await window.goto(1);
+  await comparing(session);
+  await changedAndBack(session, expected[0]);
+  await failing(session);
+  await withoutTorch(session);
+  await launching(session);
 
   // A server that dies is started again, and nobody is bothered with it.
-  const [server] = servers();
+  const [server] = session.servers();
   process.kill(Number(server), "SIGKILL");
-  await window.until("there is another server", () => servers().length === 1 && servers()[0] !== server);
-  await window.until("a lens has a total again", async () => (await lenses()).some((title) => / ms/.test(title)));
+  await window.until("there is another server", () => session.servers().length === 1 && session.servers()[0] !== server);
+  await window.until("a lens has a total again", async () => (await session.lenses()).some((title) => / ms/.test(title)));
   window.expect("no popup", (await page.locator(".notifications-toasts .notification-list-item").count()) === 0);
 
   await window.reload();
-  await window.until("after a reload the hints are back", async () => down in (await hints()));
+  await window.until("after a reload the hints are back", async () => expected[0] in (await session.hints()));
   await window.close();
 } catch (error) {
   await window.close(error);

@@ -171,27 +171,35 @@ export class Window {
 
   async picture(name) {
     if (this.options.pictures === undefined) return;
-    await this.page.waitForTimeout(1_000); // a notification fades in
+    const fading = this.page.locator(".notification-toast:not(.notification-fade-in-done)");
+    await this.until("notifications have faded in", async () => (await fading.count()) === 0);
+    await this.page.waitForTimeout(1_000); // so does a hover
     await this.page.screenshot({ path: path.join(this.options.pictures, `${name}.png`) });
   }
 
   async quickInput(key, text) {
     const input = this.page.locator(".quick-input-widget:visible input.input");
     await this.until(`${key} opened its box`, async () => {
-      if (await input.isVisible()) return true;
-      await this.page.keyboard.press(key);
-      await input.waitFor({ timeout: 5_000 }).catch(() => {});
-      return input.isVisible();
+      if (!(await input.isVisible())) {
+        await this.page.keyboard.press(key);
+        await input.waitFor({ timeout: 5_000 }).catch(() => {});
+      }
+      return input.fill(text, { timeout: 3_000 }).then(() => true, () => false); // false: an earlier one was closing
     });
-    await input.fill(text);
     return this.page.locator(".quick-input-list .monaco-list-row");
   }
 
   /** Open a file of the workspace by its name. */
   async openFile(name) {
-    const rows = await this.quickInput("Control+P", name);
-    // Not Enter: the first row may still be one of the list before the name was typed.
-    await rows.filter({ hasText: name }).first().click();
+    await this.until(`${name} is found`, async () => {
+      const rows = await this.quickInput("Control+P", name);
+      // Not Enter: the first row may still be one of the list before the name was typed. A file that was made a moment
+      // ago is only found by a search that begins anew.
+      const opened = await rows.filter({ hasText: name }).first().click({ timeout: 5_000 }).then(() => true, () => false);
+      if (!opened) await this.page.keyboard.press("Escape");
+      await this.page.locator(".quick-input-widget:visible input.input").waitFor({ state: "hidden" });
+      return opened;
+    });
     await this.page.locator(".tab.active", { hasText: name }).waitFor();
     await this.page.locator(".editor-group-container.active .monaco-editor .view-line").first().waitFor();
   }

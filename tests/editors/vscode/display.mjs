@@ -1,0 +1,91 @@
+// Steps of a session about what is shown: where inlay hints are off, in the dark, after edits, and when a script fails.
+import fs from "node:fs";
+import path from "node:path";
+
+/** The times that stand behind lines as decorations: a pseudo-element's words are in no text. */
+function decorated(page) {
+  return page.evaluate(() =>
+    [...document.querySelectorAll(".editor-group-container.active .view-lines span")]
+      .map((span) => getComputedStyle(span, "::after").content.replaceAll("\u00a0", " "))
+      .filter((words) => / ms · .*%/.test(words)));
+}
+
+/** Users who turned inlay hints off see the times all the same; and the same in the dark. */
+export async function otherSettings(session) {
+  const { window, page } = session;
+  const plain = await session.hints();
+  session.settings({ "editor.inlayHints.enabled": "off" });
+  await window.until("without inlay hints the times are there", async () => (await decorated(page)).length >= Object.keys(plain).length);
+  window.expect("and only once", Object.keys(await session.hints()).length === 0);
+  session.settings({ "workbench.colorTheme": "Default Dark Modern" });
+  await window.until("inlay hints are back", async () => JSON.stringify(await session.hints()) === JSON.stringify(plain));
+  await window.until("the times are there only once", async () => (await decorated(page)).length === 0);
+  await window.until("it is dark", () => page.locator(".monaco-workbench.vs-dark").count());
+  await window.picture("vscode-dark");
+  session.settings({});
+  await window.until("it is light again", async () => (await page.locator(".monaco-workbench.vs-dark").count()) === 0);
+}
+
+/** A line that was changed since, and a whole text that was replaced and comes back. */
+export async function changedAndBack(session, line) {
+  const { window, page } = session;
+  const plain = await session.hints();
+  await window.goto(line);
+  await page.keyboard.type("0");
+  await window.until("the tree says that the line was changed since", async () => (await session.rows()).some((row) => row.includes("line changed since")));
+  await window.until("and so does the hint", async () => (await window.lines()).some(({ number, text }) => number === line && / ?was [\d.]+ ms/.test(text)));
+  await page.keyboard.press("Control+Z");
+  await window.until("undone, the tree is as before", async () => !(await session.rows()).some((row) => row.includes("line changed since")));
+
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type("x");
+  await window.until("the whole text is another", async () => (await window.lines()).length === 1);
+  await page.keyboard.press("Control+Z");
+  await window.goto(1);
+  await window.until("after undoing it no hint is lost", async () => JSON.stringify(await session.hints()) === JSON.stringify(plain));
+}
+
+export async function groups(session) {
+  const { window, page } = session;
+  const button = (name) => page.locator(`.pane-header a[aria-label^='Group by ${name}']`).first();
+  await page.locator(".pane-header", { hasText: "Results" }).first().hover();
+  await button("Function").click();
+  await window.until("lines are grouped by function", async () => (await session.rows()).some((row) => /^main ?[\d.]+ %/.test(row)));
+  await page.locator(".pane-header", { hasText: "Results" }).first().hover();
+  await button("File").click();
+  await window.until("lines are grouped by file", async () => (await session.rows()).some((row) => /^train\.py ?[\d.]+ %/.test(row)));
+  await page.mouse.move(700, 790);
+}
+
+/** A file that has nothing to do with torch gets no lens, until it has. */
+export async function withoutTorch(session) {
+  const { window, page, workspace } = session;
+  const plain = path.join(workspace, "plain.py");
+  fs.writeFileSync(plain, "\ndef size(rows):\n    return len(rows)\n");
+  await window.openFile("plain.py");
+  window.expect("no lens without torch", (await session.lenses()).length === 0);
+  await window.goto(1);
+  await page.keyboard.type("import torch");
+  await page.keyboard.press("Escape"); // a suggestion
+  await window.until("a lens with torch", async () => (await session.lenses()).some((title) => title === "Profile this file"));
+  await page.keyboard.press("Control+S");
+  await window.until("it is saved", () => fs.readFileSync(plain, "utf8").startsWith("import torch"));
+}
+
+/** A script that fails says so with its remedies, and the results stay. */
+export async function failing(session) {
+  const { window, page, workspace } = session;
+  fs.writeFileSync(path.join(workspace, "broken.py"), 'import torch\n\n\ndef load():\n    return torch.load("missing.pt")\n\n\nload()\n');
+  await window.openFile("broken.py");
+  const before = session.finishedRuns().length;
+  await session.titleButton.click();
+  const failed = session.toast("missing.pt");
+  await failed.waitFor();
+  window.log("failed:", (await failed.innerText()).replace(/\s+/g, " "));
+  window.expect("the log is offered", (await failed.getByRole("button", { name: "Show Log" }).count()) === 1);
+  await failed.getByRole("button", { name: "Go to broken.py:5" }).click();
+  await window.until("the button leads to the line", async () => (await page.locator(".part.statusbar").innerText()).includes("Ln 5,"));
+  window.expect("it leaves no run", session.finishedRuns().length === before);
+  await window.openFile("train.py");
+  await window.until("the results stay", async () => Object.keys(await session.hints()).length > 0);
+}

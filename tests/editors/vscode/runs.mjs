@@ -1,0 +1,148 @@
+// Steps of a session about runs: two are compared, an older one is shown, one is made of a launch configuration.
+import fs from "node:fs";
+import path from "node:path";
+
+const FACTOR = 10;
+
+/** An older run of the same script in which all took ten times as long: no machine is so busy that it would hide that. */
+function olderRun(runs, name) {
+  const copy = path.join(runs, "..", "copy"); // moved to its place when it is complete
+  fs.cpSync(path.join(runs, name), copy, { recursive: true });
+  const change = (part, edit) => {
+    const read = JSON.parse(fs.readFileSync(path.join(copy, part), "utf8"));
+    edit(read);
+    fs.writeFileSync(path.join(copy, part), JSON.stringify(read));
+  };
+  change("report.json", (report) => {
+    report.steps.step_ms *= FACTOR;
+    for (const line of report.lines) line.step_ms *= FACTOR;
+  });
+  change("manifest.json", (manifest) => {
+    manifest.created_ns -= 1e9;
+    manifest.timed_ns = manifest.timed_ns.map((ns) => ns * FACTOR);
+  });
+  const now = new Date();
+  fs.utimesSync(path.join(runs, name, "report.json"), now, now); // so that the run before it is looked for again
+  fs.renameSync(copy, path.join(runs, name.slice(0, -1))); // which comes before it by name
+}
+
+/** The best set of fixes is looked for, with a forecast, until that is cancelled. To its end takes minutes. */
+export async function searching(session) {
+  const { window, page } = session;
+  const text = fs.readFileSync(session.script, "utf8");
+  await page.locator(".pane-header", { hasText: "Results" }).first().hover();
+  await page.locator(".pane-header a[aria-label^='Find and Apply the Best Set']").first().click();
+  const bar = session.toast("Searching for the best set of fixes");
+  await window.until("the search says how far it is", async () => /: \d+ % · \w/.test((await bar.innerText().catch(() => "")).replace(/\s+/g, " ")));
+  await window.until("the script runs", () => session.targets().length > 0);
+  await window.until("the search is cancelled", async () => {
+    await bar.hover({ timeout: 10_000 }).catch(() => {});
+    await bar.getByRole("button", { name: "Cancel" }).click({ timeout: 10_000 }).catch(() => {});
+    return (await bar.count()) === 0;
+  });
+  await window.until("the script is ended", () => session.targets().length === 0);
+  window.expect("nothing was changed", fs.readFileSync(session.script, "utf8") === text);
+}
+
+export async function comparing(session) {
+  const { window, page, quick, listed } = session;
+  const known = session.finishedRuns();
+  olderRun(session.runs, known.at(-1));
+  await window.until("the older run is listed", async () => (await listed.count()) === known.length + 1);
+  await window.until("the lens says what changed", async () => (await session.lenses()).some((title) => /\(10\.00?x, was/.test(title)));
+  const plain = await session.hints();
+
+  // With the run before, in a list and in the hints.
+  const rows = await window.quickInput("F1", ">Warpline: Compare with Previous Run");
+  await rows.filter({ hasText: "Compare with Previous Run" }).first().click();
+  await window.until("the comparison names both steps and the gain", async () =>
+    / → [\d.]+ m?s a step: 10\.00?x/.test(await quick.innerText().catch(() => "")));
+  await page.keyboard.press("Escape");
+  await quick.waitFor({ state: "hidden" });
+  await window.until("every hint says the difference", async () => {
+    const found = Object.values(await session.hints());
+    return found.length > 0 && found.every((text) => / · -[\d.]+ m?s$/.test(text));
+  });
+  await window.command("Warpline: Hide the Difference in the Hints");
+  await window.until("the hints say only the times again", async () => JSON.stringify(await session.hints()) === JSON.stringify(plain));
+
+  // The older run is shown, and then the newest one again.
+  await listed.nth(1).click();
+  const [line, text] = Object.entries(plain)[0];
+  const share = (hint) => hint?.split(" · ")[1];
+  await window.until("the hints are those of the older run", async () => {
+    const found = (await session.hints())[line];
+    return found !== undefined && found !== text && share(found) === share(text);
+  });
+  await listed.nth(0).click();
+  await window.until("the hints are those of the newest run", async () => (await session.hints())[line] === text);
+}
+
+/** With an interpreter that was chosen, what only VS Code knows, and as a module of a package. */
+export async function launching(session) {
+  const { window, page, workspace, quick, python } = session;
+  fs.symlinkSync(path.dirname(path.dirname(python)), path.join(workspace, "env"));
+  fs.mkdirSync(path.join(workspace, "package"));
+  fs.writeFileSync(path.join(workspace, "package", "__init__.py"), "");
+  fs.copyFileSync(session.script, path.join(workspace, "package", "fit.py"));
+  fs.mkdirSync(path.join(workspace, ".vscode"), { recursive: true });
+  fs.writeFileSync(path.join(workspace, ".vscode", "launch.json"), JSON.stringify({
+    version: "0.2.0",
+    configurations: [
+      { name: "Fit", type: "debugpy", request: "launch", module: "package.fit", args: ["--epochs", "${input:epochs}", "${input:installed}"] },
+      { name: "Unknown", type: "debugpy", request: "launch", program: "train.py", args: ["${command:no.such.command}"] },
+      { name: "Attach", type: "debugpy", request: "attach" },
+    ],
+    inputs: [
+      { id: "epochs", type: "promptString", description: "How many epochs", default: "2" },
+      { id: "installed", type: "command", command: "_remoteCLI.manageExtensions", args: { list: { showVersions: false } } },
+    ],
+  }));
+
+  // The interpreter, typed with a variable, is a setting of the workspace.
+  const choice = await window.quickInput("F1", ">Warpline: Choose Interpreter");
+  await choice.filter({ hasText: "Choose Interpreter" }).first().click();
+  await page.locator(".quick-input-list .monaco-list-row", { hasText: "Type a path" }).click();
+  await window.until("a path is asked for", async () => (await quick.innerText().catch(() => "")).includes("relative to the folder"));
+  await quick.locator("input.input").fill("${workspaceFolder}/env/bin/python");
+  await page.keyboard.press("Enter");
+  const settings = path.join(workspace, ".vscode", "settings.json");
+  await window.until("the setting is written", () => fs.existsSync(settings) && fs.readFileSync(settings, "utf8").includes("${workspaceFolder}/env/bin/python"));
+
+  const pick = async (name) => {
+    await window.until("launch configurations can be profiled", () => session.offers("Profile a Launch Configuration"));
+    const rows = await window.quickInput("F1", ">Warpline: Profile a Launch Configuration");
+    await rows.filter({ hasText: "Profile a Launch Configuration" }).first().click();
+    const row = page.locator(".quick-input-list .monaco-list-row", { hasText: name });
+    await row.waitFor();
+    window.expect("one that attaches is not offered", (await page.locator(".quick-input-list .monaco-list-row").count()) === 2);
+    await row.click();
+  };
+  await pick("Unknown");
+  const refused = session.toast("no.such.command");
+  await refused.waitFor();
+  await session.dismiss(refused);
+
+  const before = session.finishedRuns().length;
+  await pick("Fit");
+  await window.until("VS Code asks for the input", async () => (await quick.innerText().catch(() => "")).includes("How many epochs"));
+  await quick.locator("input.input").fill("7");
+  await page.keyboard.press("Enter");
+  await session.toast("Profiling Fit").waitFor();
+  await window.until("the launched profile is finished", async () => session.finishedRuns().length === before + 1 && (await session.toast("Profiling").count()) === 0);
+  const { request } = session.newest("manifest.json");
+  const { argv } = session.newest("report.json");
+  window.log("launched", JSON.stringify({ ...request, argv }));
+  window.expect("it ran with what was typed and what the command gave", argv[1] === "7" && /warpline/.test(argv[2]));
+  window.expect("with the interpreter that was chosen", request.python === path.join(workspace, "env", "bin", "python"));
+  window.expect("as a module", request.module && request.target === "package.fit");
+  await session.dismiss(session.toast("a step,"));
+
+  // The button runs it as a module with these arguments from now on, and train.py keeps its own results.
+  await window.openFile("fit.py");
+  await window.until("the lens says what a click runs", async () => (await session.lenses()).some((title) => title.startsWith("Profile module package.fit (--epochs 7 ")));
+  await window.until("a run that is the only one of its kind is not compared", async () => !(await session.offers("Compare with Previous Run")));
+  await window.openFile("train.py");
+  await window.until("train.py keeps its results", async () => Object.keys(await session.hints()).length > 0);
+  await window.until("and is compared with its own runs", () => session.offers("Compare with Previous Run"));
+}
