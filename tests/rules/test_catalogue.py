@@ -52,4 +52,4 @@ def test_a_rule_has_only_the_attributes_that_rules_have() -> None:
             for name, value in vars(type(rule)).items()
             if not name.startswith("_") and not callable(value)
         }
-        assert own <= set(dir(Rule)), rule.name
+        assert own <= {*Rule.__annotations__, *dir(Rule)}, rule.name
