@@ -6,20 +6,23 @@ import * as launch from "./launch";
 import { applyFix, measure, profile, tune } from "./profile";
 import * as protocol from "./protocol";
 import { FindingItem, goTo } from "./results";
+import type { ReportPage } from "./report";
 import type { Results } from "./results";
 import { compare, hideDifference } from "./runs";
 import type { Runs } from "./runs";
 import type { Server } from "./server";
 
-export function register(server: Server, log: vscode.LogOutputChannel, results: Results, runs: Runs): vscode.Disposable[] {
+export function register(server: Server, log: vscode.LogOutputChannel, results: Results, runs: Runs, report: ReportPage): vscode.Disposable[] {
   const commands: Record<string, (argument?: unknown, more?: unknown) => unknown> = {
     "warpline.profileFile": (resource) => onFile(resource, (uri) => profile(server, { uri })),
+    "warpline.profileNotebook": () => onFile(undefined, (uri) => profile(server, { uri })),
     "warpline.profileFileWithArguments": (resource) => onFile(resource, (uri) => withArguments(server, uri)),
     "warpline.profileModule": (resource) => onFile(resource, (uri) => asModule(server, uri)),
     "warpline.profileLaunch": () => launchConfiguration(server),
     "warpline.applyBestSet": () => onShown(results, (uri) => tune(server, uri)),
     "warpline.compareRuns": (item, selected) => (item === undefined || item instanceof vscode.Uri ? compareWithBefore(server) : runs.compare(item, selected)),
     "warpline.hideDifference": () => hideDifference(server, active()),
+    "warpline.openReport": () => report.show(results.shown === null ? {} : { run: results.shown.run }),
     "warpline.openRun": (item) => runs.open(item),
     "warpline.groupByFunction": () => results.groupBy(true),
     "warpline.groupByFile": () => results.groupBy(false),
@@ -44,7 +47,7 @@ function of({ finding }: FindingItem): protocol.MeasureParams {
 /** From a menu the file is given; from the palette it is the one in the editor. */
 async function onFile(resource: unknown, action: (uri: string) => unknown): Promise<unknown> {
   const notebook = vscode.window.activeNotebookEditor?.notebook.uri;
-  const uri = resource instanceof vscode.Uri ? resource : (vscode.window.activeTextEditor?.document.uri ?? notebook);
+  const uri = resource instanceof vscode.Uri ? resource : (notebook ?? vscode.window.activeTextEditor?.document.uri);
   if (uri !== undefined) return action(uri.toString());
   return vscode.window.showInformationMessage("Open the training script that should be profiled first.");
 }

@@ -6,6 +6,7 @@ import { Heat } from "./heat";
 import * as launch from "./launch";
 import { measure, profile, tune } from "./profile";
 import type * as protocol from "./protocol";
+import { ReportPage } from "./report";
 import { Results } from "./results";
 import { Runs } from "./runs";
 import { Server } from "./server";
@@ -54,12 +55,14 @@ async function begin(context: vscode.ExtensionContext): Promise<void> {
   const heat = new Heat(here);
   const results = new Results(here);
   const runs = new Runs(here);
+  const report = new ReportPage(here);
   context.subscriptions.push(
     log,
     heat,
     results,
     runs,
-    ...commands.register(here, log, results, runs),
+    report,
+    ...commands.register(here, log, results, runs, report),
     here.onChanged(() => {
       const { capabilities } = here.running?.initializeResult ?? {};
       const offered = capabilities?.experimental as { warpline?: { measure?: boolean } } | undefined;

@@ -16,6 +16,8 @@ const SETTLE_MS = 200;
 export class Heat implements vscode.Disposable {
   private readonly levels = COLOURS.map((colour, level) => decoration(colour, level));
   private readonly stale = decoration(STALE, 0);
+  private readonly cellLevels = COLOURS.map(cellDecoration);
+  private readonly cellStale = cellDecoration(STALE, 0);
   /** The times at the ends of lines, for those who turned inlay hints off for the whole editor. */
   private readonly times = vscode.window.createTextEditorDecorationType({});
   private readonly waiting = new Map<string, NodeJS.Timeout>();
@@ -38,7 +40,7 @@ export class Heat implements vscode.Disposable {
 
   dispose(): void {
     for (const timer of this.waiting.values()) clearTimeout(timer);
-    for (const item of [...this.listeners, ...this.levels, this.stale, this.times]) item.dispose();
+    for (const item of [...this.listeners, ...this.levels, this.stale, ...this.cellLevels, this.cellStale, this.times]) item.dispose();
   }
 
   private soon(document: vscode.TextDocument): void {
@@ -53,7 +55,8 @@ export class Heat implements vscode.Disposable {
 
   private async show(editor: vscode.TextEditor): Promise<void> {
     const { document } = editor;
-    if (document.languageId !== "python" || document.uri.scheme !== "file") return;
+    const inCell = document.uri.scheme === "vscode-notebook-cell";
+    if (document.languageId !== "python" || (document.uri.scheme !== "file" && !inCell)) return;
     const wanted = vscode.workspace.getConfiguration("warpline", document.uri).get<boolean>("heat.enabled", true);
     const uri = document.uri.toString();
     const [first, last] = around(editor);
@@ -63,9 +66,10 @@ export class Heat implements vscode.Disposable {
     const lines = answer?.lines ?? [];
     const ranges = (chosen: protocol.HeatResult["lines"]): vscode.Range[] => chosen.map(({ line }) => new vscode.Range(line, 0, line, 0));
     editor.setDecorations(this.times, timesFor(editor, lines));
-    editor.setDecorations(this.stale, ranges(lines.filter((line) => line.stale)));
+    const [levels, stale] = inCell ? [this.cellLevels, this.cellStale] : [this.levels, this.stale];
+    editor.setDecorations(stale, ranges(lines.filter((line) => line.stale)));
     const level = (share: number): number => STEPS.filter((step) => share >= step).length - 1;
-    for (const [index, type] of this.levels.entries()) {
+    for (const [index, type] of levels.entries()) {
       editor.setDecorations(type, ranges(lines.filter((line) => !line.stale && level(line.share) === index)));
     }
   }
@@ -101,4 +105,9 @@ function decoration(colour: string, level: number): vscode.TextEditorDecorationT
     overviewRulerColor: colour,
     overviewRulerLane: vscode.OverviewRulerLane.Right,
   });
+}
+
+/** The cells of a notebook have no margin: their bars are at the left of the lines. */
+function cellDecoration(colour: string, level: number): vscode.TextEditorDecorationType {
+  return vscode.window.createTextEditorDecorationType({ isWholeLine: true, borderStyle: "solid", borderColor: colour, borderWidth: `0 0 0 ${2 + level}px` });
 }

@@ -99,6 +99,12 @@ export interface Run {
   shown: boolean;
 }
 
+export interface Page {
+  run: string;
+  script: string;
+  file: string;
+}
+
 export interface MeasureParams {
   uri: string;
   findingId: string;
@@ -130,6 +136,8 @@ export const overview = new RequestType<{ uri?: string }, Overview | null, void>
 export const compare = new RequestType<CompareParams, Comparison | null, void>("warpline/compare");
 export const runs = new RequestType<{ uri?: string }, Run[], void>("warpline/runs");
 export const openRun = new RequestType<{ run: string }, boolean, void>("warpline/openRun");
+export const page = new RequestType<{ run?: string; uri?: string }, Page | null, void>("warpline/page");
+export const place = new RequestType<{ run: string; file: string; line: number }, Place | null, void>("warpline/place");
 export const measure = new RequestType<MeasureParams, Measured, Refusal>("warpline/measure");
 export const apply = new RequestType<MeasureParams, boolean, Refusal>("warpline/apply");
 export const tune = new RequestType<{ uri: string; apply: boolean }, Tuned, Refusal>("warpline/tune");

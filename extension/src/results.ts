@@ -146,12 +146,26 @@ function hotLine(line: protocol.HotLine): vscode.TreeItem {
 }
 
 export function place({ uri, line }: protocol.Place): string {
+  const cell = cellOf(uri);
+  if (cell !== undefined) return `${path.basename(cell.notebook.uri.fsPath)} [${cell.index + 1}]:${line + 1}`;
   return `${path.basename(vscode.Uri.parse(uri).fsPath)}:${line + 1}`;
 }
 
+/** The cell of an open notebook that has this URI. */
+function cellOf(uri: string): vscode.NotebookCell | undefined {
+  const cells = vscode.workspace.notebookDocuments.flatMap((notebook) => notebook.getCells());
+  return cells.find(({ document }) => document.uri.toString() === uri);
+}
+
 /** Show a line with the cursor on its code, where the light bulb of its fixes is. */
-export async function goTo({ uri, line }: protocol.Place): Promise<void> {
-  const editor = await vscode.window.showTextDocument(vscode.Uri.parse(uri));
+export async function goTo({ uri, line }: protocol.Place, viewColumn?: vscode.ViewColumn): Promise<void> {
+  const cell = cellOf(uri);
+  if (cell !== undefined) {
+    const selection = new vscode.Range(line, 0, line, 0);
+    await vscode.commands.executeCommand("vscode.open", cell.document.uri, { selection, ...(viewColumn === undefined ? {} : { viewColumn }) });
+    return;
+  }
+  const editor = await vscode.window.showTextDocument(vscode.Uri.parse(uri), viewColumn === undefined ? {} : { viewColumn });
   const at = Math.min(line, editor.document.lineCount - 1);
   const start = new vscode.Position(at, editor.document.lineAt(at).firstNonWhitespaceCharacterIndex);
   editor.selection = new vscode.Selection(start, start);

@@ -94,7 +94,10 @@ export class Server implements vscode.Disposable {
 
   private options(): LanguageClientOptions {
     return {
-      documentSelector: [{ scheme: "file", language: "python" }],
+      documentSelector: [
+        { scheme: "file", language: "python" },
+        { notebook: { scheme: "file", notebookType: "jupyter-notebook" }, language: "python" },
+      ],
       // eslint-disable-next-line @typescript-eslint/no-deprecated -- the pull model does not tell of a change
       synchronize: { configurationSection: "warpline" },
       outputChannel: this.log,

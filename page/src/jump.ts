@@ -1,6 +1,10 @@
 // Going to a source line from anywhere on the page.
 import type { Place } from "./data";
 
+/** In a webview of VS Code, which gives each page this function once. */
+declare const acquireVsCodeApi: (() => { postMessage(message: Place): void }) | undefined;
+const editor = typeof acquireVsCodeApi === "function" ? acquireVsCodeApi() : null;
+
 type Goer = (place: Place) => void;
 let goer: Goer | null = null;
 
@@ -9,7 +13,13 @@ export function onJump(go: Goer): void {
 }
 
 export function jump(place: Place): void {
-  goer?.(place);
+  if (editor === null) goer?.(place);
+  else open(place);
+}
+
+/** Show the line in the editor that the page is in, if it is in one. */
+export function open({ file, line }: Place): void {
+  editor?.postMessage({ file, line });
 }
 
 /** Places in the plain part of the page become buttons. */

@@ -51,12 +51,16 @@ function keys(): void {
 
 /** A link to a rule's text unfolds it. */
 function openRules(): void {
-  const open = (): void => {
-    const target = location.hash.startsWith("#rule-") ? document.getElementById(location.hash.slice(1)) : null;
+  const open = (hash: string): void => {
+    const target = hash.startsWith("#rule-") ? document.getElementById(hash.slice(1)) : null;
     if (target instanceof HTMLDetailsElement) target.open = true;
   };
-  addEventListener("hashchange", open);
-  open();
+  addEventListener("hashchange", () => open(location.hash));
+  // A webview of VS Code scrolls to what a link names, and leaves the address as it is.
+  addEventListener("click", ({ target }) => {
+    if (target instanceof HTMLAnchorElement) open(target.getAttribute("href") ?? "");
+  });
+  open(location.hash);
 }
 
 start().catch((error: unknown) => {

@@ -1,7 +1,7 @@
 // Whole source files, with what each line costs in the margin.
 import { type Finding, type Line, type Model, type Place, key } from "./data";
 import { button, choice, make, section } from "./elements";
-import { onJump } from "./jump";
+import { onJump, open } from "./jump";
 import { count, milliseconds, ms, percent, percentage, rate, size } from "./words";
 
 const USES = 12;
@@ -71,7 +71,9 @@ export class SourceView {
       made.tabIndex = 0;
       made.title = "What the line is made of";
       made.addEventListener("click", (event) => {
-        if (!(event.target instanceof HTMLAnchorElement)) this.unfold(made, line);
+        if (event.target instanceof HTMLAnchorElement) return;
+        this.unfold(made, line);
+        open(line);
       });
       made.addEventListener("keydown", (event) => {
         if (event.key === "Enter" && event.target === made) this.unfold(made, line);

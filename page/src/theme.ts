@@ -69,4 +69,13 @@ export function start(header: HTMLElement): void {
     }),
   );
   dark.addEventListener("change", changed);
+  // VS Code says its theme at the body of a webview.
+  const follow = (): void => {
+    const kind = document.body.dataset.vscodeThemeKind;
+    if (kind === undefined) return;
+    root.dataset.theme = kind.endsWith("light") ? "light" : "dark";
+    changed();
+  };
+  follow();
+  new MutationObserver(follow).observe(document.body, { attributeFilter: ["data-vscode-theme-kind"] });
 }

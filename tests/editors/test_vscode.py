@@ -14,6 +14,13 @@ import pytest
 
 from tests.editors.desk import HERE, ROOT, Desk
 
+CELLS = (
+    "%matplotlib inline\nimport torch",
+    "model = torch.nn.Linear(512, 512)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
+    "for step in range(60):\n    loss = model(torch.randn(256, 512)).sum()\n"
+    "    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()",
+)
+
 
 @pytest.mark.parametrize("version", ["vscode-new", "vscode-old"])
 def test_a_session(version: str, editors: Path, vsix: Path, desk: Desk) -> None:
@@ -34,6 +41,51 @@ def test_a_session(version: str, editors: Path, vsix: Path, desk: Desk) -> None:
     if os.environ.get("WARPLINE_PICTURES") and version == "vscode-new":
         options["pictures"] = str(ROOT / "docs" / "images")
     drive("scenario.mjs", options, desk)
+
+
+def test_beside_the_code(editors: Path, vsix: Path, desk: Desk) -> None:
+    """The page of a run that was made in a terminal, beside its script."""
+    command = ["warpline", "profile", "--python", sys.executable, "train.py"]
+    made = subprocess.run(command, cwd=desk.workspace, env=desk.environment, capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout + made.stderr
+    drive("beside.mjs", trusted(editors, vsix, desk), desk)
+
+
+def test_a_notebook(editors: Path, vsix: Path, desk: Desk) -> None:
+    """Its cells are profiled and shown, without the Jupyter extension."""
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": ["# A small net"]},
+        *(
+            {"cell_type": "code", "metadata": {}, "source": [text], "outputs": [], "execution_count": None}
+            for text in CELLS
+        ),
+    ]
+    about = {
+        "language_info": {"name": "python"},
+        "kernelspec": {"name": "python3", "display_name": "Python 3"},
+    }
+    notebook = {"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 4}
+    (desk.workspace / "train.ipynb").write_text(json.dumps(notebook))
+    drive("notebook.mjs", trusted(editors, vsix, desk), desk)
+
+
+def trusted(editors: Path, vsix: Path, desk: Desk) -> dict[str, Any]:
+    """A window of the new VS Code whose workspace is trusted, with our sources as the server."""
+    options: dict[str, Any] = {
+        "codeServer": str(editors / "vscode-new" / "code-server"),
+        "vsix": str(vsix),
+        "out": str(desk.out),
+        "workspace": str(desk.workspace),
+        "env": {**desk.environment, "PYTHONPATH": str(ROOT / "server")},
+        "settings": {
+            "warpline.python": sys.executable,
+            "warpline.server.python": sys.executable,
+            "security.workspace.trust.enabled": False,
+        },
+    }
+    if os.environ.get("WARPLINE_PICTURES"):
+        options["pictures"] = str(ROOT / "docs" / "images")
+    return options
 
 
 def test_a_newcomer(editors: Path, platform_vsix: Path, desk: Desk) -> None:

@@ -120,6 +120,22 @@ def test_profile_a_file_and_again_with_the_last_arguments(
     assert compared["before"]["run"] == answer["run"] and compared["after"]["run"] == again["run"]
     assert {row["line"] for row in compared["lines"]} >= {6, 7, 8}
 
+    # Its page, whose lines are found where they stand now; no other file is.
+    made = client.request("warpline/page", {"uri": uri})
+    assert made == {
+        "run": again["run"],
+        "script": str(script),
+        "file": str(tmp_path / ".warpline/report.html"),
+    }
+    assert "Content-Security-Policy" in Path(made["file"]).read_text()
+    client.edit(uri, (0, 0), (0, 0), "\n")
+    asked = {"run": again["run"], "file": str(script), "line": 7}
+    assert client.request("warpline/place", asked) == {"uri": uri, "line": 7}
+    assert client.request("warpline/place", {**asked, "file": "/etc/passwd"}) is None
+    assert client.request("warpline/place", {**asked, "run": str(tmp_path)}) is None
+    with pytest.raises(Error):
+        client.request("warpline/place", {"run": 5})
+
 
 def cancel_request(client: Client, uri: str) -> None:
     number = client.begin("warpline/profile", {"uri": uri, "python": sys.executable})

@@ -62,7 +62,9 @@ def test_an_interpreter_that_is_not_there_or_has_no_torch(
         assert str(tmp_path) in str(error.value)
 
 
-def test_a_notebook_is_told_what_to_do(tmp_path: Path, connect: Callable[..., Client]) -> None:
+def test_a_notebook_that_is_not_open_is_told_what_to_do(
+    tmp_path: Path, connect: Callable[..., Client]
+) -> None:
     client = connect(tmp_path)
     for uri in (f"vscode-notebook-cell:{tmp_path}/a.ipynb#W0", (tmp_path / "a.ipynb").as_uri()):
         with pytest.raises(Error, match=r"nbconvert --to script a\.ipynb") as error:

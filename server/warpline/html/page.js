@@ -522,12 +522,17 @@
   }
 
   // page/src/jump.ts
+  var editor = typeof acquireVsCodeApi === "function" ? acquireVsCodeApi() : null;
   var goer = null;
   function onJump(go) {
     goer = go;
   }
   function jump(place) {
-    goer?.(place);
+    if (editor === null) goer?.(place);
+    else open(place);
+  }
+  function open({ file, line }) {
+    editor?.postMessage({ file, line });
   }
   function linkPlaces(root2) {
     for (const code of root2.querySelectorAll("code[data-file]")) {
@@ -592,6 +597,14 @@
       })
     );
     dark.addEventListener("change", changed);
+    const follow = () => {
+      const kind = document.body.dataset.vscodeThemeKind;
+      if (kind === void 0) return;
+      root2.dataset.theme = kind.endsWith("light") ? "light" : "dark";
+      changed();
+    };
+    follow();
+    new MutationObserver(follow).observe(document.body, { attributeFilter: ["data-vscode-theme-kind"] });
   }
 
   // page/src/paint.ts
@@ -7136,7 +7149,9 @@
         made.tabIndex = 0;
         made.title = "What the line is made of";
         made.addEventListener("click", (event) => {
-          if (!(event.target instanceof HTMLAnchorElement)) this.unfold(made, line);
+          if (event.target instanceof HTMLAnchorElement) return;
+          this.unfold(made, line);
+          open(line);
         });
         made.addEventListener("keydown", (event) => {
           if (event.key === "Enter" && event.target === made) this.unfold(made, line);
@@ -9919,12 +9934,15 @@
     });
   }
   function openRules() {
-    const open = () => {
-      const target = location.hash.startsWith("#rule-") ? document.getElementById(location.hash.slice(1)) : null;
+    const open2 = (hash) => {
+      const target = hash.startsWith("#rule-") ? document.getElementById(hash.slice(1)) : null;
       if (target instanceof HTMLDetailsElement) target.open = true;
     };
-    addEventListener("hashchange", open);
-    open();
+    addEventListener("hashchange", () => open2(location.hash));
+    addEventListener("click", ({ target }) => {
+      if (target instanceof HTMLAnchorElement) open2(target.getAttribute("href") ?? "");
+    });
+    open2(location.hash);
   }
   start7().catch((error) => {
     const words2 = `The charts could not be drawn: ${error instanceof Error ? error.message : String(error)}`;

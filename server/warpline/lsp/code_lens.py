@@ -30,6 +30,9 @@ async def code_lens(ls: Server, params: types.CodeLensParams) -> Written:
     running = ls.folders.running.get(home) if (home := ls.folders.home(path)) else None
     if running is not None:
         found = [_lens(0, f"{running.doing}… (click to cancel)", "warpline.cancel", [uri])]
+    elif path.startswith(convert.CELL):
+        if uri in [cells[0] for cells in ls.documents.notebooks.values() if cells]:
+            found = [_lens(0, "Profile this notebook", "warpline.profile", [uri])]
     elif session is not None or _offered(ls, path):
         found = [_lens(0, _title(ls, path), "warpline.profile", [uri])]
     if session is not None:

@@ -12,16 +12,28 @@ from pygls.uris import from_fs_path, to_fs_path
 
 from warpline.text.lines import content
 
+#: A notebook's cell has no path: its URI stands for one.
+CELL = "vscode-notebook-cell:"
+
 
 def uri(path: str) -> str:
-    """The file URI of an absolute path."""
-    return from_fs_path(path) or ""
+    """The file URI of an absolute path; the URI of a cell."""
+    return path if path.startswith(CELL) else from_fs_path(path) or ""
 
 
 def path(uri: str) -> str | None:
-    """The path of a file URI, links not resolved; None for untitled, git: and the like."""
+    """The path of a file URI, links not resolved; of a cell its URI; None for untitled: and the like."""
+    if uri.startswith(CELL):
+        return uri
     found = to_fs_path(uri)
     return os.path.normpath(found) if found else None
+
+
+def on_disk(path: str) -> str:
+    """The path itself; for a cell that of its notebook."""
+    if not path.startswith(CELL):
+        return path
+    return os.path.normpath(to_fs_path(f"file:{path[len(CELL) :].partition('#')[0]}") or "/")
 
 
 class Codec:

@@ -75,6 +75,8 @@ class Documents:
 
     def __init__(self) -> None:
         self.codec = convert.Codec()
+        #: Of each open notebook, by its path, the URIs of its code cells in order.
+        self.notebooks: dict[str, list[str]] = {}
         self._open: dict[str, Document] = {}
 
     def __iter__(self) -> Iterator[Document]:
@@ -82,6 +84,11 @@ class Documents:
 
     def get(self, uri: str) -> Document | None:
         return self._open.get(_name(uri))
+
+    def cells(self, notebook: str) -> list[Document] | None:
+        """The code cells of an open notebook; None when it is not open."""
+        uris = self.notebooks.get(notebook)
+        return None if uris is None else [self._open[uri] for uri in uris if uri in self._open]
 
     def at(self, path: str) -> Document | None:
         return self._open.get(path)

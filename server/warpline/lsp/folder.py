@@ -70,6 +70,7 @@ class Folder:
                     if session is None or session.results.stamp != stamp(run):
                         earlier = [other for other in usable if other.name < run.name]
                         session = Session(self.path, await self._load(run, earlier), self.documents)
+                        session.tell_by_cells()
                 except Problem as problem:
                     logger.warning("%s", problem)
                     self.refuse(run)
@@ -96,6 +97,11 @@ class Folder:
         if document is None or any(path in session.results.sources for session in self.sessions):
             return False
         return any(session.adopt(document) for session in self.sessions)
+
+    def tell_by_cells(self, notebook: str) -> bool:
+        """Whether one of the runs is of this notebook, which was opened; its lines are then the cells'."""
+        told = [session.tell_by_cells(notebook) for session in self.sessions]  # all, not up to the first
+        return any(told)
 
     def unreported(self) -> Path | None:
         """A newer run that lies there complete, but without its report."""

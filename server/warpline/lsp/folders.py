@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from warpline.lsp import convert
 from warpline.lsp.documents import Documents
 from warpline.lsp.engine import Engine
 
@@ -59,13 +60,14 @@ class Folders:
 
     def home(self, path: str) -> Path:
         """The folder that a file is profiled in: the innermost workspace folder around it, else its own."""
-        around = [folder for folder in self.workspace if Path(path).is_relative_to(folder)]
-        return max(around, key=lambda folder: len(folder.parts), default=Path(path).parent)
+        file = Path(convert.on_disk(path))
+        around = [folder for folder in self.workspace if file.is_relative_to(folder)]
+        return max(around, key=lambda folder: len(folder.parts), default=file.parent)
 
     def around(self, path: str) -> list[Path]:
         """The folders in which a run of a file may lie: its own, and those above it up to its home."""
         home, found = self.home(path), []
-        for folder in Path(path).parents:
+        for folder in Path(convert.on_disk(path)).parents:
             found.append(folder)
             if folder == home:
                 return found

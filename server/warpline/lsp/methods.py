@@ -38,6 +38,9 @@ METHODS = (
     Method(types.TEXT_DOCUMENT_DID_CHANGE, "text_document", "did_change"),
     Method(types.TEXT_DOCUMENT_DID_CLOSE, "text_document", "did_close"),
     Method(types.TEXT_DOCUMENT_DID_SAVE, "text_document", "did_save", waits=True),
+    Method(types.NOTEBOOK_DOCUMENT_DID_OPEN, "notebooks", "did_open", waits=True),
+    Method(types.NOTEBOOK_DOCUMENT_DID_CHANGE, "notebooks", "did_change"),
+    Method(types.NOTEBOOK_DOCUMENT_DID_CLOSE, "notebooks", "did_close"),
     Method(types.TEXT_DOCUMENT_HOVER, "hover", "hover"),
     Method(
         types.TEXT_DOCUMENT_INLAY_HINT,
@@ -74,6 +77,8 @@ METHODS = (
     Method("warpline/overview", "overview", "overview"),
     Method("warpline/runs", "runs_view", "listed", waits=True),
     Method("warpline/openRun", "runs_view", "opened", waits=True),
+    Method("warpline/page", "report_page", "page", waits=True),
+    Method("warpline/place", "report_page", "place"),
     Method("warpline/compare", "compare", "compare", waits=True),
 )
 COMMANDS = (

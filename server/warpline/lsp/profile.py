@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from lsprotocol import types
 
-from warpline.lsp import configuration, convert, overview, refresh, remedies
+from warpline.lsp import configuration, convert, notebook_script, overview, refresh, remedies
 from warpline.lsp.engine import Engine, Failed
 from warpline.lsp.request import Refused, parse, place, request
 from warpline.lsp.server import Server
@@ -62,7 +62,11 @@ async def _profile(ls: Server, argument: Any, by_command: bool) -> dict[str, Any
     when_busy = params.when_busy or settings.when_busy
     if by_command and when_busy != "queue":
         when_busy = await _choice(ls, folder)
-    wanted = request(params, path, folder, settings)
+    if path.endswith(".ipynb"):
+        script = notebook_script.written(ls, path, folder)
+        wanted = notebook_script.in_place(request(params, script, folder, settings), path, params)
+    else:
+        wanted = request(params, path, folder, settings)
     uri = params.uri or convert.uri(path)
     await turn(ls, folder, when_busy, uri)
     title = f"Warpline: {Path(wanted.target).name}"
@@ -154,5 +158,6 @@ def _best(ls: Server, session: Session, report: Report) -> dict[str, Any] | None
         anchor = session.anchor(file)
         now = anchor.where(line - 1) if anchor is not None else -1
         if now >= 0:
-            return {"uri": convert.uri(file), "line": now, "name": f"{Path(file).name}:{now + 1}"}
+            name = session.results.names.get(file) or Path(file).name
+            return {"uri": convert.uri(file), "line": now, "name": f"{name}:{now + 1}"}
     return None

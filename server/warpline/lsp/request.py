@@ -17,7 +17,7 @@ from warpline.capture import interpreter
 from warpline.lsp import convert, launching
 from warpline.lsp.engine import could_not
 from warpline.lsp.folders import Folders
-from warpline.lsp.remedies import CHOOSE_INTERPRETER, Remedy, run_in_terminal
+from warpline.lsp.remedies import CHOOSE_INTERPRETER, Remedy
 from warpline.lsp.settings import Settings
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
@@ -87,15 +87,8 @@ def place(params: ProfileParams, folders: Folders) -> tuple[str, Path]:
             return str(folders.workspace[0] / "_"), folders.workspace[0]
         raise Refused("say which file to profile")
     path = convert.path(params.uri)
-    if params.uri.startswith("vscode-notebook") or (path or "").endswith(".ipynb"):
-        name = Path(
-            path or convert.path(f"file:{params.uri.partition(':')[2].partition('#')[0]}") or "notebook.ipynb"
-        ).name
-        raise Refused(
-            "notebook cells cannot be profiled here yet: save the training loop as a script with "
-            f"`python -m jupyter nbconvert --to script {name}` and profile that",
-            remedies=[run_in_terminal(f"python -m jupyter nbconvert --to script {name}")],
-        )
+    if path is not None:
+        path = convert.on_disk(path)
     if path is None:
         scheme = params.uri.split(":", 1)[0]
         raise Refused(

@@ -46,6 +46,7 @@ class Results:
     noise: float | None = None  # of the steps, see view/change.py
     before: Before | None = None
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)  # finding -> what its measurement says
+    names: Mapping[str, str] = field(default_factory=dict)  # of a notebook's cells: URI -> "Cell 3"
     _lenses: dict[str, tuple[str, tuple[Lens, ...]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -75,7 +76,7 @@ class Results:
             functions_then = {name: ms for (file, name), ms in self.before.functions.items() if file == path}
         found = functions(lines, self.sources.get(path, ""))
         return (
-            of_file(whole, self.step_ms, then, noise),
+            of_file(whole, self.step_ms, then, noise, "cell" if path in self.names else "file"),
             tuple(of_functions(found, self.step_ms, functions_then, noise)),
         )
 

@@ -26,6 +26,17 @@ from warpline.lsp.protocol import Answered, Protocol, converter
 logger = logging.getLogger(__name__)
 
 
+#: Only code cells: the places in ``notebookDocument/didChange`` count those that are synchronized.
+NOTEBOOKS = types.NotebookDocumentSyncOptions(
+    notebook_selector=[
+        types.NotebookDocumentFilterWithNotebook(
+            notebook=types.NotebookDocumentFilterNotebookType(notebook_type="jupyter-notebook"),
+            cells=[types.NotebookCellLanguage(language="python")],
+        )
+    ]
+)
+
+
 class Server(LanguageServer):
     """One client's server. ``folders`` are its sessions, ``desk`` the worker for fixes and pages."""
 
@@ -36,6 +47,7 @@ class Server(LanguageServer):
             "warpline",
             __version__,
             text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
+            notebook_document_sync=NOTEBOOKS,
             protocol_cls=Protocol,
             converter_factory=converter,
         )

@@ -26,7 +26,9 @@ class Session:
 
     def __init__(self, folder: Path, results: Results, documents: Documents) -> None:
         self.folder = folder
-        self.results = results
+        self.results = self._loaded = (
+            results  # as it was read: a notebook's cells get others when it is opened
+        )
         self.documents = documents
         self._closed: dict[str, tuple[Stamp, list[str], Anchor]] = {}
         #: (path, line of the run) -> its time in the run that this one is compared with, for the hints.
@@ -48,6 +50,17 @@ class Session:
                 self.stands.clear()
                 return True
         return False
+
+    def tell_by_cells(self, notebook: str | None = None) -> bool:
+        """Of a run of an open notebook (of this one, if it is named): tell its lines by the cells."""
+        from warpline.lsp import cells  # few runs are of notebooks
+
+        wanted = cells.notebook_of(self._loaded)
+        opened = self.documents.cells(wanted) if wanted and notebook in (None, wanted) else None
+        if opened is None:
+            return False
+        self.results = cells.in_cells(self._loaded, opened)
+        return True
 
     def anchor(self, path: str) -> Anchor | None:
         """Where the run's lines of a file stand now, in the editor's text or else in the file's."""

@@ -73,6 +73,15 @@ def page(job: Job, _: OnProgress, __: threading.Event, ___: dict[str, Any]) -> A
     return {"markdown": page_of(job["rule"]).markdown()}
 
 
+def report_page(job: Job, _: OnProgress, __: threading.Event, ___: dict[str, Any]) -> Any:
+    """``{"run", "cwd", "file"}``: write the page of a run to a file."""
+    from warpline.html.of_run import page_of
+
+    text = page_of(Path(job["run"]), None, job["cwd"], lambda line: None)  # the page says what it lacks
+    Path(job["file"]).write_text(text, encoding="utf-8")
+    return {}
+
+
 def measure(job: Job, progress: OnProgress, cancelled: threading.Event, kept: dict[str, Any]) -> Any:
     """``{"run", "finding", "texts"}`` -> what the finding's fix gains, the texts as they are now."""
     from warpline.measure.fixes import measure_fix, workbench
@@ -141,6 +150,7 @@ JOBS = {
     "fixes": fixes,
     "together": together,
     "page": page,
+    "report_page": report_page,
     "measure": measure,
     "kernel": kernel,
     "tune": tune,

@@ -70,12 +70,18 @@ def of_functions(
             yield Lens(function.line, words + change.of_part(then, function.step_ms, noise))
 
 
-def of_file(file_ms: float, step_ms: float, before_ms: float | None, noise: float | None = None) -> str:
+def of_file(
+    file_ms: float,
+    step_ms: float,
+    before_ms: float | None,
+    noise: float | None = None,
+    what: str = "file",
+) -> str:
     """What stands over the whole file: ``52.4 ms a step (1.35x, was 70.7 ms)``."""
     words = f"{units.ms(step_ms)} a step"
     if before_ms is not None and change.is_change(before_ms, step_ms, noise):
         words += f" ({change.of_step(before_ms, step_ms, noise)}, was {units.ms(before_ms)})"
-    return words if file_ms >= step_ms * 0.999 else f"{words}, {total_of(file_ms, step_ms)} in this file"
+    return words if file_ms >= step_ms * 0.999 else f"{words}, {total_of(file_ms, step_ms)} in this {what}"
 
 
 def total_of(total_ms: float, step_ms: float) -> str:

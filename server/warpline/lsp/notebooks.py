@@ -1,0 +1,54 @@
+"""notebookDocument/…: the notebooks that are open, with their code cells in order.
+
+Each cell is a document of its own, kept with the others; its URI stands for its path.
+"""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from warpline.lsp import convert, refresh
+from warpline.lsp.server import Server
+
+
+async def did_open(ls: Server, params: types.DidOpenNotebookDocumentParams) -> None:
+    notebook = params.notebook_document
+    path = convert.path(notebook.uri)
+    if path is None:
+        return
+    for cell in params.cell_text_documents:
+        ls.documents.open(cell)
+    ls.documents.notebooks[path] = [cell.document for cell in notebook.cells]
+    home = ls.folders.home(path)
+    if home not in {folder.path for folder in ls.folders}:
+        ls.folders.add(home)
+        await refresh.settings_and_results(ls)
+    for folder in ls.folders:
+        if folder.tell_by_cells(path):
+            refresh.announce(ls, folder)
+            refresh.shown(ls)
+
+
+def did_change(ls: Server, params: types.DidChangeNotebookDocumentParams) -> None:
+    cells = ls.documents.notebooks.get(convert.path(params.notebook_document.uri) or "")
+    changed = params.change.cells
+    if cells is None or changed is None:
+        return
+    if changed.structure is not None:
+        for opened in changed.structure.did_open or ():
+            ls.documents.open(opened)
+        for closed in changed.structure.did_close or ():
+            ls.documents.close(closed.uri)
+        array = changed.structure.array
+        new = [cell.document for cell in array.cells or ()]
+        cells[array.start : array.start + array.delete_count] = new
+    for content in changed.text_content or ():
+        ls.documents.change(
+            types.DidChangeTextDocumentParams(text_document=content.document, content_changes=content.changes)
+        )
+
+
+def did_close(ls: Server, params: types.DidCloseNotebookDocumentParams) -> None:
+    for cell in params.cell_text_documents:
+        ls.documents.close(cell.uri)
+    ls.documents.notebooks.pop(convert.path(params.notebook_document.uri) or "", None)
