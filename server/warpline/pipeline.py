@@ -1,8 +1,8 @@
-"""Request -> Report: the only place that knows all the stages.
+"""From a request to a report: the only module that knows all stages.
 
-What is made of a run is kept beside it: ``report.json`` (the contract's report) and
-``profile.json`` (the Profile, without the sources, which the run has already).
-Both are made again when they are missing or unreadable.
+The results of a run are stored in its folder: ``report.json`` (the contract's report) and ``profile.json``
+(the Profile, without the sources, which the run already has). Both are computed again if they are missing or
+unreadable.
 """
 
 from __future__ import annotations

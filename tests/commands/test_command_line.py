@@ -56,7 +56,7 @@ def test_modules_in_the_working_folder_are_not_taken_for_pythons_own(tmp_path: P
             ["profile", "missing.py", "--steps", "3"],
             "(--steps was passed to the script: ",
         ),
-        (["fix", "here.py", "--diff"], "(--diff went to the script"),
+        (["fix", "here.py", "--diff"], "(--diff was passed to the script"),
         (["tune"], "say what to run"),
         (["profile", "--include", "gone", "here.py"], "there is no folder gone to include"),
         (["profile", "."], ". is a folder without __main__.py"),

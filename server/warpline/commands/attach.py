@@ -1,4 +1,4 @@
-"""Sample the lines of a Python process that runs already, without a restart (Linux).
+"""Sample the lines of a running Python process, without a restart (Linux).
 
 What is shown is where its main thread is, waits included, as shares of the time sampled. Steps are not told
 apart, and neither operators nor kernels nor memory are seen: `warpline profile` measures those.

@@ -1,4 +1,4 @@
-"""Whether a run keeps to its budgets, for pull requests.
+"""Check a run against budgets, for pull requests.
 
 RUN is the newest run when it is left out; with several of the same code their mean is judged, and the spread
 between them is the noise. Exit status 0: every budget holds, or is exceeded by less than the noise; 1: one is

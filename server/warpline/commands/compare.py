@@ -1,4 +1,4 @@
-"""Two runs side by side, line by line. Lines that moved or were edited between them are found again."""
+"""Compare two runs line by line. Lines that moved or were edited between them are matched."""
 
 from __future__ import annotations
 

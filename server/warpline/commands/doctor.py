@@ -1,4 +1,4 @@
-"""What this machine can measure, and how to get what is missing. Runs nothing of yours."""
+"""Show what this machine can measure, and how to get what is missing. Runs none of your code."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The quick fixes of the newest run of SCRIPT: shown as a diff, written, or tried and timed.
+"""Show, apply or measure the fixes of the newest run of SCRIPT.
 
-Fixes are made one after the other, what saves most first, each on the text that the one before left.
+Fixes are applied one after the other, the largest saving first, each to the result of the previous one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The fixes of SCRIPT in the order to make them, each with what it gains after those before it.
+"""Show the fixes of SCRIPT in the best order, with the gain of each after the earlier ones.
 
-Foreseen by replaying a captured step; nothing is timed. SCRIPT is profiled first when its newest run is of
-other sources or arguments. The floor is what the device needs for the step's work at its best rates.
+The gains are predicted by replaying a captured step; nothing is timed. SCRIPT is profiled first if its newest
+run has other sources or arguments. The floor is the time that the device needs for the step's work at its
+peak rates.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Run SCRIPT as `python SCRIPT ARGS...` would, measure a window of its steps, print what each line costs.
+"""Run SCRIPT like `python SCRIPT ARGS...`, measure a window of its steps, print the cost of each line.
 
-The script is stopped after the window as Ctrl-C would stop it, unless --whole-run is given.
+After the window the script is stopped as by Ctrl-C, unless --whole-run is given.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Try the fixes of SCRIPT, alone and together, and leave a patch of the best set that could be proven.
+"""Try the fixes of SCRIPT alone and together, and write a patch of the best set with a measurable gain.
 
 SCRIPT is profiled first when its newest run is of other sources. Arguments, interpreter and launcher are
 those of that run where none are named. A search that was ended goes on where it stopped. Nothing is

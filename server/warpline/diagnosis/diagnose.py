@@ -1,4 +1,4 @@
-"""Run the rules over a profile; what they find is filtered, merged, ranked and given ids."""
+"""Run the rules on a profile, then filter, merge and rank the findings and give them ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which findings are worth a person's time: those whose fix could gain more than the noise."""
+"""Keep the findings whose fix could gain more than the noise."""
 
 from __future__ import annotations
 

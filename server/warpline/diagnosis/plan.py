@@ -1,4 +1,4 @@
-"""The fixes in the order to make them, each with what it gains after those before it."""
+"""The fixes in the best order, each with its gain after the earlier ones."""
 
 from __future__ import annotations
 

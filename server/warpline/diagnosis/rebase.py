@@ -1,4 +1,4 @@
-"""A profile moved onto the text as it is now: its lines are where the edits of others left them."""
+"""A profile moved to the current text: each line has its present line number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finding's fixes, made again against the text as it is now."""
+"""A finding's fixes, computed again for the current text."""
 
 from __future__ import annotations
 

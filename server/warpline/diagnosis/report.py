@@ -1,4 +1,4 @@
-"""The contract's report, cut from a profile and its diagnosis."""
+"""Builds the contract's report from a profile and its diagnosis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several findings' fixes in the same files, each made on the text that the one before left."""
+"""Several findings' fixes in the same files, each applied to the result of the previous one."""
 
 from __future__ import annotations
 
