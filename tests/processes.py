@@ -37,6 +37,7 @@ MODULES = modules(
         "tests/agents": "mcp",
         "tests/capture": "nsight nsight_module overlay probing restless wrong_input",
         "tests/commands": "doctor kernel",
+        "tests/html": "frames",
         "tests/lines": "lines",
         "tests/lsp": "random_edits",
         "tests/measure": "real_processes side_by_side slices",
