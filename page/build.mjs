@@ -15,6 +15,7 @@ const { outputFiles, metafile } = await build({
   target: "es2022",
   charset: "utf8",
   legalComments: "none",
+  preserveSymlinks: true, // a linked node_modules makes the same files, with their licences
   logLevel: "warning",
 });
 
