@@ -98,6 +98,14 @@ class Documents:
         self._open[_name(item.uri)] = document
         return document
 
+    def open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> None:
+        path = convert.path(params.notebook_document.uri)
+        if path is None:
+            return
+        for cell in params.cell_text_documents:
+            self.open(cell)
+        self.notebooks[path] = [cell.document for cell in params.notebook_document.cells]
+
     def change(self, params: types.DidChangeTextDocumentParams) -> Document | None:
         document = self.get(params.text_document.uri)
         if document is not None:

@@ -12,13 +12,10 @@ from warpline.lsp.server import Server
 
 
 async def did_open(ls: Server, params: types.DidOpenNotebookDocumentParams) -> None:
-    notebook = params.notebook_document
-    path = convert.path(notebook.uri)
+    """The cells are kept by protocol.py before this is called: a change may come in the same packet."""
+    path = convert.path(params.notebook_document.uri)
     if path is None:
         return
-    for cell in params.cell_text_documents:
-        ls.documents.open(cell)
-    ls.documents.notebooks[path] = [cell.document for cell in notebook.cells]
     home = ls.folders.home(path)
     if home not in {folder.path for folder in ls.folders}:
         ls.folders.add(home)

@@ -141,6 +141,7 @@ class Protocol(LanguageServerProtocol):
     def lsp_notebook_document__did_open(
         self, params: types.DidOpenNotebookDocumentParams
     ) -> Generator[Any, Any, None]:
+        self._server.documents.open_notebook(params)
         yield self.fm.features[types.NOTEBOOK_DOCUMENT_DID_OPEN], (params,), None
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
