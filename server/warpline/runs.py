@@ -7,6 +7,7 @@ from a stranger.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import os
@@ -197,14 +198,21 @@ def read(run: Path, name: str, kind: type[T]) -> T:
 
 
 def write_json(run: Path, name: str, value: Any) -> Path:
-    """Write ``value`` as ``run/name`` so that a reader sees the old text or the new, never a part."""
-    path = run / name
-    scratch = run / f".{name}.{os.getpid()}"
+    """Write ``value`` as ``run/name``. Raises Problem."""
+    return write(run / name, msgspec.json.encode(value))
+
+
+def write(path: Path, content: bytes) -> Path:
+    """Put ``content`` in the place of ``path``: a reader sees the old file or the new, never a part, and a
+    link is replaced, not followed. Raises Problem."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        scratch.write_bytes(msgspec.json.encode(value))
+        scratch.unlink(missing_ok=True)  # whatever lies there: a link would be followed
+        scratch.write_bytes(content)
         scratch.replace(path)
     except OSError as error:
-        scratch.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            scratch.unlink(missing_ok=True)
         raise Problem(f"cannot write {path}: {_reason(error)}") from None
     return path
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from lsprotocol import types
 
 from tests.lsp.client import Client, Error, span
+from warpline.lsp.documents import Documents
+from warpline.lsp.notebook_script import written
+from warpline.lsp.server import build
 
 CELLS = (
     "%matplotlib inline\nimport torch\nimport local\n",
@@ -113,3 +118,45 @@ def test_a_cell_that_cannot_be_a_script_is_named(tmp_path: Path, connect: Callab
     cells = open_notebook(client, notebook, ("import torch\n", "files = !ls\n"))
     with pytest.raises(Error, match=r"train\.ipynb: Cell 2:1 uses the result of a magic"):
         client.request("warpline/profile", {"uri": cells[0]})
+
+
+def opened(path: Path, *cells: str) -> types.DidOpenNotebookDocumentParams:
+    items = [
+        types.TextDocumentItem(f"vscode-notebook-cell:{path}#W{n}", "python", 1, text)
+        for n, text in enumerate(cells)
+    ]
+    kind = types.NotebookCellKind.Code
+    return types.DidOpenNotebookDocumentParams(
+        types.NotebookDocument(
+            path.as_uri(), "jupyter-notebook", 1, [types.NotebookCell(kind, item.uri) for item in items]
+        ),
+        items,
+    )
+
+
+def test_a_change_that_comes_right_behind_finds_the_cells(tmp_path: Path) -> None:
+    """``did_open`` is a coroutine: over TCP the next message is handled before it begins."""
+    server, path = build(), tmp_path / "a.ipynb"
+    next(server.protocol.lsp_notebook_document__did_open(opened(path, "import torch")))
+    cells = server.documents.cells(str(path))
+    assert cells is not None
+    assert [cell.text for cell in cells] == ["import torch"]
+
+
+def test_each_notebook_has_a_script_of_its_own(tmp_path: Path) -> None:
+    """Also where two have one name; what a link in its place leads to is not touched."""
+    server: Any = SimpleNamespace(documents=Documents(), show=lambda *_: None)
+    outside = tmp_path / "outside.py"
+    outside.write_text("keep")
+    project = tmp_path / "project"
+    scripts = []
+    for name in ("a", "b"):
+        path = project / name / "train.ipynb"
+        kept = project / ".warpline" / "notebooks" / name
+        kept.mkdir(parents=True)
+        (kept / "train.ipynb.py").symlink_to(outside)
+        server.documents.open_notebook(opened(path, f"print('{name}')"))
+        scripts.append(Path(written(server, str(path), project)))
+    assert ["print('a')" in script.read_text() for script in scripts] == [True, False]
+    assert outside.read_text() == "keep"
+    assert all(script.is_relative_to(project / ".warpline") for script in scripts)

@@ -8,17 +8,18 @@ from pathlib import Path
 
 from lsprotocol import types
 
+from warpline import runs
 from warpline.lsp.remedies import run_in_terminal
 from warpline.lsp.request import ProfileParams, Refused
 from warpline.lsp.server import Server
 from warpline.model.problem import Problem
 from warpline.notebook.exported import export
-from warpline.runs import runs_folder
 from warpline.wire.run import Request
 
 
 def written(ls: Server, path: str, folder: Path) -> str:
-    """Writes the cells as they are in the editor beside the runs; the script's path. Raises Refused."""
+    """Writes the cells as they are in the editor below ``.warpline/notebooks``, at the notebook's own place
+    in ``folder``: another notebook may have the same name. The script's path. Raises Refused."""
     cells, name = ls.documents.cells(path), Path(path).name
     if cells is None:
         convert_it = f"python -m jupyter nbconvert --to script {name}"
@@ -29,16 +30,16 @@ def written(ls: Server, path: str, folder: Path) -> str:
         )
     try:
         exported = export(path, [cell.text for cell in cells])
-    except Problem as problem:
+        place = runs.runs_folder(folder).parent / "notebooks" / Path(path).parent.relative_to(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        script = runs.write(place / f"{name}.py", exported.text.encode("utf-8", "replace"))
+    except (Problem, OSError) as problem:
         raise Refused(f"{name}: {problem}") from None
     if exported.left_out:
         ls.show(
             f"{name}: magics and shell commands are not run ({', '.join(exported.left_out)})",
             types.MessageType.Info,
         )
-    script = runs_folder(folder).parent / "notebooks" / f"{name}.py"
-    script.parent.mkdir(parents=True, exist_ok=True)
-    script.write_text(exported.text, encoding="utf-8")
     return str(script)
 
 

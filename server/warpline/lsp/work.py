@@ -75,10 +75,11 @@ def page(job: Job, _: OnProgress, __: threading.Event, ___: dict[str, Any]) -> A
 
 def report_page(job: Job, _: OnProgress, __: threading.Event, ___: dict[str, Any]) -> Any:
     """``{"run", "cwd", "file"}``: write the page of a run to a file."""
+    from warpline import runs
     from warpline.html.of_run import page_of
 
     text = page_of(Path(job["run"]), None, job["cwd"], lambda line: None)  # the page says what it lacks
-    Path(job["file"]).write_text(text, encoding="utf-8")
+    runs.write(Path(job["file"]), text.encode())
     return {}
 
 
