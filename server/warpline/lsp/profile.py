@@ -62,12 +62,13 @@ async def _profile(ls: Server, argument: Any, by_command: bool) -> dict[str, Any
     when_busy = params.when_busy or settings.when_busy
     if by_command and when_busy != "queue":
         when_busy = await _choice(ls, folder)
+    uri = params.uri or convert.uri(path)
     if path.endswith(".ipynb"):
+        await turn(ls, folder, when_busy, uri)  # a profile of the same notebook still runs its script
         script = notebook_script.written(ls, path, folder)
         wanted = notebook_script.in_place(request(params, script, folder, settings), path, params)
     else:
         wanted = request(params, path, folder, settings)
-    uri = params.uri or convert.uri(path)
     await turn(ls, folder, when_busy, uri)
     title = f"Warpline: {Path(wanted.target).name}"
     work = under_way(ls, folder, uri, params.work_done_token, title, bar=by_command)
