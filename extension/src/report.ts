@@ -52,7 +52,7 @@ export class ReportPage implements vscode.Disposable {
 
   /** Only what the server knows as a line of the run is opened, where it stands now. */
   private async clicked(message: unknown): Promise<void> {
-    const { file, line } = message as { file?: unknown; line?: unknown };
+    const { file, line } = (message ?? {}) as { file?: unknown; line?: unknown };
     if (typeof file !== "string" || typeof line !== "number") return;
     const place = await this.server.running?.sendRequest(protocol.place, { run: this.run, file, line }).catch(() => null);
     if (place) await goTo(place, this.beside());
