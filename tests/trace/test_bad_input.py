@@ -15,7 +15,7 @@ from tests.kineto import MAIN, KinetoRun
 from warpline import pipeline
 from warpline.model.problem import Problem
 from warpline.model.report import Report
-from warpline.trace import decode
+from warpline.trace import contradictions, decode
 
 STEPS = 40
 STEP_US = 100
@@ -134,7 +134,7 @@ def test_one_note_and_everything_else_is_used(
     assert len(more) == 1, more
     assert re.search(note, more[0]), more
     assert all(len(one) < 300 for one in report.notes)
-    assert all(len(kernel.name) < 1100 for line in report.lines for kernel in line.kernels)
+    assert all(len(kernel.name) <= contradictions.LONGEST_NAME for line in report.lines for kernel in line.kernels)
 
 
 def test_a_packed_trace_that_is_cut(tmp_path: Path) -> None:
