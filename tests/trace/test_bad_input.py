@@ -8,14 +8,15 @@ import re
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.kineto import MAIN, KinetoRun
-from warpline import pipeline
+from warpline import pipeline, trace
 from warpline.model.problem import Problem
 from warpline.model.report import Report
-from warpline.trace import contradictions, decode
+from warpline.trace import contradictions, decode, frames
 
 STEPS = 40
 STEP_US = 100
@@ -134,7 +135,64 @@ def test_one_note_and_everything_else_is_used(
     assert len(more) == 1, more
     assert re.search(note, more[0]), more
     assert all(len(one) < 300 for one in report.notes)
-    assert all(len(kernel.name) <= contradictions.LONGEST_NAME for line in report.lines for kernel in line.kernels)
+    assert all(
+        len(kernel.name) <= contradictions.LONGEST_NAME for line in report.lines for kernel in line.kernels
+    )
+
+
+def _args(category: str, **values: object) -> Callable[[dict[str, Any]], None]:
+    """Puts ``values`` into the first event of ``category``."""
+
+    def spoil(content: dict[str, Any]) -> None:
+        next(one for one in content["traceEvents"] if one.get("cat") == category)["args"].update(values)
+
+    return spoil
+
+
+def _all(category: str, **values: object) -> Callable[[dict[str, Any]], None]:
+    def spoil(content: dict[str, Any]) -> None:
+        for event in content["traceEvents"]:
+            if category in ("", event.get("cat")):
+                event.update(values)
+
+    return spoil
+
+
+def _whole(**values: object) -> Callable[[dict[str, Any]], None]:
+    return lambda content: content.update(values)
+
+
+ONE = KERNEL_US / 1000
+STRANGE: dict[str, tuple[Callable[[dict[str, Any]], None], float]] = {
+    "a number that fits in no column": (_args("kernel", correlation=10**30), ALL - ONE),
+    "one above the largest that does": (_args("kernel", bytes=2**63), ALL - ONE),
+    "time without an end": (_whole(baseTimeNanoseconds=10**40), ALL),
+    "a rank that is text": (_whole(distributedInfo={"rank": "abc", "world_size": [1]}), ALL),
+    "threads that are names": (_all("", tid="main thread"), ALL),
+    "threads that are fractions": (_all("", tid=1.5), ALL),
+    "a file whose name is too long": (_all("python_function", name="a" * 5000 + ".py(5): f"), ALL),
+    "a line of 6,000 digits": (_all("python_function", name=f"a.py({'9' * 6000}): f"), 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", STRANGE)
+def test_values_that_no_profiler_writes(case: str, tmp_path: Path) -> None:
+    """The import takes what else there is, and the run can be read again."""
+    spoil, least_ms = STRANGE[case]
+    content = json.loads(text(tmp_path / "made"))
+    spoil(content)
+    report = imported(json.dumps(content).encode(), tmp_path)
+    assert device_ms(report) == pytest.approx(least_ms)
+    (run,) = (path for path in (tmp_path / "runs").iterdir() if path.is_dir())
+    assert len(trace.read(run).kernels) >= STEPS - 1
+
+
+def test_a_trace_cannot_have_any_file_read(tmp_path: Path) -> None:
+    for name in ("notes.txt", "code.py"):
+        (tmp_path / name).write_text("x = 1")
+    assert frames.source_of(str(tmp_path / "notes.txt")) is None
+    assert frames.source_of(str(tmp_path / "code.py")) == "x = 1"
+    assert frames.source_of("a" * 5000 + ".py") is None
 
 
 def test_a_packed_trace_that_is_cut(tmp_path: Path) -> None:

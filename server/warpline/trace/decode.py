@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -28,34 +28,38 @@ PIECE = 256 << 10  # bytes: what is made of them fits in a processor's cache
 MOST_EVENTS, LONGEST_EVENT, LONGEST_HEAD = 20_000_000, 16 << 20, 64 << 20
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,18})\b')
+LATEST_NS = 1 << 62  # in the year 2116
 _MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+#: What fits in a column: an event with a larger number is malformed.
+Integer = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
 class Arguments(msgspec.Struct, gc=False, frozen=True):
     """``args`` of an event: the union of what Kineto writes for all the categories."""
 
     external: int | None = msgspec.field(default=None, name="External id")
-    sequence: int = msgspec.field(default=-1, name="Sequence number")
-    forward_thread: int = msgspec.field(default=0, name="Fwd thread id")
+    sequence: Integer = msgspec.field(default=-1, name="Sequence number")
+    forward_thread: Integer = msgspec.field(default=0, name="Fwd thread id")
     dims: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input Dims")
     types: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input type")
     strides: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input Strides")
     values: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Concrete Inputs")
-    correlation: int = -1
-    device: int = 0
-    stream_id: int | str = msgspec.field(default=0, name="stream")  # ROCm's calls have an address: "0x0"
+    correlation: Integer = -1
+    device: Integer = 0
+    stream_id: Integer | str = msgspec.field(default=0, name="stream")  # ROCm's calls have an address: "0x0"
     grid: msgspec.Raw = msgspec.Raw(b"")
     block: msgspec.Raw = msgspec.Raw(b"")
     registers: int | None = msgspec.field(default=None, name="registers per thread")
     shared: int | None = msgspec.field(default=None, name="shared memory")
     occupancy: float | None = msgspec.field(default=None, name="est. achieved occupancy %")
-    graph_node: int = msgspec.field(default=0, name="graph node id")
-    copied: int = msgspec.field(default=0, name="bytes")
-    allocated: int = msgspec.field(default=0, name="Bytes")
-    address: int = msgspec.field(default=0, name="Addr")
-    device_type: int = msgspec.field(default=0, name="Device Type")
-    device_id: int = msgspec.field(default=0, name="Device Id")
-    total: int = msgspec.field(default=0, name="Total Allocated")
+    graph_node: Integer = msgspec.field(default=0, name="graph node id")
+    copied: Integer = msgspec.field(default=0, name="bytes")
+    allocated: Integer = msgspec.field(default=0, name="Bytes")
+    address: Integer = msgspec.field(default=0, name="Addr")
+    device_type: Integer = msgspec.field(default=0, name="Device Type")
+    device_id: Integer = msgspec.field(default=0, name="Device Id")
+    total: Integer = msgspec.field(default=0, name="Total Allocated")
     python_id: int = msgspec.field(default=-1, name="Python id")
     python_parent: int | None = msgspec.field(default=-1, name="Python parent id")
     call_stack: str = msgspec.field(default="", name="Call stack")
@@ -136,9 +140,12 @@ def decode(path: Path, take: Callable[[list[Event]], None]) -> tuple[Chrome, Dam
     """
     try:
         with collector_paused(), opened(path) as file:
-            return _Reading(path, file, take).all()
+            chrome, damage = _Reading(path, file, take).all()
     except (OSError, EOFError) as error:
         raise Problem(f"cannot read {path}: {error}") from None
+    if not 0 <= chrome.base_ns < LATEST_NS:
+        chrome.base_ns = 0
+    return chrome, damage
 
 
 class _Reading:

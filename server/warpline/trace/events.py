@@ -6,6 +6,7 @@ more than what is done with it, so the pieces are small and only their columns s
 
 from __future__ import annotations
 
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import repeat
@@ -103,7 +104,7 @@ class Table:
         self.length += len(events)
         names = list(map(attrgetter("name"), events))
         self._intern("name", names)
-        self._intern("tid", list(map(attrgetter("tid"), events)))
+        self._intern("tid", _threads(list(map(attrgetter("tid"), events))))
         if self.category.startswith(ARROWS):
             self._intern("id", list(map(attrgetter("id"), events)))
         numbers = _NUMBERS.get(self.category)
@@ -173,6 +174,13 @@ def _renew(events: list[Event]) -> None:
         event.cat = MARKS if mark else OLD.get(event.cat, event.cat)
         if isinstance(event.tid, str) and event.tid.isdecimal():
             event.tid = int(event.tid)
+
+
+def _threads(values: list[Any]) -> list[int]:
+    """Numbers of threads. A name gets the same one in each reading: the run folder has only numbers."""
+    if set(map(type, values)) <= {int}:
+        return values
+    return [value if isinstance(value, int) else zlib.crc32(str(value).encode()) for value in values]
 
 
 def tables_of(path: Path) -> tuple[Tables, Chrome, list[str]]:

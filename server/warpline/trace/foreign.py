@@ -168,14 +168,18 @@ def _parts(chrome: Chrome, tables: Tables, path: Path, export: nsys.Export | Non
         captured=steps or _whole(tables, chrome.base_ns),
         line_events="none",
         roots=(),
-        rank=int(chrome.distributed.get("rank") or 0),
-        world_size=int(chrome.distributed.get("world_size") or 1),
+        rank=_number(chrome.distributed.get("rank"), 0),
+        world_size=_number(chrome.distributed.get("world_size"), 1),
         notes=tuple(notes),
     )
     locations = Locations(
         tuple(frames.files), tuple(frames.functions), tuple(frames.locations), tuple(threads.index)
     )
     return Parts(manifest, Facts(), locations, frames.sources(), lines)
+
+
+def _number(value: object, otherwise: int) -> int:
+    return value if isinstance(value, int) and value > 0 else otherwise
 
 
 def _from_export(export: nsys.Export, frames: Frames, threads: Interned) -> Pairs:

@@ -11,7 +11,7 @@ import numpy as np
 
 from warpline.trace.columns import Ints
 
-FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.+)$")
+FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d{1,9})\): (?P<function>.+)$")
 #: Installed with almost every training script. torch cuts "site-packages/" off, so only the name tells.
 _KNOWN = (
     "torch torchvision torchaudio torchtext numpy scipy pandas PIL sklearn matplotlib tqdm transformers "
@@ -52,17 +52,15 @@ class Frames:
         """
         found = {}
         for file in self.files:
-            path = Path(file)
-            if path.suffix == ".py" and path.is_file():
-                found[file] = path.read_text(encoding="utf-8", errors="replace")
+            if (text := source_of(file)) is not None:
+                found[file] = text
         return found
 
     def _location(self, name: str) -> int:
         match = FRAME.match(name.strip())
         if match is None or not is_users(match["file"]):
             return 0
-        path = Path(match["file"])
-        file = str(path.resolve()) if path.is_file() else match["file"]
+        file = _resolved(match["file"])
         if match["function"] == "<module>":
             self.script = self.script or file
         return self.number(file, int(match["line"]), match["function"])
@@ -77,6 +75,26 @@ class Frames:
         """File, line and function of the location ``number``."""
         file, line, function = list(self.locations)[number]
         return list(self.files)[file], line, list(self.functions)[function]
+
+
+def source_of(file: str) -> str | None:
+    """The text of a Python file that lies here and can be read."""
+    path = Path(file)
+    try:
+        if path.suffix != ".py" or not path.is_file():
+            return None
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:  # it may not be read, or its name is longer than names may be
+        return None
+
+
+def _resolved(file: str) -> str:
+    """Its full path where it lies here."""
+    path = Path(file)
+    try:
+        return str(path.resolve()) if path.is_file() else file
+    except OSError:
+        return file
 
 
 def is_users(file: str) -> bool:

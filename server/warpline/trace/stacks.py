@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from warpline.trace import nest, running
 from warpline.trace.columns import Ints
 from warpline.trace.events import Interned, Table, spans
-from warpline.trace.frames import Frames
+from warpline.trace.frames import Frames, source_of
 from warpline.trace.read import Pairs
 
 DEFS = "the trace has Python functions but no lines: costs are shown at the def line of each function"
@@ -66,10 +64,9 @@ def _begun(
     depth, _ = nest.depth_and_parent(thread[inside], start[inside], end[inside])
     children = inside[depth == depth[np.flatnonzero(inside == outer)[0]] + 1]
     file, line, function = frames.place(int(location[outer]))
-    path = Path(file)
-    if not path.is_file():
+    source = source_of(file)
+    if source is None:
         return None
-    source = path.read_text(encoding="utf-8", errors="replace")
     lines = running.lines_of(source, line, [names[at] for at in name[children].tolist()])
     places = [frames.number(file, at, function) for at in lines]
     return outer, start[children], np.array(places, np.int64)
