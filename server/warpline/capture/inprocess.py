@@ -51,7 +51,8 @@ class InProcess:
         self.script = script
         self.destination = destination
         self.cells = cells
-        self.partial = destination.with_name(f".{destination.name}.{os.getpid()}.partial")
+        self.pid = os.getpid()
+        self.partial = destination.with_name(f".{destination.name}.{self.pid}.partial")
         self.windows = Windows(request.warmup, captured=max(1, request.steps), sampler=probe.sampler())
         main = threading.current_thread() is threading.main_thread()
         passed = PASSED if main else PASSED_IN_THREAD
@@ -100,7 +101,7 @@ class InProcess:
 
         Raises Problem (status 1) if nothing was measured."""
         resident = self.resident
-        if resident is None:
+        if resident is None or os.getpid() != self.pid:  # a forked child: the folder is its parent's
             return
         try:
             resident.close(failed)

@@ -7,6 +7,7 @@ take it back; it then does nothing.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
@@ -16,6 +17,7 @@ from collections.abc import Callable, Mapping
 
 from ...wire import control as wire
 from ...wire.messages import Failed, Message, Ready
+from . import imports
 from .control import Control
 from .pipe import Pipe
 from .session import Session
@@ -46,8 +48,8 @@ class Told(Pipe):
 
     def send(self, message: Message) -> None:
         if isinstance(message, Ready):
-            self.ready = True
             self.on_ready()
+            self.ready = True
             self.settled.set()
         elif isinstance(message, Failed):
             self.problem = message.message
@@ -75,7 +77,14 @@ class Resident(Session):
         self.closed = False
 
     def start(self) -> None:
-        """Listen from now on. Raises what torch raises where it cannot be imported."""
+        """Listen from now on. Raises what torch raises where it cannot be imported; nothing is left then."""
+        try:
+            self._start()
+        except BaseException:
+            self._undo_start()
+            raise
+
+    def _start(self) -> None:
         torch = importlib.import_module("torch")
         _watch_forks()
         _current.append(self)
@@ -88,6 +97,18 @@ class Resident(Session):
         dynamo = sys.modules.get("torch._dynamo.utils")
         if dynamo is not None and dynamo.counters.get("frames"):
             self.steps.compiling()  # a global hook would have it compiled again
+
+    def _undo_start(self) -> None:
+        """Some hooks may be there and others not."""
+        self.closed = True
+        _current.clear()
+        undo = [self.texts.stop, self.before.remove, self.own_profiler.remove, imports.stop_waiting]
+        for name, method in (("steps", "remove"), ("observers", "remove"), ("threads", "stop")):
+            if hasattr(self, name):
+                undo.append(getattr(getattr(self, name), method))
+        for one in undo:
+            with contextlib.suppress(Exception):
+                one()
 
     def script(self) -> str:
         return self._script

@@ -1,0 +1,59 @@
+"""What a block's measurement leaves where it cannot begin or end as it should."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.inprocess.hooks import hooks, left
+from warpline.capture.inprocess import Cells, InProcess
+from warpline.capture.runner.resident import Resident
+from warpline.capture.runner.steps.beat import Steps
+from warpline.model.problem import Problem
+from warpline.wire.run import Request
+
+
+def block(folder: Path) -> InProcess:
+    request = Request(target=__file__, cwd=str(folder), whole_run=True)
+    return InProcess(request, __file__, folder / "runs" / "a", None, Cells({}, {}))
+
+
+def nothing_measured(folder: Path) -> None:
+    made = block(folder)
+    made.start()
+    with pytest.raises(Problem, match="made no step"):
+        made.stop(failed=False)
+
+
+@pytest.mark.parametrize("broken", [(Resident, "torch_is_here"), (Steps, "install")])
+def test_a_start_that_fails_leaves_no_hook(
+    broken: tuple[type, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise RuntimeError("no such operator")
+
+    nothing_measured(tmp_path)  # what is imported once is imported
+    before = hooks()
+    with monkeypatch.context() as patched:
+        patched.setattr(*broken, fails)
+        with pytest.raises(RuntimeError):
+            block(tmp_path).start()
+    assert left(before, hooks()) == []
+    assert list((tmp_path / "runs").iterdir()) == []
+    nothing_measured(tmp_path)  # no other block is thought to be measured
+    assert left(before, hooks()) == []
+
+
+def test_a_forked_child_leaves_its_parents_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = block(tmp_path)
+    made.start()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "getpid", lambda: made.pid + 1)
+        made.stop(failed=True)
+        assert made.partial.is_dir()
+    with pytest.raises(Problem, match="made no step"):
+        made.stop(failed=False)
+    assert not made.partial.exists()
