@@ -63,8 +63,9 @@ class Profiling:
 
         @contextlib.contextmanager
         def once() -> Iterator[None]:
-            if wrapper.run is not None and wrapper.run.path is not None:
-                yield
+            run: Run | None = wrapper.run
+            if run is not None and (run.path is not None or run._measured is not None):
+                yield  # it was measured, or is: this call is one within the other, or in another thread
                 return
             wrapper.run = self._enter(code)
             with contextlib.ExitStack() as stack:
