@@ -50,6 +50,6 @@ def _write(path: Path, text: str) -> bool:
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-    except OSError:
+    except (OSError, UnicodeError):
         return False
     return True
