@@ -53,8 +53,8 @@ _HALVINGS, _EXACT = 24, 1e-4
 
 
 def calibrated(timeline: Timeline, step_ns: float, feed: Feed | None, facts: Facts | None = None) -> Clock:
-    """The clock whose replay of ``line`` takes ``step_ns``; where that does not show what the host takes, it
-    is what ``facts`` say of how far it runs ahead of an idle device."""
+    """The clock whose replay of the timeline takes ``step_ns``; where that does not show what the host takes,
+    it is what ``facts`` say of how far it runs ahead of an idle device."""
     clock = delays(timeline)
     usual = (_seen_ahead(timeline, clock, feed, facts) if facts is not None else None) or USUAL
 

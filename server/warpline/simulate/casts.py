@@ -35,7 +35,7 @@ _LAYERS = {"aten::addmm": (2, 1, True), "aten::mm": (1, 0, False), "aten::cudnn_
 
 
 def with_casts(trace: Trace, timeline: Timeline, products: Bools, rates: Rates) -> Timeline:
-    """``line`` with the copies added to the launches of the forward operators that ask for them."""
+    """``timeline`` with the copies added to the launches of the forward operators that ask for them."""
     host_ns, kernel_ns = timeline.host_ns.copy(), timeline.kernel_ns.copy()
     cost_ns = (OPS + OPS_BACK) * _operator_ns(trace, timeline)
     for at, copies, elements in _copies(trace, timeline, products):

@@ -57,7 +57,7 @@ class Changed:
         return found
 
     def make(self, timeline: Timeline, change: Change) -> Timeline:
-        """``line`` with ``change`` made; what has a file of its own (loading, layout, precision) is not."""
+        """The timeline with ``change``; what has a file of its own (loading, layout, precision) is not."""
         match change:
             case OverlapCopies():
                 return self._overlap_copies(timeline, change)
@@ -249,7 +249,7 @@ class Changed:
 
 
 def without(timeline: Timeline, gone: Bools) -> Timeline:
-    """``line`` with some kernels left out."""
+    """``timeline`` with some kernels left out."""
     if not gone.any():
         return timeline
     removed = np.concatenate([[0], np.cumsum(gone)])

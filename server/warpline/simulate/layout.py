@@ -25,7 +25,7 @@ _BYTES = {"float": 4, "c10::Half": 2, "c10::BFloat16": 2}
 def channels_last(
     trace: Trace, timeline: Timeline, change: ChannelsLast, changed: Changed, rates: Rates | None
 ) -> Timeline:
-    """``line`` without conversions at ``change.places``, and with its batch norms at the bandwidth.
+    """``timeline`` without conversions at ``change.places``, and with its batch norms at the bandwidth.
 
     A norm that is quicker already stays; so do all where the device's rates are unknown.
     """

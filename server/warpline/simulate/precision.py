@@ -25,7 +25,7 @@ HALF_BYTES = costs.value("autocast-bytes")
 def at_precision(
     trace: Trace, timeline: Timeline, change: MatmulRate, changed: Changed, rates: Rates | None
 ) -> Timeline | None:
-    """``line`` with its products at ``change.precision``; None where the device's rates are unknown."""
+    """``timeline`` with its products at ``change.precision``; None where the device's rates are unknown."""
     on_gpu = len(timeline.kernel_ns) > 0
     tried = dict(change.tried)
     if not on_gpu:

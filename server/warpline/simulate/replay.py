@@ -54,7 +54,7 @@ def replay(timeline: Timeline, clock: Clock, feed: Feed | None = None) -> float:
 
 
 def host_done(timeline: Timeline, clock: Clock, feed: Feed | None = None) -> float:
-    """When the host is done with ``line``, in nanoseconds since it began with the device idle."""
+    """When the host is done with ``timeline``, in nanoseconds since it began with the device idle."""
     return _played(timeline, clock, feed, 1)[0]
 
 

@@ -88,7 +88,7 @@ class Probed:
 
 
 def batch_from_json(fields: dict[str, Any]) -> QuestionBatch:
-    """``Asked`` from what JSON made of it."""
+    """A ``QuestionBatch`` from what JSON made of it."""
     return QuestionBatch(
         fields["device"],
         fields["threads"],
