@@ -12,9 +12,11 @@ import pytest
 from lsprotocol import types
 
 from tests.lsp.client import Client, Error, span
+from tests.lsp.folder import write_run
 from warpline.lsp.documents import Documents
 from warpline.lsp.notebook_script import written
 from warpline.lsp.server import build
+from warpline.notebook.exported import export
 
 CELLS = (
     "%matplotlib inline\nimport torch\nimport local\n",
@@ -118,6 +120,30 @@ def test_a_cell_that_cannot_be_a_script_is_named(tmp_path: Path, connect: Callab
     cells = open_notebook(client, notebook, ("import torch\n", "files = !ls\n"))
     with pytest.raises(Error, match=r"train\.ipynb: Cell 2:1 uses the result of a magic"):
         client.request("warpline/profile", {"uri": cells[0]})
+
+
+def test_a_closed_notebooks_run_is_told_by_its_script(tmp_path: Path, connect: Callable[..., Client]) -> None:
+    """The editor cannot go to a cell of a notebook that is not open."""
+    notebook, script = tmp_path / "train.ipynb", tmp_path / ".warpline" / "notebooks" / "train.ipynb.py"
+    cells = ("import torch", "x = 1  # 4 ms\ny = 2  # 8 ms")
+    text = export(str(notebook), cells).text
+    script.parent.mkdir(parents=True)
+    script.write_text(text)
+    write_run(tmp_path, {script: text})
+    client = connect(tmp_path)
+
+    def hottest() -> str:
+        found = client.request("warpline/overview", {})
+        return found["lines"][0]["uri"] if found else ""
+
+    (_, second) = open_notebook(client, notebook, cells)
+    assert client.until(lambda: hottest() == second)
+    params = {
+        "notebookDocument": {"uri": notebook.as_uri()},
+        "cellTextDocuments": [{"uri": second}],
+    }
+    client.notify("notebookDocument/didClose", params)
+    assert hottest() == script.as_uri()
 
 
 def opened(path: Path, *cells: str) -> types.DidOpenNotebookDocumentParams:

@@ -99,7 +99,7 @@ class Folder:
         return any(session.adopt(document) for session in self.sessions)
 
     def tell_by_cells(self, notebook: str) -> bool:
-        """Whether one of the runs is of this notebook, which was opened; its lines are then the cells'."""
+        """Whether one of the runs is of this notebook, which was opened or closed."""
         told = [session.tell_by_cells(notebook) for session in self.sessions]  # all, not up to the first
         return any(told)
 

@@ -20,10 +20,7 @@ async def did_open(ls: Server, params: types.DidOpenNotebookDocumentParams) -> N
     if home not in {folder.path for folder in ls.folders}:
         ls.folders.add(home)
         await refresh.settings_and_results(ls)
-    for folder in ls.folders:
-        if folder.tell_by_cells(path):
-            refresh.announce(ls, folder)
-            refresh.shown(ls)
+    _tell(ls, path)
 
 
 def did_change(ls: Server, params: types.DidChangeNotebookDocumentParams) -> None:
@@ -48,4 +45,14 @@ def did_change(ls: Server, params: types.DidChangeNotebookDocumentParams) -> Non
 def did_close(ls: Server, params: types.DidCloseNotebookDocumentParams) -> None:
     for cell in params.cell_text_documents:
         ls.documents.close(cell.uri)
-    ls.documents.notebooks.pop(convert.path(params.notebook_document.uri) or "", None)
+    path = convert.path(params.notebook_document.uri)
+    if path is not None:
+        ls.documents.notebooks.pop(path, None)
+        _tell(ls, path)
+
+
+def _tell(ls: Server, notebook: str) -> None:
+    for folder in ls.folders:
+        if folder.tell_by_cells(notebook):
+            refresh.announce(ls, folder)
+            refresh.shown(ls)

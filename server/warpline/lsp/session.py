@@ -52,15 +52,16 @@ class Session:
         return False
 
     def tell_by_cells(self, notebook: str | None = None) -> bool:
-        """Of a run of an open notebook (of this one, if it is named): tell its lines by the cells."""
+        """Of a run of a notebook (of this one, if it is named): tell its lines by the cells while it is
+        open, else by the script. Whether that changed."""
         from warpline.lsp import cells  # few runs are of notebooks
 
         wanted = cells.notebook_of(self._loaded)
-        opened = self.documents.cells(wanted) if wanted and notebook in (None, wanted) else None
-        if opened is None:
+        if wanted is None or notebook not in (None, wanted):
             return False
-        self.results = cells.in_cells(self._loaded, opened)
-        return True
+        opened, before = self.documents.cells(wanted), self.results
+        self.results = self._loaded if opened is None else cells.in_cells(self._loaded, opened)
+        return self.results is not before
 
     def anchor(self, path: str) -> Anchor | None:
         """Where the run's lines of a file stand now, in the editor's text or else in the file's."""
