@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,10 @@ import pytest
 
 from tests.inprocess.hooks import hooks, left
 from warpline.capture.inprocess import Cells, InProcess
+from warpline.capture.runner.lines.locations import Locations
+from warpline.capture.runner.lines.names import QualifiedNames
+from warpline.capture.runner.lines.tracing import Tracing
+from warpline.capture.runner.lines.userfiles import UserFiles
 from warpline.capture.runner.resident import Resident
 from warpline.capture.runner.steps.beat import Steps
 from warpline.model.problem import Problem
@@ -57,3 +62,17 @@ def test_a_forked_child_leaves_its_parents_folder(tmp_path: Path, monkeypatch: p
     with pytest.raises(Problem, match="made no step"):
         made.stop(failed=False)
     assert not made.partial.exists()
+
+
+@pytest.mark.parametrize("debugger", [None, lambda *_: None])
+def test_new_threads_begin_with_a_debuggers_trace_function_again(debugger: Any) -> None:
+    lines = Tracing(Locations(UserFiles((), ()), QualifiedNames()))
+    before = threading._trace_hook  # type: ignore[attr-defined]  # what gettrace() returns from 3.10 on
+    threading.settrace(debugger)
+    try:
+        lines.start()
+        assert threading._trace_hook not in (None, debugger)  # type: ignore[attr-defined]
+        lines.stop()
+        assert threading._trace_hook is debugger  # type: ignore[attr-defined]
+    finally:
+        threading.settrace(before)

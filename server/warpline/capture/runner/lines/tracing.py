@@ -37,6 +37,8 @@ class Tracing:
         self.running = False
         #: Thread ident -> (global trace function, the script's own)
         self.entered: dict[int, tuple[TraceFunction, TraceFunction | None]] = {}
+        #: What a debugger has each new thread begin with: it has that again afterwards.
+        self.of_new_threads: TraceFunction | None = None
         self.pools = Patches()
         #: id(code) -> where a function begins that is recorded at its start and end only
         self.quick: dict[int, int] = {}
@@ -49,6 +51,7 @@ class Tracing:
         """Record from now on, in this thread, in the user's threads and in new ones."""
         self.running = True
         self._follow_pools()
+        self.of_new_threads = _theirs(_trace_hook())
         threading.settrace(self._first_in_thread)
         for ident, frame in sys._current_frames().items():
             if ident == threading.get_ident():
@@ -79,9 +82,7 @@ class Tracing:
         ident = threading.get_ident()
         if not self.running or ident in self.entered:
             return
-        theirs: Any = sys.gettrace()
-        if theirs is not None and is_ours(theirs.__code__.co_filename if hasattr(theirs, "__code__") else ""):
-            theirs = None
+        theirs = _theirs(sys.gettrace())
         trace = self.trace_of(ident)
         if theirs is not None:
             trace = both(theirs, self.trace_of(ident, every_line=True))
@@ -121,7 +122,8 @@ class Tracing:
             )
         else:
             sys.settrace(theirs)
-        threading.settrace(None)
+        if _trace_hook() == self._first_in_thread:
+            threading.settrace(self.of_new_threads)
         frame: FrameType | None
         for frame in sys._current_frames().values():
             while frame is not None:
@@ -218,7 +220,14 @@ def both(theirs: TraceFunction | None, ours: TraceFunction) -> TraceFunction:
     return trace
 
 
-def _trace_hook() -> object:
+def _theirs(hook: Any) -> TraceFunction | None:
+    """``hook`` where it is the script's, None where it is one of ours."""
+    code = getattr(hook, "__code__", None)
+    found: TraceFunction | None = None if code is not None and is_ours(code.co_filename) else hook
+    return found
+
+
+def _trace_hook() -> Any:
     return threading._trace_hook  # type: ignore[attr-defined]
 
 
