@@ -122,14 +122,17 @@ def test_a_cell_that_cannot_be_a_script_is_named(tmp_path: Path, connect: Callab
         client.request("warpline/profile", {"uri": cells[0]})
 
 
-def test_a_closed_notebooks_run_is_told_by_its_script(tmp_path: Path, connect: Callable[..., Client]) -> None:
+def test_runs_of_a_notebook_are_told_by_cells_while_it_is_open(
+    tmp_path: Path, connect: Callable[..., Client]
+) -> None:
     """The editor cannot go to a cell of a notebook that is not open."""
     notebook, script = tmp_path / "train.ipynb", tmp_path / ".warpline" / "notebooks" / "train.ipynb.py"
     cells = ("import torch", "x = 1  # 4 ms\ny = 2  # 8 ms")
     text = export(str(notebook), cells).text
     script.parent.mkdir(parents=True)
     script.write_text(text)
-    write_run(tmp_path, {script: text})
+    earlier = write_run(tmp_path, {script: text}, name="1", scale=3.0)
+    write_run(tmp_path, {script: text}, name="2")
     client = connect(tmp_path)
 
     def hottest() -> str:
@@ -138,6 +141,10 @@ def test_a_closed_notebooks_run_is_told_by_its_script(tmp_path: Path, connect: C
 
     (_, second) = open_notebook(client, notebook, cells)
     assert client.until(lambda: hottest() == second)
+    compared = client.request("warpline/compare", {"uri": second, "run": str(earlier)})
+    rows = [(row["uri"], row["line"], row["beforeMs"], row["afterMs"]) for row in compared["lines"]]
+    assert rows == [(second, 1, 24.0, 8.0), (second, 0, 12.0, 4.0)]
+
     params = {
         "notebookDocument": {"uri": notebook.as_uri()},
         "cellTextDocuments": [{"uri": second}],

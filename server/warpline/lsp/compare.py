@@ -28,13 +28,13 @@ async def compare(ls: Server, params: Any) -> dict[str, Any] | None:
     named = params if isinstance(params, Mapping) else {}
     shown = session
     if isinstance(other := named.get("with"), str) and Path(other) != session.results.run:
-        session = Session(session.folder, await _loaded(Path(other)), ls.documents)
+        session = await _loaded(ls, session.folder, Path(other))
     after = session.results
     asked = named.get("run")
     run = Path(asked) if isinstance(asked, str) else after.before.run if after.before else None
     if run is None:
         return None
-    before = await _loaded(run)
+    before = (await _loaded(ls, session.folder, run)).results
     reason = change.comparable(before.report, after.report)
     noise = None if reason else change.together(before.noise, after.noise)
     found = rows(session, before, after)
@@ -55,11 +55,15 @@ async def compare(ls: Server, params: Any) -> dict[str, Any] | None:
     }
 
 
-async def _loaded(run: Path) -> Results:
+async def _loaded(ls: Server, folder: Path, run: Path) -> Session:
+    """As it would be shown, of an open notebook by its cells, so that both runs name the same lines."""
     try:
-        return await asyncio.to_thread(load, run, [])
+        results = await asyncio.to_thread(load, run, [])
     except Problem as problem:
         raise JsonRpcException(str(problem), types.LSPErrorCodes.RequestFailed.value) from None
+    session = Session(folder, results, ls.documents)
+    session.tell_by_cells()
+    return session
 
 
 def _by_line(found: list[dict[str, Any]], noise: float | None) -> dict[tuple[str, int], float]:
