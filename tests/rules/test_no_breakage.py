@@ -132,3 +132,21 @@ def loss(p, y):
     #^ cost device_ms=20 cpu_ms=20; op aten::log count=2 device_ms=8; op aten::mul count=2 device_ms=8
 """
     assert fixed(code.format(kind="cpu"), "hand-written-loss") == []
+
+
+CHECKPOINTED = """\
+#> device memory_bytes=80000000000
+#> memory peak_bytes=9000000000 free_bytes=60000000000
+from torch.utils.checkpoint import checkpoint
+for x in loader:
+    y = checkpoint(block, x, {more})
+    #^ cost step_ms=60 device_ms=60 recompute_ms=15; op _NoopSaveInputs count=12
+    #^ op aten::mm phase=recompute count=24 shapes=[[8192,1024],[1024,4096]] dtypes=float,float
+"""
+
+
+def test_arguments_of_checkpoint_do_not_go_to_the_block() -> None:
+    (told,) = fixed(CHECKPOINTED.format(more="use_reentrant=False"), "needless-checkpointing")
+    assert "y = block(x)" in told
+    (told,) = fixed(CHECKPOINTED.format(more="**options"), "needless-checkpointing")
+    assert "y = block" not in told
