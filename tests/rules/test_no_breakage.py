@@ -150,3 +150,22 @@ def test_arguments_of_checkpoint_do_not_go_to_the_block() -> None:
     assert "y = block(x)" in told
     (told,) = fixed(CHECKPOINTED.format(more="**options"), "needless-checkpointing")
     assert "y = block" not in told
+
+
+TABLE = """\
+x = torch.nn.Embedding(1500000, 128)(ids)
+#^ site module type=Embedding num_embeddings=1500000 embedding_dim=128
+#^ cost step_ms=4 device_ms=4 backward_ms=3; op aten::embedding shapes=[[1500000,128],[4096,16]]
+#^ op aten::embedding_dense_backward phase=backward shapes=[[4096,16,128],[4096,16]] device_ms=1
+#^ op aten::fill_ phase=backward shapes=[[1500000,128],[]] device_ms=2
+optimizer = torch.optim.SGD({groups}, lr=0.1)
+#^ site optimizer type=SGD elements=192000000 shapes=[[1,1500000,128]] with.momentum=0 with.weight_decay=0
+optimizer.step()  #> use optimizer; cost step_ms=5 device_ms=5; op aten::_foreach_add_ device_ms=5
+"""
+
+
+def test_sparse_gradients_do_not_go_with_the_weight_decay_of_a_group() -> None:
+    (told,) = fixed(TABLE.format(groups="model.parameters()"), "dense-embedding-gradient")
+    assert "sparse=True" in told
+    groups = '[{"params": model.parameters(), "weight_decay": 0.01}]'
+    assert not fixed(TABLE.format(groups=groups), "dense-embedding-gradient")

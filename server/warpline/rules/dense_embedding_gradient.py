@@ -4,7 +4,8 @@
 
 Finds embeddings of which a step reads at most a tenth of the rows, while the backward pass fills a
 gradient of the table's size and the optimizer updates all of it. It reports nothing if the table has
-another use (tied output weights), or if momentum or weight decay change all rows anyway. With Adam, it
+another use (tied output weights), or if momentum or weight decay (or parameter groups, which may have
+either) change all rows anyway. With Adam, it
 reports only tables that are nearly all that Adam updates and take a fifth of the step, because
 `SparseAdam` gives other results.
 
@@ -126,6 +127,7 @@ data parallel training.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -165,7 +167,9 @@ def _judged(context: Context, table: Table, site: Site) -> Iterator[Draft]:
     elements = optimizer.elements or 0
     if not _holds(optimizer, table) or not elements:
         return
-    if kind in _SAME_RESULT and any(_setting(site, name) not in _NONE[name] for name in _NONE):
+    if kind in _SAME_RESULT and (
+        _grouped(context) or any(_setting(site, name) not in _NONE[name] for name in _NONE)
+    ):
         return
     modules = _made(context, table)
     many = max(1, len(modules))
@@ -205,6 +209,14 @@ def _judged(context: Context, table: Table, site: Site) -> Iterator[Draft]:
 
 #: What changes rows that were not read, by its value that does nothing; None is what is not an argument.
 _NONE: dict[str, tuple[Any, ...]] = {"momentum": (0, None), "weight_decay": (0,)}
+
+
+#: How parameter groups are written. Each has its own momentum and weight decay, which no record says.
+_GROUPS = re.compile(r"""["']params["']|\bdict\(\s*params\s*=|\.add_param_group\(""")
+
+
+def _grouped(context: Context) -> bool:
+    return any(_GROUPS.search(text) for text in context.profile.sources.values())
 
 
 def _setting(site: Site, name: str) -> Any:
