@@ -169,3 +169,23 @@ def test_sparse_gradients_do_not_go_with_the_weight_decay_of_a_group() -> None:
     assert "sparse=True" in told
     groups = '[{"params": model.parameters(), "weight_decay": 0.01}]'
     assert not fixed(TABLE.format(groups=groups), "dense-embedding-gradient")
+
+
+TAUGHT = """\
+#> flags grad_enabled_in_step=true
+import torch
+for images in loader:
+    {line}
+    #^ cost step_ms=9 device_ms=9 cpu_ms=8 nodes=64 unused_nodes=60; op aten::linear count=20 cpu_ms=8
+    loss.backward()  #> cost step_ms=9 backward_ms=9; op aten::mm phase=backward
+"""
+
+
+@pytest.mark.parametrize("line", ["loss = (student(images) - teacher(images)).square().mean()",
+                                  "loss = criterion(student(images), teacher(images))"])  # fmt: skip
+def test_a_line_with_the_student_as_well_keeps_its_graph(line: str) -> None:
+    (told,) = fixed(TAUGHT.format(line=line), "grad-in-eval")
+    assert "no_grad():" not in told
+    alone = "wanted = torch.softmax(self.teacher(images.to(device)) / 2, -1)"
+    (told,) = fixed(TAUGHT.format(line=alone), "grad-in-eval")
+    assert f"with torch.no_grad():\n        {alone}" in told

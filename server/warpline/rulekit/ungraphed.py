@@ -7,10 +7,19 @@ import libcst as cst
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.edits import Edits, Refused
+from warpline.rulekit.source import Source
+
+#: Methods of tensors, which are no parts of a model.
+_OF_TENSORS = frozenset({
+    "to", "float", "half", "double", "bfloat16", "cuda", "cpu", "detach", "clone", "view", "reshape",
+    "flatten", "unsqueeze", "squeeze", "transpose", "permute", "size", "softmax", "log_softmax", "argmax",
+    "mean", "sum",
+})  # fmt: skip
 
 
 def without_graph(context: Context, place: tuple[str, int]) -> Fix:
-    """The statement at ``place`` under ``torch.no_grad()``. Raises Refused."""
+    """The statement at ``place`` under ``torch.no_grad()``. Raises Refused, also where the statement calls
+    more than one part of the model: the others may need their gradients."""
     source = context.source(place[0])
     statement = source.statement_at(place[1]) if source is not None else None
     if source is None or not isinstance(statement, cst.SimpleStatementLine):
@@ -21,6 +30,18 @@ def without_graph(context: Context, place: tuple[str, int]) -> Fix:
         raise Refused("it already runs under `torch.no_grad()`")
     if any(isinstance(node, cst.Return) for node in statement.body):
         raise Refused("put the call of this part under `torch.no_grad()`")
+    if len(_parts_called(source, statement)) > 1:
+        raise Refused("put the call of this part alone under `torch.no_grad()`, on a line of its own")
     edits = Edits(source)
     edits.wrap([statement], f"with {edits.add_import('torch.no_grad', 'import torch')}():")
     return edits.fix("Wrap this in torch.no_grad()", "unsafe")
+
+
+def _parts_called(source: Source, statement: cst.SimpleStatementLine) -> list[str]:
+    """Names of what may be a module, in the calls of ``statement``: neither torch's own, nor a tensor's."""
+    names = [source.name(call.func) for call in source.nodes(cst.Call, within=statement)]
+    return [
+        name
+        for name in names
+        if name and not name.startswith("torch.") and name.rpartition(".")[2] not in _OF_TENSORS
+    ]
