@@ -189,3 +189,28 @@ def test_a_line_with_the_student_as_well_keeps_its_graph(line: str) -> None:
     alone = "wanted = torch.softmax(self.teacher(images.to(device)) / 2, -1)"
     (told,) = fixed(TAUGHT.format(line=alone), "grad-in-eval")
     assert f"with torch.no_grad():\n        {alone}" in told
+
+
+RESIDUAL = """\
+#> memory growth_bytes_per_step=52428800
+class Block:
+    def forward(self, x):
+        h = self.mlp(x)  #> cost device_ms=9 kept_bytes=52428800 nodes=9 calls=1
+        x += h  #> cost device_ms=1 nodes=1 calls=1
+        return x
+"""
+AUXILIARY = """\
+#> memory growth_bytes_per_step=52428800
+class Experts:
+    def forward(self, x):
+        extra = balance(x)  #> cost device_ms=9 kept_bytes=52428800 nodes=9 calls=1
+        self.extra = self.extra + extra  #> cost device_ms=1 nodes=1 calls=1
+for x in loader:
+    loss = criterion(model(x)) + model.extra  #> cost device_ms=1 nodes=4 calls=1
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize("code", [RESIDUAL, AUXILIARY])
+def test_a_sum_that_is_sent_back_keeps_its_graph(code: str) -> None:
+    assert not fixed(code, "graph-kept-alive")

@@ -23,34 +23,81 @@ def keepers(context: Context) -> Iterator[tuple[Source, cst.Name]]:
         if source is None or not isinstance(statement, cst.SimpleStatementLine):
             continue
         for small in statement.body:
-            for value in _kept(source, small):
-                if isinstance(value, cst.Name) and _made(context, source, value, _DEPTH):
+            for keeper, value in _kept(source, small):
+                if (
+                    isinstance(value, cst.Name)
+                    and not _sent_back(context, source, keeper, statement)
+                    and _made(context, source, value, _DEPTH)
+                ):
                     yield source, value
 
 
-def _kept(source: Source, small: cst.BaseSmallStatement) -> Iterator[cst.BaseExpression]:
+def _sent_back(context: Context, source: Source, keeper: str, statement: cst.SimpleStatementLine) -> bool:
+    """Whether each step uses ``keeper`` (its last name) for what the backward pass goes through, as with an
+    auxiliary loss or a residual connection: the graph is then needed, and freed with the step."""
+    function = source.enclosing(statement, cst.FunctionDef)
+    for back in source.nodes(cst.Return, within=function) if function is not None else ():
+        if keeper in _names(source, back):
+            return True
+    own = source.line(statement)
+    for cost in context.profile.lines:
+        if (
+            cost.calls < 0.5
+            or cost.nodes <= cost.unused_nodes
+            or (cost.file, cost.line) == (source.path, own)
+        ):
+            continue
+        other = context.source(cost.file)
+        found = other.statement_at(cost.line) if other is not None else None
+        if (
+            other is not None
+            and isinstance(found, cst.SimpleStatementLine)
+            and keeper in _names(other, found)
+        ):
+            return True
+    return False
+
+
+def _names(source: Source, node: cst.CSTNode) -> set[str]:
+    """Last names of all that ``node`` reads."""
+    written = {part for assign in source.nodes(cst.AssignTarget, within=node)
+               for part in (assign.target, getattr(assign.target, "attr", None))}  # fmt: skip
+    return {name.value for name in source.nodes(cst.Name, within=node) if name not in written}
+
+
+def _last(node: cst.CSTNode) -> str:
+    """``seen`` of ``self.seen[0]``."""
+    while isinstance(node, cst.Subscript):
+        node = node.value
+    return node.attr.value if isinstance(node, cst.Attribute) else getattr(node, "value", "")
+
+
+def _kept(source: Source, small: cst.BaseSmallStatement) -> Iterator[tuple[str, cst.BaseExpression]]:
+    """The last name of what keeps something, and what it keeps."""
     if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
         call = small.value
         if isinstance(call.func, cst.Attribute) and call.func.attr.value in _KEEPS:
-            yield from (part for arg in call.args for part in _parts(arg.value))
+            keeper = _last(call.func.value)
+            yield from ((keeper, part) for arg in call.args for part in _parts(arg.value))
     elif isinstance(small, cst.AugAssign):
         if isinstance(small.operator, cst.AddAssign):
-            yield from _parts(small.value)
+            yield from ((_last(small.target), part) for part in _parts(small.value))
     elif isinstance(small, cst.Assign):
-        if any(isinstance(target.target, cst.Subscript) for target in small.targets):
-            yield from _parts(small.value)
+        for target in small.targets:
+            if isinstance(target.target, cst.Subscript):
+                yield from ((_last(target.target), part) for part in _parts(small.value))
         yield from _added(source, small)
 
 
-def _added(source: Source, small: cst.Assign) -> Iterator[cst.BaseExpression]:
+def _added(source: Source, small: cst.Assign) -> Iterator[tuple[str, cst.BaseExpression]]:
     """``x`` in ``self.sum = self.sum + x``: of an attribute, which outlives the step, and no other name."""
     value, targets = small.value, {source.code(target.target) for target in small.targets
                                    if isinstance(target.target, cst.Attribute)}  # fmt: skip
     if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
-        if source.code(value.left) in targets:
-            yield from _parts(value.right)
-        elif source.code(value.right) in targets:
-            yield from _parts(value.left)
+        for kept, added in ((value.left, value.right), (value.right, value.left)):
+            if source.code(kept) in targets:
+                yield from ((_last(kept), part) for part in _parts(added))
+                break
 
 
 def _parts(value: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
