@@ -5,6 +5,7 @@ Both call ``table_of`` for each rank and get its table back, so the result does 
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from pathlib import Path
 from warpline.model.problem import Problem
 from warpline.ranks.reduce import RankTable, table_of
 
-CONNECT = "30s"  # how long a scheduler may take to answer
+CONNECT = "30s"  # how long a scheduler may take to answer, and a first worker to come
 
 
 def reduced(paths: Sequence[Path], dask: str = "", workers: int | None = None) -> list[RankTable]:
@@ -42,13 +43,14 @@ def _cores() -> Sequence[int]:
 
 def _on_dask(paths: Sequence[Path], address: str) -> list[RankTable]:
     try:
-        from distributed import Client
+        from distributed import Client, KilledWorker
     except ImportError:
         raise Problem("--dask needs Dask: pip install 'warpline[dask]'") from None
     try:
         with Client(address, timeout=CONNECT, set_as_default=False) as client:  # type: ignore[no-untyped-call]
+            client.wait_for_workers(1, CONNECT)  # without one, the results would never come
             futures = client.map(table_of, [path.absolute() for path in paths], pure=False)
             found: list[RankTable] = client.gather(futures)
             return found
-    except (OSError, TimeoutError, ValueError) as error:
+    except (OSError, TimeoutError, asyncio.TimeoutError, ValueError, KilledWorker) as error:
         raise Problem(f"cannot use Dask at {address}: {error}") from None
