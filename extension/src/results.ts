@@ -147,7 +147,11 @@ function hotLine(line: protocol.HotLine): vscode.TreeItem {
 
 export function place({ uri, line }: protocol.Place): string {
   const cell = cellOf(uri);
-  if (cell !== undefined) return `${path.basename(cell.notebook.uri.fsPath)} [${cell.index + 1}]:${line + 1}`;
+  if (cell !== undefined) {
+    // Counted as the server does: Python cells only, without text.
+    const before = cell.notebook.getCells().filter(({ document, index }) => document.languageId === "python" && index < cell.index);
+    return `${path.basename(cell.notebook.uri.fsPath)} Cell ${before.length + 1}:${line + 1}`;
+  }
   return `${path.basename(vscode.Uri.parse(uri).fsPath)}:${line + 1}`;
 }
 
