@@ -5,6 +5,7 @@ Step times are made up here (the sum of what each fix leaves), so that each choi
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 from collections.abc import Mapping, Sequence
@@ -74,6 +75,7 @@ class Machine:
         )
         step = max(device, 10 / workers) if workers else 10 + device
         losses = (9.0, 9.0, 9.0) if "wrong" in words else (2.0, 1.9, 1.8)
+        losses = (2.0, math.nan, math.nan) if "overflow" in words else losses
         return Timed(step * self.draw.uniform(1, 1.004), losses)
 
 
@@ -115,13 +117,14 @@ def test_the_best_set_is_found_and_proven(tmp_path: Path) -> None:
 
 def test_what_fails_or_moves_the_loss_costs_only_itself(tmp_path: Path) -> None:
     machine = Machine()
-    fixes = [proposal(name) for name in ("broken", "wrong", "loader")]
+    fixes = [proposal(name) for name in ("broken", "wrong", "overflow", "loader")]
     outcomes, best = search(tmp_path, machine).run(fixes)
     assert best is not None
     assert best.candidate.fixes == ("loader",)
     reasons = {one.candidate.title: one.reason for one in outcomes}
     assert reasons["broken"] == "it was killed"
     assert "loss changed" in reasons["wrong"]
+    assert reasons["overflow"] == "the loss is no longer finite"
     assert not [word for word in machine.timed if "+" in word]
 
 

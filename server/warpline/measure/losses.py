@@ -17,7 +17,7 @@ SAFE, UNSAFE = 0.001, 2**-8
 NEVER = 0.2
 COMPARED = 10
 #: How the reason begins when a change is not kept because of the loss.
-CHANGED = "the loss changed"
+CHANGED, NOT_FINITE = "the loss changed", "the loss is no longer finite"
 
 Losses = Sequence[float]
 
@@ -47,7 +47,7 @@ def drift(plain: Sequence[Losses], changed: Sequence[Losses], safe: bool) -> Dri
     reference, tried = reference[:count], tried[:count]
     if not all(map(math.isfinite, tried)):
         if all(map(math.isfinite, reference)):
-            return Drift(None, False, "the loss is no longer finite")
+            return Drift(None, False, NOT_FINITE)
         return Drift(None, True, "the plain loss is not finite, so it was not compared")
     if not all(map(math.isfinite, reference)):
         return Drift(None, True, "the plain loss is not finite, so it was not compared")

@@ -262,7 +262,7 @@ class Search:
 
 def _once(outcome: Outcome) -> Outcome:
     """A trial of one round is no proof."""
-    if outcome.measured is None or outcome.reason.startswith(losses.CHANGED):
+    if outcome.measured is None or outcome.reason.startswith((losses.CHANGED, losses.NOT_FINITE)):
         return replace(outcome, kept=False)
     rounds = "1 round" if outcome.rounds == 1 else f"{outcome.rounds} rounds"
     return replace(outcome, kept=False, reason=f"seen in {rounds}, not proven")
