@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from warpline import runs
 from warpline.lsp import convert
 from warpline.lsp.engine import Failed
 from warpline.lsp.server import Server
+from warpline.model.problem import Problem
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _asked: set[str] = set()
@@ -40,10 +42,9 @@ async def written(ls: Server, rule: str, near: str) -> Path | None:
     path = _path(ls, near, rule)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page["markdown"], encoding="utf-8")
-    except OSError:
+        return runs.write(path, page["markdown"].encode())
+    except (OSError, Problem):
         return None
-    return path
 
 
 async def _prepare(ls: Server, rule: str, near: str) -> None:
