@@ -18,7 +18,7 @@ pip := $(bin)/python -m pip --disable-pip-version-check install --quiet --constr
 # By file: what a file's tests share is made once. In the order of tests/processes.py.
 parallel := --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo check test gpu-test lint editors readme pictures clean
+.PHONY: demo check test bench gpu-test lint editors readme pictures clean
 
 demo: $(VENV)/.ready-examples
 	$(bin)/warpline profile $(DEMO)
