@@ -11,8 +11,11 @@ import pytest
 from tests.kineto import MAIN, KinetoRun
 from warpline import ranks
 from warpline.__main__ import main
+from warpline.attribution import attribute
+from warpline.model.profile import Profile
 from warpline.ranks.merge import merge
 from warpline.ranks.paths import of_ranks
+from warpline.trace.columns import Trace
 
 RANKS, STEPS, STEP_US = 4, 6, 1000
 
@@ -84,6 +87,23 @@ def test_a_rank_that_cannot_be_read_costs_only_itself(tmp_path: Path) -> None:
     assert found.straggler is not None
     assert found.straggler.rank == 1
     assert len(found.notes) == 1
+
+
+def test_a_mistake_of_ours_about_one_rank_does_not_cost_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[object] = []
+
+    def third_fails(events: Trace) -> Profile:
+        seen.append(events)
+        if len(seen) == 3:
+            raise IndexError("out of bounds")
+        return attribute(events)
+
+    monkeypatch.setattr("warpline.ranks.reduce.attribute", third_fails)
+    found = merge(ranks.reduced(of_ranks([job(tmp_path / "job", slow=1)]), workers=1))
+    assert len(found.ranks) == 3
+    assert "IndexError: out of bounds" in found.notes[0]
 
 
 def test_the_same_on_this_machines_cores_and_on_dask(tmp_path: Path) -> None:

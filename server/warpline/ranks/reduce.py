@@ -55,6 +55,8 @@ def table_of(path: Path) -> RankTable:
         return _table(path)
     except Problem as problem:
         return RankTable(str(path), problem=str(problem))
+    except Exception as error:  # noqa: BLE001  # one rank's odd trace must not cost the others
+        return RankTable(str(path), problem=f"reading it failed ({type(error).__name__}: {error})")
 
 
 def _table(path: Path) -> RankTable:
