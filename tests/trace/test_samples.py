@@ -39,7 +39,7 @@ def test_kernels_add_up_as_in_the_file(path: Path, tmp_path: Path) -> None:
         return
     found, expected = ours(path, tmp_path), in_json(path)
     assert found is not None
-    # Names of more than a thousand characters are cut, and there are such ones.
+    # As the import shortens them.
     for name in [name for name in expected if len(name) > LONGEST_NAME]:
         cut = f"{name[: LONGEST_NAME - 1]}…"
         assert cut not in expected  # no two are the same once cut
