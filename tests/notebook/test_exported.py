@@ -43,6 +43,7 @@ def test_a_script_tells_its_cells() -> None:
         ("files = !ls", "Cell 1:1 uses the result"),
         ("await thing()\n\nx = (", "Cell 1:.* awaits at its top"),
         ("x = (", "Cell 1:1 is not plain Python"),
+        ("x = 1\0", "Cell 1:1 is not plain Python"),
     ],
 )
 def test_what_cannot_be_a_script_is_refused_by_its_line(cell: str, said: str) -> None:

@@ -84,8 +84,8 @@ def _plain(number: int, cell: str, left_out: list[str]) -> str:
     for at, line in enumerate(lines):
         if _RESULT.match(line) and _error([line.strip()]) is not None:
             raise Problem(
-                f"Cell {number}:{at + 1} uses the result of a magic or a shell command, which cannot be had "
-                "outside the kernel: use Python there"
+                f"Cell {number}:{at + 1} uses the result of a magic or a shell command, which is not "
+                "available outside the kernel: use Python there"
             )
         if inside or (_MAGIC.match(line) and not _goes_on(lines[:at])):
             indent = line[: len(line) - len(line.lstrip())]
@@ -95,7 +95,7 @@ def _plain(number: int, cell: str, left_out: list[str]) -> str:
             inside = line.rstrip().endswith("\\")
     if (error := _error(lines)) is not None:
         awaits = ": a cell that awaits at its top cannot be profiled" if "await" in cell else ""
-        raise Problem(f"Cell {number}:{error.lineno} is not plain Python ({error.msg}){awaits}")
+        raise Problem(f"Cell {number}:{error.lineno or 1} is not plain Python ({error.msg}){awaits}")
     return "\n".join(lines)
 
 
