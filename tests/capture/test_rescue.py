@@ -61,6 +61,12 @@ def test_the_first_that_wrote_takes_the_place_of_rank_0(tmp_path: Path) -> None:
     assert [folder.name for folder in runs.rank_folders(partial)] == ["3"]
 
 
+def test_a_rank_that_ended_well_is_not_said_to_have_failed(tmp_path: Path) -> None:
+    """Rank 0 went on to its end; rank 1 was killed, and said nothing."""
+    assert rescue(made(tmp_path, 0, 2), Outcome(ended=Ended(clean=True)))
+    assert runs.manifest(tmp_path).notes == ("rank 1 of 2 left no data: this is what the others recorded",)
+
+
 def test_where_no_rank_wrote_there_is_nothing(tmp_path: Path) -> None:
     (made(tmp_path / "ranks" / "1", 1, 2) / "manifest.json").unlink()
     assert not rescue(tmp_path, Outcome())

@@ -51,7 +51,8 @@ def _promote(rank: Path, run: Path) -> None:
 
 def _note(path: Path, told: Manifest, missing: list[str], outcome: Outcome) -> None:
     which = f"rank {missing[0]}" if len(missing) == 1 else f"ranks {', '.join(missing)}"
-    left = "left no data" if outcome.ended is None else f"left no data (a rank {outcome.how})"
+    failed = outcome.ended is not None and not outcome.ended.clean
+    left = f"left no data (a rank {outcome.how})" if failed else "left no data"
     note = f"{which} of {told.world_size} {left}: this is what the others recorded"
     scratch = path.with_name(".manifest")
     scratch.write_bytes(msgspec.json.encode(replace(told, notes=(*told.notes, note))))
