@@ -132,7 +132,7 @@ def test_runs_of_a_notebook_are_told_by_cells_while_it_is_open(
     script.parent.mkdir(parents=True)
     script.write_text(text)
     earlier = write_run(tmp_path, {script: text}, name="1", scale=3.0)
-    write_run(tmp_path, {script: text}, name="2")
+    run = write_run(tmp_path, {script: text}, name="2")
     client = connect(tmp_path)
 
     def hottest() -> str:
@@ -144,6 +144,10 @@ def test_runs_of_a_notebook_are_told_by_cells_while_it_is_open(
     compared = client.request("warpline/compare", {"uri": second, "run": str(earlier)})
     rows = [(row["uri"], row["line"], row["beforeMs"], row["afterMs"]) for row in compared["lines"]]
     assert rows == [(second, 1, 24.0, 8.0), (second, 0, 12.0, 4.0)]
+    # Its page names the script's lines.
+    line = text.split("\n").index("y = 2  # 8 ms") + 1
+    asked = {"run": str(run), "file": str(script), "line": line}
+    assert client.request("warpline/place", asked) == {"uri": second, "line": 1}
 
     params = {
         "notebookDocument": {"uri": notebook.as_uri()},

@@ -66,6 +66,7 @@ def in_cells(results: Results, cells: Sequence[Document]) -> Results:
         inside={cell(*place) or place: words for place, words in results.inside.items()},
         before=None,  # its functions are told by file
         names={uri: f"Cell {number}" for number, uri in where.items()},
+        cells={(script, n): at for n in range(1, len(text) + 1) if (at := cell(script, n)) is not None},
     )
 
 

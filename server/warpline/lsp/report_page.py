@@ -50,11 +50,13 @@ def place(ls: Server, params: Any) -> dict[str, Any] | None:
     except Refused as refusal:
         raise refusal.answer() from None
     session = _of_run(ls, asked.run)
-    anchor = session.anchor(asked.file) if session is not None else None
-    if anchor is None:
+    if session is None:
         return None
-    line = anchor.where(asked.line - 1)
-    return {"uri": convert.uri(asked.file), "line": line} if line >= 0 else None
+    there = (asked.file, asked.line)
+    file, run_line = session.results.cells.get(there, there)  # the page names a notebook's script
+    anchor = session.anchor(file)
+    line = anchor.where(run_line - 1) if anchor is not None else -1
+    return {"uri": convert.uri(file), "line": line} if line >= 0 else None
 
 
 def _of_run(ls: Server, run: str) -> Session | None:

@@ -47,6 +47,8 @@ class Results:
     before: Before | None = None
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)  # finding -> what its measurement says
     names: Mapping[str, str] = field(default_factory=dict)  # of a notebook's cells: URI -> "Cell 3"
+    #: Of a notebook's run that is told by cells: (script, line) -> (URI of the cell, line).
+    cells: Mapping[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
     _lenses: dict[str, tuple[str, tuple[Lens, ...]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
