@@ -51,7 +51,7 @@ def test_a_script_that_starts_itself_anew_is_measured(tmp_path: Path) -> None:
 
 def test_a_script_that_becomes_another_program_is_named(tmp_path: Path) -> None:
     text = "import os\nos.execvp('true', ['true'])\n"
-    with pytest.raises(Problem, match=r"replaced itself by true \(os\.exec…\), which is not measured"):
+    with pytest.raises(Problem, match=r"replaced itself with true \(os\.exec…\), which is not measured"):
         launch.capture(request(write(tmp_path, text)), tmp_path / "run")
 
 

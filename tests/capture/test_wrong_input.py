@@ -169,7 +169,7 @@ def test_it_ends_abruptly_after_some_steps(tmp_path: Path) -> None:
 def test_work_done_by_other_processes_is_said() -> None:
     ended = Ended(clean=True, torch=True, whole_ns=10_000_000_000)
     _, _, notes = again.second_try(Request(), Outcome(ended=replace(ended, children_s=12.0)))
-    assert notes[1].startswith("processes that the script started used 12.0 s of processor time")
+    assert notes[1].startswith("processes that the script started used 12.0 s of CPU time")
     _, _, notes = again.second_try(Request(), Outcome(ended=replace(ended, children_s=0.4)))
     assert len(notes) == 1
 
