@@ -33,7 +33,8 @@ _busy = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A notebook's: the file made of each, by the name that its code has, and each file's text."""
+    """The cells of a notebook: ``files`` maps the file name in a cell's code objects to the file
+    written for it, ``texts`` maps that file to its text."""
 
     files: Mapping[str, str]
     texts: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""The processors of the host: operators are the work, and are done when they return."""
+"""The CPU: an operator's work is done when its call returns."""
 
 from __future__ import annotations
 

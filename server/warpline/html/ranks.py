@@ -1,4 +1,4 @@
-"""Ranks side by side: a bar for each, what its exchanges cost, and each line on every rank."""
+"""Ranks side by side: a bar for each, what its communication costs, and each line on every rank."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class Folder:
         return None if run is None or self._refused.get(run) == stamp(run) else run
 
     def refuse(self, run: Path) -> None:
-        """Do not look at this run again until somebody writes its report again."""
+        """Skip this run until its report is written again."""
         self._refused[run] = stamp(run)
 
     def stamp(self) -> tuple[int, ...]:

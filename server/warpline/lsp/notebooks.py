@@ -12,7 +12,7 @@ from warpline.lsp.server import Server
 
 
 async def did_open(ls: Server, params: types.DidOpenNotebookDocumentParams) -> None:
-    """The cells are kept by protocol.py before this is called: a change may come in the same packet."""
+    """protocol.py has stored the cells by now: a change to them may arrive in the same packet."""
     path = convert.path(params.notebook_document.uri)
     if path is None:
         return

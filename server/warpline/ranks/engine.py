@@ -47,7 +47,7 @@ def _on_dask(paths: Sequence[Path], address: str) -> list[RankTable]:
     except ImportError:
         raise Problem("--dask needs Dask: pip install 'warpline[dask]'") from None
     try:
-        with Client(address, timeout=CONNECT, set_as_default=False) as client:  # type: ignore[no-untyped-call]
+        with Client(address, timeout=CONNECT, set_as_default=False) as client:  # type: ignore[no-untyped-call]  # untyped
             client.wait_for_workers(1, CONNECT)  # without one, the results would never come
             futures = client.map(table_of, [path.absolute() for path in paths], pure=False)
             found: list[RankTable] = client.gather(futures)

@@ -15,7 +15,7 @@ from warpline.ranks.reduce import RankTable
 
 #: Share of the step from which on a wait for one rank is reported: that of the rule ``straggler-rank``.
 MINIMUM_PERCENT = 10.0
-_MOST_NAMED = 5
+_MOST_NAMED = 5  # notes, so that hundreds of ranks do not make a page of them
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ def import_run(path: Path, run: Path) -> Trace:
             trace = _doubted(assemble(parts, tables, chrome, notes))
             _write(replace(parts, manifest=trace.manifest), partial)
             if kept is not None:
-                kept.result()
+                kept.result()  # copies a local file as fast as the disk; reading it above took as long
         partial.rename(run)
     except OSError as error:
         raise Problem(f"cannot write {run}: {error.strerror or error}") from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -109,8 +109,10 @@ def _sites(source: str, at: int) -> list[Site]:
 
 def _calls(node: ast.AST) -> Iterator[Site]:
     """In the order in which Python makes them; those of functions defined inside are not among them."""
-    own = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-    for child in node.body if own else ast.iter_child_nodes(node):  # type: ignore[attr-defined]
+    children: Iterable[ast.AST] = ast.iter_child_nodes(node)
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        children = node.body
+    for child in children:
         if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             yield from _calls(child)
             if isinstance(node, (ast.For, ast.AsyncFor)) and child is node.iter and not _is_range(child):

@@ -12,7 +12,7 @@ EVENT_ENDS = re.compile(rb"\}\s*,\s*\{")
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _ESCAPE = re.compile(rb"\\[^u]|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..")
 _HALF = 6  # characters of the escape for half of a UTF-16 pair
-_TRIES = 4
+_TRIES = 4  # where an event may end, before a piece without one is read on; each costs a parse
 _NEAR = 1 << 14  # bytes: where the last ends are looked for first
 
 

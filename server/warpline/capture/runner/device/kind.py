@@ -18,7 +18,7 @@ class Kind:
         self.torch = torch
 
     def used(self) -> bool:
-        """Whether the script uses it. Asking starts nothing."""
+        """Whether the script uses it. Must not initialise the device."""
         raise NotImplementedError
 
     def synchronize(self) -> None:
