@@ -20,13 +20,27 @@ QUESTIONS = (
     *(
         Question(kind, SMALL, backward=True)
         for kind in sorted(
-            KINDS - {"attention", "optimizer", "product", "padded", "narrower", "convolution", "cat"}
+            KINDS
+            - {
+                "attention",
+                "fused_attention",
+                "optimizer",
+                "product",
+                "padded",
+                "narrower",
+                "convolution",
+                "cat",
+            }
         )
     ),
     Question("layer_norm", SMALL, ("var",)),
     Question("cross_entropy", (Tensor((16, 10)),), ("one_hot",), backward=True),
     Question("attention", HEADS, ("causal",), backward=True),
     Question("attention", HEADS, ("mask",)),
+    Question("fused_attention", (Tensor((2, 8, 16)),) * 3, ("no-heads", "mask"), backward=True),
+    Question("fused_attention", (Tensor((2, 4, 8, 16)), *[Tensor((2, 1, 8, 16))] * 2), ("broadcast",)),
+    Question("fused_attention", (Tensor((2, 4, 8, 16)),) * 3, ("causal",), backward=True),
+    Question("fused_attention", (Tensor((2, 4, 8, 16)),) * 3, ("switched-off",)),
     Question("optimizer", SQUARES, ("AdamW",)),
     Question("optimizer", SQUARES, ("SGD", "momentum")),
     Question("product", SQUARES, ("bf16",)),

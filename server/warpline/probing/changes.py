@@ -18,6 +18,7 @@ _READERS: dict[str, inputs.Reader] = {
     "layer_norm": inputs.reduced,
     "rms_norm": inputs.reduced,
     "attention": inputs.attended,
+    "fused_attention": inputs.fused_attention,
     "cat": inputs.grown,
     "padded": inputs.odd,
     "narrower": inputs.doubles,

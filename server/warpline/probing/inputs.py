@@ -111,6 +111,24 @@ def attended(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weight
     return _asked(by, options, costs, found)
 
 
+def fused_attention(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
+    """Calls of ``scaled_dot_product_attention``: query, key and value as its kernel gets them.
+
+    Under autocast a call is recorded twice, before and after the cast; only the second counts.
+    """
+    calls = [op for op in forward(costs) if op.name == "aten::scaled_dot_product_attention"]
+    cast = [op for op in calls if op.dtypes and op.dtypes[0] in ("c10::Half", "c10::BFloat16")]
+    found: dict[tuple[Tensor, ...], float] = {}
+    masked = False
+    for op in cast or calls:
+        query, key, value = (tensor(op, at) for at in range(3))
+        if query is not None and key is not None and value is not None:
+            found[query, key, value] = found.get((query, key, value), 0.0) + op.count
+            masked = masked or bool(op.shapes[3:4] and op.shapes[3])
+    mask = ("mask",) if masked and "causal" not in options else ()
+    return _asked(by, (*options, *mask), costs, found)
+
+
 def grown(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
     """What grows by ``cat([whole, piece])``: the piece, and how many of them are joined in the end.
 

@@ -81,23 +81,48 @@ def is_causal(mask: Term, flow: Flow) -> bool:
     if mask.op != "masked_fill" or not is_gone(mask.args[2]):
         return False
     hidden = mask.args[1]
-    wanted = "triu"
     if (hidden.op == "eq" and hidden.args[1].number == 0) or hidden.op == "not":
-        hidden, wanted = hidden.args[0], "tril"
-    hidden = without_casts(hidden)
-    if hidden.op == "index":
-        ends = [part.args[1] for part in hidden.args[1:] if part.op == "slice"]
+        return _triangle(hidden.args[0], flow) == "tril"
+    return _triangle(hidden, flow) == "triu"
+
+
+def hides_the_future(mask: Term, flow: Flow) -> bool:
+    """Whether ``attn_mask=mask`` does what ``is_causal=True`` does: True in the lower triangle of a square,
+    or -inf in the upper one."""
+    plain = without_casts(mask)
+    if plain.op == "not":
+        return _triangle(plain.args[0], flow) == "triu"
+    if plain.op == "triu":
+        filled = without_casts(plain.args[0])
+        square = filled.op == "full" and _is_square(filled.args[0]) and is_gone(filled.args[1])
+        return square and _diagonal(plain) == 1
+    return _triangle(plain, flow) == "tril"
+
+
+def _triangle(term: Term, flow: Flow) -> str | None:
+    """ "tril" or "triu" of a square of ones, an upper one without its diagonal; None for what is neither."""
+    term = without_casts(term)
+    if term.op == "index":
+        ends = [part.args[1] for part in term.args[1:] if part.op == "slice"]
         rows = [end for end in ends[-2:] if end.op != "const" or end.value is not None]
         if len(rows) != 2 or rows[0] is not rows[1]:
-            return False
-        hidden = hidden.args[0]
-    if hidden.op == "attr":
-        return _buffer(flow, str(hidden.value)) == wanted
-    if hidden.op not in ("tril", "triu") or hidden.op != wanted:
-        return False
-    diagonal = dict(hidden.value).get("diagonal") or 0
-    square = hidden.args[0].op in ("ones", "ones_like") and len(set(hidden.args[0].args[:2])) == 1
-    return square and diagonal == (0 if wanted == "tril" else 1)
+            return None
+        term = term.args[0]
+    if term.op == "attr":
+        return _buffer(flow, str(term.value))
+    if term.op not in ("tril", "triu"):
+        return None
+    inner = without_casts(term.args[0])
+    square = inner.op in ("ones", "ones_like") and len(set(inner.args[:2])) == 1
+    return str(term.op) if square and _diagonal(term) == (0 if term.op == "tril" else 1) else None
+
+
+def _diagonal(term: Term) -> object:
+    return dict(term.value).get("diagonal") or 0
+
+
+def _is_square(size: Term) -> bool:
+    return size.op == "tuple" and len(size.args) == 2 and size.args[0] is size.args[1]
 
 
 def _buffer(flow: Flow, name: str) -> str | None:

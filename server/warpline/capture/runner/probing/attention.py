@@ -45,4 +45,39 @@ def attention(question: Question, device: str) -> Pair:
     )
 
 
-KINDS: Dict[str, Callable[[Question, str], Pair]] = {"attention": attention}
+def fused_attention(question: Question, device: str) -> Pair:
+    """Tensors: query, key and value as they are passed.
+
+    Options, one of: "causal" (a causal mask as a tensor becomes ``is_causal=True``), "no-heads" (three
+    dimensions become four), "broadcast" (inputs are expanded to equal sizes), "switched-off" (the math
+    implementation, though a fused kernel could run). "mask": there is another mask besides.
+    """
+    inputs = [leaf(made(one, device), question) for one in question.tensors]
+    rows, columns = inputs[0].shape[-2], inputs[1].shape[-2]
+    options = question.options
+    lower = torch.ones(rows, columns, dtype=torch.bool, device=device).tril()
+    mask = lower if "mask" in options or "causal" in options else None
+
+    def before(q: Any, k: Any, v: Any) -> Any:
+        if "switched-off" in options:
+            return torch.ops.aten._scaled_dot_product_attention_math(q, k, v, mask)[0]
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    def after(q: Any, k: Any, v: Any) -> Any:
+        if "causal" in options:
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        if "no-heads" in options:
+            q, k, v = q.unsqueeze(1), k.unsqueeze(1), v.unsqueeze(1)
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=mask).squeeze(1)
+        if "broadcast" in options:
+            sizes = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+            q, k, v = (one.expand(*sizes, -1, -1) for one in (q, k, v))
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    return Pair(with_gradients(question, before, inputs), with_gradients(question, after, inputs))
+
+
+KINDS: Dict[str, Callable[[Question, str], Pair]] = {
+    "attention": attention,
+    "fused_attention": fused_attention,
+}

@@ -1,0 +1,273 @@
+"""scaled_dot_product_attention runs a slower kernel than it could, because of its arguments.
+
+## What it does
+
+Finds calls of `F.scaled_dot_product_attention` for which torch cannot use its fastest kernels:
+
+- It falls back to its math implementation, which stores the whole score matrix. The usual reasons are
+  inputs without a dimension for heads (3-D), batch or head sizes that only match by broadcasting, and fused
+  kernels that the script switches off.
+- A causal mask is passed as a tensor. Flash attention takes no mask, so a slower kernel runs, and it computes
+  the hidden half of the scores too.
+
+## Why is this slow
+
+The math implementation reads and writes a matrix of sequence length times sequence length several times,
+where a fused kernel never stores it. With `is_causal=True` the kernel also skips the hidden half.
+
+## Example
+
+```python
+#> steps step_ms=50
+import torch
+import torch.nn.functional as F
+
+class Attention(torch.nn.Module):
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        return F.scaled_dot_product_attention(q, k, v)
+        #^ found; cost step_ms=30 device_ms=30; op aten::_scaled_dot_product_attention_math count=1
+        #^ op aten::bmm count=2 device_ms=30 shapes=[[16,2048,64],[16,64,2048]] dtypes=c10::Half,c10::Half
+        #^ op aten::scaled_dot_product_attention shapes=[[16,99,64],[16,99,64],[16,99,64]] dtypes=c10::Half
+```
+
+## Use instead
+
+```python
+import torch
+import torch.nn.functional as F
+
+class Attention(torch.nn.Module):
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        return F.scaled_dot_product_attention(q.unsqueeze(1), k.unsqueeze(1), v.unsqueeze(1)).squeeze(1)
+```
+
+## Near misses
+
+A fused kernel runs already, and nothing says that its mask is causal:
+
+```python
+#> steps step_ms=50
+import torch.nn.functional as F
+
+def attend(q, k, v, mask):
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    #^ cost step_ms=30 device_ms=30; op aten::_scaled_dot_product_efficient_attention device_ms=30
+    #^ op aten::scaled_dot_product_attention shapes=[[8,9,64],[8,9,64],[8,9,64],[9,9]] dtypes=c10::Half
+```
+
+An attention that costs nothing:
+
+```python
+import torch.nn.functional as F
+
+def attend(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v)
+```
+
+## Fix safety
+
+Unsafe: another kernel adds in another order, so results differ by rounding.
+
+## References
+
+- [scaled_dot_product_attention](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html)
+- The conditions of the fused kernels: `aten/src/ATen/native/transformers/sdp_utils_cpp.h` in torch's sources
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import Fuse, Replace
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, ms, percent
+from warpline.rulekit.formulas.attention import hides_the_future
+from warpline.rulekit.fused_attention import Call, attention_share, calls_of, runs_math
+from warpline.rulekit.saving import less_device_time
+from warpline.rulekit.terms import atom, follow, function_at
+
+_NAME = "scaled_dot_product_attention"
+_METRIC = "attention"
+#: Switches of fused kernels, as settings name them.
+_SWITCHES = ("flash_sdp", "mem_efficient_sdp")
+_WORDS = {
+    "no heads": "fused kernels need a dimension for heads, and the inputs have three dimensions",
+    "broadcast": "fused kernels need equal batch and head sizes, and the inputs only match by broadcasting",
+    "switched off": "fused kernels are switched off",
+    "float64": "fused kernels do not compute in float64",
+    "": "none of the fused kernels accepts these inputs",
+}
+
+
+class SlowAttentionKernel(Rule):
+    area = "fusion"
+    needs = ("kernels",)
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        for cost in context.profile.lines:
+            calls = calls_of(cost)
+            if not calls:
+                continue
+            share = attention_share(cost)
+            spent = cost.step_ms * share
+            if not context.matters(spent):
+                continue
+            if runs_math(cost):
+                yield _fallback(context, cost, calls, share)
+            elif all(call.mask for call in calls) and (mask := _causal_mask(context, cost, calls)):
+                yield _causal(context, cost, share, *mask)
+
+
+def _fallback(context: Context, cost: LineCost, calls: list[Call], share: float) -> Draft:
+    place, spent = (cost.file, cost.line), cost.step_ms * share
+    reason = _reason(context, calls)
+    options = [reason.replace(" ", "-")] if reason in ("no heads", "broadcast", "switched off") else []
+    change = Fuse((place,), shares=(share,))
+    return context.draft(
+        place,
+        place,
+        "Attention falls back to torch's math implementation, which takes {spent} a step ({share}): "
+        f"{_WORDS[reason]}.",
+        {"spent": ms(_METRIC, spent), "share": percent(_METRIC, context.share(spent))},
+        cost_ms=spent,
+        change=Replace("fused_attention", (place,), change, tuple(options), (share,)) if options else change,
+        fixes=[partial(_mended, context, cost, calls, reason)],
+    )
+
+
+def _reason(context: Context, calls: list[Call]) -> str:
+    if all(len(call.query) == 3 for call in calls):
+        return "no heads"
+    if all(call.broadcast for call in calls):
+        return "broadcast"
+    if all(call.dtype == "double" for call in calls):
+        return "float64"
+    last = {setting.name: setting for setting in context.profile.facts.settings}
+    if any(name in last and last[name].value is False for name in _SWITCHES):
+        return "switched off"
+    return ""
+
+
+def _mended(context: Context, cost: LineCost, calls: list[Call], reason: str) -> Fix:
+    source, call = _call(context, cost)
+    given = [source.argument(call, name, at) for at, name in enumerate(("query", "key", "value"))]
+    arguments = [arg for arg in given if arg is not None]
+    if len(arguments) < 3:
+        raise Refused("pass query, key and value in a form that a fused kernel accepts")
+    if any(source.code(arg.value).endswith(".unsqueeze(1)") for arg in arguments):
+        raise Refused("the code changed since the run")
+    edits = Edits(source)
+    if reason == "no heads":
+        mask = source.argument(call, "attn_mask", 3)
+        if any(len(one.mask) == 3 for one in calls):
+            if mask is None:
+                raise Refused("give the inputs and the mask a dimension for heads with `.unsqueeze(1)`")
+            arguments.append(mask)
+        new = {arg.value: f"{atom(source.code(arg.value))}.unsqueeze(1)" for arg in arguments}
+        edits.replace(call, f"{_rewritten(source, call, new)}.squeeze(1)")
+        return edits.fix("Add a dimension for heads", "unsafe")
+    if reason == "broadcast":
+        for arg, text in _expanded(source, arguments, calls).items():
+            edits.replace(arg, text)
+        return edits.fix("Expand the inputs to equal sizes", "unsafe")
+    if reason == "switched off":
+        raise Refused("leave the fused kernels switched on, unless results must not differ by rounding")
+    raise Refused(
+        "put the call into `with torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION)` once: torch "
+        "then warns of what keeps that kernel from running"
+    )
+
+
+def _rewritten(source: Source, call: cst.Call, new: dict[cst.BaseExpression, str]) -> str:
+    """The text of ``call`` with some of its arguments replaced."""
+    (first, column), _ = source.span(call)
+    text, lines = source.code(call), source.code(call).splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+
+    def offset(position: tuple[int, int]) -> int:
+        row = position[0] - first
+        return starts[row] + position[1] - (column if row == 0 else 0)
+
+    for node in sorted(new, key=source.span, reverse=True):
+        begin, end = source.span(node)
+        text = text[: offset(begin)] + new[node] + text[offset(end) :]
+    return text
+
+
+def _expanded(source: Source, arguments: list[cst.Arg], calls: list[Call]) -> dict[cst.BaseExpression, str]:
+    """Arguments that are smaller than another one, written with ``.expand``."""
+    found: dict[cst.BaseExpression, str] = {}
+    shapes = list(zip(*((call.query, call.key, call.value) for call in calls), strict=True))
+    for at, arg in enumerate(arguments):
+        sizes = ["-1"] * 4
+        for dim in (0, 1):
+            largest = max(range(3), key=lambda other: shapes[other][0][dim])
+            if all(one[at][dim] == one[largest][dim] for one in zip(*shapes, strict=True)):
+                continue
+            whole = arguments[largest].value
+            if not isinstance(whole, (cst.Name, cst.Attribute)):
+                raise Refused("expand query, key and value to equal batch and head sizes")
+            sizes[dim] = f"{source.code(whole)}.shape[{dim}]"
+        if sizes != ["-1"] * 4:
+            found[arg.value] = f"{atom(source.code(arg.value))}.expand({', '.join(sizes)})"
+    return found
+
+
+def _call(context: Context, cost: LineCost) -> tuple[Source, cst.Call]:
+    source = context.source(cost.file)
+    calls = source.calls(cost.line, _NAME) if source is not None else []
+    if source is None or len(calls) != 1:
+        raise Refused("change the arguments of the attention where it is called")
+    return source, calls[0]
+
+
+def _causal_mask(context: Context, cost: LineCost, calls: list[Call]) -> tuple[Source, cst.Call] | None:
+    """The call on a line, when its mask hides what comes later and nothing else."""
+    if any(call.query[-2] != call.key[-2] for call in calls):
+        return None
+    try:
+        source, call = _call(context, cost)
+    except Refused:
+        return None
+    mask, function = source.argument(call, "attn_mask", 3), function_at(source, cost.line)
+    if mask is None or function is None:
+        return None
+    flow = follow(source, function)
+    term = flow.terms.get(mask.value)
+    return (source, call) if term is not None and hides_the_future(term, flow) else None
+
+
+def _causal(context: Context, cost: LineCost, share: float, source: Source, call: cst.Call) -> Draft:
+    place, spent = (cost.file, cost.line), cost.step_ms * share
+    # Half of the scores are hidden; that flash attention is faster too is for the trial to show.
+    otherwise = less_device_time({cost: spent}, spent / 2, assumed=True)
+    return context.draft(
+        place,
+        place,
+        "A causal mask is passed as a tensor: flash attention cannot run, and the hidden half of the scores "
+        "is computed as well. That takes {spent} a step ({share}).",
+        {"spent": ms(_METRIC, spent), "share": percent(_METRIC, context.share(spent))},
+        cost_ms=spent,
+        change=Replace("fused_attention", (place,), otherwise, ("causal",), (share,)),
+        fixes=[partial(_without_mask, source, call)],
+    )
+
+
+def _without_mask(source: Source, call: cst.Call) -> Fix:
+    mask = source.argument(call, "attn_mask", 3)
+    causal = source.argument(call, "is_causal", 5)
+    if mask is None or causal is not None or source.unpacked(call):
+        raise Refused("pass `is_causal=True` instead of the mask")
+    if sum(arg.keyword is None for arg in call.args) > 4:
+        raise Refused("pass `is_causal=True` instead of the mask, and the later arguments by name")
+    edits = Edits(source)
+    edits.replace(mask.value if mask.keyword is None else mask, "is_causal=True")
+    return edits.fix("Use is_causal=True", "unsafe")
