@@ -1,14 +1,19 @@
 """What measuring costs: the ratio of step time to the plain script's, for each way of measuring.
 
-    python benchmarks/overhead.py [--python PATH] [--rounds 5] [--steps 30]
+    python benchmarks/overhead.py [--python PATH] [--rounds 5] [--steps 30] [--only NAME]
+                                  [--cores 0-5 --jobs 3]
 
 Three scripts (launch-bound, compute-bound, loader-bound), each run in turn as: plain; under warpline,
-whose timing window, capture window and steps outside both are told apart; torch.profiler with stacks,
-shapes and memory; and a plain ``sys.settrace`` line profiler. All runs of a round follow one another,
-and rounds are repeated, so that a slow moment of the machine hits all of them. Each script stamps its
-own steps; the first steps are left out. Of each process's steps the quickest tenth counts: other work
+whose timing window, capture window and steps outside both are told apart; torch.profiler with shapes and
+memory, without and with stacks; and a plain ``sys.settrace`` line profiler. All runs of a round follow one
+another, and rounds are repeated, so that a slow moment of the machine hits all of them. Each script stamps
+its own steps; the first steps are left out. Of each process's steps the quickest tenth counts: other work
 on the machine only ever makes steps longer, and what measuring adds is in all of them. Goals: timing
-window at most 1.02, capture at most 1.1 times torch.profiler's ratio, outside both at most 1.01.
+window at most 1.01, outside both windows at most 1.01, capture at most 1.3 times what torch.profiler takes
+with shapes and memory: the last column.
+
+``--cores`` pins everything to some cores, ``--jobs 3`` runs the three scripts side by side on their share of
+them (not on one GPU: they would share it). Operators use one thread for each core but one.
 """
 
 from __future__ import annotations
@@ -21,8 +26,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+
+import pinned
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
 
@@ -30,6 +38,7 @@ from warpline import runs
 from warpline.capture.launch import capture
 from warpline.wire.run import Request
 
+COLUMNS = ("timing window", "outside", "capture window", "torch.profiler", "with stacks", "settrace")
 WARMUP = 5
 MOST_BEFORE = 500  # steps before the capture window: warm-up and timing take at most that many
 
@@ -92,15 +101,18 @@ finally:
         json.dump(stamps, file)
 """
 
+PROFILED = """
+    from torch.profiler import ProfilerActivity, profile
+    both = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * torch.cuda.is_available()
+    with profile(activities=both, with_stack={stacks}, record_shapes=True, profile_memory=True):
+        train(int(sys.argv[1]))
+"""
+
 WAYS = {
     "plain": "train(int(sys.argv[1]))",
     "warpline": "train(int(sys.argv[1]))",
-    "torch.profiler": """
-    from torch.profiler import ProfilerActivity, profile
-    both = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * torch.cuda.is_available()
-    with profile(activities=both, with_stack=True, record_shapes=True, profile_memory=True):
-        train(int(sys.argv[1]))
-""",
+    "torch.profiler": PROFILED.format(stacks=False),
+    "with stacks": PROFILED.format(stacks=True),
     "settrace": """
     seen = {}
     def line(frame, event, argument):
@@ -120,16 +132,29 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--only", choices=tuple(SETUP), help="one script")
+    pinned.configure(parser)
     options = parser.parse_args()
-    columns = ("timing window", "outside", "capture window", "torch.profiler", "settrace")
-    print("| script | plain step | " + " | ".join(columns) + " |")
-    print("|---" * (len(columns) + 2) + "|")
-    for name in SETUP:
-        rounds = [one_round(name, options) for _ in range(options.rounds)]
-        plain = statistics.median(each["plain"] for each in rounds)
-        cells = [ratios([each[column] / each["plain"] for each in rounds]) for column in columns]
-        print(f"| {name} | {plain / 1e6:.2f} ms | " + " | ".join(cells) + " |", flush=True)
+    print("| script | plain step | " + " | ".join(COLUMNS) + " | capture / torch.profiler |")
+    print("|---" * (len(COLUMNS) + 3) + "|", flush=True)
+    names = [options.only] if options.only else list(SETUP)
+    for row in pinned.side_by_side(partial(row_of, options=options), names, options):
+        print(row, flush=True)
     return 0
+
+
+def row_of(name: str, options: argparse.Namespace) -> str:
+    rounds = [one_round(name, options) for _ in range(options.rounds)]
+    plain = statistics.median(each["plain"] for each in rounds)
+    cells = [ratios([each[column] / each["plain"] for each in rounds]) for column in COLUMNS]
+    cells.append(ratios([each["capture window"] / each["torch.profiler"] for each in rounds]))
+    return f"| {name} | {plain / 1e6:.2f} ms | " + " | ".join(cells) + " |"
+
+
+def threads() -> dict[str, str]:
+    """Of the script: a core is left for what samples it."""
+    count = str(max(1, len(os.sched_getaffinity(0)) - 1))
+    return {"OMP_NUM_THREADS": count, "MKL_NUM_THREADS": count}
 
 
 def ratios(values: list[float]) -> str:
@@ -148,7 +173,8 @@ def one_round(name: str, options: argparse.Namespace) -> dict[str, float]:
                 found |= ours(script, stamps, options)
                 continue
             command = [options.python, str(script), str(options.steps + WARMUP)]
-            subprocess.run(command, env=os.environ | {"STAMPS": str(stamps)}, check=True, capture_output=True)
+            environment = os.environ | threads() | {"STAMPS": str(stamps)}
+            subprocess.run(command, env=environment, check=True, capture_output=True)
             found[way] = quick(durations(stamps)[WARMUP:])
     return found
 
@@ -169,7 +195,7 @@ def ours(script: Path, stamps: Path, options: argparse.Namespace) -> dict[str, f
         argv=(str(MOST_BEFORE + 4 * options.steps),),
         python=options.python,
         cwd=str(script.parent),
-        environment={"STAMPS": str(stamps)},
+        environment={"STAMPS": str(stamps)} | threads(),
         steps=options.steps,
         whole_run=True,
     )

@@ -1,6 +1,8 @@
 """What the report says of each line against an independent stopwatch, script by script.
 
     python benchmarks/truth.py [--python PATH] [--rounds 3] [--part seen|kept] [--only NAME] [--markdown FILE]
+                               [--cores 0-15 --jobs 8]
+    python benchmarks/truth.py --sync                         # on a GPU
 
 Each script of ``benchmarks/truth/scripts`` runs under ``warpline profile --json`` and under
 ``benchmarks/truth/stopwatch.py`` in turn, ``--rounds`` times; of each line's share of the step the median
@@ -11,6 +13,14 @@ step or more passes when it is within 10 % of its time or within 2 % of the step
 
 ``--processor`` measures processor time instead: on a busy machine it is the steadier clock, and its shares
 can be compared where a script does not sleep.
+
+``--jobs`` runs several scripts at a time, each on its share of ``--cores``. A job needs two cores: one for
+the script and one for what samples it.
+
+``--sync`` runs the scripts in ``gpu`` instead. The stopwatch then waits for the device at every clock read,
+so a line's time is that of the host and of the device, one after the other. That is an upper bound of what
+the report may say of the line: a figure fails when it is reported with more than that, by more than 10 % of
+its time and 2 % of the measured step.
 
 ``seen`` are the scripts that were looked at while the times were worked on; ``kept`` were scored at the end
 only. Exit status 1 when a line fails.
@@ -27,8 +37,11 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pinned
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = HERE / "truth" / "scripts"
@@ -59,6 +72,7 @@ class Row:
     measured: float  # shares of the step
     reported: float
     step_ms: float
+    bound: bool = False  # ``measured`` is the most that it may be
 
     @property
     def of_line(self) -> float:
@@ -70,6 +84,8 @@ class Row:
 
     @property
     def passed(self) -> bool:
+        if self.bound and self.reported <= self.measured:
+            return True
         return self.of_line <= OF_LINE or self.of_step <= OF_STEP
 
 
@@ -123,6 +139,15 @@ def reported(figure: Figure, report: dict[str, Any]) -> float:
     return total
 
 
+def tried(script: Path, options: argparse.Namespace) -> list[Row] | None:
+    """The rows of a script; None, and the reason on stderr, where a run of it failed."""
+    try:
+        return rows(script, options)
+    except (RuntimeError, subprocess.TimeoutExpired) as error:
+        print(f"{script.stem}: {error}", file=sys.stderr)
+        return None
+
+
 def rows(script: Path, options: argparse.Namespace) -> list[Row]:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -140,13 +165,16 @@ def rows(script: Path, options: argparse.Namespace) -> list[Row]:
                     told.append(json.loads(file.read_text(encoding="utf-8")))
     if options.keep:
         Path(options.keep, f"{script.stem}.json").write_text(json.dumps([fine, watched, told]))
-    return compared(script.stem, fine, watched, told)
+    return compared(script.stem, fine, watched, told, bound=options.sync)
 
 
 def compared(
-    name: str, fine: dict[str, Any], watched: list[dict[str, Any]], told: list[dict[str, Any]]
+    name: str, fine: dict[str, Any], watched: list[dict[str, Any]], told: list[dict[str, Any]], *, bound: bool
 ) -> list[Row]:
-    """One row for each figure that takes 5 % of the step or more, by either side."""
+    """One row for each figure that takes 5 % of the step or more, by either side.
+
+    As an upper bound (``bound``) the milliseconds are compared, else the shares of the step.
+    """
     found = []
     # Not the step as it took with the clock reads: in functions that are called thousands of times they are
     # half of it. What they cost is taken off the statements, which make up the step without them.
@@ -156,15 +184,17 @@ def compared(
         truth = statistics.median(
             measured(figure, one) / step for one, step in zip(watched, steps, strict=True)
         )
-        ours = statistics.median(reported(figure, one) / one["steps"]["step_ms"] for one in told)
+        ours = statistics.median(
+            reported(figure, one) / (step_ms if bound else one["steps"]["step_ms"]) for one in told
+        )
         if max(truth, ours) >= LEAST_SHARE:
-            found.append(Row(name, figure, truth, ours, step_ms))
+            found.append(Row(name, figure, truth, ours, step_ms, bound))
     return sorted(found, key=lambda row: -row.measured)
 
 
 def run_stopwatch(script: Path, file: Path, options: argparse.Namespace, coarse: Path | None = None) -> None:
     given = ["--coarse", str(coarse)] if coarse else []
-    given += ["--processor"] * options.processor
+    given += ["--processor"] * options.processor + ["--sync"] * options.sync
     run([options.python, str(STOPWATCH), "--json", str(file), *given, str(script)], options)
 
 
@@ -183,7 +213,7 @@ def run(command: list[str], options: argparse.Namespace) -> None:
         command, check=False, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S
     )
     if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
 
 
 def table(found: Iterable[Row]) -> list[str]:
@@ -206,31 +236,41 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--part", choices=("seen", "kept"))
+    parser.add_argument("--sync", action="store_true", help="on a GPU: an upper bound, see below")
+    pinned.configure(parser)
     parser.add_argument("--only", help="names of scripts, comma between them")
     parser.add_argument("--processor", action="store_true", help="measure processor time: see below")
     parser.add_argument("--markdown", type=Path, help="write the table there too")
     parser.add_argument("--keep", help="a folder to leave all figures in")
     options = parser.parse_args()
-    parts = [options.part] if options.part else ["seen", "kept"]
+    parts = ["gpu"] if options.sync else [options.part] if options.part else ["seen", "kept"]
     scripts = [script for part in parts for script in sorted((SCRIPTS / part).glob("*.py"))]
     if options.only:
         scripts = [script for script in scripts if script.stem in options.only.split(",")]
     found: list[Row] = []
-    for script in scripts:
-        new = rows(script, options)
-        found += new
-        print("\n".join(table(new)[0 if script == scripts[0] else 2 :]), flush=True)
+    lost = 0
+    if options.keep:
+        Path(options.keep).mkdir(parents=True, exist_ok=True)
+    print("\n".join(table([])))
+    for new in pinned.side_by_side(partial(tried, options=options), scripts, options):
+        lost += new is None
+        found += new or []
+        print("\n".join(table(new or [])[2:]), flush=True)
+    if not found:
+        print("no script could be measured")
+        return 1
     failed = sum(not row.passed for row in found)
+    cores = f"{len(options.cores or os.sched_getaffinity(0))} cores, {options.jobs} scripts at a time"
     version = subprocess.run([options.python, "--version"], capture_output=True, text=True, check=True)
     print(
-        f"\n{len(found)} lines of {len(scripts)} scripts, {failed} fail; off by "
+        f"\n{len(found)} lines of {len(scripts) - lost} scripts, {failed} fail; off by "
         f"{100 * statistics.median(row.of_line for row in found):.1f} % of the line in the median, "
         f"{100 * max(row.of_step for row in found):.1f} % of the step at most; {version.stdout.strip()}, "
-        f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}"
+        f"{cores}, load {os.getloadavg()[0]:.1f}"
     )
     if options.markdown:
         options.markdown.write_text("\n".join(table(found)) + "\n", encoding="utf-8")
-    return 1 if failed else 0
+    return 1 if failed or lost else 0
 
 
 if __name__ == "__main__":
