@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kineto import AUTOGRAD, KinetoRun, approx, at_line
+from tests.kineto import AUTOGRAD, MAIN, KinetoRun, approx, at_line
 from warpline.attribution.kernels import tensor_cores
 from warpline.attribution.peaks import peaks_of
+from warpline.view.memory import holders
 from warpline.wire.facts import MeasuredPeaks
 from warpline.wire.run import DeviceFacts, Facts
 
@@ -36,6 +37,27 @@ def test_memory_at_the_peak_and_kept(tmp_path: Path) -> None:
     assert at_line(profile, 12).kept_bytes == 64
     assert at_line(profile, 11).kept_bytes == 0
     assert profile.totals["peak_bytes"] == 4096 + 128 + 1536
+
+
+def test_calls_of_the_allocator_into_the_driver_stand_at_their_lines(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 2000, steps=2)
+    for at in (0.0, 1000.0):
+        run.line(at, 10)
+        run.op("aten::empty", at + 10, 200)
+        run.call("cudaMalloc", at + 20, 150)
+        run.complete("cuda_driver", "cuMemAlloc_v2", (at + 30, 100), (MAIN, MAIN), correlation=0)
+        run.line(at + 300, 11)
+        run.call("cudaFree", at + 310, 100)
+        run.call("cudaMemcpyAsync", at + 450, 20)
+    run.line(1600, 12)
+    run.call("cudaHostAlloc", 1610, 60)
+    run.kernel(1700, 100, launched=1690)
+    profile = run.profile()
+    found = {cost.line: (cost.allocator_calls, cost.allocator_ms) for cost in profile.lines}
+    assert found == {10: (1, approx(0.15)), 11: (1, approx(0.1)), 12: (0.5, approx(0.03))}
+    assert profile.totals["allocator_calls"] == 2.5
+    said = [one for one in holders(profile).said if "the driver 2.5 times a step" in one]
+    assert len(said) == 1 and said[0].endswith(":10")
 
 
 def test_marks_have_their_share_of_the_step(tmp_path: Path) -> None:

@@ -143,6 +143,8 @@ def _rows(
             launches=launches,
             memory_bytes=int(memory.at_peak[row]),
             kept_bytes=float(memory.kept_per_step[row]),
+            allocator_calls=float(costs.allocations[row]),
+            allocator_ms=float(costs.allocator[row]),
             nodes=float(graph.made[row]),
             unused_nodes=float(graph.unused[row]),
             kernels=tuple(kernels.get(row, ())),
@@ -193,4 +195,6 @@ def _totals(
         "gc_ms": float(costs.gc.sum()),
         "peak_bytes": float(memory.peak_bytes),
         "kept_bytes": float(memory.kept_per_step.sum()),
+        "allocator_calls": float(costs.allocations.sum()),
+        "allocator_ms": float(costs.allocator.sum()),
     }

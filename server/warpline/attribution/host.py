@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpline.attribution.accounting import Account, less
+from warpline.attribution.allocator import allocator_calls
 from warpline.attribution.marks import loader_spans
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import overlay, union
@@ -16,11 +17,11 @@ from warpline.trace.columns import Floats, Ints, Trace
 
 @dataclass(frozen=True, slots=True)
 class HostCosts:
-    """Milliseconds per step by line number, at the unprofiled step's scale; ``calls`` and
-    ``syncs`` (calls that wait for the device) a step.
+    """Milliseconds per step by line number, at the unprofiled step's scale; ``calls``, ``syncs`` (calls
+    that wait for the device) and ``allocations`` (calls of the allocator's into the driver) a step.
 
-    ``sync``, ``loader`` and ``gc`` are parts of ``cpu``. With a host that runs ahead of the device
-    the lines' ``cpu`` is less than the step: the rest is how far ahead it was when the capture ended.
+    ``sync``, ``loader``, ``gc`` and ``allocator`` are parts of ``cpu``. With a host that runs ahead of the
+    device the lines' ``cpu`` is less than the step: the rest is how far ahead it was when the capture ended.
     """
 
     cpu: Floats
@@ -29,6 +30,8 @@ class HostCosts:
     loader: Floats
     gc: Floats
     calls: Floats
+    allocator: Floats
+    allocations: Floats
 
 
 def host_costs(scene: Scene, accounted: Account) -> HostCosts:
@@ -48,6 +51,8 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
     waits, ours = sync_calls(trace) & began, closing_wait(trace)
     waits[ours] = False
     seen -= _within(scene, host.start_ns[ours], host.end_ns[ours])
+    allocates = allocator_calls(trace) & began
+    allocator = scene.by_line(scene.placed.line[allocates], (host.end_ns - host.start_ns)[allocates]) * scale
     # Without a device beside the host, the host's time is what the account has given out already.
     alone = accounted.idle_ms + scene.by_line(scene.placed.line, accounted.op_ms)
     cpu = less(seen, taken) * scale if trace.on_gpu else alone
@@ -59,6 +64,8 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
         loader=_loading(scene, cpu),
         gc=np.minimum(_within(scene, *_collections(trace)) * scale, cpu),
         calls=_calls(scene) / trace.steps,
+        allocator=np.minimum(allocator, cpu),
+        allocations=scene.by_line(scene.placed.line[allocates], np.ones(int(allocates.sum()))) / trace.steps,
     )
 
 

@@ -136,6 +136,10 @@ class Line:
     roofline: Roofline | None = None
     inside: tuple[Inside, ...] = ()
     kept_bytes: float = 0.0  # per step, allocated here and not freed while the captured steps ran
+    #: Per step, of the allocator into the driver (cudaMalloc, cudaFree, cudaHostAlloc), and host time in
+    #: them.
+    allocator_calls: float = 0.0
+    allocator_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

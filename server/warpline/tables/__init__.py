@@ -46,6 +46,8 @@ class Tables:
     - ``launches``: kernels and copies launched per step; on a CPU operators that call no other
     - ``memory_bytes``: allocated here and still held at the step's memory peak
     - ``kept_bytes``: allocated here per step and not freed while we looked
+    - ``allocator_calls``: calls per step of torch's allocator into the driver (cudaMalloc, cudaFree)
+    - ``allocator_ms``: part of cpu_ms spent in them
     - ``flops``: floating-point operations per step, where known
     - ``percent_of_peak``: of the device's peak (compute or memory, whichever is nearer), where known
     - ``bound``: "compute", "memory" or "launch", where known

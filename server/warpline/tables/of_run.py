@@ -20,7 +20,7 @@ WINDOW_COLUMNS = ("step", "began", "steps", "step_ms", "slowest_ms", "between_ms
 LINE_FIELDS = (
     "file", "line", "function", "step_ms", "device_ms", "forward_ms", "backward_ms", "recompute_ms",
     "idle_ms", "cpu_ms", "sync_ms", "loader_ms", "gc_ms", "copy_ms", "communication_ms", "calls", "launches",
-    "memory_bytes", "kept_bytes",
+    "memory_bytes", "kept_bytes", "allocator_calls", "allocator_ms",
 )  # fmt: skip
 KERNEL_FIELDS = (
     "name", "phase", "kind", "count", "device_ms", "grid", "block", "registers", "shared_bytes",

@@ -37,7 +37,8 @@ def holders(profile: Profile, top: int | None = None, cwd: str = "") -> Holders:
     """``top``: how many lines, else those that matter."""
     lines = [cost for cost in profile.lines if cost.memory_bytes > 0 or cost.kept_bytes >= _LEAST_KEPT]
     lines.sort(key=lambda cost: (-cost.memory_bytes, -cost.kept_bytes, cost.file, cost.line))
-    names = text.names({cost.file for cost in lines}, cwd)
+    named = {cost.file for cost in lines} | {cost.file for cost in profile.lines if cost.allocator_ms}
+    names = text.names(named, cwd)
     whole = sum(cost.memory_bytes for cost in lines)
     shown = [
         cost for cost in lines if cost.kept_bytes >= _LEAST_KEPT or cost.memory_bytes >= _LEAST_SHARE * whole
@@ -60,6 +61,16 @@ def holders(profile: Profile, top: int | None = None, cwd: str = "") -> Holders:
     return Holders(title, rows, rest, tuple(_said(profile, lines, names, whole)))
 
 
+def _asked_driver(profile: Profile, names: dict[str, str]) -> str:
+    calls, ms = profile.totals["allocator_calls"], profile.totals["allocator_ms"]
+    most = max(profile.lines, key=lambda cost: cost.allocator_ms)
+    where = f", most of it at {names[most.file]}:{most.line}" if most.allocator_ms else ""
+    return (
+        f"the allocator called the driver {units.count(calls)} times a step (cudaMalloc, cudaFree, "
+        f"cudaHostAlloc): {units.ms(ms)} of host time{where}"
+    )
+
+
 def _said(profile: Profile, lines: list[LineCost], names: dict[str, str], whole: int) -> list[str]:
     said = []
     facts = profile.facts.memory
@@ -69,6 +80,8 @@ def _said(profile: Profile, lines: list[LineCost], names: dict[str, str], whole:
             f"{names[most.file]}:{most.line} keeps {units.size(most.kept_bytes)} a step: allocated "
             "there and not freed during the captured steps"
         )
+    if profile.totals.get("allocator_calls", 0.0) > 0:
+        said.append(_asked_driver(profile, names))
     if facts.growth_bytes_per_step is not None:
         what = "allocated on the device" if _on_gpu(profile) else "resident memory of the process"
         grown = units.size(facts.growth_bytes_per_step)
