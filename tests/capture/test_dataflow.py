@@ -23,8 +23,12 @@ from torch import nn
 
 torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(16, 16), nn.GELU())
-opt = torch.optim.SGD(net.parameters(), 0.1)
+words = nn.Embedding(50, 16)
+opt = torch.optim.SGD([*net.parameters(), *words.parameters()], 0.1)
 x = torch.randn(4, 8, 16)
+ids = 1 + torch.arange(40).view(4, 10)
+for row, end in enumerate((10, 3, 8, 5)):
+    ids[row, end:] = 0
 
 def attend(x):
     scores = torch.einsum("btd,bsd->bts", x, x) * 0.25
@@ -34,7 +38,7 @@ def attend(x):
 for step in range(40):
     with torch.no_grad():
         again = attend(x)
-    loss = (net(again + torch.rand_like(x)) ** 2).mean()
+    loss = (net(again + torch.rand_like(x)) ** 2).mean() + words(ids).mean()
     opt.zero_grad()
     loss.backward()
     opt.step()
@@ -50,6 +54,30 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Captured:
 
 def rows(flow: Dataflow, name: str) -> list[int]:
     return [row for row, index in enumerate(flow.name) if flow.names[index].startswith(f"aten.{name}")]
+
+
+def test_padding_of_what_an_embedding_looked_up(captured: Captured) -> None:
+    flow = captured.facts.dataflow
+    (found,) = flow.padding
+    assert (found.rows, found.columns, found.padded, found.shared) == (4, 10, 14, 0)
+    assert "words(ids)" in SCRIPT.splitlines()[flow.sites[found.site].line - 1]
+
+
+@pytest.mark.parametrize(
+    ("indices", "counted"),
+    [
+        ([[1, 2, 3, 0], [4, 0, 0, 0]], (4, 1)),
+        ([[0, 2, 3, 4], [0, 0, 0, 4]], (4, 1)),  # filled up at the beginning
+        ([[1, 2, 3, 4], [4, 3, 2, 1]], None),
+        ([[0, 1, 0, 1], [1, 0, 1, 0]], None),  # a value like any other
+        ([[0, 0, 0, 0], [0, 0, 0, 0]], None),  # nothing but one value: made up, not padded
+        ([[0, 1, 2, 3], [0, 1, 2, 3]], None),  # positions
+    ],
+)
+def test_what_counts_as_padding(indices: list[list[int]], counted: tuple[int, int] | None) -> None:
+    from warpline.capture.runner.dataflow.padding import counted_in
+
+    assert counted_in(torch.tensor(indices)) == counted
 
 
 def test_values_lead_from_operator_to_operator(captured: Captured) -> None:

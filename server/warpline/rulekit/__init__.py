@@ -97,6 +97,7 @@ otherwise), ``true``/``false`` or plain text:
   that kind are used on this line (``site loader as=valid …`` and ``use valid`` tell several apart);
   ``with.lr=0.1`` is an argument that it was made with
 - ``event graph_break reason="…"`` (CompileEvent)
+- ``padding rows=32 columns=512 padded=9000 shared=100``: what the embedding on this line looked up
 - for the run: ``device …`` (DeviceFacts; an H200 unless said), ``steps step_ms= device_busy_percent=``
   (``step_ms`` defaults to the lines' sum), ``flags …``, ``memory …``, ``peaks …``, ``totals …``,
   ``manifest …``, ``gc ms=5``

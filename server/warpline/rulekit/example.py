@@ -16,6 +16,7 @@ from warpline.model.profile import Kernel, LineCost, Op, Profile
 from warpline.model.report import Attributed, Inside, Steps, Unattributed
 from warpline.rulekit.page import without_annotations
 from warpline.wire.births import Argument
+from warpline.wire.dataflow import TENSOR, Dataflow, OperatorSite, Padding
 from warpline.wire.facts import Flags, MeasuredPeaks, Memory
 from warpline.wire.run import CompileEvent, DeviceFacts, Facts, Manifest, Request, Site
 
@@ -66,6 +67,7 @@ class _Reader:
     totals: dict[str, Any] = field(default_factory=dict)
     manifest: dict[str, Any] = field(default_factory=dict)
     gc_ns: list[tuple[int, int]] = field(default_factory=list)
+    padding: list[tuple[OperatorSite, Padding]] = field(default_factory=list)
 
     def read(self, file: str, code: str) -> None:
         """All annotations of one file. Lines of annotations alone belong to no line of the text."""
@@ -111,6 +113,9 @@ class _Reader:
         elif verb == "event":
             event: dict[str, Any] = {"reason": ""} | values
             self.events.append(CompileEvent(plain[0], *place, **event))
+        elif verb == "padding":
+            site = OperatorSite(*place, "<module>")
+            self.padding.append((site, Padding(value=len(self.padding), site=len(self.padding), **values)))
         elif verb == "gc":
             self.gc_ns.append((0, int(float(values["ms"]) * 1e6)))
         else:
@@ -160,6 +165,7 @@ def _profile(texts: dict[str, str], reader: _Reader) -> Profile:
         sites=tuple(replace(site, uses=tuple(reader.uses.get(word, ()))) for word, site in reader.sites),
         flags=Flags(**({"cpu_count": 16} | reader.flags)),
         gc_ns=tuple(reader.gc_ns),
+        dataflow=_looked_up(reader.padding),
         compile_events=tuple(reader.events),
         memory=Memory(**reader.memory),
         peaks=MeasuredPeaks(**reader.peaks),
@@ -173,6 +179,27 @@ def _profile(texts: dict[str, str], reader: _Reader) -> Profile:
         attributed=Attributed(100.0, 100.0),
         sources=texts,
         totals=reader.totals,
+    )
+
+
+def _looked_up(padding: list[tuple[OperatorSite, Padding]]) -> Dataflow:
+    """A record of nothing but look-ups in embeddings."""
+    if not padding:
+        return Dataflow()
+    many = range(len(padding))
+    return Dataflow(
+        missing="",
+        names=("aten.embedding.default",),
+        sites=tuple(site for site, _ in padding),
+        shapes=tuple((one.rows, one.columns) for _, one in padding),
+        dtypes=("int64",),
+        name=tuple(0 for _ in many),
+        site=tuple(many),
+        arguments=tuple((None, f"{TENSOR}{one.value}") for _, one in padding),
+        outputs=tuple(() for _ in many),
+        shape=tuple(many),
+        dtype=tuple(0 for _ in many),
+        padding=tuple(one for _, one in padding),
     )
 
 

@@ -34,6 +34,21 @@ class OperatorSite:
 
 
 @dataclass(frozen=True)
+class Padding:
+    """One value at the beginning or the end of most rows of what an embedding looked up.
+
+    Found by what the tensor holds, so it may be anything that fills rows up: a token for padding, as a rule.
+    """
+
+    value: int  # the number of the tensor with the indices
+    site: int  # index into ``Dataflow.sites``, of the look-up; -1: in no code of the user's
+    rows: int
+    columns: int
+    padded: int  # elements of all rows that are padding
+    shared: int  # columns that are padding in every row
+
+
+@dataclass(frozen=True)
 class Dataflow:
     """Columns. ``name``, ``site``, ``arguments`` and ``outputs`` have an entry for each operator, in order of
     their calls; ``shape``, ``dtype`` and ``parameter`` one for each value."""
@@ -53,3 +68,4 @@ class Dataflow:
     #: Parameters that ask for gradients, while no optimizer has them and nothing wrote to them in the step.
     #: Empty where no parameter of the step is an optimizer's.
     unheld: tuple[int, ...] = ()
+    padding: tuple[Padding, ...] = ()

@@ -26,9 +26,11 @@ from ....wire.dataflow import (
     TENSOR,
     Dataflow,
     OperatorSite,
+    Padding,
 )
 from ..modes import taken_off
 from ..tracebacks import is_ours
+from .padding import LookedUp
 from .values import Interned, Values
 
 if TYPE_CHECKING:
@@ -58,6 +60,9 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.running = True
         self.unheld: Tuple[int, ...] = ()
         self.values = Values(torch, self._alias)
+        self.looked_up = LookedUp()
+        self.padding: Tuple[Padding, ...] = ()
+        self._embedding = torch.ops.aten.embedding.default
         self.names, self.sites = Interned(), Interned()
         self.name: List[int] = []
         self.site: List[int] = []
@@ -80,6 +85,8 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         if before is not None:
             try:
                 self._note(function, before, result, sys._getframe(1))
+                if function is self._embedding:
+                    self.looked_up.add(arguments, self.arguments[-1], self.site[-1])
             except Exception as error:
                 self._stop("an operator could not be read (%s)" % type(error).__name__)
         return result
@@ -185,6 +192,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
             dtype=tuple(self.values.dtype),
             parameters=tuple(self.values.parameters),
             unheld=self.unheld,
+            padding=self.padding,
         )
 
 
@@ -218,6 +226,8 @@ class Recording:
             self._call = None
         with contextlib.suppress(Exception):  # an optimizer of an unusual kind: then nothing is said of it
             self.mode.unheld = self.mode.values.unheld(self._optimizers() or [])
+        with contextlib.suppress(Exception):  # indices on a device that has run out of memory, say
+            self.mode.padding = self.mode.looked_up.padding()
         self.mode.values.close()
         return self.mode.found()
 

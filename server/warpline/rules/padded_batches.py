@@ -1,0 +1,155 @@
+"""Much of each batch is padding, and the step computes it like the rest.
+
+## What it does
+
+Reads what the embeddings of one step look up: batches of token numbers, in which one value fills up the
+beginning or the end of most rows. It finds the steps in which the lines that work on such a batch spend a
+noticeable time on padding. It knows the padding of one step only, and not what the computation of a shorter
+batch would cost, so the gain is a bound.
+
+## Why is this slow
+
+Layers compute every position of a batch, masked or not. A batch of which half is padding takes about
+twice the time of one without: attention even more, since its cost grows with the square of the length.
+
+## Example
+
+```python
+#> steps step_ms=40
+for ids, labels in loader:
+    loss = criterion(model(ids), labels)
+    #^ found; padding rows=32 columns=512 padded=9000 shared=200
+    #^ cost step_ms=38 device_ms=38; op aten::mm device_ms=38 shapes=[[16384,768],[768,768]]
+    loss.backward()
+```
+
+## Use instead
+
+Pad each batch only to its own longest row (`pad_sequence` in a `collate_fn`, `padding="longest"`), and put
+rows of similar length into one batch (a sampler that sorts by length, `group_by_length=True` of the Trainer).
+Several short rows can also share one (packing).
+
+## Near misses
+
+Hardly anything is padding:
+
+```python
+#> steps step_ms=40
+for ids, labels in loader:
+    loss = criterion(model(ids), labels)
+    #^ padding rows=32 columns=512 padded=100 shared=0
+    #^ cost step_ms=38 device_ms=38; op aten::mm device_ms=38 shapes=[[16384,768],[768,768]]
+```
+
+A lookup that costs nothing:
+
+```python
+x = embedding(ids)  #> padding rows=32 columns=512 padded=9000 shared=200
+```
+
+## Fix safety
+
+There is no edit: how batches are made is the program's own business. Rows that are cut or sorted by length
+give other batches, so the loss follows another path.
+
+## References
+
+- [pad_sequence](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pad_sequence.html)
+- [Padding and truncation](https://huggingface.co/docs/transformers/pad_truncation)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from warpline.model.change import Scale, Together
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit.graph import Graph, graph_of
+from warpline.wire.dataflow import Padding
+
+#: Of the positions of a batch. Batches of rows sorted by length have less padding. Chosen, not fitted.
+LEAST_SHARE = 0.25
+_SHARED = " In {shared} columns every row has padding."
+
+
+class PaddedBatches(Rule):
+    area = "data"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        flow = context.profile.facts.dataflow
+        worst = max(flow.padding, key=_share, default=None)
+        if worst is None or _share(worst) < LEAST_SHARE:
+            return
+        costs = context.costs(_places(graph_of(flow), worst))
+        spent = sum(cost.step_ms for cost in costs) * _share(worst)
+        site = flow.sites[worst.site] if 0 <= worst.site < len(flow.sites) else None
+        if not context.matters(spent) or site is None or not site.line:
+            return
+        hottest = max(costs, key=lambda cost: cost.step_ms)
+        yield context.draft(
+            _place(context, worst) or (site.file, site.line),
+            (hottest.file, hottest.line),
+            "{padded} of the {all} tokens of a batch are padding. Their share of the lines that work on the "
+            "batch is {spent} a step ({share})." + (_SHARED if worst.shared else ""),
+            {
+                "padded": count("padding tokens", worst.padded),
+                "all": count("tokens of the batch", worst.rows * worst.columns),
+                **({"shared": count("columns of padding", worst.shared)} if worst.shared else {}),
+                "spent": ms("padding", spent),
+                "share": percent("padding", context.share(spent)),
+            },
+            cost_ms=spent,
+            change=Together(tuple(_without(context, cost, _share(worst)) for cost in costs)),
+            fixes=[partial(_by_hand, worst)],
+        )
+
+
+def _share(found: Padding) -> float:
+    return found.padded / (found.rows * found.columns)
+
+
+def _places(graph: Graph, found: Padding) -> list[tuple[str, int]]:
+    """Lines with operators on the batch: its rows and columns are the first dimensions of a tensor, in any
+    order and perhaps with heads between them, or one dimension."""
+    flat, both = found.rows * found.columns, {found.rows, found.columns}
+    places = []
+    for node in graph.nodes:
+        shapes = [graph.shape(value) for value in (*node.inputs, *node.outputs)]
+        site = graph.site(node)
+        if site is not None and any(flat in shape[:2] or both <= set(shape[:3]) for shape in shapes):
+            places.append((site.file, site.line))
+    return places
+
+
+def _without(context: Context, cost: LineCost, share: float) -> Scale:
+    host = 1.0 if context.on_gpu else 1 - share
+    return Scale(((cost.file, cost.line),), device=1 - share, host=host, at_most=True)
+
+
+def _place(context: Context, found: Padding) -> tuple[str, int] | None:
+    """Where batches are filled up, or made: the call that pads to a fixed length, the line of the step that
+    took the batch from what is padded, the loader."""
+    for file in context.profile.sources:
+        source = context.source(file)
+        for call in source.nodes(cst.Call) if source is not None else ():
+            wanted = source.argument(call, "padding") if source is not None else None
+            if source is not None and wanted is not None and source.literal(wanted.value) == "max_length":
+                return source.path, source.line(call)
+    graph = graph_of(context.profile.facts.dataflow)
+    made = graph.producer.get(graph.origin(found.value))
+    site = graph.site(made) if made is not None else None
+    if site is not None:
+        return site.file, site.line
+    loaders = [one for one in context.sites("loader") if one.uses]
+    return (loaders[0].file, loaders[0].line) if len(loaders) == 1 else None
+
+
+def _by_hand(found: Padding) -> Fix:
+    if 2 * found.shared * found.rows > found.padded:
+        raise Refused("pad each batch to its own longest row, and not to a fixed length")
+    raise Refused("put rows of similar length into one batch, or several short rows into one")
