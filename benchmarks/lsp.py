@@ -260,7 +260,7 @@ def at(uri: str, line: int) -> Row:
 
 def usage(process: int) -> tuple[float, float]:
     """(resident MB, CPU seconds) of a process and its children."""
-    from warpline.lsp.family import descendants
+    from warpline.lsp.worker.family import descendants
 
     memory = spent = 0.0
     for pid in (process, *descendants(process)):

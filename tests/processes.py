@@ -39,7 +39,7 @@ MODULES = modules(
         "tests/commands": "doctor kernel",
         "tests/html": "frames",
         "tests/lines": "lines",
-        "tests/lsp": "random_edits",
+        "tests/lsp/state": "random_edits",
         "tests/measure": "real_processes side_by_side slices",
         "tests/ranks": "ranks",
     }

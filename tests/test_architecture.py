@@ -284,7 +284,7 @@ def test_names_say_what_is_inside() -> None:
 
 def test_the_language_server_starts_light() -> None:
     heavy = ("torch", "pandas", "numpy", "libcst", "rich")
-    script = f"import sys, warpline.lsp.server; print([n for n in {heavy} if n in sys.modules])"
+    script = f"import sys, warpline.lsp.serve; print([n for n in {heavy} if n in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment(), capture_output=True, text=True, timeout=180
     )

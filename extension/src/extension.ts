@@ -100,6 +100,6 @@ async function startFor(here: Server, documents: readonly vscode.TextDocument[])
   if (known || trains) await here.start(false);
 }
 
-/** As server/warpline/lsp/torch_use.py has it. */
+/** As server/warpline/lsp/state/torch_use.py has it. */
 const TORCH = /^\s*(?:import|from)\s+(?:torch\w*|lightning|pytorch_lightning|transformers|accelerate|diffusers|timm|peft|trl|fastai|ultralytics|ignite)\b/m;
 

@@ -11,8 +11,8 @@ import pytest
 
 import warpline
 from tests.editors.desk import ROOT
-from warpline.lsp import torch_use
-from warpline.lsp.settings import Settings, merged
+from warpline.lsp.state import torch_use
+from warpline.lsp.state.settings import Settings, merged
 
 PACKAGE = json.loads((ROOT / "package.json").read_text())
 SETTINGS = PACKAGE["contributes"]["configuration"]["properties"]

@@ -16,7 +16,8 @@ from tests.lsp.folder import finding, write_run
 
 #: The real server, but it waits as long as a slow machine may need.
 PATIENT = (
-    "from warpline.lsp import loading; loading.LIMIT_S = 60; from warpline.lsp.server import serve; serve()"
+    "from warpline.lsp.state import loading; loading.LIMIT_S = 60; "
+    "from warpline.lsp.serve import serve; serve()"
 )
 
 
@@ -44,8 +45,9 @@ def test_the_first_answers_have_the_results(
 def test_a_first_answer_is_not_held_back_for_ever(script: Path, connect: Callable[..., Client]) -> None:
     """Nor by a client that never says what its settings are."""
     write_run(script.parent, {script: TRAIN})
-    start = "from warpline.lsp import configuration, loading, server; configuration._PATIENCE_S = 10**6; "
-    command = [sys.executable, "-c", start + "loading.LIMIT_S = 0.2; server.serve()"]
+    start = "from warpline.lsp.methods import configuration; configuration._PATIENCE_S = 10**6; "
+    start += "from warpline.lsp.state import loading; from warpline.lsp.serve import serve; "
+    command = [sys.executable, "-c", start + "loading.LIMIT_S = 0.2; serve()"]
     answers = {"workspace/configuration": lambda params: SILENCE}
     client = connect(script.parent, command=command, answers=answers)
     uri = client.open(script)

@@ -120,7 +120,8 @@ def test_nothing_heavy_is_loaded_at_the_start() -> None:
     """Start-up is imports; and the server's own process is never to hold torch."""
     heavy = ["torch", "pandas", "numpy", "libcst", "rich", "warpline.pipeline"]
     code = (
-        "import sys; from warpline.lsp import methods, server; server.build(); methods.load();"
+        "import sys; from warpline.lsp import serve; from warpline.lsp.methods import registry; "
+        "serve.build(); registry.load();"
         f"print([name for name in {heavy!r} if name in sys.modules])"
     )
     found = subprocess.run(

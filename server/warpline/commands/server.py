@@ -12,6 +12,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from warpline.lsp import server
+    from warpline.lsp.serve import serve
 
-    return server.serve(port=options.tcp)
+    return serve(port=options.tcp)

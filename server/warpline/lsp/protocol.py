@@ -5,7 +5,7 @@
 - parameters of our own requests arrive as the plain JSON they were;
 - a request after ``shutdown`` is answered with an error;
 - a result that is JSON already (:class:`Written`) is sent as it is;
-- documents are kept by :mod:`warpline.lsp.documents`.
+- documents are kept by :mod:`warpline.lsp.state.documents`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""The server: what it keeps, and how it starts and ends. The methods are one file each beside this one."""
+"""The server of one client: its state, its protocol, and how it talks to the client."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import gc
 import logging
-import os
-import sys
 from typing import Any
 
 from lsprotocol import types
@@ -15,13 +11,11 @@ from pygls.capabilities import get_capability
 from pygls.lsp.server import LanguageServer
 
 from warpline import __version__
-from warpline.lsp import methods
-from warpline.lsp.documents import Documents
-from warpline.lsp.engine import Engine
-from warpline.lsp.folders import Folders
-from warpline.lsp.headers import Pipe
-from warpline.lsp.loading import Loading
 from warpline.lsp.protocol import Answered, Protocol, converter
+from warpline.lsp.state.documents import Documents
+from warpline.lsp.state.folders import Folders
+from warpline.lsp.state.loading import Loading
+from warpline.lsp.worker.engine import Engine
 
 logger = logging.getLogger(__name__)
 
@@ -90,39 +84,3 @@ class Server(LanguageServer):
         self.background.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("in the background: %r", error, exc_info=error)
-
-
-def build() -> Server:
-    """A server with all its methods."""
-    server = Server()
-    methods.register(server)
-    return server
-
-
-def serve(port: int | None = None) -> int:
-    """Serve one client, on standard input and output or on ``port`` of 127.0.0.1, until it goes."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="warpline: %(message)s")
-    logging.getLogger("pygls").setLevel(logging.CRITICAL)
-    # Nothing else may read or write the channel: not a stray print, not a process we start.
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
-    server = build()
-    # An answer of a screenful is thousands of objects, all freed at once: at the usual 700 the collector
-    # would look at each answer several times while it is made.
-    gc.set_threshold(20_000, 10, 10)
-    try:
-        if port is None:
-            server.start_io(Pipe(requests), answers)  # type: ignore[arg-type]  # pygls reads no more of it
-        else:
-            from warpline.lsp import tcp
-
-            tcp.serve(server, port)
-    except (KeyboardInterrupt, SystemExit):
-        pass
-    finally:
-        server.desk.kill()
-        server.folders.kill()
-        with contextlib.suppress(OSError):
-            answers.close()
-    return server.protocol.status

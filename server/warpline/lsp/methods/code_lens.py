@@ -1,0 +1,81 @@
+"""textDocument/codeLens: "Profile this file", and what the file and its functions cost."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lsprotocol import types
+
+from warpline.lsp import convert
+from warpline.lsp.methods import configuration, request
+from warpline.lsp.protocol import Written
+from warpline.lsp.server import Server
+from warpline.lsp.state import torch_use
+from warpline.lsp.state.session import Session
+
+#: Longer arguments are cut in a lens.
+_ARGUMENTS = 48
+#: A CodeLens as it is sent. Written from lsprotocol's own class, the answer for a long file takes three times
+#: as long.
+_Lens = dict[str, Any]
+
+
+async def code_lens(ls: Server, params: types.CodeLensParams) -> Written:
+    await ls.loading.over()
+    uri = params.text_document.uri
+    path = convert.path(uri)
+    if path is None or not configuration.settings_for(ls, path).lenses:
+        return Written("[]")
+    session = ls.folders.session(path)
+    found: list[_Lens] = []
+    running = ls.folders.running.get(home) if (home := ls.folders.home(path)) else None
+    if running is not None:
+        found = [_lens(0, f"{running.doing}… (click to cancel)", "warpline.cancel", [uri])]
+    elif path.startswith(convert.CELL):
+        if uri in [cells[0] for cells in ls.documents.notebooks.values() if cells]:
+            found = [_lens(0, "Profile this notebook", "warpline.profile", [uri])]
+    elif session is not None or _offered(ls, path):
+        found = [_lens(0, _title(ls, path), "warpline.profile", [uri])]
+    if session is not None:
+        found += _totals(session, path)
+    return Written(json.dumps(found))
+
+
+def _offered(ls: Server, path: str) -> bool:
+    document = ls.documents.at(path)
+    return torch_use.in_project(ls.folders.home(path)) or (
+        document is not None and torch_use.in_file(document.lines)
+    )
+
+
+def _title(ls: Server, path: str) -> str:
+    """What a click runs: with the arguments, and as the module, of the last time."""
+    last = request.last_of(ls.folders, path)
+    if last is None:
+        return "Profile this file"
+    words = " ".join(last.argv)
+    words = words if len(words) <= _ARGUMENTS else words[: _ARGUMENTS - 1] + "…"
+    what = f"Profile module {last.target}" if last.module else "Profile this file"
+    return f"{what} ({words})" if words else what
+
+
+def _totals(session: Session, path: str) -> list[_Lens]:
+    anchor = session.anchor(path)
+    if anchor is None:
+        return []
+    over_file, over_functions = session.results.lenses(path)
+    where = [{"uri": convert.uri(path)}]
+    found = [_lens(0, over_file, "warpline.overview", where)]
+    for lens in over_functions:
+        line = anchor.where(lens.line)
+        if line >= 0:
+            found.append(_lens(line, lens.text, "warpline.overview", where))
+    return found
+
+
+def _lens(line: int, title: str, command: str, arguments: list[Any]) -> _Lens:
+    return {
+        "range": convert.empty_range(line),
+        "command": {"title": title, "command": command, "arguments": arguments},
+    }

@@ -1,0 +1,161 @@
+"""warpline/overview: the results of a run for what LSP has no place for, such as a tree."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from warpline.lsp import convert
+from warpline.lsp.server import Server
+from warpline.lsp.state.results import Results
+from warpline.lsp.state.session import Session
+from warpline.model.report import Finding, Line
+from warpline.text.lines import content
+from warpline.view import change, gains, units
+from warpline.view.anchor_lines import Standing
+from warpline.view.diagnostics import notices
+from warpline.view.hints import share
+from warpline.view.inside import largest
+
+_TOP = 200
+
+
+def overview(ls: Server, params: Any) -> dict[str, Any] | None:
+    session = asked_for(ls, params)
+    if session is None:
+        return None
+    results = session.results
+    device = results.report.environment.device
+    before = results.before
+    return {
+        "run": str(results.run),
+        "script": results.report.script,
+        "argv": list(results.report.argv),
+        "stepMs": results.step_ms,
+        "previousStepMs": before.step_ms if before else None,
+        "change": change.of_step(before.step_ms, results.step_ms, before.noise) if before else None,
+        "noise": results.noise,
+        "label": f"{units.ms(results.step_ms)} a step",
+        "summary": summary(results),
+        "createdMs": results.created_ns // 1_000_000,
+        "device": f"{device.kind}: {device.name}" if device.name else device.kind,
+        "deviceBusyPercent": results.report.steps.device_busy_percent,
+        "lines": _lines(session, results),
+        "totals": _totals(results),
+        "findings": [_finding(session, results, f) for f in results.report.findings],
+        "notes": list(results.report.notes),
+    }
+
+
+def summary(results: Results) -> str:
+    """``52.4 ms a step, 3 findings, best 1.25x``: what came of a profile."""
+    found = results.report.findings
+    speedups = [speedup for finding in found if (speedup := gained(finding)) is not None]
+    count = "no findings" if not found else "1 finding" if len(found) == 1 else f"{len(found)} findings"
+    return f"{units.ms(results.step_ms)} a step, {count}{gains.best(speedups)}"
+
+
+def gained(finding: Finding) -> float | None:
+    """The speed-up that is measured, else predicted."""
+    if finding.measured is not None:
+        return finding.measured.speedup if finding.measured.low > 1 else None
+    return finding.predicted.speedup if finding.predicted is not None else None
+
+
+def asked_for(ls: Server, params: Any) -> Session | None:
+    """The session of a request's ``uri``; the newest of all where it names none."""
+    uri = params.get("uri") if isinstance(params, Mapping) else None
+    path = convert.path(uri) if isinstance(uri, str) else None
+    return None if isinstance(uri, str) and path is None else ls.folders.newest(path)
+
+
+def _lines(session: Session, results: Results) -> list[dict[str, Any]]:
+    costly: dict[tuple[str, int], list[Line]] = {}
+    for cost in results.report.lines:
+        costly.setdefault((cost.file, cost.line), []).append(cost)
+    ranked = sorted(costly.items(), key=lambda item: -sum(cost.step_ms for cost in item[1]))
+    found = []
+    for (file, run_line), costs in ranked:
+        anchor = session.anchor(file)
+        line = anchor.where(run_line - 1) if anchor is not None else -1
+        if anchor is None or line < 0:
+            continue
+        stands = Standing(line, tuple(costs), anchor.stale(line))
+        part = share(stands.step_ms, results.step_ms)
+        found.append(
+            {
+                "uri": convert.uri(file),
+                "line": line,
+                "function": costs[0].function,
+                "text": content(session.lines(file)[line]).strip(),
+                "share": part,
+                "stepMs": stands.step_ms,
+                "label": _label(stands.step_ms, results),
+                "stale": stands.stale,
+                "inside": _inside(costs, results),
+            }
+        )
+        if len(found) == _TOP:
+            break
+    return found
+
+
+def _label(ms: float, results: Results) -> str:
+    return f"{units.percent(share(ms, results.step_ms))}  {units.ms(ms)}"
+
+
+def _totals(results: Results) -> list[dict[str, str]]:
+    """What the lines of each file and of each function add to the step; ``function`` is "" for the file."""
+    sums: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for line in results.report.lines:
+        for function in dict.fromkeys(("", line.function)):
+            sums[line.file, function] += line.step_ms
+    return [
+        {"uri": convert.uri(file), "function": function, "label": _label(ms, results)}
+        for (file, function), ms in sums.items()
+    ]
+
+
+def _inside(costs: Iterable[Line], results: Results) -> list[dict[str, Any]]:
+    """Where a line's time is in library code, the longest first; empty where the run does not say."""
+    return [
+        {
+            "label": _label(part.step_ms, results),
+            "name": part.name,
+            "place": part.place,
+            "stepMs": part.step_ms,
+        }
+        for part in largest((entry for cost in costs for entry in cost.inside), results.step_ms)
+    ]
+
+
+def _finding(session: Session, results: Results, finding: Finding) -> dict[str, Any]:
+    stands = next(notices([finding], session.anchor, session.lines), None)
+    line = stands.line if stands is not None else _where(session, finding.file, finding.line)
+    verdict = results.verdicts.get(finding.id)
+    kept, reason = (verdict.kept, verdict.reason) if verdict is not None else (None, "")
+    return {
+        "id": finding.id,
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "uri": convert.uri(finding.file),
+        "line": max(line, 0),
+        "message": finding.message,
+        "cause": {
+            "uri": convert.uri(finding.cause.file),
+            "line": max(_where(session, finding.cause.file, finding.cause.line), 0),
+        },
+        "predicted": finding.predicted.speedup if finding.predicted else None,
+        "measured": finding.measured.speedup if finding.measured else None,
+        "kept": kept,
+        "gain": gains.short(finding),
+        "detail": gains.long(finding, kept, reason),
+        "fixes": [fix.title for fix in finding.fixes if fix.edits],
+        "stale": stands is None,
+    }
+
+
+def _where(session: Session, path: str, run_line: int) -> int:
+    anchor = session.anchor(path)
+    return anchor.where(run_line - 1) if anchor is not None else -1

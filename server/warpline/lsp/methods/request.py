@@ -1,0 +1,170 @@
+"""From what a client asks for to what is run: ProfileParams of PROTOCOL.md to a Request."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+
+from warpline import runs
+from warpline.capture import interpreter
+from warpline.lsp import convert
+from warpline.lsp.methods import launching
+from warpline.lsp.methods.remedies import CHOOSE_INTERPRETER, Remedy
+from warpline.lsp.state.folders import Folders
+from warpline.lsp.state.settings import Settings
+from warpline.lsp.worker.engine import could_not
+from warpline.model.problem import Problem
+from warpline.wire.run import Request
+
+T = TypeVar("T")
+
+
+class ProfileParams(msgspec.Struct, rename="camel"):
+    """Fields as PROTOCOL.md has them."""
+
+    uri: str | None = None
+    module: str | None = None
+    args: list[str] | None = None
+    python: str | None = None
+    launcher: str | list[str] | None = None
+    cwd: str | None = None
+    env: dict[str, str] | None = None
+    steps: int | None = None
+    warmup: int | None = None
+    whole_run: bool = False
+    timeout: float | None = None
+    include: list[str] | None = None
+    launch: dict[str, Any] | None = None
+    when_busy: str | None = None
+    work_done_token: int | str | None = None
+
+
+class Refused(Exception):
+    """A profile that is not begun. ``reason`` as in PROTOCOL.md."""
+
+    def __init__(self, message: str, reason: str = "refused", remedies: Sequence[Remedy] = ()) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.remedies = [*remedies]
+        if reason in ("no-python", "no-torch"):
+            self.remedies.insert(0, CHOOSE_INTERPRETER)
+
+    def answer(self) -> JsonRpcException:
+        """As the error that answers a request."""
+        if self.reason == "parameters":
+            return JsonRpcInvalidParams(message=str(self))
+        return could_not(str(self), self.reason, self.remedies)
+
+
+def parse(value: object) -> ProfileParams:
+    """Of a request's parameters, or of the argument of a command (which may be a URI). Raises Refused."""
+    if isinstance(value, str):
+        return ProfileParams(uri=value)
+    return parameters(value or {}, ProfileParams)
+
+
+def parameters(value: object, kind: type[T]) -> T:
+    """What a client sent, as PROTOCOL.md has it. Raises Refused."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise Refused(f"wrong parameters: {error}", "parameters") from None
+
+
+def place(params: ProfileParams, folders: Folders) -> tuple[str, Path]:
+    """The file that is meant and the folder that it is profiled in. Raises Refused."""
+    if params.uri is None:
+        program = (params.launch or {}).get("program")
+        if isinstance(program, str) and Path(program).is_absolute():
+            return program, folders.home(program)
+        if folders.workspace and (params.module or params.launch):
+            return str(folders.workspace[0] / "_"), folders.workspace[0]
+        raise Refused("say which file to profile")
+    path = convert.path(params.uri)
+    if path is not None:
+        path = convert.on_disk(path)
+    if path is None:
+        scheme = params.uri.split(":", 1)[0]
+        raise Refused(
+            "save the file first: only a file on disk can be run"
+            if scheme == "untitled"
+            else f"only files on this machine can be run, not {scheme}:"
+        )
+    return path, folders.home(path)
+
+
+def request(params: ProfileParams, path: str, folder: Path, settings: Settings) -> Request:
+    """Everything that is needed to run it. Raises Refused."""
+    try:
+        launch = launching.configuration(params.launch or {}, path, folder)
+    except launching.Unresolved as error:
+        name = str((params.launch or {}).get("name") or "the launch configuration")
+        raise Refused(f"{name}: {error}") from None
+    module = params.module or launch.get("module")
+    last = last_request(folder, module or launch.get("program") or path)
+    if last is not None and last.module and params.module is None and not launch:
+        module = last.target  # the file was run as a module of its package: as a script it would not import
+    target = module or (str(launch["program"]) if launch.get("program") else path)
+    if module is None and not Path(target).is_file():
+        raise Refused(f"there is no file {target}: save it first")
+    cwd = params.cwd or launch.get("cwd") or str(folder)
+    args = params.args if params.args is not None else launch.get("args")
+    names = launching.variables(path, folder)
+    try:
+        python = launching.interpreter(params.python or launch.get("python") or settings.python, path, folder)
+        environment = launching.replaced(dict(settings.env), names)
+        own = launching.replaced(list(settings.launcher), names)
+    except launching.Unresolved as error:
+        raise Refused(f"settings: {error}") from None
+    launcher = params.launcher if params.launcher is not None else launch.get("launcher", own)
+    made = Request(
+        target=target,
+        module=module is not None,
+        argv=tuple(args if args is not None else last.argv if last is not None else ()),
+        cwd=cwd,
+        python=python,
+        launcher=tuple(shlex.split(launcher) if isinstance(launcher, str) else launcher),
+        environment={**environment, **launch.get("env", {}), **(params.env or {})},
+        steps=params.steps or settings.steps,
+        warmup=params.warmup if params.warmup is not None else settings.warmup,
+        whole_run=params.whole_run,
+        timeout_s=params.timeout or settings.timeout,
+        include=tuple(params.include if params.include is not None else settings.include),
+    )
+    try:
+        return replace(made, python=interpreter.find(made))
+    except Problem as problem:
+        raise Refused(f"{problem}", "no-python") from None
+
+
+def last_request(folder: Path, target: str) -> Request | None:
+    """How a script (or module) was profiled the last time in this folder."""
+    place = folder / ".warpline" / "runs"
+    try:
+        names = sorted((entry.name for entry in os.scandir(place) if entry.name[:1] != "."), reverse=True)
+    except OSError:
+        return None
+    for name in names:
+        try:
+            manifest = runs.manifest(place / name)
+        except Problem:
+            continue
+        if target in (manifest.request.target, manifest.script):
+            return manifest.request
+    return None
+
+
+def last_of(folders: Folders, path: str) -> Request | None:
+    """The same for a file, of the runs that are loaded."""
+    for folder in folders:
+        for session in folder.sessions:
+            if session.results.report.script == path:
+                return session.results.request
+    return None

@@ -1,0 +1,50 @@
+"""Documents open, change and close. Their text is kept by protocol.py before these are called."""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from warpline.lsp import convert
+from warpline.lsp.methods import configuration, diagnostic, refresh
+from warpline.lsp.server import Server
+
+
+async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
+    path = convert.path(params.text_document.uri)
+    if path is None:
+        return
+    known = {folder.path for folder in ls.folders}
+    for place in ls.folders.around(path):
+        # A script profiled in a terminal leaves its runs where the terminal was.
+        if place == ls.folders.home(path) or (place / ".warpline" / "runs").is_dir():
+            ls.folders.add(place)
+    if {folder.path for folder in ls.folders} != known:
+        ls.loading.begin(path)
+        try:
+            await configuration.fetch(ls)
+            await refresh.look(ls)
+        finally:
+            ls.loading.end(path)
+    for folder in [folder for folder in ls.folders if folder.adopt(path)]:
+        refresh.announce(ls, folder)
+        refresh.shown(ls)
+    if ls.pushes:
+        diagnostic.push(ls, path)
+
+
+def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> None:
+    path = convert.path(params.text_document.uri)
+    if path is not None and ls.pushes:
+        diagnostic.push_soon(ls, path)
+
+
+def did_close(ls: Server, params: types.DidCloseTextDocumentParams) -> None:
+    path = convert.path(params.text_document.uri)
+    if path is not None and ls.pushes:
+        diagnostic.push(ls, path)
+
+
+async def did_save(ls: Server, params: types.DidSaveTextDocumentParams) -> None:
+    if params.text_document.uri.endswith("/pyproject.toml"):
+        await configuration.fetch(ls)
+        refresh.shown(ls)

@@ -1,0 +1,95 @@
+"""warpline/tune: the best set of fixes that can be proven within a budget, applied if wanted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from lsprotocol import types
+
+from warpline.lsp import convert
+from warpline.lsp.methods import edits, refresh
+from warpline.lsp.methods.request import Refused, parameters
+from warpline.lsp.methods.under_way import entrances, turn, under_way
+from warpline.lsp.server import Server
+from warpline.model.report import Edit
+from warpline.view import gains
+
+BUDGET_S = 300.0
+
+
+class TuneParams(msgspec.Struct, rename="camel"):
+    """Fields as PROTOCOL.md has them. ``budget`` in seconds."""
+
+    uri: str
+    budget: float = BUDGET_S
+    apply: bool = False
+    work_done_token: int | str | None = None
+
+
+async def tune(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
+    """Search, and apply what was proven if asked to. Raises Refused, Failed.
+
+    ``bar``: show progress also where the client named no token for it.
+    """
+    params = parameters(argument, TuneParams)
+    path = convert.path(params.uri)
+    session = ls.folders.newest(path) if path else None
+    if session is None:
+        raise Refused("there are no results for this file: profile it first")
+    unsaved = [d.path for d in ls.documents if d.path in session.results.sources and _dirty(d.text, d.path)]
+    if unsaved:
+        raise Refused(f"save {unsaved[0]} first: the script is run from the files on disk")
+    request, folder = session.results.request, session.folder
+    target = [*(("-m",) if request.module else ()), request.target, *request.argv]
+    await turn(ls, folder, "refuse", params.uri)
+    title = "Warpline: searching for the best set of fixes"
+    work = under_way(ls, folder, params.uri, params.work_done_token, title, bar, "Searching")
+    async with work as (engine, progress):
+        answer = await engine.ask(
+            "tune",
+            progress.report,
+            runs=str(folder / ".warpline" / "runs"),
+            cwd=str(folder),
+            target=target,
+            budget=params.budget,
+        )
+    made = msgspec.convert(answer["edits"], tuple[Edit, ...])
+    applied = False
+    if params.apply and made:
+        edit = edits.workspace_edit(ls, session, made)
+        if edit is not None:
+            label = types.ApplyWorkspaceEditParams(edit=edit, label="Warpline: the best set of fixes")
+            applied = (await ls.workspace_apply_edit_async(label)).applied
+    await refresh.look(ls)
+    return {
+        "fixes": list(answer["best"]["fixes"]),
+        "speedup": answer["best"]["speedup"],
+        "summary": _summary(answer),
+        "applied": applied,
+    }
+
+
+on_request, command = entrances(tune)
+
+
+def _summary(answer: dict[str, Any]) -> str:
+    best = answer["best"]
+    if not best["fixes"]:
+        return f"No set of fixes has a measurable gain ({len(answer['candidates'])} tried)."
+    kept = [c for c in answer["candidates"] if c["kept"] and sorted(c["fixes"]) == sorted(best["fixes"])]
+    bounds = ""
+    if kept and kept[0]["low"] and kept[0]["high"]:
+        bounds = f", {kept[0]['low']:.2f} to {kept[0]['high']:.2f}"
+    count = len(best["fixes"])
+    return f"Best set, {count} {'fix' if count == 1 else 'fixes'}: {gains.factor(best['speedup'])}{bounds}"
+
+
+def _dirty(text: str, path: str | None) -> bool:
+    if path is None:
+        return False
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig", "replace") != text
+    except OSError:
+        return True

@@ -1,0 +1,145 @@
+"""Runs made elsewhere, and sources changed outside the editor, are noticed within a second.
+
+``watchdog`` tells at once on a local disk. Network file systems tell nobody of what another machine
+wrote, so the few folders concerned are also looked at once a second: two ``stat`` calls each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warpline.lsp.methods import configuration, refresh
+from warpline.lsp.state.folder import Folder
+from warpline.lsp.worker.engine import Failed
+
+if TYPE_CHECKING:
+    from warpline.lsp.server import Server
+
+logger = logging.getLogger(__name__)
+
+_PERIOD_S = 1.0
+#: A checkout writes many files, a capture many times: one look for all of it.
+_SETTLE_S = 0.05
+#: A terminal's own `warpline profile` writes the report a moment after the run is complete.
+_REPORT_AFTER_S = 5.0
+#: Folders with sources are watched up to this many; the others are seen when they are asked about.
+_FOLDERS = 64
+
+
+class Watch:
+    def __init__(self, ls: Server) -> None:
+        self._ls = ls
+        self._poked = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._observer: Any = None
+        self._watched: dict[str, Any] = {}
+        self._stamps: dict[Path, tuple[int, ...]] = {}
+        self._sources: dict[str, int] = {}
+        self._since: dict[Path, float] = {}
+
+    async def run(self) -> None:
+        try:
+            while True:
+                await self._look()
+                await asyncio.to_thread(self._follow)
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._poked.wait(), _PERIOD_S)
+                    await asyncio.sleep(_SETTLE_S)
+                self._poked.clear()
+        finally:
+            if self._observer is not None:
+                self._observer.stop()
+
+    async def _look(self) -> None:
+        new = False
+        for folder in self._ls.folders:
+            stamp = folder.stamp()
+            if self._stamps.get(folder.path) == stamp:
+                continue
+            if await folder.refresh():
+                refresh.announce(self._ls, folder)
+                new = True
+            # Taken before the look: what came during it is seen the next time.
+            self._stamps[folder.path] = stamp
+            if (run := folder.unreported()) is not None:
+                self._stamps.pop(folder.path)
+                self._report_later(folder, run)
+        if self._projects_changed():
+            await configuration.fetch(self._ls)
+            new = True
+        if self._sources_changed() or new:
+            refresh.shown(self._ls)
+
+    def _projects_changed(self) -> bool:
+        """Whether a folder's settings were written since they were read."""
+        return any(folder.project not in (None, folder.project_stamp()) for folder in self._ls.folders)
+
+    def _report_later(self, folder: Folder, run: Path) -> None:
+        """Make the report of a run ourselves when the process that made the run does not."""
+        now = self._loop.time()
+        since = self._since.setdefault(run, now)
+        if now - since >= _REPORT_AFTER_S:
+            self._since[run] = float("inf")
+            self._ls.start(self._report(folder, run))
+
+    async def _report(self, folder: Folder, run: Path) -> None:
+        try:
+            await self._ls.desk.ask("report", run=str(run))
+        except Failed as problem:
+            folder.refuse(run)
+            self._ls.log(f"{run}: {problem}")
+
+    def _sources_changed(self) -> bool:
+        """Whether a file with results, not open in the editor, was written since the last look."""
+        before, self._sources = self._sources, {}
+        for folder in self._ls.folders:
+            for file in folder.files():
+                if self._ls.documents.at(file) is None and Path(file).parent.as_posix() in self._watched:
+                    with contextlib.suppress(OSError):
+                        self._sources[file] = Path(file).stat().st_mtime_ns
+        return any(file in before and before[file] != stamp for file, stamp in self._sources.items())
+
+    def _follow(self) -> None:
+        """Watch the folders that matter now; in a thread, since it may wait for a slow disk."""
+        wanted: dict[str, bool] = {}
+        for folder in tuple(self._ls.folders):
+            wanted[folder.path.as_posix()] = False
+            if folder.runs.is_dir():
+                wanted[folder.runs.as_posix()] = True
+            elif folder.runs.parent.is_dir():
+                wanted[folder.runs.parent.as_posix()] = False
+            for place in sorted({Path(file).parent.as_posix() for file in folder.files()})[:_FOLDERS]:
+                wanted.setdefault(place, False)
+        for place in [place for place in self._watched if place not in wanted]:
+            with contextlib.suppress(Exception):
+                self._observer.unschedule(self._watched.pop(place))
+        for place, deep in wanted.items():
+            if place not in self._watched:
+                self._add(place, deep)
+
+    def _add(self, folder: str, deep: bool) -> None:
+        from watchdog.events import FileSystemEventHandler
+        from watchdog.observers import Observer
+
+        watch = self
+
+        class Poke(FileSystemEventHandler):
+            def on_any_event(self, event: Any) -> None:
+                if event.event_type not in ("opened", "closed_no_write"):
+                    with contextlib.suppress(RuntimeError):
+                        watch._loop.call_soon_threadsafe(watch._poked.set)
+
+        try:
+            if self._observer is None:
+                self._observer = Observer()
+                self._observer.daemon = True
+                self._observer.start()
+            self._watched[folder] = self._observer.schedule(Poke(), folder, recursive=deep)
+        except OSError as error:
+            # Out of inotify watches, or a file system without: the look once a second remains.
+            self._watched[folder] = None
+            logger.info("%s is not watched: %s", folder, error)
