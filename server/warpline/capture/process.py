@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+from warpline import runs
 from warpline.capture import signals, tree
 from warpline.capture.clock import Clock
 from warpline.capture.control import path_of
@@ -137,7 +138,8 @@ class Target:
     ) -> Outcome:
         """Pass progress on until the target has ended; ``on_ready`` once all ranks have written.
 
-        Ends as well when a rank has written and the others do not, for as long as one waits for another.
+        Ends as well when a rank has written and the others do not, for as long as one waits for another, or
+        at the request's timeout.
 
         Raises Problem when measuring failed, was cancelled or took too long; that the script itself ended,
         well or not, before it was measured is for the caller to see.
@@ -155,7 +157,7 @@ class Target:
             if cancelled.is_set():
                 raise Problem("cancelled", 130)
             late = clock.late
-            if late and not outcome.ready and problem is None and not ready:
+            if late and not outcome.ready and problem is None and not ready and not self._written():
                 raise self._timed_out(stage, outcome.compiling)
             if heard is None or late:
                 break
@@ -192,6 +194,11 @@ class Target:
     def failure(self, outcome: Outcome) -> Problem:
         """Why nothing was measured."""
         return Problem(outcome.failure(self.name, self.process.returncode if self.process else None), 1)
+
+    def _written(self) -> bool:
+        """Whether a rank has written its data, and waits for the others."""
+        root = Path(self.control.folder)
+        return bool(self.request.launcher) and any(map(runs.is_run, (root, *runs.rank_folders(root))))
 
     def _timed_out(self, stage: str, compiling: bool) -> Problem:
         if stage in stages.TURNS and self.turn is not None:

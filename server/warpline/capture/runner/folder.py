@@ -5,16 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
-import time
 from dataclasses import is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...wire.run import MANIFEST
-
-if TYPE_CHECKING:
-    from .control import Control
-
-RANKS_S = 60.0
 
 
 def write(path: str, name: str, value: Any) -> None:
@@ -40,16 +34,6 @@ def write_manifest(path: str, manifest: dict[str, Any]) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(scratch, os.path.join(path, MANIFEST))
-
-
-def wait_for_ranks(control: Control) -> None:
-    """Until all ranks of this machine have written: one that ends early breaks the others' exchanges."""
-    waiting = [control.folder_of(rank) for rank in range(control.local_world)]
-    deadline = time.monotonic() + RANKS_S
-    while waiting and time.monotonic() < deadline:
-        waiting = [path for path in waiting if not os.path.exists(os.path.join(path, MANIFEST))]
-        if waiting:
-            time.sleep(0.02)
 
 
 def finite(value: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...wire.control import Purpose
 from ...wire.messages import Compiling, Ended, Failed, Ready
 from ...wire.stages import HELD, STARTING, WRITING
-from . import children, endings, folder, imports, seeds
+from . import children, endings, imports, ranks, seeds
 from .before import Before
 from .device import kinds
 from .endings import Stopped, stop
@@ -172,11 +172,13 @@ class Session:
     def finish_capture(self, stamps: Sequence[int]) -> None:
         """Write the run folder; then end the script, unless it may go on."""
         self._take_hands_off()
+        ranks.writes(self.control)
         self.pipe.progress(WRITING, 0, None, "writing the run")
         self.notes += self.classes.notes(self.steps.held_s)
         self.notes += [note for note in (self.own_profiler.note, self.steps.note) if note]
         self.before.add_captured(self.recorder.locations)
         results.write(self, stamps)
+        ranks.writes_no_more(self.control)
         self._tell_and_stop()
 
     def ended(self, error: BaseException | None) -> None:
@@ -281,7 +283,7 @@ class Session:
         watching = Watching(self) if watches else None
         at_end, self.stage = self.stage.at_end, Stage(self)
         if purpose is not Purpose.TIME:
-            folder.wait_for_ranks(self.control)
+            ranks.wait_for_others(self.control, lambda told: self.pipe.progress(WRITING, 0, None, told))
         self.pipe.send(Ready(self.control.local_world))
         if self._recorder is not None:
             self._recorder.discard()  # now that the server reads, which takes longer

@@ -7,6 +7,7 @@ from time import time_ns
 from typing import TYPE_CHECKING
 
 from ....wire.stages import CAPTURING
+from .. import ranks
 from ..device import kinds
 from . import lengths
 from .sampling import Sampling
@@ -110,6 +111,7 @@ class Capture(Stage):
         recording, be written to memory of the one that has ended (torch checks only that there is one)."""
         self.resting = True
         self.all_threads = all_threads
+        ranks.writes_no_more(self.session.control)
 
     def tick(self) -> None:
         session = self.session
@@ -128,6 +130,8 @@ class Capture(Stage):
         if done == wanted:
             session.synchronize()
         self.stamps.append(time_ns())
+        if done == wanted:
+            ranks.writes(session.control)  # what the profiler does at its end takes long
         if done == wanted and not (session.recorder.holds() and self._small_enough()):
             session.observers.garbage.stop()
             self.rest(self.all_threads)
