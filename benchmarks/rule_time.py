@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
 from warpline import pipeline, runs
 from warpline.model.profile import Profile
 from warpline.rulekit import Context
-from warpline.rulekit.source import parsed
 from warpline.rules import rules
+from warpline.syntax.source import parsed
 from warpline.trace import decode
 from warpline.wire.run import Request
 

@@ -147,8 +147,8 @@ def report_of(run: Path, *, on_progress: Callable[[Progress], None] | None = Non
 
     What was measured for its findings stands in it as long as the code it speaks of is unchanged.
     """
-    from warpline.diagnosis.files import text_of
     from warpline.measure import calibration, store
+    from warpline.syntax.files import text_of
 
     kept = judging.kept(run, judging.REPORT, Report)
     report = kept if kept is not None and kept.format == FORMAT else _make(run, on_progress)[1]
@@ -240,7 +240,7 @@ def look_inside(
     """
     from warpline import diagnosis
     from warpline.capture import nsight, nsight_module, probe
-    from warpline.diagnosis.files import text_of
+    from warpline.syntax.files import text_of
     from warpline.trace import nsight as answers
 
     profile = profile_of(run)

@@ -19,9 +19,9 @@ from warpline.__main__ import main
 from warpline.capture import nsight_module, probe
 from warpline.commands.kernel import _read
 from warpline.diagnosis import kernel_at
-from warpline.diagnosis.files import text_of
 from warpline.model.problem import Problem
 from warpline.model.profile import Kernel
+from warpline.syntax.files import text_of
 from warpline.trace.nsight import read
 from warpline.view.kernel import kernel_table
 

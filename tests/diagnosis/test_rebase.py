@@ -8,7 +8,7 @@ from warpline.diagnosis.rebase import rebase
 from warpline.model.profile import Profile
 from warpline.rulekit.example import FILE, read_example
 from warpline.rulekit.reached import Reached
-from warpline.rulekit.source import Source
+from warpline.syntax.source import Source
 from warpline.wire.births import Argument, Executed, Holder, UserFrame
 from warpline.wire.dataflow import Dataflow, OperatorSite
 from warpline.wire.run import Site

@@ -36,10 +36,10 @@ class Tuned:
 @pytest.fixture(scope="module")
 def tuned(example_run: ExampleRun, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tuned]:
     from warpline import pipeline
-    from warpline.diagnosis.files import text_of
     from warpline.measure.ledger import Ledger
     from warpline.measure.proposals import Workbench
     from warpline.measure.search import PROVED, TRIED
+    from warpline.syntax.files import text_of
 
     folder = tmp_path_factory.mktemp("tune")
     run = folder / "runs" / example_run.run.name

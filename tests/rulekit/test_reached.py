@@ -10,7 +10,7 @@ from warpline.model.profile import Profile
 from warpline.model.report import Edit, Fix
 from warpline.rulekit.example import FILE, read_example
 from warpline.rulekit.reached import Reached, main_edit, touches
-from warpline.rulekit.source import Source
+from warpline.syntax.source import Source
 from warpline.wire.births import Executed
 from warpline.wire.run import Site
 

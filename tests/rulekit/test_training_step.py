@@ -3,10 +3,10 @@
 import pytest
 
 from warpline.rulekit import Context
-from warpline.rulekit.edits import Edits, Refused
 from warpline.rulekit.example import read_project
 from warpline.rulekit.model_lines import about_model, is_torchs
 from warpline.rulekit.training import TrainingStep, training_steps
+from warpline.syntax.edits import Edits, Refused
 from warpline.text.edits import apply
 
 MARKED = """

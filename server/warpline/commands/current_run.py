@@ -30,6 +30,6 @@ def is_of(run_folder: Path, request: Request) -> bool:
 
 
 def _changed(profile: Profile) -> bool:
-    from warpline.diagnosis.files import text_of
+    from warpline.syntax.files import text_of
 
     return any(text_of(file) != text for file, text in profile.sources.items())

@@ -60,8 +60,8 @@ def run(options: argparse.Namespace) -> int:
         status: int = fix_measure.run(options)
         return status
     from warpline import pipeline
-    from warpline.diagnosis import files
     from warpline.diagnosis.together import together
+    from warpline.syntax import files
 
     run_folder = folder_of(options)
     profile = pipeline.profile_of(run_folder)
@@ -150,13 +150,13 @@ def chosen(findings: Sequence[Finding], options: argparse.Namespace) -> list[Fin
 
 def diff(made: Together) -> str:
     """All changes as one unified diff, paths as seen from here."""
-    from warpline.diagnosis import files
+    from warpline.syntax import files
 
     return "".join(patch.written(path, files.text_of(path) or "", text) for path, text in made.texts.items())
 
 
 def _write(made: Together, root: Path) -> int:
-    from warpline.diagnosis import files
+    from warpline.syntax import files
 
     failed = set()
     for path, text in made.texts.items():

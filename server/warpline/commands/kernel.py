@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _look(file: Path, line: int, run: str | None) -> KernelInside:
     from warpline import pipeline
-    from warpline.diagnosis.files import read
+    from warpline.syntax.files import read
 
     run_folder = run_argument.find(run) if run is not None else _newest_of(file)
     return pipeline.look_inside(run_folder, file, line, read(file).text)

@@ -51,7 +51,7 @@ def write(run: Path, report: Report, options: argparse.Namespace) -> None:
     """The table on standard output, unless ``--json -`` claims that for the report. Lines are those that ran;
     a note says of files that were saved since where they are now."""
     from warpline import runs
-    from warpline.diagnosis.files import text_of
+    from warpline.syntax.files import text_of
     from warpline.view import since
 
     saved = since.notes(report, runs.sources(run), text_of, str(Path.cwd()))

@@ -44,13 +44,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from warpline import pipeline, runs
     from warpline.commands import output, trials
-    from warpline.diagnosis.files import text_of
     from warpline.measure import epochs, results, store
     from warpline.measure.ending import Ending
     from warpline.measure.ledger import Ledger
     from warpline.measure.proposals import Workbench
     from warpline.measure.search import Search
     from warpline.measure.timed import Processes
+    from warpline.syntax.files import text_of
     from warpline.terminal import progress
     from warpline.wire.messages import Progress
 
@@ -130,7 +130,7 @@ def _left(best: Outcome | None, run_folder: Path, cwd: str, patch: str, write: b
 
 
 def _written(candidate: Candidate, root: Path) -> list[str]:
-    from warpline.diagnosis import files
+    from warpline.syntax import files
 
     done = []
     for path, text in sorted(candidate.overlay.items()):

@@ -54,7 +54,7 @@ def workbench(profile: Profile, unsaved: Mapping[str, str] | None = None) -> Wor
 
     Those are laid over for the plain script as well, so that both run what the user sees.
     """
-    from warpline.diagnosis.files import text_of
+    from warpline.syntax.files import text_of
 
     buffers = dict(unsaved or {})
 

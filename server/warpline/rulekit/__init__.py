@@ -111,33 +111,33 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from warpline.rulekit.context import MINIMUM_MS, MINIMUM_SHARE, Context
     from warpline.rulekit.draft import Draft
-    from warpline.rulekit.edits import Edits, Refused
     from warpline.rulekit.message import count, ms, percent, shown, size
     from warpline.rulekit.origins import Origin, origin
     from warpline.rulekit.page import Page
     from warpline.rulekit.rule import Rule
-    from warpline.rulekit.source import NOT_LITERAL, Source, Unreadable
+    from warpline.syntax.edits import Edits, Refused
+    from warpline.syntax.source import NOT_LITERAL, Source, Unreadable
 
 #: Imported when first asked for: a page can be read without LibCST being loaded.
 _MODULES = {
-    "MINIMUM_MS": "context",
-    "MINIMUM_SHARE": "context",
-    "Context": "context",
-    "Draft": "draft",
-    "Edits": "edits",
-    "Refused": "edits",
-    "count": "message",
-    "ms": "message",
-    "percent": "message",
-    "shown": "message",
-    "size": "message",
-    "Origin": "origins",
-    "origin": "origins",
-    "Page": "page",
-    "Rule": "rule",
-    "NOT_LITERAL": "source",
-    "Source": "source",
-    "Unreadable": "source",
+    "MINIMUM_MS": "warpline.rulekit.context",
+    "MINIMUM_SHARE": "warpline.rulekit.context",
+    "Context": "warpline.rulekit.context",
+    "Draft": "warpline.rulekit.draft",
+    "Edits": "warpline.syntax.edits",
+    "Refused": "warpline.syntax.edits",
+    "count": "warpline.rulekit.message",
+    "ms": "warpline.rulekit.message",
+    "percent": "warpline.rulekit.message",
+    "shown": "warpline.rulekit.message",
+    "size": "warpline.rulekit.message",
+    "Origin": "warpline.rulekit.origins",
+    "origin": "warpline.rulekit.origins",
+    "Page": "warpline.rulekit.page",
+    "Rule": "warpline.rulekit.rule",
+    "NOT_LITERAL": "warpline.syntax.source",
+    "Source": "warpline.syntax.source",
+    "Unreadable": "warpline.syntax.source",
 }
 
 __all__ = [
@@ -165,4 +165,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from warpline.rulekit.source import Source
 from warpline.rulekit.terms import Flow, Term, descend
 from warpline.rulekit.triton import TritonKernel
+from warpline.syntax.source import Source
 
 
 @dataclass(frozen=True, slots=True)

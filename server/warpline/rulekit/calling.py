@@ -8,7 +8,7 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
-from warpline.rulekit.source import Source
+from warpline.syntax.source import Source
 
 _DEPTH = 4  # modules inside modules
 

@@ -7,10 +7,10 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.edits import Edits, Refused
 from warpline.rulekit.model_lines import about_model, is_torchs, trained
-from warpline.rulekit.source import Source, Statement
 from warpline.rulekit.training import TrainingStep
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Source, Statement
 from warpline.wire.run import Site
 from warpline.wire.sites import Compile, facts_of
 

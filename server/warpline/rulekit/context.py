@@ -10,10 +10,10 @@ from warpline.model.change import Change
 from warpline.model.profile import LineCost, Profile
 from warpline.model.report import Evidence, Fix, Severity, SourceLine
 from warpline.rulekit.draft import Draft
-from warpline.rulekit.edits import Refused
 from warpline.rulekit.message import message as fill
 from warpline.rulekit.reached import Reached, main_edit, touches
-from warpline.rulekit.source import Source, Unreadable, parsed
+from warpline.syntax.edits import Refused
+from warpline.syntax.source import Source, Unreadable, parsed
 from warpline.wire.run import Site
 
 _PYTHON = (".py", ".pyw", ".pyi")

@@ -6,8 +6,8 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
-from warpline.rulekit.edits import Edits, Refused
-from warpline.rulekit.source import Source
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Source
 
 FileLine = tuple[str, int]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.edits import Edits, Refused
-from warpline.rulekit.source import NOT_LITERAL
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import NOT_LITERAL
 from warpline.wire.frameworks import Construction, Setting
 from warpline.wire.run import Site
 from warpline.wire.sites import Framework, facts_of

@@ -7,8 +7,8 @@ from pathlib import Path
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.edits import Refused
-from warpline.rulekit.source import NOT_LITERAL, Source
+from warpline.syntax.edits import Refused
+from warpline.syntax.source import NOT_LITERAL, Source
 from warpline.wire.births import Argument, Holder
 from warpline.wire.run import Site
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.source import Source
+from warpline.syntax.source import Source
 
 _KEEPS = ("append", "appendleft", "add", "insert", "extend", "setdefault", "put", "push")
 #: What is read off a tensor, or parted from its graph, keeps nothing of it.

@@ -9,10 +9,10 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.model.report import Applicability, Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.edits import Edits, Refused
 from warpline.rulekit.holders import argument, beside, by_hand, holder, literal_at, words
 from warpline.rulekit.origins import Origin, mapping, option_names, origin, unpacked_origin
-from warpline.rulekit.source import Source
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Source
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 

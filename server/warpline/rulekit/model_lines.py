@@ -6,10 +6,10 @@ import re
 
 import libcst as cst
 
-from warpline.rulekit.edits import Edits, Refused
-from warpline.rulekit.source import Source, Statement
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.training import TrainingStep, computes
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Source, Statement
 
 _BUILTINS = {"print", "sum", "min", "max", "float", "int", "zip", "list", "dict", "tuple", "enumerate"}
 

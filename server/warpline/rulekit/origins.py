@@ -13,7 +13,7 @@ from typing import Literal
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.source import NOT_LITERAL, Source
+from warpline.syntax.source import NOT_LITERAL, Source
 
 _SCOPES = (cst.FunctionDef, cst.ClassDef)
 _DEPTH = 6  # assignments followed before giving up

@@ -6,7 +6,7 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
-from warpline.rulekit.source import Source
+from warpline.syntax.source import Source
 from warpline.wire.run import Site
 from warpline.wire.sites import Parallel, facts_of
 

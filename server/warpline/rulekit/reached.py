@@ -15,7 +15,7 @@ import libcst as cst
 
 from warpline.model.profile import Profile
 from warpline.model.report import Edit, Fix
-from warpline.rulekit.source import Source, Statement
+from warpline.syntax.source import Source, Statement
 from warpline.wire.sites import Compile, Loader, Triton, facts_of
 
 #: Statements without code of their own: Python traces no line of them.

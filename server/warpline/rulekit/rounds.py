@@ -11,8 +11,8 @@ from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.graph import graph_of
 from warpline.rulekit.graph.repeated import repeated
-from warpline.rulekit.source import Source
 from warpline.rulekit.terms import descend
+from warpline.syntax.source import Source
 
 Comprehension = cst.ListComp | cst.GeneratorExp | cst.SetComp | cst.DictComp
 Loop = cst.For | Comprehension

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from warpline.rulekit.edits import Edits, Refused
 from warpline.rulekit.training import TrainingStep
+from warpline.syntax.edits import Edits, Refused
 
 
 def scale(step: TrainingStep, edits: Edits) -> None:

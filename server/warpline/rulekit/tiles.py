@@ -6,9 +6,9 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.addresses import Access, bound, is_range, is_row, pointer, stride_of
-from warpline.rulekit.edits import Edits, Refused
 from warpline.rulekit.terms import Flow, descend
 from warpline.rulekit.triton import TritonKernel
+from warpline.syntax.edits import Edits, Refused
 
 
 def tiled(kernel: TritonKernel, flow: Flow, accesses: list[Access]) -> Fix:

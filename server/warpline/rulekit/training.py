@@ -9,11 +9,11 @@ from functools import cached_property
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.edits import Edits, Refused
-from warpline.rulekit.imports import import_line
 from warpline.rulekit.reached import Reached
-from warpline.rulekit.source import Source, Statement
 from warpline.rulekit.terms.evaluate import descend
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.imports import import_line
+from warpline.syntax.source import Source, Statement
 
 #: Calls that bring a batch to the model and compute nothing.
 _MOVES = {

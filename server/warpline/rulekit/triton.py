@@ -11,8 +11,8 @@ import libcst as cst
 
 from warpline.model.profile import Kernel, LineCost
 from warpline.rulekit.context import Context
-from warpline.rulekit.source import Source
 from warpline.rulekit.terms import descend
+from warpline.syntax.source import Source
 
 
 @dataclass(frozen=True)

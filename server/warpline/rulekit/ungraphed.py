@@ -6,8 +6,8 @@ import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit.context import Context
-from warpline.rulekit.edits import Edits, Refused
-from warpline.rulekit.source import Source
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Source
 
 #: Methods of tensors, which are no parts of a model.
 _OF_TENSORS = frozenset({

@@ -8,7 +8,7 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
-from warpline.rulekit.source import Source
+from warpline.syntax.source import Source
 from warpline.wire.sites import Sync, facts_of
 
 #: Methods that bring a value of the device to the host, and wait for it.

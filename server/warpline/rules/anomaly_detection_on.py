@@ -78,7 +78,7 @@ from warpline.model.change import Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, origin, percent
-from warpline.rulekit.source import Source
+from warpline.syntax.source import Source
 
 #: What autograd calls to look for NaN after each backward function.
 CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::any", "aten::is_nonzero", "aten::item", "aten::ne")

@@ -145,8 +145,8 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.growing import grows
-from warpline.rulekit.source import Statement
 from warpline.rulekit.terms import descend
+from warpline.syntax.source import Statement
 
 _JOINS = ("torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack")
 

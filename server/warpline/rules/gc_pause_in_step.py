@@ -92,7 +92,7 @@ from warpline.model.change import Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
-from warpline.rulekit.source import Source
+from warpline.syntax.source import Source
 
 #: Below this share of the step the collector does what it is there for.
 AUTOMATIC_PERCENT = 3.0

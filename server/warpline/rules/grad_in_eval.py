@@ -168,8 +168,8 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, pe
 from warpline.rulekit.calling import called_at, evaluated_at
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.graph.unheld import of_unheld
-from warpline.rulekit.source import Source
 from warpline.rulekit.ungraphed import without_graph
+from warpline.syntax.source import Source
 
 #: A metric of a few operators is no part of a model.
 LEAST_NODES = 8

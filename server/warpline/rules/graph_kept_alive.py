@@ -171,8 +171,8 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Rule, size
 from warpline.rulekit.keeping import keepers
 from warpline.rulekit.memory import growth_bytes
-from warpline.rulekit.source import Source
 from warpline.rulekit.waiting import is_method
+from warpline.syntax.source import Source
 
 
 class GraphKeptAlive(Rule):

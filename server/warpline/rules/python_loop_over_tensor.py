@@ -136,8 +136,8 @@ from warpline.model.change import Scale
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.rounds import Rounds, rounds, takes_piece
-from warpline.rulekit.source import Statement
 from warpline.rulekit.terms import descend
+from warpline.syntax.source import Statement
 
 #: Kernels that take less are all launch and tail (see ``warpline.simulate.changes``).
 SHORT_MS = 0.005

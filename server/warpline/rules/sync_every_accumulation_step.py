@@ -157,10 +157,10 @@ from warpline.model.change import Scale
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
 from warpline.rulekit.parallel import exposed_communication, wrapper_name, wrappers
-from warpline.rulekit.source import Source
 from warpline.rulekit.terms import descend
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.rulekit.waiting import reads_of
+from warpline.syntax.source import Source
 from warpline.wire.run import Site
 
 #: A script that uses one of these decides itself which passes exchange.

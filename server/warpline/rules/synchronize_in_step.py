@@ -75,8 +75,8 @@ from warpline.model.change import RemoveSyncs
 from warpline.model.profile import LineCost
 from warpline.model.report import Applicability, Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
-from warpline.rulekit.source import Source
 from warpline.rulekit.waiting import waits
+from warpline.syntax.source import Source
 
 CLOCKS = ("perf_counter", "time.time", "perf_counter_ns", "time_ns", "monotonic", "elapsed_time")
 

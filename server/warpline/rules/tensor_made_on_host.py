@@ -148,7 +148,7 @@ from warpline.model.change import Scale
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent, size
 from warpline.rulekit.copies import move_calls, moved_to
-from warpline.rulekit.source import Source
+from warpline.syntax.source import Source
 from warpline.wire.run import Site
 from warpline.wire.sites import HostTensor, facts_of
 

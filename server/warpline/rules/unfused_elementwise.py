@@ -132,9 +132,9 @@ from warpline.rulekit.formulas.norm import norm
 from warpline.rulekit.graph import FAMILIES, Passes, matched, passes
 from warpline.rulekit.kernels import is_pointwise, is_product
 from warpline.rulekit.model_lines import model_place
-from warpline.rulekit.source import Statement
 from warpline.rulekit.terms import Flow, Term, formulas, function_at
 from warpline.rulekit.training import TrainingStep, training_steps
+from warpline.syntax.source import Statement
 
 #: Passes over the same tensors that a compiler would make one: fewer are seldom worth compiling for.
 _PASSES = 3

@@ -121,7 +121,7 @@ def difference(path: str, before: str, after: str) -> list[Edit]:
 
 
 def _texts(job: Job) -> Callable[[str], str | None]:
-    from warpline.diagnosis.files import text_of
+    from warpline.syntax.files import text_of
 
     texts: dict[str, str] = job["texts"]
     return lambda path: texts[path] if path in texts else text_of(path)

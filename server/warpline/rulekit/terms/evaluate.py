@@ -8,9 +8,9 @@ from typing import Any
 
 import libcst as cst
 
-from warpline.rulekit.source import Source, children
 from warpline.rulekit.terms.calls import CALLS, IN_PLACE
 from warpline.rulekit.terms.term import Term, Terms
+from warpline.syntax.source import Source, children
 
 BINARY: dict[Any, Callable[[Terms, Term, Term], Term]] = {
     cst.Add: Terms.add, cst.Subtract: Terms.sub, cst.Multiply: Terms.mul, cst.Divide: Terms.div,

@@ -12,9 +12,9 @@ from typing import Any
 
 import libcst as cst
 
-from warpline.rulekit.source import Source, Statement, children
 from warpline.rulekit.terms.evaluate import BINARY, Evaluator, descend, module_members
 from warpline.rulekit.terms.term import Term
+from warpline.syntax.source import Source, Statement, children
 
 _AUGMENTED: dict[Any, Any] = {
     cst.AddAssign: cst.Add, cst.SubtractAssign: cst.Subtract, cst.MultiplyAssign: cst.Multiply,

@@ -12,10 +12,10 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.costed import Costed
-from warpline.rulekit.source import Source, children
 from warpline.rulekit.terms.flow import Flow, Step, follow
 from warpline.rulekit.terms.rewrite import Rewrite
 from warpline.rulekit.terms.term import Term
+from warpline.syntax.source import Source, children
 
 Found = TypeVar("Found")
 

@@ -6,11 +6,11 @@ import re
 
 import libcst as cst
 
-from warpline.rulekit.edits import Edits, Refused
-from warpline.rulekit.source import Statement
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.terms.flow import Flow, Step
 from warpline.rulekit.terms.term import Term
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Statement
 
 #: Lines that edits make are not longer, where they can be broken.
 _WIDTH = 100

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from warpline.rulekit.imports import imported_names
+from warpline.syntax.imports import imported_names
 from warpline.text.lines import lines_of
 
 Position = tuple[int, int]

@@ -6,7 +6,7 @@ import libcst as cst
 import pytest
 
 from warpline.rulekit import NOT_LITERAL, Source, Unreadable
-from warpline.rulekit.source import children, parsed
+from warpline.syntax.source import children, parsed
 
 TEXT = """\
 import torch.nn.functional as F

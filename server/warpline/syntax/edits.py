@@ -13,8 +13,8 @@ from functools import lru_cache
 import libcst as cst
 
 from warpline.model.report import Applicability, Edit, Fix
-from warpline.rulekit.imports import import_line, imported_names, local_name
-from warpline.rulekit.source import Position, Source, Statement
+from warpline.syntax.imports import import_line, imported_names, local_name
+from warpline.syntax.source import Position, Source, Statement
 from warpline.text.edits import apply
 from warpline.text.lines import starts
 
