@@ -186,20 +186,13 @@ def _mended(context: Context, cost: LineCost, calls: list[Call], reason: str) ->
 
 def _rewritten(source: Source, call: cst.Call, new: dict[cst.BaseExpression, str]) -> str:
     """The text of ``call`` with some of its arguments replaced."""
-    (first, column), _ = source.span(call)
-    text, lines = source.code(call), source.code(call).splitlines(keepends=True)
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
-
-    def offset(position: tuple[int, int]) -> int:
-        row = position[0] - first
-        return starts[row] + position[1] - (column if row == 0 else 0)
-
-    for node in sorted(new, key=source.span, reverse=True):
-        begin, end = source.span(node)
-        text = text[: offset(begin)] + new[node] + text[offset(end) :]
-    return text
+    start, end = source.span(call)
+    pieces: list[str] = []
+    for node in sorted(new, key=source.span):
+        first, last = source.span(node)
+        pieces += [source.slice(start, first), new[node]]
+        start = last
+    return "".join([*pieces, source.slice(start, end)])
 
 
 def _expanded(source: Source, arguments: list[cst.Arg], calls: list[Call]) -> dict[cst.BaseExpression, str]:
