@@ -12,6 +12,23 @@ from warpline.model.problem import Problem
 from warpline.wire.run import Request
 
 
+#: Launchers that start any program, so that the interpreter stands behind them.
+_STARTS_PROGRAMS = ("srun", "mpirun", "mpiexec", "orterun", "prterun", "prun")
+_STARTS_PYTHON = ("torchrun", "accelerate", "deepspeed")
+
+
+def started_by(request: Request) -> tuple[str, ...]:
+    """The words before the script: the interpreter, or the launcher, with the interpreter behind ``srun`` and
+    ``mpirun`` unless one is named there. ``torchrun`` and its like start their own."""
+    if not request.launcher:
+        return (request.python or find(request),)
+    names = [Path(word).name for word in request.launcher]
+    named = any(name.startswith(("python", "pypy")) or name in _STARTS_PYTHON for name in names[1:])
+    if named or names[0].partition(".")[0] not in _STARTS_PROGRAMS:
+        return request.launcher
+    return (*request.launcher, request.python or find(request))
+
+
 def find(request: Request) -> str:
     """The interpreter's path: the one asked for, else the first that is likely to be meant.
 

@@ -40,8 +40,7 @@ def collect(
         *("--set", "full", "--import-source", "yes", "--force-overwrite", "--export", str(destination)),
         *("--kernel-name-base", "function", "--kernel-name", f"regex:^{re.escape(kernel)}$"),
         *("--launch-skip", str(skip), "--launch-count", "1"),
-        # A launcher starts the script with the interpreter that it belongs to, as the capture does it.
-        *(request.launcher or (interpreter.find(request),)),
+        *interpreter.started_by(request),
         *(("-m", request.target) if request.module else (request.target,)),
         *request.argv,
     ]

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from warpline import runs
-from warpline.capture import signals, tree
+from warpline.capture import interpreter, signals, tree
 from warpline.capture.clock import Clock
 from warpline.capture.control import path_of
 from warpline.capture.outcome import Outcome
@@ -91,11 +91,9 @@ class Target:
         return self
 
     def _start(self) -> None:
-        command = [*self.request.launcher, str(BOOT), str(path_of(self.control))]
+        command = [*interpreter.started_by(self.request), str(BOOT), str(path_of(self.control))]
         if self.request.launcher:
             command = [sys.executable, "-c", TIED_TO_US, *command]
-        else:
-            command = [self.request.python, *command]
         try:
             self.process = subprocess.Popen(
                 command,

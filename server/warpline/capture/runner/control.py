@@ -10,13 +10,14 @@ from typing import Any
 from ...wire import control as wire
 from ...wire.control import Purpose, Windows
 from ...wire.run import Request
+from .launched import of_launcher
 
 
 class Control:
     """The fields of ``wire.control.Control``, and what the launcher's environment says.
 
-    ``rank`` and ``world`` come from RANK and WORLD_SIZE, if there is a launcher; ``local_rank`` and
-    ``local_world`` count the ranks on this machine. ``folder`` is this rank's own, ``root`` that of rank 0.
+    ``local_rank`` and ``local_world`` count the ranks on this machine. ``folder`` is this rank's own, ``root``
+    that of rank 0.
     """
 
     def __init__(self, asked: wire.Control, injected: list[str]) -> None:
@@ -30,11 +31,8 @@ class Control:
         self.overlay = dict(asked.overlay)
         self.turn = asked.turn
         self.turn_s = asked.turn_s
-        launched = bool(asked.request.launcher)
-        self.rank = _number("RANK", 0) if launched else 0
-        self.world = _number("WORLD_SIZE", 1) if launched else 1
-        self.local_rank = _number("LOCAL_RANK", self.rank) if launched else 0
-        self.local_world = _number("LOCAL_WORLD_SIZE", self.world) if launched else 1
+        ranks = of_launcher(asked.request.launcher)
+        self.rank, self.world, self.local_rank, self.local_world = ranks
         self.windows = asked.windows if self.world == 1 else same_for_all_ranks(asked.windows)
         self.root = asked.folder
         self.folder = self.folder_of(self.local_rank)
@@ -69,7 +67,3 @@ def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
     """Fields as dataclasses have them: JSON has lists for tuples."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
-
-def _number(name: str, otherwise: int) -> int:
-    text = os.environ.get(name, "")
-    return int(text) if text.isdigit() else otherwise

@@ -89,7 +89,7 @@ class Capture(Stage):
     Where steps are too few for that the profiler records an operator of ours first, to be quick by then.
     """
 
-    looked = False  # for quick loops, once
+    looked = False  # for quick loops, once in a recording that has what it takes
     resting = False
     all_threads = False
     tries = 0  # that ended with a step of another class
@@ -194,8 +194,10 @@ class Capture(Stage):
             return
         session.synchronize()
         if not self.looked and session.windows.look:  # else steps are few
-            self.looked = True
-            if session.recorder.find_loops(sum(session.timed) / len(session.timed)):
+            with_events = session.recorder.recording.events
+            again = session.recorder.find_loops(sum(session.timed) / len(session.timed))
+            self.looked = with_events or not again
+            if again:
                 self.rest(self.all_threads)
                 return
         session.recorder.choose_library_lines(sum(session.timed) / len(session.timed))

@@ -55,6 +55,7 @@ class Recorder:
         self.line_marks: LineMarks | None = None
         self.operator_cost = OperatorCost(torch)
         self.recording = Recording(False)  # until ``start``
+        self.events = False  # the next recording is asked when operators began, which costs more
         self.saved = False  # its trace was written
         self.running = False
         self.loops: list[loops.Loop] = []  # of quick lines, which are recorded where they begin and end only
@@ -71,16 +72,22 @@ class Recorder:
     def find_loops(self, step_ns: float) -> bool:
         """Look for quick loops in what was recorded; False if there is no need to.
 
-        Otherwise this capture has ended, nothing of it is kept, and the next one leaves their lines out.
+        Otherwise this capture has ended, nothing of it is kept, and the next one leaves their lines out; or,
+        where this one does not say when operators began, the next one does (``events``), to look again.
         """
         if self.line_marks is not None or not loops.worth_a_look(self.locations, step_ns):
             return False
+        if not self.recording.events:
+            self.events = True
+            self.discard()
+            return True
         self.stop()
         began_ns, cost = self.recording.began_ns(), line_record_ns(type(self.lines))
         if began_ns is not None and cost is not None:
             whole_functions = self.lines.kind == "settrace"
             self.loops = loops.find(self.locations, began_ns, cost, whole_functions, self.never)
             self.lines.skip(self.loops)
+        self.events = bool(self.loops)
         self.discard()
         return True
 
@@ -123,7 +130,7 @@ class Recorder:
         self.quiet.start(self.torch)
         # A device is the script's to initialise; a whole script may still be going to.
         device = kinds.used(self.torch).accelerated or self.control.purpose is Purpose.WHOLE
-        self.recording = Recording(device, all_threads)
+        self.recording = Recording(device, all_threads, self.events)
         with without_complaint():
             self.recording.prepare()
         self.recording.start()

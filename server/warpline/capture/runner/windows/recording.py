@@ -18,22 +18,36 @@ from torch.autograd import (
     _supported_activities,
 )
 
-try:
-    _EVERY_THREAD: Any = _ExperimentalConfig(profile_all_threads=True)
-except TypeError:  # an older torch: operators of the thread that starts the recording only
-    _EVERY_THREAD = None
+
+
+def _understands(setting: str) -> bool:
+    try:
+        _ExperimentalConfig(**{setting: True})
+    except TypeError:
+        return False
+    return True
+
+
+#: An older torch records operators of the thread that starts the recording only.
+_ALL_THREADS = "profile_all_threads" if _understands("profile_all_threads") else ""
+#: torch 2.13 and later: the trace is the same, and ``events()`` is not made, which is a quarter of what
+#: ``stop`` takes and a fifth of its memory (``benchmarks/profiler_stop.py``).
+_NO_EVENTS = "trace_only" if _understands("trace_only") else ""
 
 
 class Recording:
     """Ops with shapes and memory, launches and kernels. ``prepare``, ``start``, ``stop``, ``save``."""
 
-    def __init__(self, device: bool, all_threads: bool = False) -> None:
+    def __init__(self, device: bool, all_threads: bool = False, events: bool = False) -> None:
         """``device``: kernels and launches too, where torch can see them.
 
         ``all_threads``: operators of the script's other threads too; torch then forgets memory.
+        ``events``: ``began_ns`` will be asked for; torch makes them anyway where it knows no other way.
         """
         self.all_threads = all_threads
-        self.can_record_all_threads = _EVERY_THREAD is not None
+        self.can_record_all_threads = bool(_ALL_THREADS)
+        self.events = events or not _NO_EVENTS
+        self.settings = [_ALL_THREADS] * (all_threads and bool(_ALL_THREADS)) + [_NO_EVENTS] * (not self.events)
         self.activities = {ProfilerActivity.CPU}
         for name in ("CUDA", "XPU") if device else ():  # torch for ROCm calls AMD's CUDA
             activity, module = getattr(ProfilerActivity, name, None), getattr(torch, name.lower(), None)
@@ -63,7 +77,10 @@ class Recording:
         self.result = None
 
     def began_ns(self) -> list[int] | None:
-        """When each operator and each launch began, in no order; None where torch does not say."""
+        """When each operator and each launch began, in no order; None where torch does not say.
+
+        Only of a recording with ``events``.
+        """
         events = self.result.events()
         if events and not hasattr(events[0], "start_ns"):
             return None
@@ -71,7 +88,7 @@ class Recording:
 
     def _config(self) -> Any:
         shapes, memory, stack, flops, modules = True, True, False, False, False
-        extra = _EVERY_THREAD if self.all_threads and _EVERY_THREAD else _ExperimentalConfig()
+        extra = _ExperimentalConfig(**dict.fromkeys(self.settings, True))
         return ProfilerConfig(ProfilerState.KINETO, shapes, memory, stack, flops, modules, extra)
 
 
