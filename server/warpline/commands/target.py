@@ -15,7 +15,9 @@ from warpline.wire.run import Request
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds ``--python --launcher --include``, ``-m MODULE ARGS...`` and ``SCRIPT ARGS...``."""
     parser.add_argument("--python", metavar="PATH", help="interpreter to run the script with")
-    parser.add_argument("--launcher", metavar="COMMAND", help="e.g. 'torchrun --nproc-per-node 2'")
+    parser.add_argument(
+        "--launcher", metavar="COMMAND", help="e.g. 'torchrun --nproc-per-node 2', 'srun -n 2'"
+    )
     parser.add_argument(
         "--include",
         action="append",
@@ -127,7 +129,7 @@ def _starter(word: str) -> str:
     name = Path(word).name
     if name.startswith("python"):
         return ": omit the interpreter, or choose it with --python"
-    if name in ("torchrun", "accelerate", "deepspeed", "mpirun", "srun"):
+    if name in ("torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "srun"):
         return f": name a launcher with --launcher '{name} …', and then the script"
     return ""
 

@@ -66,4 +66,3 @@ def same_for_all_ranks(windows: Windows) -> Windows:
 def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
     """Fields as dataclasses have them: JSON has lists for tuples."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
-

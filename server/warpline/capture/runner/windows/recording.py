@@ -19,7 +19,6 @@ from torch.autograd import (
 )
 
 
-
 def _understands(setting: str) -> bool:
     try:
         _ExperimentalConfig(**{setting: True})
@@ -47,7 +46,9 @@ class Recording:
         self.all_threads = all_threads
         self.can_record_all_threads = bool(_ALL_THREADS)
         self.events = events or not _NO_EVENTS
-        self.settings = [_ALL_THREADS] * (all_threads and bool(_ALL_THREADS)) + [_NO_EVENTS] * (not self.events)
+        self.settings = [_ALL_THREADS] * (all_threads and bool(_ALL_THREADS)) + [_NO_EVENTS] * (
+            not self.events
+        )
         self.activities = {ProfilerActivity.CPU}
         for name in ("CUDA", "XPU") if device else ():  # torch for ROCm calls AMD's CUDA
             activity, module = getattr(ProfilerActivity, name, None), getattr(torch, name.lower(), None)
