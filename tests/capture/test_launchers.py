@@ -10,7 +10,7 @@ import pytest
 from tests.capture.launching import Captured, request
 from warpline import ranks, runs
 from warpline.capture.interpreter import started_by
-from warpline.capture.runner.ranks import Ranks, of_launcher
+from warpline.capture.runner.launched import Ranks, of_launcher
 from warpline.ranks.paths import of_ranks
 from warpline.wire.run import Request
 
@@ -54,6 +54,7 @@ TASK = {
         ("accelerate", BATCH, (0, 1, 0, 1)),  # one process, in a job of eight tasks
         ("srun", {"SLURM_PROCID": "4", "SLURM_NTASKS": "2"}, (0, 1, 0, 1)),  # they contradict each other
         ("srun", {}, (0, 1, 0, 1)),
+        ("srun", TASK | {"PMI_RANK": "5", "PMI_SIZE": "6"}, (5, 6, 1, 2)),
     ],
 )
 def test_the_place_of_a_rank(

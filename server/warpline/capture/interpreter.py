@@ -11,7 +11,6 @@ from pathlib import Path
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
 
-
 #: Launchers that start any program, so that the interpreter stands behind them.
 _STARTS_PROGRAMS = ("srun", "mpirun", "mpiexec", "orterun", "prterun", "prun")
 _STARTS_PYTHON = ("torchrun", "accelerate", "deepspeed")

@@ -16,8 +16,8 @@ from .launched import of_launcher
 class Control:
     """The fields of ``wire.control.Control``, and what the launcher's environment says.
 
-    ``local_rank`` and ``local_world`` count the ranks on this machine. ``folder`` is this rank's own, ``root``
-    that of rank 0.
+    ``local_rank`` and ``local_world`` count the ranks on this machine. ``folder`` is this rank's own,
+    ``root`` that of rank 0.
     """
 
     def __init__(self, asked: wire.Control, injected: list[str]) -> None:

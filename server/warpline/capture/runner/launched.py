@@ -11,10 +11,10 @@ from typing import NamedTuple
 #: starts the script sets its own variables on top of those of a scheduler around it.
 _NAMES = (
     ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),  # torchrun, accelerate, deepspeed
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
-    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE"),
+    tuple("OMPI_COMM_WORLD_" + name for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")),
+    tuple("MV2_COMM_WORLD_" + name for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")),
     ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),  # MPICH, Intel MPI
-)  # fmt: skip
+)
 
 
 class Ranks(NamedTuple):
@@ -35,7 +35,8 @@ def of_launcher(launcher: Sequence[str], environment: Mapping[str, str] = os.env
         return Ranks()
     for names in _NAMES:
         rank, world, local_rank, local_world = (_number(environment.get(name)) for name in names)
-        if rank is not None and world is not None:
+        by_slurm = local_rank is None and "PMI_RANK" in names and "SLURM_LOCALID" in environment
+        if rank is not None and world is not None and not by_slurm:  # srun sets PMI_RANK too
             return _checked(rank, world, local_rank, local_world)
     return _of_slurm(launcher, environment)
 

@@ -20,8 +20,9 @@ from torch.autograd import (
 
 
 def _understands(setting: str) -> bool:
+    asked: dict[str, Any] = {setting: True}
     try:
-        _ExperimentalConfig(**{setting: True})
+        _ExperimentalConfig(**asked)
     except TypeError:
         return False
     return True
@@ -89,7 +90,8 @@ class Recording:
 
     def _config(self) -> Any:
         shapes, memory, stack, flops, modules = True, True, False, False, False
-        extra = _ExperimentalConfig(**dict.fromkeys(self.settings, True))
+        asked: dict[str, Any] = dict.fromkeys(self.settings, True)
+        extra = _ExperimentalConfig(**asked)
         return ProfilerConfig(ProfilerState.KINETO, shapes, memory, stack, flops, modules, extra)
 
 
