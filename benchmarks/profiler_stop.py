@@ -3,9 +3,9 @@
     python benchmarks/profiler_stop.py [--steps 60] [--rounds 3]
 
 For each setting, in a process of its own: processor seconds of stop, of writing the Chrome trace and of
-making ``events()``, and the memory that stop adds. Says why the runner writes the trace and reads nothing in the
-process: ``events()`` alone takes longer than to write the trace, and stop, which comes first in any case,
-longer than both. Medians of the rounds.
+making ``events()``, and the memory that stop adds. Says why the runner writes the trace and reads nothing
+in the process: to make ``events()`` takes longer than to write the trace, and stop, which comes first in
+any case, longer than both. Medians of the rounds.
 """
 
 from __future__ import annotations
