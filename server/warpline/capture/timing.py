@@ -23,6 +23,8 @@ def time_steps(
     overlay: Mapping[str, str] | None = None,
     *,
     steps: int | None = None,
+    windows: Windows | None = None,
+    on_again: Callable[[Windows], None] | None = None,
     seed: int | None = 0,
     on_progress: Callable[[Progress], None] | None = None,
     cancelled: threading.Event | None = None,
@@ -31,6 +33,10 @@ def time_steps(
     interrupted_s: float = INTERRUPTED_S,
 ) -> Timing:
     """Run the script with ``overlay`` ({path: text}) laid over its sources, time a window of steps.
+
+    A script that ends before its windows are through is run a second time, with windows that fit the steps
+    it made: how many there are is not known before. ``on_again`` is told these windows then; given as
+    ``windows`` (in place of the lengths below) the same script needs one run only.
 
     Nothing on disk is touched. ``request.warmup`` and ``steps`` are lengths of the windows (None:
     found by the runner), ``request.timeout_s`` limits all of it, ``seed`` is given to torch, random
@@ -48,7 +54,7 @@ def time_steps(
     from warpline.capture.launch import check
 
     request = check(request)
-    windows = Windows(request.warmup, steps, sliced=sliced)
+    windows = windows or Windows(request.warmup, steps, sliced=sliced)
     say = on_progress or (lambda progress: None)
 
     with tempfile.TemporaryDirectory(prefix="warpline-timing-") as name:
@@ -95,6 +101,8 @@ def time_steps(
             if purpose is Purpose.WHOLE:
                 return Timing((outcome.whole_ns,), step_source="whole")
             windows = only_timed(shorter)
+            if on_again is not None:
+                on_again(windows)
         raise Problem(f"{Path(request.target).name} made fewer steps when it was run again", 1)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from warpline.capture import signals, turn
+from warpline.capture.again import ROOM_FOR_WARMUP
 from warpline.capture.launch import time_steps
 from warpline.capture.probe import cores
 from warpline.capture.process import INTERRUPTED_S
@@ -18,6 +19,7 @@ from warpline.capture.turn import PATIENCE_S
 from warpline.measure import epochs
 from warpline.measure.held import BackgroundTiming
 from warpline.model.problem import Problem
+from warpline.wire.control import Windows
 from warpline.wire.run import Request
 from warpline.wire.timing import Timing
 
@@ -83,6 +85,7 @@ class Processes:
         self.ending_s = ending_s
         self._patience_s = PATIENCE_S
         self._steps = window_steps(step_ms * 1e6, epoch_steps) if step_ms else None
+        self._windows: Windows | None = None  # of a script with so few steps that its warm-up takes them all
         self._timed = step_ms is not None
         self._alone = not turn.possible()  # no two of them may be alive, or the script has too few steps
         self._ahead = True  # some may be started while others are still to be timed
@@ -143,23 +146,31 @@ class Processes:
         """Time the steps with ``overlay`` laid over the sources; all processes are gone at ``limit_s``."""
         if self._timed:
             self._to_start()
+        again: list[Windows] = []
         held = self.started(overlay, slices=False)
         if held is not None:
             timing = held.result()
         else:
             limited = replace(request, timeout_s=limit_s)
             timing = time_steps(
-                limited, overlay, steps=self._steps, cancelled=cancelled, interrupted_s=self.ending_s
+                limited,
+                overlay,
+                steps=self._steps,
+                windows=self._windows,
+                on_again=again.append,
+                cancelled=cancelled,
+                interrupted_s=self.ending_s,
             )
         steps = len(timing.steps_ns)
         found = mean(timing)
         self._timed = True
-        if self._steps is None:
-            self._steps = max(steps, window_steps(found.step_ms * 1e6))
-        elif steps < self._steps:
+        if again or steps < (self._steps or 0):
             # The script has no more: it was run a second time. The next ones find room for a warm-up.
             self._steps = max(steps - WARMUP, steps // 2, 1)
+            self._windows = again[-1] if again and steps < ROOM_FOR_WARMUP else None
             self._alone = True
+        elif self._steps is None:
+            self._steps = max(steps, window_steps(found.step_ms * 1e6))
         return found
 
     @property
