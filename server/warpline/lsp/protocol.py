@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import typing
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,10 +29,10 @@ from pygls.protocol import (
     lsp_method,
 )
 
+from warpline.lsp.state.documents import Documents
+
 if TYPE_CHECKING:
     from cattrs import Converter
-
-    from warpline.lsp.server import Server
 
 logger = logging.getLogger(__name__)
 
@@ -50,10 +51,21 @@ def _plain(message: dict[str, Any], kind: type[Any]) -> Any:
     return kind(**fields)
 
 
-class Protocol(LanguageServerProtocol):
-    _server: Server
+class Host(typing.Protocol):
+    """What the protocol needs of the server."""
 
-    def __init__(self, server: Server, converter: Converter) -> None:
+    documents: Documents
+
+    def offers(self) -> dict[str, Any]: ...
+
+    def start(self, work: Any) -> None: ...
+
+
+class Protocol(LanguageServerProtocol):
+    """One connection. ``server`` is a LanguageServer that is a :class:`Host` too."""
+
+    def __init__(self, server: Any, converter: Converter) -> None:
+        self._host: Host = server
         super().__init__(server, converter)
         #: What the process ends with: 1 where ``exit`` came without ``shutdown``.
         self.status = 0
@@ -71,12 +83,12 @@ class Protocol(LanguageServerProtocol):
         if self.writer is not None:
             sent = self.writer.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
             if inspect.isawaitable(sent):
-                self._server.start(sent)
+                self._host.start(sent)
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
         result = yield from super().lsp_initialize(params)
-        result.capabilities.experimental = {"warpline": self._server.offers()}
+        result.capabilities.experimental = {"warpline": self._host.offers()}
         return result
 
     def structure_message(self, data: dict[str, Any]) -> Any:
@@ -120,28 +132,28 @@ class Protocol(LanguageServerProtocol):
     def lsp_text_document__did_open(
         self, params: types.DidOpenTextDocumentParams
     ) -> Generator[Any, Any, None]:
-        self._server.documents.open(params.text_document)
+        self._host.documents.open(params.text_document)
         yield self.fm.features[types.TEXT_DOCUMENT_DID_OPEN], (params,), None
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(
         self, params: types.DidChangeTextDocumentParams
     ) -> Generator[Any, Any, None]:
-        self._server.documents.change(params)
+        self._host.documents.change(params)
         yield self.fm.features[types.TEXT_DOCUMENT_DID_CHANGE], (params,), None
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(
         self, params: types.DidCloseTextDocumentParams
     ) -> Generator[Any, Any, None]:
-        self._server.documents.close(params.text_document.uri)
+        self._host.documents.close(params.text_document.uri)
         yield self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE], (params,), None
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
     def lsp_notebook_document__did_open(
         self, params: types.DidOpenNotebookDocumentParams
     ) -> Generator[Any, Any, None]:
-        self._server.documents.open_notebook(params)
+        self._host.documents.open_notebook(params)
         yield self.fm.features[types.NOTEBOOK_DOCUMENT_DID_OPEN], (params,), None
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)

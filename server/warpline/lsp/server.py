@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
@@ -50,6 +51,11 @@ class Server(LanguageServer):
         self.desk = Engine(self.log, idle_s=120.0)
         self.loading = Loading()
         self.pushes = False  # diagnostics: the client cannot pull
+        self.pushed_files: set[str] = set()  # that the client was sent diagnostics of
+        self.push_timers: dict[str, asyncio.TimerHandle] = {}  # by path: sent when typing pauses
+        self.pages_asked_for: set[str] = set()  # rules whose page the worker was asked for
+        #: Kept by torch_use.py.
+        self.torch_projects: dict[Path, tuple[tuple[int, ...], bool]] = {}
         self.background: set[asyncio.Task[Any]] = set()
 
     def offers(self) -> dict[str, Any]:

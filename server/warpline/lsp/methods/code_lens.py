@@ -44,7 +44,7 @@ async def code_lens(ls: Server, params: types.CodeLensParams) -> Written:
 
 def _offered(ls: Server, path: str) -> bool:
     document = ls.documents.at(path)
-    return torch_use.in_project(ls.folders.home(path)) or (
+    return torch_use.in_project(ls.folders.home(path), ls.torch_projects) or (
         document is not None and torch_use.in_file(document.lines)
     )
 

@@ -11,7 +11,6 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from warpline.lsp import convert
-from warpline.lsp.methods import refresh
 from warpline.lsp.methods.comparison import rows
 from warpline.lsp.methods.overview import asked_for
 from warpline.lsp.server import Server
@@ -42,7 +41,7 @@ async def compare(ls: Server, params: Any) -> dict[str, Any] | None:
     if "hints" in named:
         both = change.together(before.noise, after.noise)
         shown.against = _by_line(found, both) if named["hints"] and shown is session else {}
-        refresh.shown(ls)
+        ls.folders.changes.shown()
     words = change.of_step(before.step_ms, after.step_ms, noise)
     title = f"{units.ms(before.step_ms)} → {units.ms(after.step_ms)} a step"
     return {

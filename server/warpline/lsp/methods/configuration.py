@@ -8,7 +8,6 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from warpline.lsp import convert
-from warpline.lsp.methods import refresh
 from warpline.lsp.server import Server
 from warpline.lsp.state.settings import Settings, merged
 
@@ -50,11 +49,17 @@ async def fetch(ls: Server, pushed: object = None) -> None:
             ls.show(folder.settings.problem, types.MessageType.Warning)
 
 
+async def with_results(ls: Server) -> None:
+    """Settings and results, after folders came or went."""
+    await fetch(ls)
+    await ls.folders.look()
+
+
 async def changed(ls: Server, params: types.DidChangeConfigurationParams) -> None:
     sent = params.settings
     section = sent.get(SECTION) if isinstance(sent, dict) else None
     await fetch(ls, section)
-    refresh.shown(ls)
+    ls.folders.changes.shown()
 
 
 def settings_for(ls: Server, path: str) -> Settings:

@@ -69,14 +69,14 @@ def push(ls: Server, path: str) -> None:
             diagnostics=_diagnostics(ls, path)[1],
         )
     )
-    _pushed.add(path)
+    ls.pushed_files.add(path)
 
 
 def push_all(ls: Server) -> None:
     """Every file with findings, and those that had some before."""
     files = set(with_findings(ls))
     opened = {document.path for document in ls.documents if document.path}
-    for path in sorted(files | opened | _pushed):
+    for path in sorted(files | opened | ls.pushed_files):
         push(ls, path)
 
 
@@ -87,14 +87,9 @@ def with_findings(ls: Server) -> list[str]:
 
 def push_soon(ls: Server, path: str) -> None:
     """After a pause in typing."""
-    if (timer := _waiting.pop(path, None)) is not None:
+    if (timer := ls.push_timers.pop(path, None)) is not None:
         timer.cancel()
-    _waiting[path] = asyncio.get_running_loop().call_later(_PAUSE_S, push, ls, path)
-
-
-#: One server in a process: files that were pushed to, and those about to be.
-_pushed: set[str] = set()
-_waiting: dict[str, asyncio.TimerHandle] = {}
+    ls.push_timers[path] = asyncio.get_running_loop().call_later(_PAUSE_S, push, ls, path)
 
 
 def _diagnostics(ls: Server, path: str) -> tuple[str, list[types.Diagnostic]]:

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from warpline.lsp import convert
-from warpline.lsp.methods import refresh
 from warpline.lsp.methods.request import Refused, parameters
 from warpline.lsp.methods.under_way import entrances, turn, under_way
 from warpline.lsp.server import Server
@@ -38,7 +37,7 @@ async def look(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
         answer: dict[str, Any] = await engine.ask(
             "kernel", at.report, run=str(session.results.run), file=path, line=anchor.origin(params.line) + 1
         )
-    await refresh.look(ls)
+    await ls.folders.look()
     return answer
 
 

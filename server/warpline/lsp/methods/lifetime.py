@@ -18,13 +18,15 @@ from warpline.lsp.server import Server
 
 async def initialized(ls: Server, _: types.InitializedParams) -> None:
     registry.load()
+    refresh.subscribe(ls)
     for folder in ls.folders.workspace:
         ls.folders.add(folder)
-    loaded = asyncio.ensure_future(refresh.load(ls))
     try:
-        await configuration.register_for_changes(ls)
-        await configuration.fetch(ls)
-        refresh.tell(ls, await loaded)
+        with ls.folders.changes.together():  # the client asks again when the settings are known too
+            looked = asyncio.ensure_future(ls.folders.look())
+            await configuration.register_for_changes(ls)
+            await configuration.fetch(ls)
+            await looked
     finally:
         ls.loading.end(FIRST)
     ls.start(Watch(ls).run())
@@ -41,7 +43,7 @@ def folders_changed(ls: Server, params: types.DidChangeWorkspaceFoldersParams) -
         add(ls, added.uri)
     for folder in ls.folders.workspace:
         ls.folders.add(folder)
-    ls.start(refresh.settings_and_results(ls))
+    ls.start(configuration.with_results(ls))
 
 
 async def shutdown(ls: Server, _: None) -> None:

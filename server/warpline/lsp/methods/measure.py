@@ -8,7 +8,7 @@ import msgspec
 from lsprotocol import types
 
 from warpline.lsp import convert
-from warpline.lsp.methods import edits, refresh
+from warpline.lsp.methods import edits
 from warpline.lsp.methods.request import Refused, parameters
 from warpline.lsp.methods.under_way import entrances, turn, under_way
 from warpline.lsp.server import Server
@@ -53,7 +53,7 @@ async def measure(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
         )
     measured = answer["measured"]
     applied = bool(params.apply and answer["kept"]) and await _apply(ls, path, finding.id)
-    await refresh.look(ls)
+    await ls.folders.look()
     return {
         "findingId": finding.id,
         "speedup": measured["speedup"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from lsprotocol import types
 
 from warpline.lsp import convert
-from warpline.lsp.methods import refresh
+from warpline.lsp.methods import configuration
 from warpline.lsp.server import Server
 
 
@@ -20,7 +20,7 @@ async def did_open(ls: Server, params: types.DidOpenNotebookDocumentParams) -> N
     home = ls.folders.home(path)
     if home not in {folder.path for folder in ls.folders}:
         ls.folders.add(home)
-        await refresh.settings_and_results(ls)
+        await configuration.with_results(ls)
     _tell(ls, path)
 
 
@@ -54,6 +54,4 @@ def did_close(ls: Server, params: types.DidCloseNotebookDocumentParams) -> None:
 
 def _tell(ls: Server, notebook: str) -> None:
     for folder in ls.folders:
-        if folder.tell_by_cells(notebook):
-            refresh.announce(ls, folder)
-            refresh.shown(ls)
+        folder.tell_by_cells(notebook)

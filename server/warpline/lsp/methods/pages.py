@@ -15,7 +15,6 @@ from warpline.lsp.worker.engine import Failed
 from warpline.model.problem import Problem
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_asked: set[str] = set()
 
 
 def uri(ls: Server, rule: str, near: str) -> str | None:
@@ -25,8 +24,8 @@ def uri(ls: Server, rule: str, near: str) -> str | None:
     path = _path(ls, near, rule)
     if path.is_file():
         return convert.uri(str(path))
-    if rule not in _asked:
-        _asked.add(rule)
+    if rule not in ls.pages_asked_for:
+        ls.pages_asked_for.add(rule)
         ls.start(_prepare(ls, rule, near))
     return None
 
@@ -48,10 +47,8 @@ async def written(ls: Server, rule: str, near: str) -> Path | None:
 
 
 async def _prepare(ls: Server, rule: str, near: str) -> None:
-    from warpline.lsp.methods import refresh
-
     if await written(ls, rule, near) is not None:
-        refresh.shown(ls)
+        ls.folders.changes.shown()
 
 
 def _path(ls: Server, near: str, rule: str) -> Path:

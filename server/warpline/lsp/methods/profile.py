@@ -10,7 +10,7 @@ import msgspec
 from lsprotocol import types
 
 from warpline.lsp import convert
-from warpline.lsp.methods import configuration, notebook_script, overview, refresh, remedies
+from warpline.lsp.methods import configuration, notebook_script, overview, remedies
 from warpline.lsp.methods.request import Refused, parse, place, request
 from warpline.lsp.methods.under_way import commanded, requested, turn, under_way
 from warpline.lsp.server import Server
@@ -83,9 +83,7 @@ async def _profile(ls: Server, argument: Any, by_command: bool) -> dict[str, Any
             )
         except Failed as error:
             raise _explained(error, wanted.python, engine, folder) from None
-    if await home.refresh():
-        refresh.announce(ls, home)
-        refresh.shown(ls)
+    await home.refresh()
     result = _result(ls, folder, answer["run"])
     if by_command:
         ls.show(f"{Path(wanted.target).name}: {result['summary']}", types.MessageType.Info)

@@ -1,62 +1,54 @@
-"""When what is shown changed: have the client ask again, where it can be told to."""
+"""Tells the client when what is shown changed, so that it asks again, where it can be told to."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from warpline.lsp import convert
-from warpline.lsp.methods import configuration, diagnostic
+from warpline.lsp.methods import diagnostic
 from warpline.lsp.server import Server
-from warpline.lsp.state.folder import Folder
 
 
-async def look(ls: Server) -> None:
-    """Look for newer runs in all folders, and tell the client of those that came."""
-    tell(ls, await load(ls))
+def subscribe(ls: Server) -> None:
+    """From now on, tell the client of every change of the state."""
+    ls.folders.changes.subscribe(Refresh(ls))
 
 
-async def load(ls: Server) -> list[Folder]:
-    """The folders that have other results now; nobody is told yet."""
-    return [folder for folder in ls.folders if await folder.refresh()]
+class Refresh:
+    """The client's subscription (:class:`warpline.lsp.state.changes.Subscriber`)."""
 
+    def __init__(self, ls: Server) -> None:
+        self._ls = ls
 
-def tell(ls: Server, changed: list[Folder]) -> None:
-    for folder in changed:
-        announce(ls, folder)
-    if changed:
-        shown(ls)
+    def results_changed(self, folder: Path) -> None:
+        """``warpline/results``: what a folder's results are now."""
+        changed = self._ls.folders.get(folder)
+        if changed is None:
+            return  # it was removed meanwhile
+        results = changed.newest.results if changed.newest is not None else None
+        self._ls.protocol.notify(
+            "warpline/results",
+            {
+                "run": str(results.run) if results else None,
+                "script": results.report.script if results else "",
+                "stepMs": results.step_ms if results else 0.0,
+                "uris": [convert.uri(file) for file in changed.files()],
+            },
+        )
 
+    def shown_changed(self) -> None:
+        """Hints, lenses and diagnostics may look different now."""
+        ls = self._ls
+        if ls.can("workspace.inlay_hint.refresh_support"):
+            ls.workspace_inlay_hint_refresh(None)
+        if ls.can("workspace.code_lens.refresh_support"):
+            ls.workspace_code_lens_refresh(None)
+        if ls.pushes:
+            diagnostic.push_all(ls)
+        elif ls.can("workspace.diagnostics.refresh_support"):
+            ls.workspace_diagnostic_refresh(None)
 
-async def settings_and_results(ls: Server) -> None:
-    await configuration.fetch(ls)
-    await look(ls)
-
-
-def announce(ls: Server, folder: Folder) -> None:
-    """``warpline/results``: what a folder's results are now."""
-    results = folder.newest.results if folder.newest is not None else None
-    ls.protocol.notify(
-        "warpline/results",
-        {
-            "run": str(results.run) if results else None,
-            "script": results.report.script if results else "",
-            "stepMs": results.step_ms if results else 0.0,
-            "uris": [convert.uri(file) for file in folder.files()],
-        },
-    )
-
-
-def shown(ls: Server) -> None:
-    """Hints, lenses and diagnostics may look different now."""
-    if ls.can("workspace.inlay_hint.refresh_support"):
-        ls.workspace_inlay_hint_refresh(None)
-    if ls.can("workspace.code_lens.refresh_support"):
-        ls.workspace_code_lens_refresh(None)
-    if ls.pushes:
-        diagnostic.push_all(ls)
-    elif ls.can("workspace.diagnostics.refresh_support"):
-        ls.workspace_diagnostic_refresh(None)
-
-
-def lenses(ls: Server) -> None:
-    """Only the lenses: "Profile this file" has become "Profiling…", or the other way round."""
-    if ls.can("workspace.code_lens.refresh_support"):
-        ls.workspace_code_lens_refresh(None)
+    def running_changed(self) -> None:
+        """Only the lenses: "Profile this file" has become "Profiling…", or the other way round."""
+        if self._ls.can("workspace.code_lens.refresh_support"):
+            self._ls.workspace_code_lens_refresh(None)

@@ -12,7 +12,6 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from warpline import runs
 from warpline.lsp import convert
-from warpline.lsp.methods import refresh
 from warpline.lsp.server import Server
 from warpline.lsp.state import results
 from warpline.lsp.state.before import REPORT
@@ -64,10 +63,7 @@ async def opened(ls: Server, params: Any) -> bool:
     if not isinstance(run, str):
         raise JsonRpcInvalidParams(message="warpline/openRun needs a run")
     folder = next((folder for folder in ls.folders if folder.runs == Path(run).parent), None)
-    if folder is None or not await folder.open(Path(run)):
-        return False
-    refresh.tell(ls, [folder])
-    return True
+    return folder is not None and await folder.open(Path(run))
 
 
 def _folders(ls: Server, params: Any) -> list[Folder]:

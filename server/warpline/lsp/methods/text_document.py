@@ -5,7 +5,7 @@ from __future__ import annotations
 from lsprotocol import types
 
 from warpline.lsp import convert
-from warpline.lsp.methods import configuration, diagnostic, refresh
+from warpline.lsp.methods import configuration, diagnostic
 from warpline.lsp.server import Server
 
 
@@ -22,12 +22,11 @@ async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
         ls.loading.begin(path)
         try:
             await configuration.fetch(ls)
-            await refresh.look(ls)
+            await ls.folders.look()
         finally:
             ls.loading.end(path)
-    for folder in [folder for folder in ls.folders if folder.adopt(path)]:
-        refresh.announce(ls, folder)
-        refresh.shown(ls)
+    for folder in ls.folders:
+        folder.adopt(path)
     if ls.pushes:
         diagnostic.push(ls, path)
 
@@ -47,4 +46,4 @@ def did_close(ls: Server, params: types.DidCloseTextDocumentParams) -> None:
 async def did_save(ls: Server, params: types.DidSaveTextDocumentParams) -> None:
     if params.text_document.uri.endswith("/pyproject.toml"):
         await configuration.fetch(ls)
-        refresh.shown(ls)
+        ls.folders.changes.shown()

@@ -9,7 +9,7 @@ import msgspec
 from lsprotocol import types
 
 from warpline.lsp import convert
-from warpline.lsp.methods import edits, refresh
+from warpline.lsp.methods import edits
 from warpline.lsp.methods.request import Refused, parameters
 from warpline.lsp.methods.under_way import entrances, turn, under_way
 from warpline.lsp.server import Server
@@ -62,7 +62,7 @@ async def tune(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
         if edit is not None:
             label = types.ApplyWorkspaceEditParams(edit=edit, label="Warpline: the best set of fixes")
             applied = (await ls.workspace_apply_edit_async(label)).applied
-    await refresh.look(ls)
+    await ls.folders.look()
     return {
         "fixes": list(answer["best"]["fixes"]),
         "speedup": answer["best"]["speedup"],

@@ -13,7 +13,6 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcRequestCancelled
 
 from warpline.lsp import convert
-from warpline.lsp.methods import refresh
 from warpline.lsp.methods.output import Output
 from warpline.lsp.methods.progress import Progress
 from warpline.lsp.methods.request import Refused
@@ -34,11 +33,11 @@ async def under_way(
     engine = Engine(output.line)
     task = asyncio.current_task()
     assert task is not None
-    running = ls.folders.running[folder] = Running(uri, engine, task, doing)
+    running = Running(uri, engine, task, doing)
     progress = Progress(ls, uri, token, title, bar)
     said = "done"
     try:
-        refresh.lenses(ls)
+        ls.folders.started(folder, running)
         running.token = await progress.begin()
         yield engine, progress
     except asyncio.CancelledError:
@@ -50,9 +49,8 @@ async def under_way(
     finally:
         await _surely(engine.end())
         output.flush()
-        ls.folders.running.pop(folder, None)
         progress.end(said)
-        refresh.lenses(ls)
+        ls.folders.ended(folder)
 
 
 async def _surely(work: Awaitable[None]) -> None:

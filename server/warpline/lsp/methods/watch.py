@@ -12,7 +12,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpline.lsp.methods import configuration, refresh
+from warpline.lsp.methods import configuration
 from warpline.lsp.state.folder import Folder
 from warpline.lsp.worker.engine import Failed
 
@@ -55,24 +55,25 @@ class Watch:
                 self._observer.stop()
 
     async def _look(self) -> None:
-        new = False
+        with self._ls.folders.changes.together():
+            await self._look_at_runs()
+            if self._projects_changed():
+                await configuration.fetch(self._ls)
+                self._ls.folders.changes.shown()
+            if self._sources_changed():
+                self._ls.folders.changes.shown()
+
+    async def _look_at_runs(self) -> None:
         for folder in self._ls.folders:
             stamp = folder.stamp()
             if self._stamps.get(folder.path) == stamp:
                 continue
-            if await folder.refresh():
-                refresh.announce(self._ls, folder)
-                new = True
+            await folder.refresh()
             # Taken before the look: what came during it is seen the next time.
             self._stamps[folder.path] = stamp
             if (run := folder.unreported()) is not None:
                 self._stamps.pop(folder.path)
                 self._report_later(folder, run)
-        if self._projects_changed():
-            await configuration.fetch(self._ls)
-            new = True
-        if self._sources_changed() or new:
-            refresh.shown(self._ls)
 
     def _projects_changed(self) -> bool:
         """Whether a folder's settings were written since they were read."""

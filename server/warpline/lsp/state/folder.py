@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 
 from warpline.lsp.state import results
+from warpline.lsp.state.changes import Changes
 from warpline.lsp.state.documents import Documents
 from warpline.lsp.state.results import Results, load, stamp
 from warpline.lsp.state.session import Session
@@ -22,10 +23,11 @@ SCRIPTS = 8
 class Folder:
     """``sessions``: one for each script, the newest run first. A run that cannot be read is passed over."""
 
-    def __init__(self, path: Path, documents: Documents) -> None:
+    def __init__(self, path: Path, documents: Documents, changes: Changes) -> None:
         self.path = path
         self.runs = path / ".warpline" / "runs"
         self.documents = documents
+        self.changes = changes  # told whenever other results are shown
         self.settings = Settings()
         self.project: int | None = None  # ``project_stamp`` when the settings were read
         self.sessions: list[Session] = []
@@ -83,6 +85,7 @@ class Folder:
             if wanted == before:
                 return False
             self._forget()
+            self.changes.results(self.path)
             return True
 
     async def open(self, run: Path) -> bool:
@@ -96,11 +99,16 @@ class Folder:
         document = self.documents.at(path)
         if document is None or any(path in session.results.sources for session in self.sessions):
             return False
-        return any(session.adopt(document) for session in self.sessions)
+        adopted = any(session.adopt(document) for session in self.sessions)
+        if adopted:
+            self.changes.results(self.path)
+        return adopted
 
     def tell_by_cells(self, notebook: str) -> bool:
         """Whether one of the runs is of this notebook, which was opened or closed."""
         told = [session.tell_by_cells(notebook) for session in self.sessions]  # all, not up to the first
+        if any(told):
+            self.changes.results(self.path)
         return any(told)
 
     def unreported(self) -> Path | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warpline.lsp import convert
+from warpline.lsp.state.changes import Changes
 from warpline.lsp.state.documents import Documents
 from warpline.lsp.worker.engine import Engine
 
@@ -41,6 +42,7 @@ class Folders:
 
     def __init__(self, documents: Documents) -> None:
         self.documents = documents
+        self.changes = Changes()
         self.workspace: list[Path] = []
         self.running: dict[Path, Running] = {}
         self._folders: dict[Path, Folder] = {}
@@ -52,11 +54,31 @@ class Folders:
         from warpline.lsp.state.folder import Folder  # with all that results need: not at the start
 
         if path not in self._folders:
-            self._folders[path] = Folder(path, self.documents)
+            self._folders[path] = Folder(path, self.documents, self.changes)
         return self._folders[path]
+
+    def get(self, path: Path) -> Folder | None:
+        """The folder at exactly this path, if it is one of ours."""
+        return self._folders.get(path)
 
     def remove(self, folder: Path) -> None:
         self._folders.pop(folder, None)
+
+    async def look(self) -> None:
+        """Look for newer runs in all folders."""
+        with self.changes.together():
+            for folder in self:
+                await folder.refresh()
+
+    def started(self, folder: Path, running: Running) -> None:
+        """A script runs in a folder in which nothing else does."""
+        self.running[folder] = running
+        self.changes.running()
+
+    def ended(self, folder: Path) -> None:
+        """What ran in a folder has ended."""
+        self.running.pop(folder, None)
+        self.changes.running()
 
     def home(self, path: str) -> Path:
         """The folder that a file is profiled in: the innermost workspace folder around it, else its own."""

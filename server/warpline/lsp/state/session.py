@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from warpline.lsp.state.bars import Bars
+from warpline.lsp.state.current_findings import CurrentFindings
 from warpline.lsp.state.documents import Document, Documents
 from warpline.lsp.state.results import Results, renamed
 from warpline.text.lines import key, split
 from warpline.view.anchor import Anchor
-
-if TYPE_CHECKING:
-    from warpline.lsp.methods.heat import Bars
-    from warpline.lsp.state.standing import Stand
 
 #: A file that is new has at least this part of its lines from one that is gone: it was renamed.
 _ALIKE = 0.7
@@ -33,8 +30,8 @@ class Session:
         self._closed: dict[str, tuple[Stamp, list[str], Anchor]] = {}
         #: (path, line of the run) -> its time in the run that this one is compared with, for the hints.
         self.against: dict[tuple[str, int], float] = {}
-        self.stands: dict[str, Stand] = {}  # kept by standing.py: path -> its findings as they stand
-        self.bars: dict[str, Bars] = {}  # kept by heat.py: path -> what its lines say
+        self.stands: dict[str, CurrentFindings] = {}  # kept by standing.py, by path
+        self.bars: dict[str, Bars] = {}  # kept by heat.py, by path
 
     def adopt(self, document: Document) -> bool:
         """Whether a file that is opened is one of the run's under another name; then it is that one."""

@@ -28,7 +28,8 @@ _FILES = (
 )
 #: A longer file is not looked through to its end.
 _MOST = 200_000
-_known: dict[Path, tuple[tuple[int, ...], bool]] = {}
+#: What is known of project folders: when its files were written, and whether they name torch.
+Known = dict[Path, tuple[tuple[int, ...], bool]]
 
 
 def in_file(lines: Sequence[str]) -> bool:
@@ -36,12 +37,13 @@ def in_file(lines: Sequence[str]) -> bool:
     return any(("import " in line or "from " in line) and _IMPORT.match(line) for line in lines)
 
 
-def in_project(folder: Path) -> bool:
-    """Whether what the project says it needs has torch in it. Read again when one of the files changes."""
+def in_project(folder: Path, kept: Known) -> bool:
+    """Whether what the project says it needs has torch in it. Read again when one of the files changes;
+    ``kept`` remembers the answers."""
     stamps = tuple(changed(folder / name) for name in _FILES)
-    known = _known.get(folder)
+    known = kept.get(folder)
     if known is None or known[0] != stamps:
-        known = _known[folder] = stamps, any(_names_torch(folder / name) for name in _FILES)
+        known = kept[folder] = stamps, any(_names_torch(folder / name) for name in _FILES)
     return known[1]
 
 
