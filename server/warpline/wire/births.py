@@ -50,7 +50,7 @@ class Argument:
     """An argument as the constructor got it. ``passed`` is False for a default of the constructor's own."""
 
     name: str
-    value: Any = None  # a plain JSON value, or the text of its type
+    value: Any = None  # a plain JSON value, a dtype or device as text, or the text of its type
     passed: bool = True
     holder: Holder | None = None
 

@@ -126,6 +126,27 @@ class Embedding:
 
 
 @dataclass(frozen=True)
+class Autocast:
+    """An autocast context that a line of the user's makes, as it was the first time."""
+
+    KIND: ClassVar[str] = "autocast"
+
+    device: str | None = None  # "cuda" | "cpu" | …
+    dtype: str | None = None  # "bfloat16" | "float16"
+    enabled: bool | None = None
+
+
+@dataclass(frozen=True)
+class GradMode:
+    """The same for what switches gradients on or off, also as a decorator."""
+
+    KIND: ClassVar[str] = "grad_mode"
+
+    type: str | None = None  # "no_grad" | "enable_grad" | "set_grad_enabled" | "inference_mode"
+    mode: bool | None = None  # what it was given; no_grad and enable_grad take nothing
+
+
+@dataclass(frozen=True)
 class Framework:
     """A trainer or the like, constructed by the user's line; see ``wire.frameworks``."""
 
@@ -137,7 +158,10 @@ class Framework:
     values: dict[str, Any] | None = None  # of those that a setting of ours speaks of
 
 
-F = TypeVar("F", Loader, Optimizer, Parallel, HostTensor, Compile, Move, Triton, Sync, Embedding, Framework)
+F = TypeVar(
+    "F", Loader, Optimizer, Parallel, HostTensor, Compile, Move, Triton, Sync, Embedding, Autocast, GradMode,
+    Framework,
+)  # fmt: skip
 
 
 def facts_of(kind: type[F], site: Site) -> F:

@@ -95,6 +95,7 @@ class Observers:
     def start_timing(self) -> None:
         self.loader_timed = len(self.loader_ns)
         self.losses.remove()
+        self.sites.contexts.remove()
         self.memory.start()
         self.garbage.start()
         if kinds.used(self.torch).name == "cuda":

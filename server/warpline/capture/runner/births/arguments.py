@@ -113,12 +113,18 @@ class Arguments:
                 continue
             holder: Optional[Found] = None
             given = passed is None or name in passed
-            if given and scope is not None and call is not None and isinstance(value, _PLAIN):
+            known = isinstance(value, _PLAIN) or _is_of_torch(value)
+            if given and scope is not None and call is not None and known:
                 given_here, holder = self.follow.parameters.passed(call, scope, name, position, value, DEPTH)
                 given = given_here if passed is None else given
-            described = plain(value) if isinstance(value, _PLAIN) else type(value).__qualname__
+            described = plain(value) if known else type(value).__qualname__
             found.append({"name": name, "value": described, "passed": bool(given), "holder": holder})
         return found
+
+
+def _is_of_torch(value: Any) -> bool:
+    """A dtype or a device: values, and objects of their own."""
+    return type(value).__module__ == "torch" and type(value).__name__ in ("dtype", "device")
 
 
 def _arguments_of(frame: FrameType) -> Dict[str, Any]:

@@ -52,6 +52,8 @@ class Follow:
         if isinstance(node, ast.Name):
             return self._name(node.id, scope, value, depth - 1)
         if isinstance(node, ast.Attribute):
+            if self._is_constant(node, scope, value):
+                return self.found(kind, scope, node)
             return self._attribute(node, scope, value, depth - 1)
         if isinstance(node, ast.Subscript):
             return self._subscript(node, scope, value, depth - 1)
@@ -69,6 +71,13 @@ class Follow:
             if answer is not None:
                 return answer
         return None if several else self.found("computed", scope, node, by="flow")
+
+    def _is_constant(self, node: ast.Attribute, scope: Scope, value: Any) -> bool:
+        """Whether it is a library's name for ``value``, such as ``torch.bfloat16``: as good as a literal."""
+        owner = scope.value(node.value)
+        if not isinstance(owner, ModuleType) or self.scopes.of_module(owner) is not None:
+            return False
+        return vars(owner).get(node.attr) is value and value is not None
 
     def _name(self, name: str, scope: Scope, value: Any, depth: int) -> Optional[Found]:
         node = scope.node

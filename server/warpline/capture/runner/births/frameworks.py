@@ -65,7 +65,7 @@ class Frameworks:
             if place is not None:
                 facts = {"type": type(arguments[0]).__name__, "construction": one.key}
                 facts.update(_passed(one, original, arguments, named))
-                self.sites._add("framework", place, None, facts)
+                self.sites.add("framework", place, None, facts)
         except Exception:  # a framework that is made in another way than we know: it has no site
             return
 

@@ -12,6 +12,7 @@ from ..imports import when_imported
 from ..lines.userfiles import Location
 from ..patches import Patches
 from . import describe
+from .contexts import Contexts
 
 if TYPE_CHECKING:
     from ..lines.names import QualifiedNames
@@ -48,6 +49,7 @@ class Sites:
         self.user_files = user_files
         self.names = names
         self.patches = Patches()
+        self.contexts = Contexts(self)
         self.made: list[Entry] = []
         self.by_id: dict[int, Entry] = {}  # by id(object): its entry in ``made``
         self.modules = 0
@@ -69,9 +71,11 @@ class Sites:
             lambda module: self._watch(module.FullyShardedDataParallel, "parallel"),
         )
         self._watch_iterations(DataLoader)
+        self.contexts.install(torch)
         self.patches.replace(torch, "compile", self._watched_compile)
 
     def remove(self) -> None:
+        self.contexts.remove()
         self.patches.restore()
 
     def found(self) -> list[dict[str, Any]]:
@@ -117,7 +121,7 @@ class Sites:
         path = self.user_files[user.f_code.co_filename] or ""
         return path, user.f_lineno, self.names.of(user.f_code, path)
 
-    def _add(
+    def add(
         self, kind: str, place: Location, thing: Any, facts: dict[str, Any], birth: Birth = NO_BIRTH
     ) -> None:
         reference = weakref.ref(thing) if thing is not None else None
@@ -126,7 +130,7 @@ class Sites:
         if thing is not None:
             self.by_id[id(thing)] = entry
 
-    def _birth(
+    def birth(
         self,
         kind: str,
         frame: FrameType,
@@ -157,8 +161,8 @@ class Sites:
                     if kind == "loader":
                         # `for batch in DataLoader(...)` keeps only the iterator: read it while it lives.
                         facts = {**describe.facts(self.torch, kind, self_), **facts}
-                    birth = self._birth(kind, sys._getframe(1), self_, original, arguments, named)
-                    self._add(kind, place, self_, facts, birth)
+                    birth = self.birth(kind, sys._getframe(1), self_, original, arguments, named)
+                    self.add(kind, place, self_, facts, birth)
 
             return __init__
 
@@ -176,8 +180,8 @@ class Sites:
                         place = self.place(frame)
                         if place is not None:
                             self.modules += 1
-                            birth = self._birth("module", sys._getframe(1), self_, original, arguments, named)
-                            self._add("module", place, self_, {}, birth)
+                            birth = self.birth("module", sys._getframe(1), self_, original, arguments, named)
+                            self.add("module", place, self_, {}, birth)
 
             return __init__
 
@@ -209,8 +213,8 @@ class Sites:
                     key: named[key] for key in ("mode", "fullgraph", "dynamic") if key in named
                 }
                 kept["backend"] = str(named.get("backend", "inductor"))
-                birth = self._birth("compile", sys._getframe(1), model, original, (), named)
-                self._add("compile", place, None, kept, birth)
+                birth = self.birth("compile", sys._getframe(1), model, original, (), named)
+                self.add("compile", place, None, kept, birth)
             return original(model, **named)
 
         return compile
