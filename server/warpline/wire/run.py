@@ -123,7 +123,8 @@ class Site:
 
     ``kind`` and what ``facts`` holds then: "loader", "optimizer", "parallel", "tensor", "compile", "to",
     "triton", "sync", "autocast", "grad_mode" and "framework", with a class each in ``wire.sites``; and
-    "module", made by a user's line: type, bias, dtype, device, channels_last, count and what its constructor keeps (kernel_size…).
+    "module", made by a user's line: type, bias, dtype, device, channels_last, count and what its constructor
+    keeps (kernel_size…).
     """
 
     kind: str
