@@ -57,10 +57,11 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "earlier step"
         )
     if not sampled and _slowed(scene, accounted):
+        ranks = trace.manifest.world_size > 1
+        why = "ranks are not sampled" if ranks else "install py-spy next to warpline for that"
         found.append(
             "before Python 3.12, recording lines makes Python code two to three times slower, and "
-            "this run was not sampled (install py-spy next to warpline for that): times of lines "
-            "of plain Python are estimates"
+            f"this run was not sampled ({why}): times of lines of plain Python are estimates"
         )
     if spoken := token_note(scene, accounted):
         found.append(spoken)
