@@ -119,6 +119,7 @@ def test_no_page_is_written_so(pattern: str) -> None:
         (1.04, "1.04x"),
         (1.0, "1.00x"),
         (0.78, "28 % slower"),
+        (1 / 17.9, "17.9 times as long"),
     ],
 )
 def test_a_gain_is_one_kind_of_words(ratio: float, text: str) -> None:

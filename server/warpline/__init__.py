@@ -18,11 +18,11 @@ __version__ = "0.1.0"
 __all__ = ["__version__", "load", "profile"]
 
 
-def load(run: str) -> Tables:
+def load(run: str | os.PathLike[str] | None = None) -> Tables:
     """Read a run folder into pandas tables; see :class:`warpline.tables.Tables`.
 
-    ``run`` is the path of a run folder, as ``warpline profile`` prints it. Raises
-    :class:`warpline.model.problem.Problem` when it is not one.
+    ``run`` is the path of a run folder, as ``warpline profile`` prints it; None: the newest run of the
+    project around the working folder. Raises :class:`warpline.model.problem.Problem` when there is none.
     """
     from warpline.tables import load as load_tables  # pandas is slow to import: only when asked for
 

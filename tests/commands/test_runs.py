@@ -108,7 +108,7 @@ def test_compare_across_an_edit(folder: Path) -> None:
 def test_a_page(folder: Path) -> None:
     done = warpline("report", "--html", "page.html", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == ""
+    assert done.stdout == "wrote page.html: open it in a browser\n"
     text = (folder / "page.html").read_text()
     assert text.startswith("<!doctype html>")
     assert "optimizer.step()" in text

@@ -11,6 +11,16 @@ from warpline.measure.results import results
 from warpline.model.report import Measured
 
 
+@pytest.mark.parametrize(
+    ("proposed", "said"), [(True, "No fix was timed"), (False, "There is no fix to try.")]
+)
+def test_fixes_that_there_was_no_time_for_are_not_said_to_be_missing(
+    proposed: bool, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trials.show([], results([], None, lambda file: ""), {}, [], proposed=proposed)
+    assert said in capsys.readouterr().out
+
+
 def test_names_stay_whole_and_numbers_below_their_headings(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

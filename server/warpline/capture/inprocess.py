@@ -139,7 +139,7 @@ def _check() -> None:
     if "_warpline.capture" in sys.modules:
         raise Problem("this process is measured already, by `warpline profile`", 0)
     if importlib.util.find_spec("torch") is None:
-        raise Problem(f"{sys.executable} has no torch: pip install 'warpline[target]', or torch itself")
+        raise Problem(f"{sys.executable} has no torch: install torch there")
     if int(os.environ.get("WORLD_SIZE") or 1) > 1:
         raise Problem("several ranks are not measured from within: warpline profile --launcher 'torchrun …'")
     if sys.platform == "win32":

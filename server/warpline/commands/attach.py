@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from warpline.commands.profile import number, seconds
 from warpline.model.problem import Problem
+from warpline.text.lines import lines_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,10 +31,22 @@ def run(options: argparse.Namespace) -> int:
     if not found.total:
         raise Problem(f"process {options.pid} has no Python main thread to sample", 1)
     print(f"{found.total} samples of the main thread of process {options.pid}, including waits")
-    for file, line, count in found.lines[: options.top]:
-        print(f"{units.percent(count / found.total):>7}  {text.printable(file)}:{line}")
+    shown = found.lines[: options.top]
+    places = [f"{text.short_path(file, str(Path.cwd()))}:{line}" for file, line, _ in shown]
+    width = max(map(len, places), default=0)
+    for place, (file, line, count) in zip(places, shown, strict=True):
+        share = units.percent(count / found.total)
+        print(f"{share:>7}  {place:<{width}}  {text.printable(_source(file, line))}".rstrip())
     rest = found.total - sum(count for *_, count in found.lines[: options.top])
     if rest:
         print(f"{units.percent(rest / found.total):>7}  elsewhere")
     print("Steps, operators, kernels and memory are not measured; warpline profile measures them.")
     return 0
+
+
+def _source(file: str, line: int) -> str:
+    """The line as the file has it now; empty where it cannot be read (the process may see other paths)."""
+    from warpline.diagnosis.files import text_of
+
+    lines = lines_of(text_of(file) or "")
+    return lines[line - 1].strip() if 0 < line <= len(lines) else ""

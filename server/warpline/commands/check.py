@@ -64,6 +64,8 @@ def run(options: argparse.Namespace) -> int:
         terminal.show(verdicts, chosen, baseline, failed=failed)
         if options.github:
             print("\n".join(annotations.lines(report, verdicts, root)))
+        for name in filter(None, (options.sarif, options.json)):
+            print(f"wrote {name}")
     return 1 if failed else 0
 
 

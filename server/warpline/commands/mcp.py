@@ -7,6 +7,7 @@ fixes as diffs and the plan, and measure a fix. They never write to the sources.
 from __future__ import annotations
 
 import argparse
+import sys
 
 from warpline.model.problem import Problem
 
@@ -20,8 +21,14 @@ def run(options: argparse.Namespace) -> int:
         from warpline.agents.server import server
     except ModuleNotFoundError as error:
         raise Problem(
-            f"warpline mcp needs the package {error.name}: pip install 'warpline[mcp]' in "
-            "Warpline's environment"
+            f"warpline mcp needs the package {error.name}: pip install '.[mcp]' in a clone "
+            "of Warpline, into Warpline's environment"
         ) from None
+    if sys.stdin.isatty():
+        print(
+            "warpline mcp is for coding agents and waits for one on standard input; Ctrl-C ends it "
+            "(docs/agents.md)",
+            file=sys.stderr,
+        )
     server.run("stdio")
     return 0

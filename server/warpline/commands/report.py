@@ -35,4 +35,6 @@ def run(options: argparse.Namespace) -> int:
         run_folder, before, str(Path.cwd()), lambda line: print(f"warpline: {line}", file=sys.stderr)
     )
     output.write_bytes(text.encode(), options.html)
+    if options.html != "-":
+        print(f"wrote {options.html}: open it in a browser")
     return 0

@@ -27,9 +27,16 @@ _COLUMNS = {
 
 
 def show(
-    outcomes: Sequence[Outcome], found: Results, predicted: dict[str, float], notes: Sequence[str]
+    outcomes: Sequence[Outcome],
+    found: Results,
+    predicted: dict[str, float],
+    notes: Sequence[str],
+    *,
+    proposed: bool = False,
 ) -> None:
-    """Print the table. ``predicted``: speed-ups by candidate key, where there are any."""
+    """Print the table. ``predicted``: speed-ups by candidate key, where there are any. ``proposed``: there
+    were fixes to try, also where none of them was timed.
+    """
     with paged() as out:
         out.print(
             Text(f"The script without changes: {units.ms(found.baseline_step_ms)} a step", style="bold")
@@ -40,7 +47,7 @@ def show(
             out.print(Text(one.candidate.title), _verdict(one), sep=": ")
             if row := _row(_numbers(one, predicted)):
                 out.print(Text(row))
-        out.print(Text(_summary(outcomes, found), style="bold"))
+        out.print(Text(_summary(outcomes, found, proposed), style="bold"))
         for note in notes:
             out.print(Text(f"Note: {note}", style="dim"))
 
@@ -48,9 +55,10 @@ def show(
 def ending(ended: Sequence[str], budget_s: float) -> list[str]:
     """In words, why it ended before it was done; if it did."""
     if "interrupted" in ended:
-        return ["interrupted; results so far:"]
+        return ["interrupted: these are the results until then"]
     if ended:
-        return [f"the time budget of {units.seconds(budget_s)} ended; results so far:"]
+        budget = units.seconds(budget_s)
+        return [f"the time budget of {budget} ended first: these are the results until then (--budget)"]
     return []
 
 
@@ -82,9 +90,11 @@ def _verdict(one: Outcome) -> Text:
     return Text(f"kept: {one.reason}" if one.kept else one.reason, style="green" if one.kept else "")
 
 
-def _summary(outcomes: Sequence[Outcome], found: Results) -> str:
+def _summary(outcomes: Sequence[Outcome], found: Results, proposed: bool) -> str:
     if not outcomes:
-        return "There is no fix to try."
+        return (
+            "No fix was timed: the time is too short (--budget)." if proposed else "There is no fix to try."
+        )
     if not found.best.fixes:
         return "No change has a measurable gain."
     best = next(one for one in outcomes if one.kept and one.candidate.fixes == found.best.fixes)

@@ -91,8 +91,9 @@ def run(options: argparse.Namespace) -> int:
             ),
         )
         findings = [one for one in report.findings if not options.rule or one.rule in options.rule]
+        proposals = bench.proposals(findings, alternatives=True)
         with deadline.enforced(began, budget_s, ended):
-            search.run(bench.proposals(findings, alternatives=True))
+            search.run(proposals)
     outcomes, best = search.known()
     for one in findings:
         if best is not None and best.candidate.fixes == (one.id,):
@@ -107,6 +108,7 @@ def run(options: argparse.Namespace) -> int:
             found,
             search.predictions(),
             [*trials.ending(ended, budget_s), *notes, *pipeline.past_predictions(run_folder.parent)],
+            proposed=bool(proposals),
         )
     return 130 if "interrupted" in ended else 0
 

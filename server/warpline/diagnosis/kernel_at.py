@@ -18,6 +18,8 @@ def kernel_at(profile: Profile, file: Path, line: int, text: str) -> str:
     kernels = sorted(
         (k for cost in here for k in cost.kernels if k.kind == "kernel"), key=lambda k: -k.device_ms
     )
+    if not kernels and profile.manifest.device.kind == "cpu":
+        raise Problem(f"{file.name}:{line} launches no kernel: this run was made on a CPU")
     if not kernels:
         raise Problem(f"{file.name}:{line} launches no kernel in this run and is not in a Triton kernel")
     plain = kernels[0].name.replace("(anonymous namespace)::", "")

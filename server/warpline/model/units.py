@@ -7,6 +7,8 @@ that is not zero is never shown as zero.
 from __future__ import annotations
 
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+#: From so many times the time on, a factor is easier to read than a percentage.
+_LONG = 3.0
 _COUNT_UNITS = ("", "k", "M", "G", "T", "P")
 
 
@@ -84,8 +86,11 @@ def speedup(value: float) -> str:
 
 
 def gain(ratio: float) -> str:
-    """A ratio of times, before / after a change: ``"1.10x"``, below 1 ``"28 % slower"``."""
+    """A ratio of times, before / after a change: ``"1.10x"``, below 1 ``"28 % slower"``, from three times
+    the time on ``"17.9 times as long"``."""
     slower = 1 / ratio - 1 if ratio > 0 else 0.0
+    if slower >= _LONG - 1:
+        return f"{1 + slower:.1f} times as long"
     if slower >= 0.005:
         return f"{percent(slower)} slower"
     return f"{ratio:.2f}x" if ratio < 9.995 else f"{ratio:.1f}x"

@@ -45,7 +45,7 @@ def _on_dask(paths: Sequence[Path], address: str) -> list[RankTable]:
     try:
         from distributed import Client, KilledWorker
     except ImportError:
-        raise Problem("--dask needs Dask: pip install 'warpline[dask]'") from None
+        raise Problem("--dask needs Dask: pip install '.[dask]' in a clone of Warpline") from None
     try:
         with Client(address, timeout=CONNECT, set_as_default=False) as client:  # type: ignore[no-untyped-call]  # untyped
             client.wait_for_workers(1, CONNECT)  # without one, the results would never come

@@ -5,6 +5,7 @@ All times are means per captured step in milliseconds, brought to the unprofiled
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -217,9 +218,10 @@ TABLES = ("lines", "kernels", "ops", "findings", "steps", "windows", "window_lin
 BESIDE = ("ranks", "runs", "trends")
 
 
-def load(run: str | Path) -> Tables:
-    """The tables of the run folder ``run``. Raises Problem when it is not one."""
-    folder = Path(run).absolute()  # some tables are read later, when we may be elsewhere
+def load(run: str | os.PathLike[str] | None = None) -> Tables:
+    """The tables of the run folder ``run``, None: the newest from here. Raises Problem without one."""
+    # Some tables are read later, when we may be elsewhere.
+    folder = runs.newest(runs.nearest(Path.cwd())) if run is None else Path(run).absolute()
     profile, report, trend = pipeline.profile_of(folder), pipeline.report_of(folder), runs.trend(folder)
     texts = {path: lines_of(text) for path, text in profile.sources.items()}
     kernels, ops = of_run.KERNEL_FIELDS, of_run.OP_FIELDS

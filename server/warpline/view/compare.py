@@ -150,6 +150,7 @@ def _summary(before: Report, after: Report) -> tuple[str, ...]:
 
 def _notes(before: Report, after: Report) -> tuple[str, ...]:
     pairs = (
+        ("scripts", before.script, after.script),
         ("device", before.environment.device.name, after.environment.device.name),
         ("torch", before.environment.torch, after.environment.torch),
         ("Python", before.environment.python, after.environment.python),
