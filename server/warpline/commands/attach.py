@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _source(file: str, line: int) -> str:
     """The line as the file has it now; empty where it cannot be read (the process may see other paths)."""
-    from warpline.diagnosis.files import text_of
+    from warpline.syntax.files import text_of
 
     lines = lines_of(text_of(file) or "")
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""
