@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from warpline.trace.columns import RUNTIME, Bools, Trace
 
 #: How they begin. A step that has settled makes none: torch keeps what was freed and uses it again.
@@ -20,7 +18,7 @@ _CALLS = (
 def allocator_calls(trace: Trace) -> Bools:
     """Which host events are such calls; of one within another (a driver's in a runtime's) the outer one."""
     host = trace.host
-    named = np.array([name.startswith(_CALLS) for name in trace.names] or [False])
+    named = trace.names.mask(*_CALLS)
     found: Bools = named[host.name] & (host.kind == RUNTIME)
     within = (host.parent >= 0) & found[host.parent]
     return found & ~within

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpline.attribution.place import NODE_PREFIX, THREAD_SHIFT, named, node_numbers
+from warpline.attribution.place import NODE_PREFIX, THREAD_SHIFT, node_numbers
 from warpline.attribution.scene import Scene
 from warpline.trace.columns import OP, Floats, Ints, Trace
 
@@ -54,7 +54,7 @@ def _made(scene: Scene) -> tuple[Ints, Ints]:
 
 def _visited(trace: Trace) -> Ints:
     host = trace.host
-    found = np.flatnonzero(named(trace, NODE_PREFIX)[host.name] & (host.kind == OP))
+    found = np.flatnonzero(trace.names.mask(NODE_PREFIX)[host.name] & (host.kind == OP))
     number, forward = node_numbers(trace, found)
     thread = np.full(int(host.forward_thread.max(initial=0)) + 1, trace.main, np.int64)
     for torch_number, index in trace.forward_threads.items():

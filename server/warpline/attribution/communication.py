@@ -47,7 +47,7 @@ def exchanges(trace: Trace) -> Exchanges:
     if trace.on_gpu:
         rows = np.flatnonzero(trace.kernels.kind == COMMUNICATION)
         return Exchanges(trace.kernels.start_ns[rows], trace.kernels.end_ns[rows])
-    named = np.array([name.startswith(GLOO) for name in trace.names] or [False])
+    named = trace.names.mask(GLOO)
     rows = np.flatnonzero(named[trace.marks.name])
     rows = rows[np.argsort(trace.marks.start_ns[rows], kind="stable")]
     return Exchanges(trace.marks.start_ns[rows], trace.marks.end_ns[rows])

@@ -68,7 +68,7 @@ class Calls:
 def compiled_calls(trace: Trace, table: LineTable, nodes: Nodes) -> Calls:
     host = trace.host
     known = graphs(trace.facts.compiled_kernels, table)
-    starts = named(trace, REGIONS)
+    starts = operators(trace, *REGIONS)
     of_replayed = np.full(len(trace.kernels), -1, np.int64)
     if not starts.any() or not (known.all or known.fused):
         nothing = np.zeros(0, np.int64)
@@ -115,10 +115,9 @@ def _groups(
     return group
 
 
-def named(trace: Trace, wanted: str | tuple[str, ...]) -> Bools:
-    """Which host events are operators whose names begin with ``wanted``."""
-    names = np.array([name.startswith(wanted) for name in trace.names] or [False])
-    found: Bools = names[trace.host.name] & (trace.host.kind == OP)
+def operators(trace: Trace, *wanted: str) -> Bools:
+    """Which host events are operators whose names begin with one of ``wanted``."""
+    found: Bools = trace.names.mask(*wanted)[trace.host.name] & (trace.host.kind == OP)
     return found
 
 
@@ -144,12 +143,12 @@ def _made(trace: Trace, starts: Bools, known: Graphs) -> tuple[Ints, Ints]:
 def _frames(trace: Trace, nodes: Nodes, region: Ints) -> tuple[list[str], Bools]:
     """torch's number of the frame that each region was compiled from, and whether it is its backward."""
     host = trace.host
-    compiled = nest.nearest(host.parent, host.depth, named(trace, REGIONS[:2]))
+    compiled = nest.nearest(host.parent, host.depth, operators(trace, *REGIONS[:2]))
     holder = np.where(compiled[region] >= 0, compiled[region], region)
-    backward = named(trace, BACKWARD)[holder]
+    backward = operators(trace, BACKWARD)[holder]
     node = nodes.node[holder]
     made = np.where(backward & (node >= 0), nodes.origin[np.maximum(node, 0)], holder)
-    around = nest.nearest(host.parent, host.depth, named(trace, FRAME))[np.maximum(made, 0)]
+    around = nest.nearest(host.parent, host.depth, operators(trace, FRAME))[np.maximum(made, 0)]
     of = np.where(around >= 0, host.name[np.maximum(around, 0)], -1)
     return [trace.names[at].removeprefix(FRAME) if at >= 0 else "" for at in of.tolist()], backward
 

@@ -11,12 +11,12 @@ import numpy as np
 from warpline.attribution.accounting import Account
 from warpline.attribution.communication import exchanges
 from warpline.attribution.marks import inside, loader_spans
-from warpline.attribution.place import FORWARD, named
+from warpline.attribution.place import FORWARD
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import Pieces, union
 from warpline.attribution.waits import closing_wait, sync_calls
 from warpline.model.report import Composition
-from warpline.trace.columns import COMMUNICATION, Bools, Floats, Ints, Trace
+from warpline.trace.columns import COMMUNICATION, Bools, Floats, Ints, Trace, take
 
 #: torch's own ranges around ``Optimizer.step`` and ``Optimizer.zero_grad``.
 OPTIMIZER_MARK = "Optimizer."
@@ -67,7 +67,7 @@ def idle_shares(scene: Scene, idle: Pieces) -> tuple[Floats, Floats, Floats, Flo
     exchanged = np.minimum(exchanged, 1 - loader)
     waits = sync_calls(trace)
     waits[closing_wait(trace)] = True
-    in_call = np.where(idle.op >= 0, waits[idle.op], False) if len(waits) else none
+    in_call = take(waits, idle.op, missing=False)
     waiting = np.where(in_call, 1 - loader - exchanged, 0.0)
     return loader, exchanged, waiting, 1 - loader - exchanged - waiting
 
@@ -75,7 +75,7 @@ def idle_shares(scene: Scene, idle: Pieces) -> tuple[Floats, Floats, Floats, Flo
 def _in_optimizer(trace: Trace, event: Ints) -> Bools:
     """Which host events (-1: none) began inside a call of an optimizer on their thread."""
     found = np.zeros(len(event), bool)
-    ranges = named(trace, OPTIMIZER_MARK)[trace.marks.name]
+    ranges = trace.names.mask(OPTIMIZER_MARK)[trace.marks.name]
     known = np.flatnonzero(event >= 0)
     thread = trace.host.thread[event[known]]
     for each in np.unique(trace.marks.thread[ranges]).tolist():

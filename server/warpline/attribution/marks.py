@@ -73,7 +73,7 @@ def users_marks(scene: Scene, accounted: Account) -> tuple[Mark, ...]:
 
 def loader_spans(trace: Trace, thread: int) -> tuple[Ints, Ints]:
     """When ``thread`` waited for, or made, the next batch."""
-    wanted = np.array([name.startswith(LOADER_PREFIXES) for name in trace.names] or [False])
+    wanted = trace.names.mask(*LOADER_PREFIXES)
     rows = np.flatnonzero(wanted[trace.marks.name] & (trace.marks.thread == thread))
     return union(trace.marks.start_ns[rows], trace.marks.end_ns[rows])
 

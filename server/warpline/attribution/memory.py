@@ -9,7 +9,7 @@ import numpy as np
 from warpline.attribution.place import Placed, location_of
 from warpline.attribution.table import LineTable
 from warpline.trace import nest
-from warpline.trace.columns import Floats, Ints, Trace
+from warpline.trace.columns import Floats, Ints, Trace, take
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def _lines(trace: Trace, table: LineTable, placed: Placed, rows: Ints) -> Ints:
         trace.records.thread, trace.records.time_ns, memory.thread[rows], memory.time_ns[rows]
     )
     own = table.of_location[location_of(trace, record)]
-    return np.where(op >= 0, placed.line[op], own) if len(host) else own
+    return np.where(op >= 0, take(placed.line, op), own)
 
 
 def _kept(trace: Trace, table: LineTable, time: Ints, line: Ints, size: Ints) -> Floats:

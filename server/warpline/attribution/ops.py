@@ -6,11 +6,11 @@ import numpy as np
 
 from warpline.attribution.accounting import Account
 from warpline.attribution.flops import bytes_of, flops_of
-from warpline.attribution.place import ACCUMULATION, NODE_PREFIX, PHASES, Placed, named
+from warpline.attribution.place import ACCUMULATION, NODE_PREFIX, PHASES, Placed
 from warpline.attribution.scene import Scene
 from warpline.model.profile import Op
 from warpline.trace import nest
-from warpline.trace.columns import OP, Bools, Floats, Ints, Trace
+from warpline.trace.columns import OP, Bools, Floats, Ints, Trace, take
 
 MOST_OPS_A_LINE = 96
 
@@ -23,11 +23,11 @@ def outer_ops(trace: Trace, placed: Placed) -> Bools:
     """
     host = trace.host
     is_op = host.kind == OP
-    wrapper = named(trace, NODE_PREFIX)[host.name] | named(trace, ACCUMULATION)[host.name]
+    wrapper = trace.names.mask(NODE_PREFIX)[host.name] | trace.names.mask(ACCUMULATION)[host.name]
     wrapper |= host.forward_thread > 0
     around = nest.nearest(host.parent, host.depth, is_op & ~wrapper)
-    caller = np.where(host.parent >= 0, around[host.parent], -1) if len(host) else around
-    again = placed.record > placed.record[caller] if len(host) else np.zeros(0, bool)
+    caller = take(around, host.parent)
+    again = placed.record > take(placed.record, caller)
     chosen: Bools = is_op & ~wrapper & ((caller < 0) | again)
     return chosen
 
@@ -35,19 +35,14 @@ def outer_ops(trace: Trace, placed: Placed) -> Bools:
 def launches_of(trace: Trace) -> Ints:
     """For each host event the number of kernels and copies it queued itself (ops: by their calls)."""
     host, kernels = trace.host, trace.kernels
-    count = np.zeros(len(host), np.int64)
-    if len(kernels) and len(host):
-        queued = kernels.launch[kernels.launch >= 0]
-        owner = np.where(host.parent[queued] >= 0, host.parent[queued], queued)
-        count = np.bincount(owner, minlength=len(host))
-    return count
+    queued = kernels.launch[kernels.launch >= 0]
+    owner = np.where(host.parent[queued] >= 0, host.parent[queued], queued)
+    return np.bincount(owner, minlength=len(host))
 
 
 def device_ms_of(trace: Trace, op_ms: Floats, kernel_ms: Floats) -> Floats:
     """For each op the device time of what it queued itself; on a CPU its own time."""
     host, kernels = trace.host, trace.kernels
-    if not len(kernels) or not len(host):
-        return op_ms
     rows = np.flatnonzero(kernels.launch >= 0)
     queued = kernels.launch[rows]
     owner = np.where(host.parent[queued] >= 0, host.parent[queued], queued)

@@ -16,7 +16,7 @@ from warpline.attribution.compiled import Calls, Nodes, compiled_calls
 from warpline.attribution.table import LineTable
 from warpline.model.report import Phase
 from warpline.trace import nest
-from warpline.trace.columns import OP, Bools, Ints, Trace
+from warpline.trace.columns import OP, Bools, Ints, Trace, take
 
 NODE_PREFIX = "autograd::engine::evaluate_function"
 ACCUMULATION = "torch::autograd::AccumulateGrad"
@@ -40,17 +40,9 @@ class Placed:
     inside: Ints  # the line of a library, by number in ``Trace.libraries``, 0: none
 
 
-def named(trace: Trace, wanted: str) -> Bools:
-    """Which of ``Trace.names`` begin with ``wanted``."""
-    found: Bools = np.array([name.startswith(wanted) for name in trace.names] or [False])
-    return found
-
-
 def location_of(trace: Trace, record: Ints) -> Ints:
     """Location of each record, 0 where there is none."""
-    if not len(trace.records.location):
-        return np.zeros(len(record), np.int64)
-    return np.where(record >= 0, trace.records.location[record], 0)
+    return take(trace.records.location, record, missing=0)
 
 
 def python_inside(trace: Trace, record: Ints, since: Ints) -> Bools:
@@ -69,7 +61,7 @@ def place(trace: Trace, table: LineTable) -> Placed:
     records = trace.records
     record = nest.last_before(records.thread, records.time_ns, host.thread, host.start_ns)
     own = table.of_location[location_of(trace, record)]
-    node = nest.nearest(host.parent, host.depth, named(trace, NODE_PREFIX)[host.name] & (host.kind == OP))
+    node = nest.nearest(host.parent, host.depth, trace.names.mask(NODE_PREFIX)[host.name] & (host.kind == OP))
     inside = np.zeros(len(host), bool)
     under = node >= 0
     inside[under] = python_inside(trace, record[under], record[node[under]])
@@ -77,7 +69,7 @@ def place(trace: Trace, table: LineTable) -> Placed:
     line = _waited_for(trace, table, node, _follow(own, origin))
     calls = compiled_calls(trace, table, Nodes(node, origin))
     known = calls.of_event >= 0
-    line[known] = np.array([lines[0] for _, lines, _ in calls.groups] or [0])[calls.of_event[known]]
+    line[known] = np.array([lines[0] for _, lines, _ in calls.groups], np.int64)[calls.of_event[known]]
     library = _follow(inside_at(trace, host.thread, host.start_ns, record), origin)
     # Compiled code is the user's own lines, wherever a library calls it.
     library[known & (line != table.of_location[location_of(trace, record)])] = 0
@@ -87,11 +79,9 @@ def place(trace: Trace, table: LineTable) -> Placed:
 def inside_at(trace: Trace, thread: Ints, time_ns: Ints, record: Ints) -> Ints:
     """The line of a library that each thread is at, 0 for none: the last one since line record ``record``."""
     of = trace.inside
-    if not len(of.time_ns):
-        return np.zeros(len(thread), np.int64)
     at = nest.last_before(of.thread, of.time_ns, thread, time_ns)
-    since = np.where(record >= 0, trace.records.time_ns[record], 0) if len(trace.records.time_ns) else 0
-    return np.where((at >= 0) & (of.time_ns[at] >= since), of.location[at], 0)
+    since = take(trace.records.time_ns, record, missing=0)
+    return np.where(take(of.time_ns, at) >= since, take(of.location, at), 0)
 
 
 def _waited_for(trace: Trace, table: LineTable, node: Ints, line: Ints) -> Ints:
@@ -101,7 +91,7 @@ def _waited_for(trace: Trace, table: LineTable, node: Ints, line: Ints) -> Ints:
     helper = np.zeros(len(trace.threads), bool)
     helper[host.thread[node >= 0]] = True
     helper[trace.main] = False
-    rows = np.flatnonzero((line == 0) & helper[host.thread]) if len(host) else np.zeros(0, np.int64)
+    rows = np.flatnonzero((line == 0) & helper[host.thread])
     main = np.full(len(rows), trace.main, np.int64)
     waiting = nest.last_before(records.thread, records.time_ns, main, host.start_ns[rows])
     line[rows] = table.of_location[location_of(trace, waiting)]
@@ -113,8 +103,6 @@ def _origins(trace: Trace, node: Ints, inside: Bools) -> Ints:
     host = trace.host
     nodes = np.flatnonzero(node == np.arange(len(host)))
     origin = np.full(len(host), -1, np.int64)
-    if not len(nodes):
-        return origin
     number, forward = node_numbers(trace, nodes)
     origin[nodes] = _forward_ops(trace, nodes, number, forward)
     lost = number < 0
@@ -151,16 +139,15 @@ def _forward_ops(trace: Trace, nodes: Ints, number: Ints, forward: Ints) -> Ints
     key = (host.thread[made] << THREAD_SHIFT) + host.sequence[made]
     by = np.lexsort((host.start_ns[made], key))
     made, key = made[by], key[by]
-    if not len(made):
-        return np.full(len(nodes), -1, np.int64)
-    thread = np.full(int(host.forward_thread.max()) + 1, trace.main, np.int64)
+    thread = np.full(int(host.forward_thread.max(initial=0)) + 1, trace.main, np.int64)
     for torch_number, index in trace.forward_threads.items():
         if 0 <= torch_number < len(thread):
             thread[torch_number] = index
     wanted = (thread[forward] << THREAD_SHIFT) + number
-    at = np.maximum(np.searchsorted(key, wanted, "right") - 1, 0)
-    met = (key[at] == wanted) & (number >= 0) & (host.start_ns[made[at]] < host.start_ns[nodes])
-    return np.where(met, made[at], -1)
+    at = np.searchsorted(key, wanted, "right") - 1
+    maker = take(made, at)
+    met = (take(key, at) == wanted) & (number >= 0) & (take(host.start_ns, maker) < host.start_ns[nodes])
+    return np.where(met, maker, -1)
 
 
 def _follow(own: Ints, origin: Ints) -> Ints:
@@ -176,14 +163,14 @@ def _follow(own: Ints, origin: Ints) -> Ints:
 def _phases(trace: Trace, node: Ints) -> Ints:
     host, marks = trace.host, trace.marks
     phase = np.where(node >= 0, BACKWARD, FORWARD)
-    ours = named(trace, RECOMPUTE_MARK)[marks.name] if len(marks) else np.zeros(0, bool)
+    ours = trace.names.mask(RECOMPUTE_MARK)[marks.name]
     spans = (marks.thread[ours], marks.start_ns[ours], marks.end_ns[ours])
     mark = nest.covering(spans, host.thread, host.start_ns)
-    since = np.where(node >= 0, host.start_ns[node], 0) if len(host) else np.zeros(0, np.int64)
-    begun = spans[1][mark] if len(spans[1]) else np.zeros(len(host), np.int64)
+    since = take(host.start_ns, node, missing=0)
+    begun = take(spans[1], mark)
     phase[(mark >= 0) & (begun >= since)] = RECOMPUTE
     if not ours.any():
-        checkpoint = np.array([CHECKPOINT_NODE in name for name in trace.names] or [False])[host.name]
+        checkpoint = trace.names.containing(CHECKPOINT_NODE)[host.name]
         below = (node >= 0) & ~checkpoint & checkpoint[node]
         phase[below] = RECOMPUTE
     return phase

@@ -19,7 +19,7 @@ from warpline.attribution.place import BACKWARD, FORWARD, Placed
 from warpline.attribution.replayed import replayed
 from warpline.attribution.table import LineTable
 from warpline.model.profile import Group
-from warpline.trace.columns import Floats, Ints, Trace
+from warpline.trace.columns import Floats, Ints, Trace, take
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,9 @@ class Shares:
 def shares(trace: Trace, table: LineTable, placed: Placed) -> Shares:
     kernels = trace.kernels
     launched = kernels.launch >= 0
-    line = (
-        np.where(launched & (~kernels.in_graph | placed.calls.for_region), placed.line[kernels.launch], 0)
-        if len(placed.line)
-        else kernels.launch * 0
-    )
-    phase = (
-        np.where(launched, placed.phase[kernels.launch], FORWARD) if len(placed.phase) else kernels.launch * 0
-    )
+    own = launched & (~kernels.in_graph | placed.calls.for_region)
+    line = np.where(own, take(placed.line, kernels.launch), 0)
+    phase = take(placed.phase, kernels.launch, missing=FORWARD)
     captured = replayed(trace, table)
     line = np.where(captured.line > 0, captured.line, line)
     phase = np.where(captured.line > 0, np.where(captured.backward > 0, BACKWARD, FORWARD), phase)

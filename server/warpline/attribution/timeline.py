@@ -11,7 +11,7 @@ from warpline.attribution.compiled import Group
 from warpline.attribution.place import Placed, inside_at, python_inside
 from warpline.attribution.table import LineTable
 from warpline.trace import nest
-from warpline.trace.columns import OP, Bools, Ints, Trace
+from warpline.trace.columns import OP, Bools, Ints, Trace, take
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +65,23 @@ def _timeline(
     cuts = distinct(*(np.clip(each, *window) for each in (times, lines, libraries)), np.array(window))
     start, end = cuts[:-1], cuts[1:]
     at = np.searchsorted(times, start, "right") - 1
-    op = np.where(at >= 0, ops[at], -1) if len(ops) else np.full(len(start), -1, np.int64)
+    op = take(ops, at)
     at = np.searchsorted(lines, start, "right") - 1
     record = np.where(at >= 0, at + first, -1)
-    location = np.where(record >= 0, records.location[record], 0) if len(records.location) else record * 0
+    location = take(records.location, record, missing=0)
     line = table.of_location[np.maximum(location, 0)]
-    working = np.zeros(len(start), bool)
     inside = inside_at(trace, np.full(len(start), thread), start, record)
-    if len(host):
-        itself = (op >= 0) & ~python_inside(trace, record, placed.record[op])
-        line = np.where(itself, placed.line[op], line)
-        inside = np.where(itself, placed.inside[op], inside)
-        working = itself & (host.kind[op] == OP)
-        calls = placed.calls
-        group = calls.of_event[op]
-        if trace.on_gpu:  # else the regions themselves compute
-            preparing = calls.next_group(op, start)
-            group = np.where(preparing >= 0, preparing, group)
-        group = np.where(itself, group, -1)
-        return _among_lines(Pieces(start, end, op, line, working, inside), group, calls.groups)
-    return Pieces(start, end, op, line, working, inside)
+    itself = (op >= 0) & ~python_inside(trace, record, take(placed.record, op))
+    line = np.where(itself, take(placed.line, op), line)
+    inside = np.where(itself, take(placed.inside, op), inside)
+    working = itself & (take(host.kind, op) == OP)
+    calls = placed.calls
+    group = take(calls.of_event, op)
+    if trace.on_gpu:  # else the regions themselves compute
+        preparing = calls.next_group(op, start)
+        group = np.where(preparing >= 0, preparing, group)
+    group = np.where(itself, group, -1)
+    return _among_lines(Pieces(start, end, op, line, working, inside), group, calls.groups)
 
 
 def _among_lines(pieces: Pieces, group: Ints, groups: tuple[Group, ...]) -> Pieces:
@@ -134,7 +131,7 @@ def union(start: Ints, end: Ints) -> tuple[Ints, Ints]:
     start, end = start[kept], end[kept]
     by = np.argsort(start, kind="stable")
     start, end = start[by], end[by]
-    reach = np.maximum.accumulate(end) if len(end) else end
+    reach = np.maximum.accumulate(end)
     first = np.ones(len(start), bool)
     first[1:] = start[1:] > reach[:-1]
     at = np.flatnonzero(first)

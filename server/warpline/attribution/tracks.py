@@ -70,7 +70,7 @@ class _Maker:
 
     def marks(self) -> Iterator[Track]:
         marks, names = self.trace.marks, self.trace.names
-        outer = np.array([name.startswith(OUTER_MARKS) for name in names] or [False])
+        outer = names.mask(*OUTER_MARKS)
         rows = self.inside(marks.start_ns, marks.end_ns)
         rows = rows[~outer[marks.name[rows]]]
         label = np.zeros(len(names), np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.trace.columns import COPY, RUNTIME, Bools, Ints, Trace
+from warpline.trace.columns import COPY, RUNTIME, Bools, Ints, Trace, take
 
 #: What torch.cuda.synchronize() calls.
 WHOLE_DEVICE = ("cudaDeviceSynchronize", "hipDeviceSynchronize")
@@ -37,8 +37,8 @@ NOT_SYNCS = (
 
 def sync_calls(trace: Trace) -> Bools:
     """Which host events wait for the device."""
-    waits = [name.startswith(SYNCS) and not name.startswith(NOT_SYNCS) for name in trace.names]
-    found: Bools = np.array(waits or [False])[trace.host.name] & (trace.host.kind == RUNTIME)
+    waits = trace.names.mask(*SYNCS) & ~trace.names.mask(*NOT_SYNCS)
+    found: Bools = waits[trace.host.name] & (trace.host.kind == RUNTIME)
     return found
 
 
@@ -46,7 +46,7 @@ def blocking_copies(trace: Trace) -> Bools:
     """Which kernels are copies (pageable ones) whose call returned only when they were done."""
     host, kernels = trace.host, trace.kernels
     found: Bools = (kernels.kind == COPY) & (kernels.launch >= 0)
-    return found & (host.end_ns[kernels.launch] >= kernels.end_ns) if len(host) else np.zeros_like(found)
+    return found & (take(host.end_ns, kernels.launch) >= kernels.end_ns)
 
 
 def closing_wait(trace: Trace) -> Ints:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,18 +12,19 @@ from warpline.simulate.device import Rates
 from warpline.simulate.replay import Clock, Feed, replay
 from warpline.simulate.timeline import LAUNCH, LOADER, WORK, Timeline
 from warpline.simulate.work import PRODUCT
-from warpline.trace.columns import Bools
+from warpline.trace.columns import Bools, take
+from warpline.trace.names import Names
 
 #: Kernels and ranges that exchange something between ranks.
 _EXCHANGES = ("nccl", "gloo:", "c10d::")
 
 
-def limiting_resource(timeline: Timeline, clock: Clock, feed: Feed | None, names: Sequence[str]) -> Resource:
+def limiting_resource(timeline: Timeline, clock: Clock, feed: Feed | None, names: Names) -> Resource:
     """The resource whose halving would save most of the step, by replaying it with each of them halved."""
-    exchanged = np.array([any(one in name for one in _EXCHANGES) for name in names] or [False])
+    exchanged = names.containing(*_EXCHANGES)
     loading = timeline.kind == LOADER
     product = timeline.kernel_work == PRODUCT
-    exchange = exchanged[timeline.kernel_name] if len(timeline.kernel_ns) else np.zeros(0, bool)
+    exchange = exchanged[timeline.kernel_name]
     own = ~loading & ((timeline.kind == WORK) | (timeline.kind == LAUNCH))
     called = own & (timeline.op >= 0)
     nothing = np.zeros(len(timeline.host_ns), bool)
@@ -36,11 +36,7 @@ def limiting_resource(timeline: Timeline, clock: Clock, feed: Feed | None, names
         device = {"compute": product & ~exchange, "memory": ~product & ~exchange, "communication": exchange}
     else:
         # The device is the CPU: operators are its work.
-        between = (
-            exchanged[timeline.op_name[np.maximum(timeline.op, 0)]] & called
-            if len(timeline.op_name)
-            else nothing
-        )
+        between = exchanged[take(timeline.op_name, timeline.op)] & called
         works = timeline.work == PRODUCT
         host = {
             "host": own & ~called,

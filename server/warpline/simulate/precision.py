@@ -54,7 +54,7 @@ def at_precision(
 
 
 def _in_fp32(trace: Trace, timeline: Timeline) -> Bools:
-    of_name = np.array([name.startswith(IN_FP32) for name in trace.names] or [False])
+    of_name = trace.names.mask(*IN_FP32)
     found: Bools = (timeline.kernel_op >= 0) & of_name[trace.host.name[timeline.kernel_op]]
     return found
 

@@ -15,7 +15,7 @@ from warpline.attribution.waits import blocking_copies
 from warpline.simulate.waits import Hold, Kernel, holds
 from warpline.simulate.work import OTHER, classes
 from warpline.trace import nest
-from warpline.trace.columns import COPY, OP, RUNTIME, Bools, Floats, Ints, Trace
+from warpline.trace.columns import COPY, OP, RUNTIME, Bools, Floats, Ints, Trace, take
 
 WORK, LAUNCH, SYNC, LOADER = 0, 1, 2, 3
 _LOADER_MARKS = ("enumerate(DataLoader)", "warpline.loader")
@@ -72,18 +72,16 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
     records = _of_main(trace)
     placed = places.of_host
     between = places.of_location[records[1][_last(records[0], start)]]
-    place = np.where(span >= 0, placed[span], between) if len(host) else between
+    place = np.where(span >= 0, take(placed, span), between)
     op = _ops(trace, span)
     loader = _inside(trace, start)
-    waits = np.array(["ynchronize" in name for name in trace.names] or [False])
+    waits = trace.names.containing("ynchronize")
     waiting = (host.kind == RUNTIME) & waits[host.name]
-    kind = np.where((span >= 0) & waiting[span], SYNC, WORK) if len(host) else np.zeros(len(span), np.int64)
+    kind = np.where(take(waiting, span, missing=False), SYNC, WORK)
     kind[loader] = LOADER
     # Which segment queues which kernel: the one in which its launch began.
     known = kernels.launch >= 0
-    queued = (
-        np.where(known, host.start_ns[kernels.launch], kernels.start_ns) if len(host) else kernels.start_ns
-    )
+    queued = np.where(known, take(host.start_ns, kernels.launch), kernels.start_ns)
     inside = (queued >= low) & (queued < high)
     segment = np.searchsorted(start, queued, "right") - 1
     by = np.lexsort((kernels.start_ns, segment))
@@ -107,18 +105,18 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
         place=place,
         op=op,
         op_name=host.name,
-        work=np.where(op >= 0, cls[op], OTHER) if len(host) else np.full(len(op), OTHER),
+        work=take(cls, op, missing=OTHER),
         step=step,
-        backward=(op >= 0) & called_back[op] if len(host) else np.zeros(len(op), bool),
+        backward=take(called_back, op, missing=False),
         copies=copies,
         first=first,
         kernel_ns=(kernels.end_ns - kernels.start_ns)[by].astype(np.float64),
         kernel_start=kernels.start_ns[by],
         stream=stream[by],
-        kernel_place=np.where(launch >= 0, placed[launch], 0) if len(host) else np.zeros(len(by), np.int64),
-        kernel_work=np.where(caller >= 0, cls[caller], OTHER) if len(host) else np.full(len(by), OTHER),
+        kernel_place=take(placed, launch, missing=0),
+        kernel_work=take(cls, caller, missing=OTHER),
         kernel_op=caller,
-        kernel_backward=(caller >= 0) & called_back[caller] if len(host) else np.zeros(len(by), bool),
+        kernel_backward=take(called_back, caller, missing=False),
         kernel_step=step[segment],
         kernel_bytes=kernels.bytes[by],
         kernel_name=kernels.name[by],
@@ -169,8 +167,8 @@ def _last(times: Ints, start: Ints) -> Ints:
 def _inside(trace: Trace, start: Ints) -> Bools:
     """Segments in which the main thread waits for, or makes, a batch."""
     marks = trace.marks
-    loads = np.array([name.startswith(_LOADER_MARKS) for name in trace.names] or [False])
-    chosen = (marks.thread == trace.main) & loads[marks.name] if len(marks.start_ns) else np.zeros(0, bool)
+    loads = trace.names.mask(*_LOADER_MARKS)
+    chosen = (marks.thread == trace.main) & loads[marks.name]
     begun = np.searchsorted(np.sort(marks.start_ns[chosen]), start, "right")
     ended = np.searchsorted(np.sort(marks.end_ns[chosen]), start, "right")
     inside: Bools = begun > ended
@@ -180,17 +178,15 @@ def _inside(trace: Trace, start: Ints) -> Bools:
 def _ops(trace: Trace, span: Ints) -> Ints:
     """The dispatcher call at or around each host event, -1 where there is none."""
     host = trace.host
-    if not len(host):
-        return np.full(len(span), -1, np.int64)
     nearest = nest.nearest(host.parent, host.depth, host.kind == OP)
-    return np.where(span >= 0, nearest[span], -1)
+    return take(nearest, span)
 
 
 def _backward(trace: Trace) -> Bools:
     """Host events that run for the backward pass: under one of autograd's nodes."""
     host = trace.host
     node = nest.nearest(host.parent, host.depth, host.forward_thread > 0)
-    evaluates = np.array([name.startswith("autograd::engine") for name in trace.names] or [False])
-    engine = nest.nearest(host.parent, host.depth, evaluates[host.name] if len(host) else np.zeros(0, bool))
+    evaluates = trace.names.mask("autograd::engine")
+    engine = nest.nearest(host.parent, host.depth, evaluates[host.name])
     found: Bools = (node >= 0) | (engine >= 0)
     return found

@@ -89,7 +89,7 @@ def _ends(kernels: Kernels) -> Callable[[int], int]:
 def _by_events(trace: Trace, stream: Ints) -> dict[Kernel, Hold]:
     """The kernels that ``cudaStreamWaitEvent``, or a full device, held up."""
     host, kernels = trace.host, trace.kernels
-    waiting = np.array(["StreamWaitEvent" in name for name in trace.names] or [False])
+    waiting = trace.names.containing("StreamWaitEvent")
     calls = np.sort(host.start_ns[(host.kind == RUNTIME) & waiting[host.name]])
     if not len(calls) or len(np.unique(stream)) < 2:
         return {}

@@ -22,6 +22,7 @@ from warpline.trace.columns import (
     Marks,
     Memory,
     Signature,
+    take,
 )
 from warpline.trace.contradictions import last_launches
 from warpline.trace.events import (
@@ -36,6 +37,7 @@ from warpline.trace.events import (
     renumbered,
     spans,
 )
+from warpline.trace.names import Names
 
 DEVICE_KINDS = (KERNEL, COPY, SET)  # of DEVICE_CATEGORIES
 COLLECTIVE_PREFIXES = ("nccl", "rccl", "ncclDevKernel", "ncclKernel")
@@ -101,15 +103,13 @@ def kernels(
     start, end = spans(all_of_them, base_ns)
     by = np.argsort(start, kind="stable")
     name = renumbered(all_of_them, "name", names)
-    listed = list(names.index)
-    collective = np.array([text.startswith(COLLECTIVE_PREFIXES) for text in listed] or [False])[name]
+    listed = Names(names.index)
+    collective = listed.mask(*COLLECTIVE_PREFIXES)[name]
     kind = np.repeat(DEVICE_KINDS, [len(table) for table in all_of_them])
     kind = np.where((kind == KERNEL) & collective, COMMUNICATION, kind).astype(np.int64)
     launch = last_launches(joined(all_of_them, "correlation"), start, host_columns)
-    graph_calls = np.array(
-        [text.startswith(("cudaGraphLaunch", "cuGraphLaunch")) for text in listed] or [False]
-    )
-    from_graph = (launch >= 0) & graph_calls[host_columns.name[launch]] if len(host_columns) else launch >= 0
+    graph_calls = listed.mask("cudaGraphLaunch", "cuGraphLaunch")
+    from_graph = graph_calls[take(host_columns.name, launch)]
     shapes = Interned([(b"", b"", None, None, None)])
     shape = renumbered(all_of_them, "shape", shapes)
     columns = Kernels(
@@ -140,7 +140,7 @@ def marks(tables: Tables, base_ns: int, names: Interned, threads: Interned) -> M
 def memory(tables: Tables, base_ns: int, threads: Interned) -> Memory:
     table = tables[MEMORY]
     name, names = table.numbered("name")
-    rows = np.flatnonzero(np.array([text == "[memory]" for text in names] or [False])[name])
+    rows = np.flatnonzero(name == (names.index("[memory]") if "[memory]" in names else -1))
     start = spans([table], base_ns)[0][rows]
     by = np.argsort(start, kind="stable")
     number, values = table.numbered("tid")

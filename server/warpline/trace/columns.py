@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpline.devices import can
+from warpline.trace.names import Names
 from warpline.wire.inside import LibraryLocations
 from warpline.wire.run import Facts, Locations, Manifest
 
@@ -22,6 +23,14 @@ Bools = NDArray[np.bool_]
 
 OP, RUNTIME = 0, 1
 KERNEL, COPY, SET, COMMUNICATION = 0, 1, 2, 3
+
+
+def take(column: NDArray[Any], rows: Ints, missing: Any = -1) -> NDArray[Any]:
+    """``column[rows]``, and ``missing`` where a row is -1, which here is a row added at the end.
+
+    So a column without rows needs no case of its own.
+    """
+    return np.append(column, np.array(missing, column.dtype))[rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +168,7 @@ class Trace:
     facts: Facts
     locations: Locations
     sources: dict[str, str]
-    names: tuple[str, ...]
+    names: Names
     signatures: tuple[Signature, ...]  # entry 0 is empty
     launch_shapes: tuple[LaunchShape, ...]  # entry 0 is empty
     threads: tuple[int, ...]  # native thread ids

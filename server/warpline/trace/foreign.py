@@ -34,6 +34,7 @@ from warpline.trace.events import (
 )
 from warpline.trace.frames import Frames
 from warpline.trace.keep import keep
+from warpline.trace.names import Names
 from warpline.trace.read import Pairs, Parts, assemble
 from warpline.wire.records import THREAD_SHIFT
 from warpline.wire.run import (
@@ -198,7 +199,7 @@ def _from_stacks(table: Table, base_ns: int, frames: Frames, threads: Interned) 
 
 def _steps(tables: Tables, base_ns: int) -> tuple[tuple[int, int], ...]:
     name, names = tables[MARKS].numbered("name")
-    rows = np.array([text.startswith(STEP_MARK) for text in names] or [False])[name]
+    rows = Names(names).mask(STEP_MARK)[name]
     start, end = (moments[rows] for moments in spans([tables[MARKS]], base_ns))
     return tuple(sorted(set(zip(start.tolist(), end.tolist(), strict=True))))
 

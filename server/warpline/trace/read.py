@@ -19,6 +19,7 @@ from warpline.trace.columns import Ints, Records, Trace
 from warpline.trace.decode import Chrome, collector_paused
 from warpline.trace.dynamo import at_callers
 from warpline.trace.events import MARKS, Interned, Tables, tables_of
+from warpline.trace.names import Names
 from warpline.trace.peers import peers
 from warpline.wire.inside import INSIDE_PAIRS, INSIDE_TABLE, LibraryLocations
 from warpline.wire.records import AGAIN, PAIR_BYTES, THREAD_SHIFT
@@ -110,7 +111,7 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
         facts=parts.facts,
         locations=parts.locations,
         sources=parts.sources,
-        names=shown,
+        names=Names(shown),
         signatures=signatures,
         launch_shapes=shapes,
         threads=known,
@@ -147,7 +148,7 @@ def _main(tables: Tables, threads: tuple[int, ...], handlers: set[int]) -> int:
     of_ops = _busiest(*tables["cpu_op"].numbered("tid"))
     name, names = tables[MARKS].numbered("name")
     thread, values = tables[MARKS].numbered("tid")
-    steps = np.array([text.startswith(STEPPED) for text in names] or [False])[name]
+    steps = Names(names).mask(STEPPED)[name]
     stepping = [thread for thread in _busiest(thread[steps], values) if thread in threads]
     processes = Counter(process for process in tables.processes if isinstance(process, int))
     for process, _ in processes.most_common():
