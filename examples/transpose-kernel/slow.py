@@ -45,7 +45,7 @@ def main():
     torch.manual_seed(0)
     # Query, key, value and output of a layer; the layers of a checkpoint are as large as one another.
     weights = [torch.randn(ROWS, COLUMNS, device=device) for _ in range(MATRICES)]
-    for layer in range(LAYERS):
+    for _ in range(LAYERS):
         with record_function("step"):
             turned = [transpose(weight) for weight in weights]
     print("turned", LAYERS * len(turned), "matrices, right:", torch.equal(turned[0], weights[0].t()))

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from warpline.model.ranks import LATE_RANK_PERCENT
 from warpline.ranks.reduce import RankTable
 
-#: Share of the step from which on a wait for one rank is reported: that of the rule ``straggler-rank``.
-MINIMUM_PERCENT = 10.0
 _MOST_NAMED = 5  # notes, so that hundreds of ranks do not make a page of them
 
 
@@ -126,7 +125,7 @@ def _straggler(tables: Sequence[RankTable]) -> tuple[Straggler | None, list[str]
     late_ms = float((np.delete(waits, last, axis=0).mean(axis=0) - waits[last]).mean())
     late = tables[last]
     recorded_ms = float(np.mean(late.steps_ns)) / 1e6
-    if late_ms * 100 < MINIMUM_PERCENT * recorded_ms:
+    if late_ms * 100 < LATE_RANK_PERCENT * recorded_ms:
         return None, []
     if late.timed and late_ms <= recorded_ms - late.step_ms:
         return None, [f"rank {late.rank} comes last, perhaps only because it is being recorded"]

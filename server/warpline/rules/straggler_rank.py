@@ -49,11 +49,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warpline.model.ranks import LATE_RANK_PERCENT
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.parallel import exposed_communication
-
-#: Share of the step (TraceML warns at 10 %, is critical at 20 %).
-MINIMUM_PERCENT = 10.0
 
 
 class StragglerRank(Rule):
@@ -69,7 +67,7 @@ class StragglerRank(Rule):
             return
         lines = exposed_communication(context)[1]
         late = totals.get("late_rank_ms", 0.0)
-        if not lines or context.share(late) < MINIMUM_PERCENT:
+        if not lines or context.share(late) < LATE_RANK_PERCENT:
             return
         place = (lines[0].file, lines[0].line)
         who = "This rank waits for" if totals["late_rank"] else "The other ranks wait for"

@@ -64,7 +64,7 @@ class Replaced:
     program: str
 
 
-Message = Union[Progress, Compiling, Failed, Ready, Ended, Replaced]
+Message = Union[Progress, Compiling, Failed, Ready, Ended, Replaced]  # noqa: UP007 - Python 3.9
 
 EVENTS: dict[str, type[Message]] = {
     "progress": Progress,

@@ -60,8 +60,8 @@ class Answer:
     """
 
     question: Question
-    before: Optional[Cost] = None
-    after: Optional[Cost] = None
+    before: Optional[Cost] = None  # noqa: UP045 - Python 3.9
+    after: Optional[Cost] = None  # noqa: UP045 - Python 3.9
     spread: float = 0.0
     difference: float = 0.0
     error: str = ""
@@ -72,7 +72,7 @@ class QuestionBatch:
     """What the child is given. ``seconds``: for all of it, from when torch is imported."""
 
     device: str
-    threads: Optional[int]
+    threads: Optional[int]  # noqa: UP045 - Python 3.9
     seconds: float
     questions: tuple[Question, ...]
 

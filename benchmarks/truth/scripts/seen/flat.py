@@ -9,7 +9,7 @@ opt = torch.optim.Adam([W1, W2], lr=1e-4)
 data = torch.randn(2048, 256)
 labels = torch.randint(0, 10, (2048,))
 words = [str(i % 977) for i in range(20000)]
-for epoch in range(100000):
+for epoch in range(100000):  # noqa: B007 - as people write it
     pick = torch.randint(0, 2048, (256,))
     counts = {}
     for word in words:

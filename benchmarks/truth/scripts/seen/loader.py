@@ -15,7 +15,7 @@ class Shapes(Dataset):
         noise = random.Random(index)
         points = [(noise.random(), noise.random()) for _ in range(150)]
         area = 0.0
-        for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+        for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):  # noqa: RUF007 - as people write it
             area += x0 * y1 - x1 * y0
         image = torch.full((3, 24, 24), area)
         image = image + torch.randn(3, 24, 24)

@@ -23,7 +23,7 @@ def write(session: Session, stamps: Sequence[int]) -> None:
             "step_source": session.steps.chosen or "whole",
             "timed_ns": session.timed,
             "others_share": session.classes.share,
-            "captured": list(zip(stamps[:-1], stamps[1:])),
+            "captured": list(zip(stamps[:-1], stamps[1:])),  # noqa: RUF007 - Python 3.9 has no pairwise
             "notes": [*session.notes, *session.recorder.notes, *session.observers.notes()],
         },
         {

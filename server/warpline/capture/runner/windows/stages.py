@@ -137,7 +137,7 @@ def middle(durations: Iterable[int | None]) -> int | None:
 
 
 def differences(stamps: Sequence[int]) -> tuple[int, ...]:
-    return tuple(after - before for before, after in zip(stamps[:-1], stamps[1:]))
+    return tuple(after - before for before, after in zip(stamps[:-1], stamps[1:]))  # noqa: RUF007 - Python 3.9 has no pairwise
 
 
 def progress_text(done: int, wanted: int | None) -> str:
