@@ -40,16 +40,43 @@ def runs_folder(cwd: Path) -> Path:
     Raises Problem (status 2) where it cannot be written.
     """
     folder = cwd / ".warpline" / "runs"
+    stay_inside(folder, cwd)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        ignore = folder.parent / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
+        with (
+            contextlib.suppress(FileExistsError),
+            (folder.parent / ".gitignore").open("x", encoding="utf-8") as ignore,
+        ):
+            ignore.write("*\n")
     except OSError as error:
         raise Problem(
             f"cannot write to {folder}: {_reason(error)} (use --run-dir to put runs elsewhere)"
         ) from None
     return folder
+
+
+def stay_inside(folder: Path, cwd: Path) -> None:
+    """Raise Problem (status 2) where links lead ``folder`` out of the project around ``cwd``: a project
+    from a stranger may bring such links.
+    """
+    above = (at for at in (cwd, *cwd.parents) if any((at / mark).exists() for mark in _PROJECT_MARKS))
+    top = next(above, cwd)
+    if not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(top)):
+        raise Problem(
+            f"{folder} is a link that leads out of {top}: nothing is written there "
+            "(use --run-dir to put runs elsewhere)"
+        )
+
+
+def write_text(path: Path, text: str) -> None:
+    """Put ``text`` in the place of ``path``. A link there is replaced and not followed. Raises OSError."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with scratch.open("x", encoding="utf-8", newline="") as file:
+            file.write(text)
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
 
 
 def nearest(cwd: Path) -> Path:

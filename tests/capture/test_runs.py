@@ -107,3 +107,35 @@ def test_settings_that_cannot_be_understood(tmp_path: Path, text: str, message: 
     with pytest.raises(Problem, match=r"pyproject\.toml") as caught:
         project.settings(tmp_path)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("linked", [".warpline", ".warpline/runs"])
+def test_a_link_out_of_the_project_is_not_written_through(tmp_path: Path, linked: str) -> None:
+    outside, project = tmp_path / "outside", tmp_path / "project"
+    outside.mkdir()
+    (project / linked).parent.mkdir(parents=True)
+    (project / linked).symlink_to(outside, target_is_directory=True)
+    with pytest.raises(Problem, match=r"leads out of .*--run-dir"):
+        runs.runs_folder(project)
+    assert not list(outside.iterdir())
+
+
+def test_a_link_inside_the_project_is_followed(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part/.warpline").symlink_to(tmp_path / "kept", target_is_directory=True)
+    assert runs.runs_folder(tmp_path / "part").is_dir()
+    assert (tmp_path / "kept/.gitignore").read_text(encoding="utf-8") == "*\n"
+
+
+def test_a_file_that_is_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    target = tmp_path / "outside.txt"
+    (tmp_path / ".warpline").mkdir()
+    (tmp_path / ".warpline/.gitignore").symlink_to(target)
+    runs.runs_folder(tmp_path)
+    assert not target.exists()
+    target.write_text("mine", encoding="utf-8")
+    runs.write_text(tmp_path / ".warpline/.gitignore", "*\n")
+    assert target.read_text(encoding="utf-8") == "mine"
+    assert not (tmp_path / ".warpline/.gitignore").is_symlink()

@@ -22,6 +22,7 @@ import pytest
 from tests.conftest import ROOT, ExampleRun, warpline
 from warpline import pipeline, runs
 from warpline.export import chrome, tensorboard, tracks
+from warpline.model.problem import Problem
 
 #: An interpreter that has tensorboard and torch_tb_profiler, to read with what users read with.
 PEER = os.environ.get("WARPLINE_TENSORBOARD_PYTHON")
@@ -194,3 +195,15 @@ def test_wrong_input_is_one_line_and_status_2(
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert said in line
+
+
+def test_a_trace_that_was_cut_off_is_one_clear_problem(tmp_path: Path) -> None:
+    events = ",".join(json.dumps({"name": os.urandom(16).hex()}) for _ in range(1000))
+    whole = gzip.compress(f'{{"traceEvents": [{events}]}}'.encode())
+    cut = tmp_path / "trace.json.gz"
+    cut.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(Problem, match="is damaged"):
+        chrome.base_ns(cut)
+    with pytest.raises(Problem, match="is damaged"):
+        chrome.write(cut, [], tmp_path / "out.json")
+    assert list(tmp_path.iterdir()) == [cut]

@@ -33,7 +33,13 @@ def test_a_script_tells_its_cells() -> None:
     made = export('/w/a "b".ipynb', ["display(1)", "x = 1"])
     again = parse(made.text)
     assert again is not None and (again.notebook, again.parts) == (made.notebook, made.parts)
-    for other in ("", "import torch\n", made.text.replace("[[", "{["), made.text.split("\n")[0]):
+    for other in (
+        "",
+        "import torch\n",
+        made.text.replace("[[", "{["),
+        made.text.replace("[[", "[[Infinity, "),
+        made.text.split("\n")[0],
+    ):
         assert parse(other) is None
 
 

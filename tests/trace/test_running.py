@@ -82,3 +82,10 @@ def test_the_step_is_not_all_at_the_profilers_line(tmp_path: Path) -> None:
     script.unlink()  # without the source: where it stood when recording began
     profile = attribute(foreign.read(tmp_path / "run" / "trace.json"))
     assert at_line(profile, 19).device_ms == pytest.approx(0.4)
+
+
+def test_code_that_is_too_deep_keeps_the_line_it_was_at() -> None:
+    depth = 1500  # parsed, but one generator for each of its terms is too many
+    source = f"def main():\n    prof.step()\n    x = {' + '.join(['1'] * depth)}\n    f()\n"
+    called = ["t.py(9): step", "t.py(9): f"]
+    assert lines_of(source, 2, called)[0] == 2

@@ -126,8 +126,10 @@ def _left(best: Outcome | None, run_folder: Path, cwd: str, patch: str, write: b
         return []
     if write:
         return _written(best.candidate, fix.root_of(run_folder, cwd))
+    from warpline import runs
+
     path = run_folder / PATCH
-    path.write_text(patch, encoding="utf-8", newline="")
+    runs.write_text(path, patch)
     return [f"the patch: {os.path.relpath(path)} (git apply it, or tune --write)"]
 
 

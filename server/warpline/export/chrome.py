@@ -6,6 +6,7 @@ import gzip
 import os
 import re
 import shutil
+import zlib
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,13 +18,18 @@ from warpline.model.problem import Problem
 
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d+)')
+#: What unpacking a trace raises that was cut off or overwritten.
+_DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
 _HEAD = 1 << 20  # bytes: what stands before the events is far less
 
 
 def base_ns(trace: Path) -> int:
     """Unix time at which the trace's own times begin; 0 where it does not say so before the events."""
-    with _opened(trace) as file:
-        found = _BASE.search(file.read(_HEAD))
+    try:
+        with _opened(trace) as file:
+            found = _BASE.search(file.read(_HEAD))
+    except _DAMAGED as error:
+        raise Problem(f"{trace} is damaged: {error}") from None
     return int(found[1]) if found is not None else 0
 
 
@@ -43,6 +49,8 @@ def write(trace: Path, events: Iterable[dict[str, Any]], destination: Path) -> N
                 out = cast(IO[bytes], packed)
             _merge(source, events, out, trace)
         scratch.replace(destination)
+    except _DAMAGED as error:
+        raise Problem(f"{trace} is damaged: {error}") from None
     except OSError as error:
         raise Problem(f"cannot write {destination}: {(error.strerror or str(error)).lower()}") from None
     finally:

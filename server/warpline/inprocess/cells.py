@@ -11,6 +11,7 @@ from typing import Any
 
 from warpline.capture.inprocess import Cells
 from warpline.notebook.code import file_name
+from warpline.runs import write_text
 
 _NAME = re.compile(r"(?:[^\s:]*/)?cell-(\d+)\.py:(\d+)")
 
@@ -49,7 +50,7 @@ def _write(path: Path, text: str) -> bool:
     try:
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            write_text(path, text)
     except (OSError, UnicodeError):
         return False
     return True

@@ -64,7 +64,7 @@ def parse(text: str) -> Exported | None:
         notebook = json.loads(first[len(_FIRST) :])
         table = json.loads(rest.partition("\n")[0].partition(": ")[2])
         parts = tuple(Part(*map(int, row)) for row in table)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError, RecursionError):  # Infinity; brackets without end
         return None
     return Exported(notebook, text, parts) if isinstance(notebook, str) else None
 

@@ -73,8 +73,9 @@ class WarplineMagics(Magics):
         made = self._script(cell, options.skip)
         cwd = Path.cwd()
         place = runs.runs_folder(cwd).parent / "notebooks" / f"{file_name(self.kernel.user_ns)}.py"
+        runs.stay_inside(place.parent, cwd)
         place.parent.mkdir(exist_ok=True)
-        place.write_text(made.text, encoding="utf-8")
+        runs.write_text(place, made.text)
         request = Request(
             target=str(place),
             cwd=str(cwd),

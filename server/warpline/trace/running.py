@@ -103,7 +103,10 @@ def _sites(source: str, at: int) -> list[Site]:
             scope, loop = node, None
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)) and at > node.lineno:
             loop = node
-    sites = [site for site in _calls(loop or scope) if loop is not None or site[1] > at]
+    try:
+        sites = [site for site in _calls(loop or scope) if loop is not None or site[1] > at]
+    except RecursionError:  # a sum of a thousand terms is as deep
+        return []
     return [site for site in sites if not isinstance(getattr(builtins, site[0], None), type)]
 
 
