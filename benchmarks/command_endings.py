@@ -37,7 +37,6 @@ STARTUP_S = 0.5
 PROFILE_S = 60.0
 HANGS = 3.0
 SHARE = 4  # so many scripts at a time, even where they have to share their cores
-STATUS = (0, 1)  # 1: the plain script itself cannot be measured
 PIN = (
     "import os, sys; os.sched_setaffinity(0, map(int, sys.argv[1].split(','))); "
     "os.execv(sys.argv[2], sys.argv[2:])"
@@ -189,7 +188,7 @@ def test(name: str, text: str, cores: list[int], budget_s: float) -> list[Row]:
                 timed = sum(one["speedup"] is not None for one in tried)
                 said = f"{timed} of {len(tried)} timed; {said}"
             row = Row(name, command[0], len(cores), budget_s, seconds, said=said)
-            row.within = status in STATUS and seconds <= 1.1 * budget_s + STARTUP_S and "LEFT" not in said
+            row.within = status in (0, 1) and seconds <= 1.1 * budget_s + STARTUP_S and "LEFT" not in said
             found.append(row)
         return found
 

@@ -16,7 +16,7 @@ from typing import IO
 
 import msgspec
 
-from warpline.capture import interpreter, signals
+from warpline.capture import interpreter, signals, tree
 from warpline.model.problem import Problem
 from warpline.wire.probing import Answer, Probed, Question, QuestionBatch
 from warpline.wire.run import Request
@@ -54,7 +54,7 @@ def probe(
                 child = subprocess.Popen(
                     [interpreter.find(request), str(_START)],
                     cwd=empty,  # nothing of the user's lies there to be imported
-                    env={**os.environ, **request.environment},
+                    env={**os.environ, **request.environment, tree.MARK: f"{os.getpid()}-probing"},
                     stdin=asked,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,

@@ -31,6 +31,16 @@ def kill(root: subprocess.Popen[bytes], mark: str) -> None:
             root.wait(KILLED_S)
 
 
+def kill_all_of(starter: int) -> None:
+    """SIGKILL for all targets that the process ``starter`` started; does not wait for their end."""
+    mark = f"{MARK}={starter}-".encode()
+    for entry in processes():
+        with contextlib.suppress(OSError):
+            marked = any(word.startswith(mark) for word in (entry / "environ").read_bytes().split(b"\0"))
+            if marked and int(entry.name) != os.getpid():
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
 def members(root: int, mark: str) -> set[int]:
     """Living processes in the session of ``root``, below it, or with the mark in their environment."""
     wanted = f"{MARK}={mark}".encode()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from warpline.capture import tree
 from warpline.model.problem import Problem
 
 #: Nothing is timed in this last share of a budget: there processes end, and what was found is printed. On a
@@ -16,6 +18,10 @@ from warpline.model.problem import Problem
 RESERVED = 0.05
 #: A process that is told to end has this share of the budget, between these bounds, before it is killed.
 ENDING, LEAST_ENDING_S, MOST_ENDING_S = 0.02, 0.3, 5.0
+#: So far beyond the budget, as a share of it, what still runs is killed, and the command ends itself.
+KILLED, LAST = 0.03, 0.08
+#: How often processes are looked for then: one may just have been started.
+LOOK_S = 0.5
 
 
 def end(began: float, budget_s: float) -> float:
@@ -58,3 +64,51 @@ def enforced(began: float, budget_s: float, interrupted: list[str]) -> Iterator[
         if main:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def last_resort(
+    began: float,
+    budget_s: float,
+    *,
+    kill: Callable[[], None] = lambda: tree.kill_all_of(os.getpid()),
+    leave: Callable[[int], object] = os._exit,
+) -> Iterator[None]:
+    """The block, and the end of the interpreter behind it, end a tenth of ``budget_s`` late at most.
+
+    A thread of its own sees to that: waits for processes that do not end (on a machine that swaps, or with
+    ten times the load that it has cores for) are cut short by killing those, and what does not end then ends
+    with this process (exit status 1). Behind the block it acts only where the interpreter itself is ending.
+    """
+    left = threading.Event()
+    status = 1
+
+    def acts() -> bool:
+        return not left.is_set() or not threading.main_thread().is_alive()
+
+    def watch() -> None:
+        time.sleep(max(0.0, began + (1 + KILLED) * budget_s - time.monotonic()))
+        last = began + (1 + LAST) * budget_s
+        while acts() and time.monotonic() < last:
+            kill()
+            time.sleep(max(0.0, min(LOOK_S, last - time.monotonic())))
+        if not acts():
+            return
+        kill()
+        if not left.is_set():
+            said = f"the budget of {budget_s:g} s is over and something does not end; what was timed is kept"
+            os.write(2, f"warpline: {said}\n".encode())  # whoever holds the lock of stderr may be stuck
+        leave(status)
+
+    threading.Thread(target=watch, name="warpline-last-resort", daemon=True).start()
+    try:
+        yield
+        status = 0
+    except Problem as problem:
+        status = problem.status
+        raise
+    except KeyboardInterrupt:
+        status = 130
+        raise
+    finally:
+        left.set()

@@ -10,6 +10,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,13 +29,20 @@ PER_FIX_S, LEAST_S = 90.0, 180.0
 
 def run(options: argparse.Namespace) -> int:
     """Measure the fixes that ``--rule`` and ``--line`` leave; print them, or write them as JSON."""
+    began = time.monotonic()
+    with ExitStack() as limited:
+        if options.budget:
+            limited.enter_context(deadline.last_resort(began, options.budget))
+        return _measure(options, began, limited)
+
+
+def _measure(options: argparse.Namespace, began: float, limited: ExitStack) -> int:
     from warpline import pipeline
     from warpline.commands import fix, output, trials
     from warpline.measure import results
     from warpline.measure.fixes import workbench
     from warpline.terminal import progress
 
-    began = time.monotonic()
     output.check(options)
     run_folder = fix.folder_of(options)
     report = pipeline.report_of(run_folder)
@@ -42,6 +50,8 @@ def run(options: argparse.Namespace) -> int:
     proposals = bench.proposals(fix.chosen(report.findings, options))
     tried = list(_candidates(bench, proposals))
     budget_s = options.budget or max(LEAST_S, PER_FIX_S * len(tried))
+    if not options.budget:
+        limited.enter_context(deadline.last_resort(began, budget_s))
     ended: list[str] = []
     with progress.shown(options.progress_fd) as shown:
         contest = _contest(options, run_folder, bench, tried, deadline.end(began, budget_s), shown.update)

@@ -42,6 +42,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    began = time.monotonic()
+    with deadline.last_resort(began, options.budget or BUDGET_S):
+        return _tune(options, began)
+
+
+def _tune(options: argparse.Namespace, began: float) -> int:
     from warpline import pipeline, runs
     from warpline.commands import output, trials
     from warpline.measure import epochs, results, store
@@ -54,7 +60,6 @@ def run(options: argparse.Namespace) -> int:
     from warpline.terminal import progress
     from warpline.wire.messages import Progress
 
-    began = time.monotonic()
     output.check(options)
     budget_s = options.budget or BUDGET_S
     ended: list[str] = []
@@ -66,18 +71,18 @@ def run(options: argparse.Namespace) -> int:
     if run_folder is not None:
         request = target.again(options, runs.manifest(run_folder).request)
     with progress.shown(options.progress_fd) as shown:
-        if run_folder is None or not current_run.is_of(run_folder, request):
-            with deadline.enforced(began, budget_s, ended):
+        with deadline.enforced(began, budget_s, ended):
+            if run_folder is None or not current_run.is_of(run_folder, request):
                 cancelled = Ending(deadline=deadline.end(began, budget_s))
                 run_folder = pipeline.profile(
                     request, folder=folder, on_progress=shown.update, cancelled=cancelled
                 )[0]
-            if ended:
-                raise Problem(*_ended_early(ended, budget_s))
-            assert run_folder is not None
-        profile, report = pipeline.profile_of(run_folder), pipeline.report_of(run_folder)
-        bench = Workbench(profile, text_of, pipeline.predictor_of(run_folder))
-        ledger = Ledger(run_folder, profile, text_of, options.fresh)
+            profile, report = pipeline.profile_of(run_folder), pipeline.report_of(run_folder)
+            bench = Workbench(profile, text_of, pipeline.predictor_of(run_folder))
+            ledger = Ledger(run_folder, profile, text_of, options.fresh)
+        if ended:
+            raise Problem(*_ended_early(ended, budget_s))
+        assert run_folder is not None
         search = Search(
             request,
             bench,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError, wait
 from types import TracebackType
@@ -42,6 +43,7 @@ class BackgroundTiming:
         self._cancelled, self._given_up = cancelled, Ending(cancelled)
         self._turn, self.sliced = ResumeFifo(patience_s), sliced
         self._interrupted_s = interrupted_s
+        self._gone_by: float | None = None  # on the clock of ``time.monotonic()``
         own_s = request.timeout_s or patience_s
         #: The capture has limits for all that it does: this one only sees that they hold.
         self._late_s = 2 * own_s + patience_s + interrupted_s + SPARE_S
@@ -66,18 +68,23 @@ class BackgroundTiming:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.give_up()
-        done, _ = wait([self._timing], timeout=self._interrupted_s + SPARE_S)
-        self._thread.shutdown(wait=bool(done))
+        done = self.gone()
+        self._thread.shutdown(wait=done)
         if done:  # else its thread still uses the turn
             self._turn.__exit__(kind, error, trace)
 
     def give_up(self) -> None:
         """End its process, without waiting for that."""
         self._given_up.set()
+        if self._gone_by is None:
+            self._gone_by = time.monotonic() + self._interrupted_s + SPARE_S
 
-    def gone(self) -> None:
-        """Wait until nothing of its process is left."""
-        wait([self._timing], timeout=self._interrupted_s + SPARE_S)
+    def gone(self) -> bool:
+        """Wait until nothing of its process is left. The limit counts from when it was given up: of several
+        that were given up together none is waited for anew. False when it passed."""
+        late = self._gone_by or time.monotonic() + self._interrupted_s + SPARE_S
+        done, _ = wait([self._timing], timeout=max(0.0, late - time.monotonic()))
+        return bool(done)
 
     @property
     def given_up(self) -> bool:

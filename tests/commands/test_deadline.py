@@ -1,0 +1,111 @@
+"""A command with a budget ends a tenth late at most, whatever hangs in it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LIMIT_S, environment
+from warpline.capture import tree
+from warpline.model.problem import Problem
+
+BUDGET_S = 3.0
+#: The interpreter's start and our imports, on a machine that is busy.
+STARTUP_S = 4.0
+#: Each hangs where the budget's own clock does not look: the last resort has to end it.
+HANGS = {
+    "swallows the alarm": """
+while True:
+    try:
+        time.sleep(1000)
+    except KeyboardInterrupt:
+        pass
+""",
+    "waits for a process": """
+target = subprocess.Popen(
+    [sys.executable, "-c", DEAF], env={**os.environ, tree.MARK: f"{os.getpid()}-test"}, start_new_session=True
+)
+threading.Thread(target=target.wait).start()
+while target.poll() is None:
+    try:
+        target.wait()
+    except KeyboardInterrupt:
+        pass
+""",
+    "a thread at exit": "threading.Thread(target=time.sleep, args=(1000,)).start()",
+    "atexit": "import atexit; atexit.register(time.sleep, 1000)",
+}
+PROGRAM = """
+import os, signal, subprocess, sys, threading, time
+began = time.monotonic()
+from warpline.capture import tree
+from warpline.commands import deadline
+DEAF = "import signal, time\\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\\ntime.sleep(1000)"
+with deadline.last_resort(began, {budget}), deadline.enforced(began, {budget}, []):
+{hang}
+print("printed", flush=True)
+"""
+
+
+@pytest.mark.parametrize("name", HANGS)
+def test_it_ends_a_tenth_late_and_leaves_nothing(name: str, tmp_path: Path) -> None:
+    hang = "".join(f"    {line}\n" for line in HANGS[name].strip().splitlines())
+    script = tmp_path / "command.py"
+    script.write_text(PROGRAM.format(budget=BUDGET_S, hang=hang))
+    began = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    out, err = process.communicate(timeout=LIMIT_S)
+    seconds = time.monotonic() - began
+    assert seconds <= 1.1 * BUDGET_S + STARTUP_S
+    if name == "swallows the alarm":
+        assert process.returncode == 1
+        assert "does not end" in err
+    else:  # the command itself came to its end: its status stands, and what it printed
+        assert process.returncode == 0, err
+        assert out == "printed\n"
+        assert not err
+    mark = f"{tree.MARK}={process.pid}-".encode()
+    for entry in tree.processes():
+        try:
+            assert mark not in (entry / "environ").read_bytes()
+        except OSError:
+            continue
+
+
+def test_a_command_that_ends_in_time_is_left_alone() -> None:
+    from warpline.commands import deadline
+
+    did: list[object] = []
+    with deadline.last_resort(
+        time.monotonic() - 0.9, 1.0, kill=lambda: did.append("killed"), leave=did.append
+    ):
+        pass
+    time.sleep(0.4)
+    assert not did
+
+
+def test_it_kills_first_and_leaves_with_the_commands_status() -> None:
+    from warpline.commands import deadline
+
+    did: list[object] = []
+    with deadline.last_resort(time.monotonic(), 1.0, kill=lambda: did.append("killed"), leave=did.append):
+        time.sleep(1.5)
+    assert did[0] == "killed"
+    assert did[-1] == 1
+
+
+def test_a_problem_passes_through() -> None:
+    from warpline.commands import deadline
+
+    with pytest.raises(Problem), deadline.last_resort(time.monotonic(), 100.0, kill=list, leave=list):
+        raise Problem("as it was", 2)
