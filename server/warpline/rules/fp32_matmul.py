@@ -166,7 +166,10 @@ from warpline.model.change import MatmulRate
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit.fused_attention import attention_share, runs_math
+from warpline.rulekit.model_lines import model_name
 from warpline.rulekit.scaling import scale
+from warpline.rulekit.terms import descend
 from warpline.rulekit.training import TrainingStep, after_imports, training_steps
 from warpline.wire.precision import TF32_SETTINGS, Precision
 
@@ -204,7 +207,7 @@ class Fp32Matmul(Rule):
         if step is not None and _under_autocast(step) and not flags.autocast:
             return  # edited since the run
         if step is not None and not _under_autocast(step):
-            place = (step.source.path, step.source.line(step.forward[0]))
+            place = _place(step, hottest)
         precision: Precision = "bf16" if context.device.bf16 else "fp16"
         calls = sum(
             op.count
@@ -237,6 +240,22 @@ class Fp32Matmul(Rule):
         )
 
 
+def _place(step: TrainingStep, hottest: LineCost) -> tuple[str, int]:
+    """Of the statements that autocast goes around, the one with the products; the first where they lie in
+    the functions that it calls."""
+    spans = ((one, step.source.span(one)) for one in step.forward)
+    here = (one for one, ((first, _), (last, _)) in spans if first <= hottest.line <= last)
+    in_step = next(here, None) if hottest.file == step.source.path else None
+    name = model_name(step)
+    calling = (
+        one
+        for one in step.forward
+        if any(step.source.code(call.func) == name for call in descend(one, cst.Call))
+    )
+    place = in_step or (next(calling, None) if name is not None else None) or step.forward[0]
+    return step.source.path, step.source.line(place)
+
+
 def _is_float32(name: str, dtypes: tuple[str, ...]) -> bool:
     return name in _PRODUCTS and bool(dtypes) and dtypes[0] == "float"
 
@@ -255,7 +274,9 @@ def _in_float32(cost: LineCost) -> float:
     known = [kernel.tensor_cores for kernel in cost.kernels if kernel.tensor_cores is not None]
     if known and all(known):
         return 0.0
-    return min(sum(op.device_ms for op in cost.ops if _is_float32(op.name, op.dtypes)), cost.step_ms)
+    # The math implementation of attention computes in float32: slow-attention-kernel speaks of that.
+    own = 1 - attention_share(cost) if runs_math(cost) else 1.0
+    return min(sum(op.device_ms for op in cost.ops if _is_float32(op.name, op.dtypes)), cost.step_ms) * own
 
 
 def _under_autocast(step: TrainingStep) -> bool:

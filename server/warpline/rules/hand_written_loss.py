@@ -124,7 +124,7 @@ class HandWrittenLoss(Rule):
             change = formula.replaced(formula.found.call)
             yield written_out(context, formula, formula.place, what, change, [partial(_fix, formula)])
         for one in without_formulas(matched(context, LOSS), told):
-            if one.match.call == "F.binary_cross_entropy" and not context.on_gpu:
+            if one.match.name == "binary_cross_entropy" and not context.on_gpu:
                 continue  # on a CPU it is no faster than what is written out
             what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
             yield written_out(context, one, one.place, what, one.replaced(one.match.name, *one.match.words))

@@ -17,11 +17,11 @@ Ten such kernels in a row transfer ten times as many bytes as one fused kernel.
 import torch
 
 
-def rotate(q, cos, sin):
+def rotate(q, cos, sin):  #> found
     half = q.shape[-1] // 2
     first, second = q[..., :half], q[..., half:]
     turned = torch.cat([-second, first], dim=-1)
-    #^ found; cost device_ms=3; kernel CatArrayBatchedCopy count=24 device_ms=2
+    #^ cost device_ms=3; kernel CatArrayBatchedCopy count=24 device_ms=2
     #^ kernel vectorized_elementwise_kernel count=24 device_ms=1
     return q * cos + turned * sin
     #^ cost device_ms=4; kernel vectorized_elementwise_kernel count=72 device_ms=4
@@ -157,7 +157,6 @@ class UnfusedElementwise(Rule):
             if not runs or not context.matters(spent) or _is_compiled(source, function):
                 continue
             hottest = max(together, key=lambda cost: cost.step_ms)
-            first = min(costs, key=lambda cost: cost.line)
             step = next(
                 (one for one in training_steps(context) if source.inside(one.backward, function)), None
             )
@@ -166,7 +165,7 @@ class UnfusedElementwise(Rule):
                 continue  # the model is compiled: what the loop itself adds (a loss, sums) stays as it is
             saving = max(0.0, spent - max(kernel.device_ms for kernel in kernels))
             yield context.draft(
-                (source.path, first.line) if step is None else _model_place(step, nothing),
+                (source.path, source.line(function)) if step is None else _model_place(step, nothing),
                 (hottest.file, hottest.line),
                 f"{f'`{function.name.value}`' if step is None else 'The model'} runs {{calls}} "
                 "elementwise and reduction kernels, which take {spent} ({share}). torch.compile "

@@ -67,6 +67,16 @@ def test_attention(act: Callable[[], Any]) -> None:
     assert set(calls(act)) == {"F.scaled_dot_product_attention"}
 
 
+def test_attention_in_inference_mode_where_composite_operators_are_recorded_whole() -> None:
+    @torch.inference_mode()
+    def act() -> Any:
+        q, k, v = (t.flatten(2) for t in (Q, K, V))
+        weights = torch.softmax(torch.einsum("bic,bjc->bij", q, k) * 0.2, dim=2)
+        return torch.einsum("bij,bjc->bic", weights, v)
+
+    assert calls(act) == ["F.scaled_dot_product_attention"]
+
+
 # -- activations -------------------------------------------------------------------------------------
 
 

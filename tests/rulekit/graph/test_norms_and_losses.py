@@ -108,6 +108,17 @@ def logsumexp_less_scores() -> Any:
     return -(LOGITS[torch.arange(12), CLASSES] - LOGITS.logsumexp(1)).sum()
 
 
+def picked_share() -> Any:
+    e = torch.exp(LOGITS / 0.5)
+    share = e / e.sum(dim=1, keepdim=True)
+    return -torch.log(share[torch.arange(12), CLASSES].clamp(min=1e-9)).mean()
+
+
+def picked_softmax() -> Any:
+    chosen = LOGITS.softmax(1).gather(1, CLASSES[:, None])
+    return chosen.log().neg().sum() / 12
+
+
 def binary_stable() -> Any:
     each = X.clamp(min=0) - X * POSITIVE + torch.log1p(torch.exp(-X.abs()))
     return each.mean()
@@ -140,6 +151,8 @@ def masked_square() -> Any:
         (all_by_hand, "F.cross_entropy"),
         (normaliser_less_scores, "F.cross_entropy"),
         (logsumexp_less_scores, "F.cross_entropy"),
+        (picked_share, "F.cross_entropy"),
+        (picked_softmax, "F.cross_entropy"),
         (binary_stable, "F.binary_cross_entropy_with_logits"),
         (binary_of_sigmoid, "F.binary_cross_entropy_with_logits"),
         (weighted_huber, "F.smooth_l1_loss(..., beta=...)"),
@@ -148,6 +161,21 @@ def masked_square() -> Any:
 )
 def test_losses(act: Callable[[], Any], call: str) -> None:
     assert calls(act) == [call]
+
+
+def test_a_weighted_error_is_at_the_line_of_the_error() -> None:
+    def act() -> Any:
+        p = torch.sigmoid(X)
+        error = -(POSITIVE * torch.log(p) + (1 - POSITIVE) * torch.log(1 - p))
+        weight = (POSITIVE - p).abs() ** 2
+        return (weight * error).mean()
+
+    graph = recorded(act)
+    (match,) = known(graph)["loss"]
+    site = graph.site(match.result)
+    assert site is not None
+    assert site.line == act.__code__.co_firstlineno + 2
+    assert match.call == 'F.binary_cross_entropy_with_logits(..., reduction="none")'
 
 
 def test_an_energy_and_a_score_of_another_tensor_are_no_cross_entropy() -> None:

@@ -6,7 +6,8 @@ from warpline.rulekit.graph.graph import MOVED, Graph, Node, Ref
 from warpline.rulekit.graph.match import PER_SITE, Match, is_written_out, largest
 from warpline.rulekit.graph.softmax import softmaxes
 
-PRODUCTS = frozenset({"bmm", "baddbmm", "mm", "matmul"})
+#: In inference mode composite operators are recorded as they were called: `einsum` is no `bmm` then.
+PRODUCTS = frozenset({"bmm", "baddbmm", "mm", "matmul", "einsum"})
 #: What is done to scores: scaled, capped, masked, shifted by a bias.
 _ON_SCORES = frozenset({
     "mul", "div", "true_divide", "add", "sub", "masked_fill", "where", "clamp", "clamp_min", "tanh", "tril",
@@ -70,14 +71,16 @@ def _weighted(graph: Graph, value: int, size: int) -> list[Node] | None:
         at, nodes = paths.pop(0)
         for node, read in graph.uses(at, MOVED):
             if node.name in PRODUCTS:
-                if _of_activations(graph, node) and size == _contracted(graph, node):
+                if _of_activations(graph, node) and _sums_over(graph, node, size):
                     return [*nodes, node]
             elif node.name in _ON_WEIGHTS and graph.size(node.outputs[0]) == graph.size(read):
                 paths.append((node.outputs[0], [*nodes, node]))
     return None
 
 
-def _contracted(graph: Graph, node: Node) -> int:
-    """How many entries the product sums over."""
+def _sums_over(graph: Graph, node: Node, size: int) -> bool:
+    """Whether the product sums over ``size`` entries, or may: the letters of an `einsum` are not recorded."""
+    if node.name == "einsum":
+        return len(node.inputs) == 2 and all(size in graph.shape(one) for one in node.inputs)
     sides = [one for one in node.arguments if isinstance(one, Ref)][-2:]
-    return graph.shape(sides[0].value)[-1] if sides else 0
+    return bool(sides) and graph.shape(sides[0].value)[-1] == size

@@ -9,7 +9,7 @@ from warpline.rulekit.graph.evaluate import CONSTANTS, Evaluation, leaves
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.match import PER_SITE, Match, candidates, is_written_out, largest
 from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, softplus
-from warpline.rulekit.graph.softmax import log_softmaxes, log_sum_exps
+from warpline.rulekit.graph.softmax import log_softmaxes, log_sum_exps, softmaxes
 
 #: Samples of a prediction and a target: errors small and large, of both signs.
 FIRST: Numbers = (-2.9, -1.2, -0.31, -0.04, 0.02, 0.17, 0.6, 1.4, 3.2, -0.8, 2.1)
@@ -34,7 +34,7 @@ Error = Callable[[float, float], float]
 
 
 def losses(graph: Graph) -> list[Match]:
-    return largest([*_errors(graph), *_cross_entropies(graph), *_apart(graph)])
+    return largest([*_errors(graph), *_cross_entropies(graph), *_apart(graph), *_of_shares(graph)])
 
 
 # -- of two tensors --------------------------------------------------------------------------------
@@ -47,7 +47,12 @@ def _errors(graph: Graph) -> Iterator[Match]:
         if tail is not None and found is not None:
             kind, call, nodes = found
             nodes = (*nodes, *tail)
-            if is_written_out(graph, nodes):
+            if not is_written_out(graph, nodes):
+                continue
+            if any(len(one.inputs) > 1 for one in tail):  # weights or masks stay, and with them the sum
+                call = f'{call}(..., reduction="none")' if call and "(" not in call else call
+                yield Match(kind, call, nodes, node)
+            else:
                 yield Match(kind, call, nodes, nodes[-1])
 
 
@@ -178,6 +183,40 @@ def _apart(graph: Graph) -> Iterator[Match]:
             if is_written_out(graph, nodes):
                 yield Match("Cross entropy", "F.cross_entropy", nodes, nodes[-1])
                 break
+
+
+def _of_shares(graph: Graph) -> Iterator[Match]:
+    """Cross entropies as the logarithm of the one probability that was picked of a softmax."""
+    seen: dict[int, int] = {}
+    for softmax in softmaxes(graph):
+        site = softmax.nodes[-1].site
+        seen[site] = seen.get(site, 0) + 1
+        if seen[site] > PER_SITE:
+            continue
+        for pick, _ in graph.uses(softmax.output):
+            logarithm = _logarithm_of(graph, pick) if pick.name in _CHOICES else None
+            tail = _added_up(graph, logarithm[-1]) if logarithm else None
+            if logarithm is None or tail is None:
+                continue
+            nodes = (*softmax.nodes, pick, *logarithm, *tail)
+            if is_written_out(graph, nodes):
+                yield Match("Cross entropy", "F.cross_entropy", nodes, nodes[-1])
+                break
+
+
+def _logarithm_of(graph: Graph, pick: Node) -> list[Node] | None:
+    """The operators from a picked probability to its logarithm, perhaps kept away from zero; else None."""
+    nodes: list[Node] = []
+    value = pick.outputs[0]
+    for _ in range(3):
+        users = [node for node, _ in graph.uses(value)]
+        if len(users) != 1 or users[0].name not in ("log", "add", "clamp", "clamp_min"):
+            return None
+        nodes.append(users[0])
+        if users[0].name == "log":
+            return nodes
+        value = users[0].outputs[0]
+    return None
 
 
 def _picked(graph: Graph, difference: Node, scores: int) -> Node | None:

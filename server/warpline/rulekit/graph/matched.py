@@ -66,6 +66,9 @@ def _place(graph: Graph, match: Match) -> FileLine | None:
     if not functions:
         return None
     (most, _), *_ = functions.most_common(1)
+    result = graph.site(match.result)
+    if result is not None and (result.file, result.function) == most:
+        return result.file, result.line
     return next((site.file, site.line) for site in reversed(sites) if (site.file, site.function) == most)
 
 
