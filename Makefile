@@ -18,7 +18,7 @@ pip := $(bin)/python -m pip --disable-pip-version-check install --quiet --constr
 # By file: what a file's tests share is made once. In the order of tests/processes.py.
 parallel := --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo check test bench gpu-test lint editors readme pictures clean
+.PHONY: demo check test bench gpu-test lint lint-types lint-style lint-extension lint-page editors readme pictures clean
 
 demo: $(VENV)/.ready-examples
 	$(bin)/warpline profile $(DEMO)
@@ -47,12 +47,22 @@ bench: $(VENV)/.ready-dev .cache/peers/.ready
 editors: node_modules/.package-lock.json
 	tests/editors/install.sh
 
+# What takes longest comes first: two at a time, mypy beside the others.
 lint: $(VENV)/.ready-dev node_modules/.package-lock.json
+	@$(MAKE) --no-print-directory --jobs 2 lint-types lint-style lint-extension lint-page
+
+lint-types:
+	$(bin)/mypy --no-error-summary
+
+lint-style:
 	$(bin)/ruff format --check --quiet .
 	$(bin)/ruff check --quiet .
-	$(bin)/mypy --no-error-summary
+
+lint-extension:
 	npm run --silent typecheck
 	npm run --silent lint
+
+lint-page:
 	npm run --silent page:check
 
 # The printed reports in README.md and examples/*/README.md, from runs on this machine.
