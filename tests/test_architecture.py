@@ -225,6 +225,23 @@ def test_no_circle_in_the_table() -> None:
         left = {name: ours for name, ours in left.items() if name not in free}
 
 
+def test_no_circle_in_the_language_server() -> None:
+    """Between its files, imports for type checking and those inside functions included."""
+    files = {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path
+        for path in (PACKAGE / "lsp").rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    left = {
+        name: {one for each in imports(path) for one in (each, each.rpartition(".")[0]) if one in files}
+        for name, path in files.items()
+    }
+    while left:
+        free = {name for name, ours in left.items() if not ours & set(left)}
+        assert free, f"these import each other in a circle: {sorted(left)}"
+        left = {name: ours for name, ours in left.items() if name not in free}
+
+
 def test_every_folder_is_on_the_map() -> None:
     folders = {unit_of(path) for path in MODULES if path.parent != PACKAGE}
     assert folders == {name for first, _ in rows("Map") for name in words(first)}
