@@ -3,7 +3,8 @@
     python benchmarks/profiler_stop.py [--steps 60] [--rounds 3]
 
 For each setting, in a process of its own: processor seconds of stop, of writing the Chrome trace, and of
-reading from ``events()`` what of it is in the trace too; and the memory that stop adds. Medians of the rounds.
+reading from ``events()`` what of it is in the trace too; and the memory that stop adds. Medians of the
+rounds.
 """
 
 from __future__ import annotations
