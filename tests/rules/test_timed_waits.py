@@ -48,5 +48,30 @@ def test_no_more_than_the_device_is_idle() -> None:
     assert found(35.0)["slow-sample-line"] == (4, pytest.approx(22.0))
 
 
+LOADER = 2  # lines without the directives
+SHORT = """\
+#> totals idle_ms=22; steps step_ms=40 busy=45
+from torch.utils.data import DataLoader
+loader = DataLoader(data, 64, num_workers=4)
+#^ site loader num_workers=4 persistent_workers=false batches_per_epoch=12 epochs_started=6 wait_ms={wait}
+for beats, labels in loader:  #> cost cpu_ms=0.1 step_ms=0.1; use loader
+    train(beats, labels)
+    #^ cost device_ms=1 idle_ms=21.9 step_ms=39.9 launches=100; kernel elementwise count=100 device_ms=1
+"""
+
+
+def found_in_short_epochs(wait: float) -> dict[str, int]:
+    example = read_example(SHORT.format(wait=wait))
+    return {one.rule: one.line for one in diagnose(example.profile, texts(example)).findings}
+
+
+def test_workers_that_start_again_are_waited_for_outside_the_captured_steps() -> None:
+    assert found_in_short_epochs(21.0) == {"loader-workers-restart": LOADER}
+
+
+def test_launching_is_to_blame_for_what_is_no_wait_for_batches() -> None:
+    assert found_in_short_epochs(0.0) == {"launch-bound": LOADER + 2}
+
+
 def test_none_where_batches_were_ready_then_too() -> None:
     assert found(0.2) == {}

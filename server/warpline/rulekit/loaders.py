@@ -37,6 +37,18 @@ def waited_ms(context: Context, site: Site) -> float:
     return max(captured, min(timed, context.idle_ms())) if context.on_gpu else captured
 
 
+def launching_share(context: Context) -> float:
+    """The part of the idle time that launching may be to blame for, 0 to 1: the rest is the wait for batches
+    that the timed steps had and the captured ones did not, whose time is spread over the captured lines."""
+    unseen = 0.0
+    for site in context.sites("loader"):
+        if facts_of(Loader, site).num_workers:
+            captured = sum(exposed_ms(context, cost) for cost in waits(context, site))
+            unseen += max(0.0, waited_ms(context, site) - captured)
+    idle = context.idle_ms()
+    return max(0.0, 1 - unseen / idle) if idle > 0 else 1.0
+
+
 def waits(context: Context, site: Site) -> list[LineCost]:
     """The lines at which the step waits for batches of ``site``, or makes them: where it is iterated,
     and for a loader without workers the lines of its dataset; what waits longest first."""

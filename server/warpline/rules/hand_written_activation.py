@@ -123,7 +123,7 @@ from functools import partial
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule
 from warpline.rulekit.formulas.activation import Activation, activation
-from warpline.rulekit.graph import ACTIVATION, by_hand, matched, without_formulas
+from warpline.rulekit.graph import ACTIVATION, ATTENTION, LOSS, by_hand, matched, without_formulas
 from warpline.rulekit.terms import Formula, formulas
 from warpline.rulekit.written_out import written_out
 
@@ -136,7 +136,10 @@ class HandWrittenActivation(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         told = list(formulas(context, activation))
+        wholes = {place for one in matched(context, ATTENTION, LOSS) for place in one.places}
         for formula in told:
+            if formula.found.kind == "Softmax" and wholes.intersection(formula.places):
+                continue  # it is a part of that formula
             what = (_METRIC, formula.found.kind, _REST)
             change = formula.replaced(_kind(formula.found))
             yield written_out(context, formula, formula.place, what, change, [partial(_fix, formula)])

@@ -209,6 +209,7 @@ from warpline.rulekit.compiling import (
     set_option,
 )
 from warpline.rulekit.launches import launching_ms
+from warpline.rulekit.loaders import launching_share
 from warpline.rulekit.model_lines import model_place
 from warpline.rulekit.training import training_steps
 from warpline.wire.run import Site
@@ -235,7 +236,8 @@ class LaunchBound(Rule):
         # What the loop does beside the model is not compiled with it.
         apart |= {(step.source.path, line) for line in step.beside} if step is not None else set()
         lines = [cost for cost in profile.lines if not (_is_looping(cost) or (cost.file, cost.line) in apart)]
-        idle = {cost: waited for cost in lines if (waited := launching_ms(cost)) > 0}
+        part = launching_share(context)
+        idle = {cost: waited for cost in lines if (waited := part * launching_ms(cost)) > 0}
         total = sum(idle.values())
         launches = sum(cost.launches for cost in idle)
         mean_ms = sum(cost.device_ms for cost in idle) / max(1.0, launches)

@@ -3,7 +3,8 @@
 ## What it does
 
 Finds a `DataLoader` with workers but without `persistent_workers` whose epochs are so short that its
-workers started more than once in the captured steps, and measures how long the steps waited for them.
+workers started more than once in the run, and measures how long the steps waited for them, those of the
+timing window too.
 
 ## Why is this slow
 
@@ -74,7 +75,7 @@ from functools import partial
 
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
-from warpline.rulekit.loaders import change_loader, edit_site, exposed_ms, iterated_at, waits
+from warpline.rulekit.loaders import change_loader, edit_site, iterated_at, waited_ms
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
@@ -96,8 +97,7 @@ class LoaderWorkersRestart(Rule):
                 continue
             if started < 2 or batches is None or batches > SHORT_EPOCH:
                 continue
-            lines = waits(context, site)
-            wait = sum(exposed_ms(context, cost) for cost in lines)
+            wait = waited_ms(context, site)
             if not context.matters(wait):
                 continue
             # A bound: no simulation, as the captured steps seldom hold the beginning of an epoch.

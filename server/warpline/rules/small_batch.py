@@ -132,7 +132,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.launches import launching_ms
-from warpline.rulekit.loaders import change_loader, edit_site, loader_call, setting, whence
+from warpline.rulekit.loaders import change_loader, edit_site, launching_share, loader_call, setting, whence
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.rulekit.waiting import reads_of
 from warpline.wire.run import Site
@@ -154,7 +154,8 @@ class SmallBatch(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         profile = context.profile
-        idle = {cost: waited for cost in profile.lines if (waited := launching_ms(cost)) > 0}
+        part = launching_share(context)
+        idle = {cost: waited for cost in profile.lines if (waited := part * launching_ms(cost)) > 0}
         thin = {cost: spent for cost in profile.lines if (spent := _thin_ms(context, cost)) > 0}
         waiting, filling = sum(idle.values()), sum(thin.values())
         # Twice the samples take the same launches, and the same time in kernels that half fill the device.

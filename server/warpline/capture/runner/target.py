@@ -42,6 +42,7 @@ def run(path: str, injected: list[str]) -> None:
     except BaseException as error:
         _end_with(session, error)
     else:
+        ending.end()
         _end_well(session, left)
 
 

@@ -1,7 +1,8 @@
-"""The loader workers of a script that is stopped between two batches.
+"""The loader workers of a script that has ended, or is stopped between two batches.
 
 torch ends them when the iterator is dropped. A loop at the script's top level keeps its iterator until
-the interpreter goes, and there torch waits up to five seconds for each worker in turn.
+the interpreter goes, as a loader with persistent workers does, and there torch waits up to five seconds for
+each worker in turn: with twelve of them a minute, which is the script's time limit.
 """
 
 from __future__ import annotations

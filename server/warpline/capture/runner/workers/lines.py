@@ -14,7 +14,7 @@ import mmap
 import os
 import sys
 from collections import deque
-from time import perf_counter_ns
+from time import monotonic, perf_counter_ns, sleep
 from types import FrameType
 from typing import Any, Callable, Tuple
 
@@ -25,6 +25,9 @@ from ..patches import Patches
 FOLDER = "workers"
 #: Batches that a worker records line by line, as design.md asks, and unrecorded ones it remembers.
 RECORDED, REMEMBERED = 2, 8
+#: Seconds that a recorded batch may take after the capture, where none came out of it before. Captured steps
+#: may be over in less time than a worker needs for one batch.
+PATIENCE_S = 5.0
 #: Events by which the cost of one is measured.
 EVENTS = 2000
 #: How many times as much an event may cost as in the plain loop, whose caches are warm.
@@ -44,7 +47,8 @@ class WorkerLines:
         self.names = names
         self.folder = os.path.join(folder, FOLDER)
         self.patches = Patches()
-        self.flag = mmap.mmap(-1, 1)  # shared with every process that is forked from here on
+        #: Shared with every process that is forked from here on: workers record; one has begun a batch so.
+        self.flag = mmap.mmap(-1, 2)
 
     def install(self) -> None:
         from torch.utils.data._utils import worker
@@ -61,6 +65,7 @@ class WorkerLines:
 
     def found(self) -> list[dict[str, Any]]:
         """What the workers have written so far; the folder goes."""
+        self._wait_for_one()
         told = []
         with contextlib.suppress(OSError):
             for name in os.listdir(self.folder):
@@ -70,6 +75,15 @@ class WorkerLines:
                 os.unlink(path)
             os.rmdir(self.folder)
         return told
+
+    def _wait_for_one(self) -> None:
+        """Until a worker that records a batch has written it, while there are workers."""
+        processes = sys.modules.get("multiprocessing")
+        deadline = monotonic() + PATIENCE_S
+        while self.flag[1] and processes is not None and processes.active_children():
+            if monotonic() > deadline or any(name.endswith(".json") for name in os.listdir(self.folder)):
+                return
+            sleep(0.01)
 
     def _followed(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def worker_loop(*arguments: Any, **named: Any) -> Any:
@@ -103,6 +117,7 @@ class Worker:
                 self.plain.append(perf_counter_ns() - began)
                 return batch
             lines = Lines(self.main.user_files)
+            self.main.flag[1] = 1
             with lines:
                 batch = original(fetcher, index)
             with contextlib.suppress(Exception):  # a full disk costs these lines, not the batch
