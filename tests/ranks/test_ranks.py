@@ -15,6 +15,7 @@ from warpline.attribution import attribute
 from warpline.model.profile import Profile
 from warpline.ranks.merge import merge
 from warpline.ranks.paths import of_ranks
+from warpline.ranks.reduce import table_of
 from warpline.trace.columns import Trace
 
 RANKS, STEPS, STEP_US = 4, 6, 1000
@@ -70,6 +71,30 @@ def test_a_planted_slow_rank_and_its_line_are_found(
     printed = capsys.readouterr().out
     assert "rank 2 comes last in every step" in printed
     assert "model.py:9" in printed
+
+
+def test_ranks_whose_hosts_run_ahead_are_compared_by_what_each_step_queued(tmp_path: Path) -> None:
+    """A step queues its work in 40 us, which takes the devices 750 us and more: nearly all of it runs steps
+    later, on the slow rank later than on the others."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    for rank in range(2):
+        run = KinetoRun(folder.parent / f"ahead{rank}", STEPS * 40 + 6000)
+        end = 100.0
+        for step in range(STEPS):
+            begin = step * 40.0
+            run.mark(f"ProfilerStep#{step}", begin, 40)
+            run.complete("python_function", "model.py(5): forward", (begin, 20), (MAIN, MAIN))
+            busy = 400 + 300 * rank
+            run.kernel(end, busy, launched=begin + 2)
+            run.complete("python_function", "model.py(20): reduce", (begin + 20, 15), (MAIN, MAIN))
+            run.kernel(end + busy, 750 - busy, launched=begin + 22, name="ncclDevKernel_AllReduce")
+            end += 750
+        (run.write() / "trace.json").rename(folder / f"host_rank{rank}.1.pt.trace.json")
+    merged = merge([table_of(path) for path in sorted(folder.iterdir())])
+    assert merged.notes == ()
+    assert merged.straggler is not None
+    assert (merged.straggler.rank, round(merged.straggler.late_ms, 3)) == (1, 0.3)
 
 
 @pytest.mark.parametrize("seed", range(3))

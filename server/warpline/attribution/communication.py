@@ -7,7 +7,7 @@ import numpy as np
 from warpline.attribution.accounting import Account
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import union
-from warpline.trace.columns import COMMUNICATION, KERNEL, Exchanges, Floats, Ints, Trace
+from warpline.trace.columns import COMMUNICATION, KERNEL, Exchanges, Floats, Ints, Trace, take
 
 Spans = tuple[Ints, Ints]
 
@@ -22,18 +22,21 @@ def communication_totals(scene: Scene, accounted: Account) -> dict[str, float]:
     ``late_rank_ms`` and ``late_rank`` (its number on this machine) say that one rank was the last to come,
     step for step: see :func:`_late`.
     """
-    own = exchanges(scene.trace).begun(*scene.trace.window_ns)
+    every = exchanges(scene.trace)
+    step = step_of(scene.trace)
+    own = every.at(step >= 0)
     if not len(own):
         return {}
     hiding = _computation(scene)
     scale = 1 / 1e6 / scene.trace.steps if scene.trace.on_gpu else accounted.host_scale
     totals = {"exposed_communication_ms": _uncovered((own.start_ns, own.end_ns), hiding) * scale}
-    waits = _waits(own, scene.trace.peers)
+    waits = _waits(every, scene.trace.peers)
+    waits = None if waits is None else waits[:, step >= 0]
     if waits is not None:
         until = own.start_ns + waits[0]
         totals["collective_wait_ms"] = _uncovered((own.start_ns, until), hiding) * scale
     totals = {name: min(value, scene.step_ms) for name, value in totals.items()}
-    late = None if waits is None else _late(own, waits, scene)
+    late = None if waits is None else _late(step[step >= 0], waits, scene)
     if late is not None:
         rank, late_ms = late
         # What this rank's own computation hides of its wait costs it nothing.
@@ -53,6 +56,24 @@ def exchanges(trace: Trace) -> Exchanges:
     return Exchanges(trace.marks.start_ns[rows], trace.marks.end_ns[rows])
 
 
+def step_of(trace: Trace) -> Ints:
+    """The captured step in which each of :func:`exchanges` was queued; -1: in none of them.
+
+    Not when it ran: the host runs ahead, by more on a rank whose device is behind, and ranks could not be
+    compared step by step.
+    """
+    begins = [begin for begin, _ in trace.manifest.captured]
+    if trace.on_gpu:
+        rows = np.flatnonzero(trace.kernels.kind == COMMUNICATION)
+        launch = trace.kernels.launch[rows]
+        queued = np.where(launch >= 0, take(trace.host.start_ns, launch, 0), trace.kernels.start_ns[rows])
+    else:
+        queued = exchanges(trace).start_ns
+    step: Ints = np.searchsorted(begins, queued, side="right") - 1
+    last = trace.manifest.captured[-1][1] if begins else 0
+    return np.where(queued < last, step, -1)
+
+
 def _waits(own: Exchanges, peers: tuple[Exchanges, ...]) -> Ints | None:
     """Ranks x collectives, this rank first: how much longer each was in it than the last one to come.
 
@@ -66,7 +87,7 @@ def _waits(own: Exchanges, peers: tuple[Exchanges, ...]) -> Ints | None:
     return waits
 
 
-def _late(own: Exchanges, waits: Ints, scene: Scene) -> tuple[int, float] | None:
+def _late(step: Ints, waits: Ints, scene: Scene) -> tuple[int, float] | None:
     """The rank that was the last in every captured step, and for how long the others waited for it:
     milliseconds per step, averaged over the other ranks, beyond what that rank itself waited.
 
@@ -74,8 +95,8 @@ def _late(own: Exchanges, waits: Ints, scene: Scene) -> tuple[int, float] | None
     steps longer by as much: a rank may then be late only because it is being recorded.
     """
     captured = scene.trace.manifest.captured
-    edges = np.searchsorted(own.start_ns, [begin for begin, _ in captured])
-    steps = np.stack([part.sum(axis=1) for part in np.split(waits, edges[1:], axis=1)], axis=1) / 1e6
+    of_step = [waits[:, step == number].sum(axis=1) for number in range(len(captured))]
+    steps = np.stack(of_step, axis=1) / 1e6
     rank = int(steps.sum(axis=1).argmin())
     if (steps.argmin(axis=0) != rank).any():
         return None

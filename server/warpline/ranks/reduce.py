@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-
-import numpy as np
 
 from warpline import runs, trace
 from warpline.attribution import attribute
-from warpline.attribution.communication import exchanges
+from warpline.attribution.communication import exchanges, step_of
 from warpline.model.problem import Problem
 from warpline.trace import foreign
 
@@ -35,7 +32,7 @@ class RankTable:
     """What is known of one rank: all that goes from where its data lies to where the tables are merged.
 
     ``rank``: -1 where neither the trace nor its name says. ``steps_ns``: length of each captured step.
-    ``exchanges_ns``: for each step the lengths of its collectives, in order of time.
+    ``exchanges_ns``: for each step the lengths of the collectives that it queued, in order of time.
     """
 
     source: str
@@ -64,9 +61,7 @@ def _table(path: Path) -> RankTable:
     profile = attribute(events)
     manifest = events.manifest
     own = exchanges(events)
-    begins = [begin for begin, _ in manifest.captured]
-    of_step = np.searchsorted(own.start_ns, [*begins, manifest.captured[-1][1] if begins else 0])
-    lengths = (own.end_ns - own.start_ns).tolist()
+    step, lengths = step_of(events), own.end_ns - own.start_ns
     name = _RANK.search(path.name)
     known = manifest.world_size > 1
     return RankTable(
@@ -76,7 +71,7 @@ def _table(path: Path) -> RankTable:
         bool(manifest.timed_ns),
         profile.steps.step_ms,
         tuple(end - begin for begin, end in manifest.captured),
-        tuple(tuple(lengths[first:last]) for first, last in pairwise(of_step)),
+        tuple(tuple(lengths[step == number].tolist()) for number in range(len(manifest.captured))),
         tuple(
             LineTime(cost.file, cost.line, cost.function, cost.step_ms, cost.device_ms, cost.communication_ms)
             for cost in profile.lines

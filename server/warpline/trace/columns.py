@@ -124,9 +124,8 @@ class Exchanges:
     def __len__(self) -> int:
         return len(self.start_ns)
 
-    def begun(self, first: int, last: int) -> Exchanges:
-        """Those that begin in the span."""
-        rows = (self.start_ns >= first) & (self.start_ns < last)
+    def at(self, rows: Bools) -> Exchanges:
+        """Some of them."""
         return Exchanges(self.start_ns[rows], self.end_ns[rows])
 
 

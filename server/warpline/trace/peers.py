@@ -27,20 +27,16 @@ _BASE = re.compile(rb'"baseTimeNanoseconds": (\d+)')
 
 
 def peers(run: Path) -> tuple[Exchanges, ...]:
-    """The collectives of each other rank of this machine, by its number.
+    """The collectives of each other rank of this machine, by its number: all that were recorded.
 
     () for a run of one process, and where one rank left no readable trace: the last to come may be that one.
     """
     found = []
     for folder in runs.rank_folders(run):
         try:
-            captured = runs.manifest(folder).captured
-            exchanges = _exchanges_of(runs.part(folder, TRACE))
+            found.append(_exchanges_of(runs.part(folder, TRACE)))
         except (Problem, OSError, EOFError, ValueError, zlib.error):
             return ()
-        if not captured:
-            return ()
-        found.append(exchanges.begun(captured[0][0], captured[-1][1]))
     return tuple(found)
 
 
