@@ -2,7 +2,8 @@
 
 A step ends when an optimizer's ``step`` returns, or, in a script that makes none, when a model that is called
 by no other model returns. WARMUP steps, and at least SECONDS / 2, are passed over; then steps are counted
-for SECONDS, with a device waited for only at the beginning and at the end. The result is one line of JSON on
+for SECONDS, with a device waited for only at the beginning and at the end. Of a script that ends before the
+SECONDS / 2, the second half of its steps counts, but for the WARMUP ones. The result is one line of JSON on
 standard error: ``{"steps", "mean_ms", "times_ms"}``; on a CPU ``times_ms`` has each step.
 ``cpu_ms`` is what the process's threads took of the processor in a step: on a machine that others use as well
 it says more, of work that does not wait.
@@ -24,6 +25,7 @@ class Clock:
         self.seconds, self.warmup = seconds, warmup
         self.began = self.start = self.processor = 0.0
         self.passed = 0
+        self.early: list[tuple[float, float]] = []  # clock and processor time of the steps passed over
         self.times: list[float] = []
 
     def step(self) -> None:
@@ -34,6 +36,8 @@ class Clock:
             self.began = now
         self.passed += 1
         if not self.start:
+            if self.passed > self.warmup:
+                self.early.append((now, time.process_time()))
             if self.passed > self.warmup and now - self.began > self.seconds / 2:
                 wait(torch)
                 self.start = time.perf_counter()
@@ -42,6 +46,15 @@ class Clock:
             return
         self.times.append(now)
         if now - self.start > self.seconds and len(self.times) > 3:
+            self.end()
+
+    def ended_early(self) -> None:
+        """The script is over, and counting has not begun. Its queue on the device is as long at the first of
+        these steps as it can get, so a wait at the end alone does not make them longer."""
+        kept = self.early[len(self.early) // 2 :]
+        if len(kept) > 3:
+            self.start, self.processor = kept[0]
+            self.times = [at for at, _ in kept]
             self.end()
 
     def end(self) -> None:
@@ -92,6 +105,8 @@ def main() -> None:
     finally:
         if clock.start:
             clock.end()
+        else:
+            clock.ended_early()
 
 
 if __name__ == "__main__":
