@@ -23,7 +23,8 @@ for step, images in enumerate(loader):
 ## Use instead
 
 Store tensors on the host (`features.cpu()`), or without their graph (`features.detach()`), or only the
-last few.
+last few. A loss of `F.mse_loss` or `F.smooth_l1_loss` is one number in a storage of the size of its input,
+which `loss.detach()` shares: store `loss.detach().clone()`.
 
 ## Near misses
 
