@@ -10,26 +10,51 @@ from warpline.rulekit.context import Context
 from warpline.syntax.source import Source
 
 _KEEPS = ("append", "appendleft", "add", "insert", "extend", "setdefault", "put", "push")
+_EMPTIES = ("clear", "pop", "popleft", "popitem")
 #: What is read off a tensor, or parted from its graph, keeps nothing of it.
 _PARTED = ("detach", "item", "float", "int", "tolist", "numpy", "str", "len", "cpu", "backward", "step")
 _DEPTH = 3  # functions that a value is passed through
 
 
-def keepers(context: Context) -> Iterator[tuple[Source, cst.Name]]:
-    """Names of values that a line of each step keeps, where the step itself makes the value."""
+def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, cst.BaseExpression]]:
+    """Values that a line of each step keeps, where the step itself makes the value. ``graph``: only
+    values with a graph; else any, and not what is added to a sum, which takes no more memory."""
     for cost in sorted(context.profile.lines, key=lambda cost: (cost.file, cost.line)):
         source = context.source(cost.file) if cost.calls >= 0.5 else None
         statement = source.statement_at(cost.line) if source is not None else None
         if source is None or not isinstance(statement, cst.SimpleStatementLine):
             continue
         for small in statement.body:
-            for keeper, value in _kept(source, small):
+            for keeper, value in _kept(source, small, sums=graph):
                 if (
-                    isinstance(value, cst.Name)
-                    and not _sent_back(context, source, keeper, statement)
-                    and _made(context, source, value, _DEPTH)
+                    _is_made(context, source, value, graph)
+                    and not _emptied(context, keeper)
+                    and not (graph and _sent_back(context, source, keeper, statement))
                 ):
                     yield source, value
+
+
+def _is_made(context: Context, source: Source, value: cst.BaseExpression, graph: bool) -> bool:
+    if isinstance(value, cst.Name):
+        return _made(context, source, value, _DEPTH, graph)
+    return isinstance(value, cst.Call) and not _parted(source, value) and _ran(context, source, value, graph)
+
+
+def _emptied(context: Context, keeper: str) -> bool:
+    """Whether each step makes ``keeper`` (its last name) again, or takes something out of it."""
+    for cost in context.profile.lines:
+        source = context.source(cost.file) if keeper and cost.calls >= 0.5 else None
+        statement = source.statement_at(cost.line) if source is not None else None
+        if source is None or not isinstance(statement, cst.SimpleStatementLine):
+            continue
+        targets = [one.target for one in source.nodes(cst.AssignTarget, within=statement)]
+        anew = any(not isinstance(one, cst.Subscript) and _last(one) == keeper for one in targets)
+        if anew and keeper not in _names(source, statement):
+            return True
+        if any(_last(call.func.value) == keeper for call in source.calls(cost.line, *_EMPTIES)
+               if isinstance(call.func, cst.Attribute)):  # fmt: skip
+            return True
+    return False
 
 
 def _sent_back(context: Context, source: Source, keeper: str, statement: cst.SimpleStatementLine) -> bool:
@@ -66,13 +91,18 @@ def _names(source: Source, node: cst.CSTNode) -> set[str]:
 
 
 def _last(node: cst.CSTNode) -> str:
-    """``seen`` of ``self.seen[0]``."""
-    while isinstance(node, cst.Subscript):
-        node = node.value
+    """``seen`` of ``self.seen[0]`` and of ``self.seen.setdefault(name, [])``."""
+    while isinstance(node, (cst.Subscript, cst.Call)):
+        inner = node.func if isinstance(node, cst.Call) else node
+        if not isinstance(inner, (cst.Attribute, cst.Subscript)):
+            return ""
+        node = inner.value
     return node.attr.value if isinstance(node, cst.Attribute) else getattr(node, "value", "")
 
 
-def _kept(source: Source, small: cst.BaseSmallStatement) -> Iterator[tuple[str, cst.BaseExpression]]:
+def _kept(
+    source: Source, small: cst.BaseSmallStatement, *, sums: bool
+) -> Iterator[tuple[str, cst.BaseExpression]]:
     """The last name of what keeps something, and what it keeps."""
     if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
         call = small.value
@@ -80,13 +110,14 @@ def _kept(source: Source, small: cst.BaseSmallStatement) -> Iterator[tuple[str, 
             keeper = _last(call.func.value)
             yield from ((keeper, part) for arg in call.args for part in _parts(arg.value))
     elif isinstance(small, cst.AugAssign):
-        if isinstance(small.operator, cst.AddAssign):
+        if sums and isinstance(small.operator, cst.AddAssign):
             yield from ((_last(small.target), part) for part in _parts(small.value))
     elif isinstance(small, cst.Assign):
         for target in small.targets:
             if isinstance(target.target, cst.Subscript):
                 yield from ((_last(target.target), part) for part in _parts(small.value))
-        yield from _added(source, small)
+        if sums:
+            yield from _added(source, small)
 
 
 def _added(source: Source, small: cst.Assign) -> Iterator[tuple[str, cst.BaseExpression]]:
@@ -107,8 +138,9 @@ def _parts(value: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
         yield value
 
 
-def _made(context: Context, source: Source, name: cst.Name, depth: int) -> bool:
-    """Whether a line that runs in each step computes what ``name`` stands for, with its graph."""
+def _made(context: Context, source: Source, name: cst.Name, depth: int, graph: bool) -> bool:
+    """Whether a line that runs in each step computes what ``name`` stands for; with ``graph``, and adds to
+    autograd's graph."""
     function = source.enclosing(name, cst.FunctionDef)
     scope = function if function is not None else source.module
     assigned = [
@@ -122,8 +154,7 @@ def _made(context: Context, source: Source, name: cst.Name, depth: int) -> bool:
         return any(
             source.nodes(cst.Call, within=node.value)
             and not _parted(source, node.value)
-            and (cost := context.cost(source.path, source.line(node))) is not None
-            and cost.nodes > 0
+            and _ran(context, source, node, graph)
             for node in assigned
         )
     if function is None or depth == 0:
@@ -139,11 +170,31 @@ def _made(context: Context, source: Source, name: cst.Name, depth: int) -> bool:
             assert other is not None
             given = other.argument(call, name.value, position)
             value = given.value if given is not None else None
-            if isinstance(value, cst.Name) and _made(context, other, value, depth - 1):
+            if isinstance(value, cst.Name) and _made(context, other, value, depth - 1, graph):
                 return True
-            if isinstance(value, cst.Call) and not _parted(other, value) and cost.nodes > 0:
+            if (
+                isinstance(value, cst.Call)
+                and not _parted(other, value)
+                and _ran(context, other, value, graph)
+            ):
                 return True  # `meter.update(entropy(scores))`
     return False
+
+
+def _ran(context: Context, source: Source, node: cst.CSTNode, graph: bool) -> bool:
+    """Whether each step runs the line of ``node``; with ``graph``, whether that line or a function of the
+    user's that it calls adds nodes to autograd's graph. A line's own cost leaves out what it calls."""
+    cost = context.cost(source.path, source.line(node))
+    if cost is None or not graph:
+        return cost is not None and cost.calls >= 0.5
+    names = {_called(call) for call in source.nodes(cst.Call, within=node)}
+    return cost.nodes > 0 or any(
+        one.nodes > 0 and one.function.rpartition(".")[2] in names for one in context.profile.lines
+    )
+
+
+def _called(call: cst.Call) -> str:
+    return call.func.attr.value if isinstance(call.func, cst.Attribute) else getattr(call.func, "value", "")
 
 
 def _parted(source: Source, value: cst.BaseExpression) -> bool:

@@ -206,8 +206,8 @@ class Fp32Matmul(Rule):
         place = (hottest.file, hottest.line)
         if step is not None and _under_autocast(step) and not flags.autocast:
             return  # edited since the run
-        if step is not None and not _under_autocast(step):
-            place = _place(step, hottest)
+        if step is not None and not _under_autocast(step) and not flags.autocast:
+            place = _place(step, hottest)  # else autocast is left only by the lines with the products
         precision: Precision = "bf16" if context.device.bf16 else "fp16"
         calls = sum(
             op.count

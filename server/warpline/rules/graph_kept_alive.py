@@ -230,7 +230,7 @@ def _kept_losses(source: Source) -> Iterator[cst.Name]:
             yield node
 
 
-def _fix(source: Source, node: cst.Name) -> Fix:
+def _fix(source: Source, node: cst.BaseExpression) -> Fix:
     edits = Edits(source)
-    edits.replace(node, f"{node.value}.detach()")
+    edits.replace(node, f"{source.code(node)}.detach()")
     return edits.fix("Store the value without its graph (detach)", "safe")

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Finds memory that grows from step to step, names the line that allocates most of it, and computes how
-many steps are left.
+Finds memory that grows from step to step, names the line that keeps it (the one that allocates most of it,
+where several lines may keep it), and computes how many steps are left.
 
 ## Why is this slow
 
@@ -25,6 +25,25 @@ for step, images in enumerate(loader):
 Store tensors on the host (`features.cpu()`), or without their graph (`features.detach()`), or only the
 last few. A loss of `F.mse_loss` or `F.smooth_l1_loss` is one number in a storage of the size of its input,
 which `loss.detach()` shares: store `loss.detach().clone()`.
+
+## Example
+
+```python
+#> memory growth_bytes_per_step=52428800 peak_bytes=10000000000
+class Encoder(nn.Module):
+    def forward(self, images):
+        return self.layers(images).relu()  #> cost calls=1 device_ms=20 kept_bytes=52428800
+
+
+for step, images in enumerate(loader):  #> cost calls=1
+    features = encoder(images)  #> cost calls=1
+    shown.append(step)  #> cost calls=1
+    cache[step] = features  #> found; cost calls=1
+```
+
+## Use instead
+
+Store `features.cpu()`, or clear `cache` from time to time.
 
 ## Near misses
 
@@ -50,6 +69,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warpline.rulekit import Context, Draft, Rule, count, size
+from warpline.rulekit.keeping import keepers
 from warpline.rulekit.memory import growth_bytes
 
 
@@ -62,14 +82,28 @@ class MemoryGrowth(Rule):
         if growth is None or not kept:
             return
         line = max(kept, key=lambda cost: cost.kept_bytes)
-        place = (line.file, line.line)
+        cause = (line.file, line.line)
+        place = _keeper(context) or cause
         evidence = {
             "growth": size("memory growth per step", growth),
-            "kept": size("kept per step, allocated here", line.kept_bytes),
+            "kept": size(
+                "kept per step, allocated here" if place == cause else "kept per step", line.kept_bytes
+            ),
         }
-        text = "Memory grows by {growth} a step; {kept} of it is allocated here and not freed."
+        text = "Memory grows by {growth} a step; "
+        text += (
+            "{kept} of it is allocated here and not freed."
+            if place == cause
+            else "this keeps what another line allocates, {kept} of it."
+        )
         free = context.device.memory_bytes - (context.profile.facts.memory.peak_bytes or 0)
         if context.on_gpu and context.device.memory_bytes and free > 0:
             evidence["left"] = count("steps until memory is full", round(free / growth), "steps")
             text += " At this rate, memory is full after {left} more steps."
-        yield context.draft(place, place, text, evidence, cost_ms=None, severity="warning")
+        yield context.draft(place, cause, text, evidence, cost_ms=None, severity="warning")
+
+
+def _keeper(context: Context) -> tuple[str, int] | None:
+    """The only line that puts what a step makes where it outlives the step; None where there are several."""
+    found = {(source.path, source.line(node)) for source, node in keepers(context, graph=False)}
+    return found.pop() if len(found) == 1 else None

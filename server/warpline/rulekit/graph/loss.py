@@ -223,6 +223,8 @@ def _picked(graph: Graph, difference: Node, scores: int) -> Node | None:
     """The operator that picks the scores of the classes, of which ``difference`` is made."""
     for value in difference.inputs:
         node = graph.producer.get(graph.origin(value))
+        if node is not None and node.name == "select" and graph.size(node.inputs[0]) == graph.size(value):
+            node = graph.producer.get(graph.origin(node.inputs[0]))  # `[..., 0]` of one entry, a squeeze
         if node is not None and node.name in _PICKS and graph.origin(node.inputs[0]) == graph.origin(scores):
             return node
     return None
