@@ -23,6 +23,9 @@ from tests.processes import (
 )
 from warpline.model.report import Report
 
+# Asserts that stand in no test module say what they compared, too.
+pytest.register_assert_rewrite("tests.gpu.claims", "tests.gpu.apart")
+
 #: Generous: CI has two slow cores that others use as well.
 LIMIT_S = 180
 

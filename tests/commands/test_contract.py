@@ -66,6 +66,8 @@ SHAPE: dict[str, Any] = {
             "launches": NUMBER,
             "memory_bytes": int,
             "kept_bytes": NUMBER,
+            "allocator_calls": NUMBER,
+            "allocator_ms": NUMBER,
             "kernels": [{"name": TEXT, "phase": OneOf(*PHASES), "count": NUMBER, "device_ms": NUMBER}],
             "ops": [
                 {

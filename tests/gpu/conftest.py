@@ -11,8 +11,6 @@ import pytest
 from tests.captures import record
 
 HERE = Path(__file__).parent
-# What is not a test module says "AssertionError" and nothing else.
-pytest.register_assert_rewrite("tests.gpu.claims", "tests.gpu.apart")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -24,6 +24,7 @@ for step in range(STEPS):
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("steps", [4, 14])
 def test_its_length_is_found_out_once(tmp_path: Path, steps: int) -> None:
     script, log = tmp_path / "short.py", tmp_path / "runs.log"

@@ -80,8 +80,8 @@ class BackgroundTiming:
             self._gone_by = time.monotonic() + self._interrupted_s + SPARE_S
 
     def gone(self) -> bool:
-        """Wait until nothing of its process is left. The limit counts from when it was given up: of several
-        that were given up together none is waited for anew. False when it passed."""
+        """Wait until nothing of its process is left. False when the limit passed, which counts from when it
+        was given up, so that several that were given up together share one."""
         late = self._gone_by or time.monotonic() + self._interrupted_s + SPARE_S
         done, _ = wait([self._timing], timeout=max(0.0, late - time.monotonic()))
         return bool(done)
