@@ -199,7 +199,8 @@ def _sources(context: Context) -> Iterator[Source]:
 
 def _dict_values(context: Context, key: str) -> Iterator[Origin]:
     for source in _sources(context):
-        for node in source.nodes(cst.Dict):
+        calls = [call for call in source.nodes(cst.Call) if source.is_named(call.func, "dict")]
+        for node in (*source.nodes(cst.Dict), *calls):
             entry = _entry(source, node, key)
             if entry is not None:
                 yield Origin("dict", source, entry, f"the entry `{key}`")

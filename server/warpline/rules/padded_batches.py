@@ -70,6 +70,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
 from warpline.rulekit.graph import Graph, graph_of
+from warpline.rulekit.padding import filled_at
 from warpline.wire.dataflow import Padding
 
 #: Of the positions of a batch. Batches of rows sorted by length have less padding. Chosen, not fitted.
@@ -132,14 +133,17 @@ def _without(context: Context, cost: LineCost, share: float) -> Scale:
 
 
 def _place(context: Context, found: Padding) -> tuple[str, int] | None:
-    """Where batches are filled up, or made: the call that pads to a fixed length, the line of the step that
-    took the batch from what is padded, the loader."""
+    """Where batches are filled up, or made: the call that pads to a fixed length, the line of a collate
+    function or dataset that does, the line of the step that took the batch from padded rows, the loader."""
     for file in context.profile.sources:
         source = context.source(file)
         for call in source.nodes(cst.Call) if source is not None else ():
             wanted = source.argument(call, "padding") if source is not None else None
             if source is not None and wanted is not None and source.literal(wanted.value) == "max_length":
                 return source.path, source.line(call)
+    filled = filled_at(context, found.columns)
+    if filled is not None:
+        return filled
     graph = graph_of(context.profile.facts.dataflow)
     made = graph.producer.get(graph.origin(found.value))
     site = graph.site(made) if made is not None else None

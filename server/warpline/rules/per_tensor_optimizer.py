@@ -126,6 +126,7 @@ from warpline.model.change import FuseOptimizer, Replace, Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.origins import Origin, unpacked_origin
 from warpline.wire.run import Site
 from warpline.wire.sites import Optimizer, facts_of
 
@@ -169,8 +170,9 @@ class PerTensorOptimizer(Rule):
                 continue
             hottest = max(costs, key=lambda cost: cost.step_ms)
             places = tuple((cost.file, cost.line) for cost in costs)
+            held = _unpacked(context, site, kind)
             yield context.draft(
-                (site.file, site.line),
+                (held.file, held.line) if held is not None else (site.file, site.line),
                 (hottest.file, hottest.line),
                 f"The optimizer updates {{tensors}} tensors one by one, with {{calls}} "
                 f"{'kernels' if context.on_gpu else 'operations'} "
@@ -237,6 +239,9 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
     present = source.argument(call, "fused")
     if present is not None and source.literal(present.value) not in (False, None):
         raise Refused(f"fused comes from `{source.code(present.value)}`: change it there")
+    held = _unpacked(context, site, kind)
+    if held is not None and present is None:
+        return _in_mapping(held, kind)
     edits = Edits(source)
     foreach = source.argument(call, "foreach")
     if foreach is not None and present is None:
@@ -246,6 +251,32 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
         edits.set_argument(call, "fused", "True")
     else:
         edits.set_argument(call, "fused", "True")
+    return edits.fix(f"Use the fused {kind}", "unsafe")
+
+
+def _unpacked(context: Context, site: Site, kind: str) -> Origin | None:
+    """Where a mapping that the call unpacks holds ``foreach`` or ``fused``; None where none is known to."""
+    source = context.source(site.file)
+    call = _making(source, site, kind) if source is not None else None
+    if source is None or call is None:
+        return None
+    found = (
+        unpacked_origin(context, source, value, name)
+        for name in ("fused", "foreach")
+        for value in source.unpacked(call)
+    )
+    return next((one for one in found if one is not None and one.editable), None)
+
+
+def _in_mapping(held: Origin, kind: str) -> Fix:
+    """``"fused": True`` where ``held`` is an entry of a dict, ``fused=True`` where it is a keyword."""
+    entry, edits = held.source.parent(held.node), Edits(held.source)
+    if isinstance(entry, cst.DictElement):
+        edits.replace(entry, '"fused": True')
+    elif isinstance(entry, cst.Arg) and entry.keyword is not None:
+        edits.replace(entry, "fused=True")
+    else:
+        raise Refused(f"the optimizer's form comes from {held.words}: pass `fused` instead")
     return edits.fix(f"Use the fused {kind}", "unsafe")
 
 

@@ -1,0 +1,78 @@
+"""The line that fills rows up to a fixed length, in the collate function or the dataset of a loader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from warpline.rulekit.context import Context
+from warpline.rulekit.origins import origin
+from warpline.syntax.source import NOT_LITERAL, Source
+from warpline.wire.sites import Loader, facts_of
+
+_FILLS = ("zeros", "ones", "full", "empty", "new_zeros", "new_ones", "new_full", "new_empty")
+
+
+def filled_at(context: Context, columns: int) -> tuple[str, int] | None:
+    """The line that makes rows of ``columns`` entries, whatever their own length; None where no such line
+    or more than one is found. Only loaders that a step uses are looked at."""
+    used = [facts_of(Loader, site) for site in context.sites("loader") if site.uses]
+    functions = {(one.collate_file, one.collate_line) for one in used}
+    functions |= {(one.dataset_file, one.dataset_line) for one in used}
+    found: set[tuple[str, int]] = set()
+    for file, line in functions:
+        source = context.source(file) if file is not None and file in context.profile.sources else None
+        function = next(iter(source.at(line, cst.FunctionDef)), None) if source is not None and line else None
+        if source is not None and function is not None:
+            found |= {
+                (source.path, source.line(size))
+                for size in _sizes(source, function)
+                if _is_fixed(context, source, function, size, columns)
+            }
+    return found.pop() if len(found) == 1 else None
+
+
+def _sizes(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
+    """Last sizes of the tensors that ``function`` fills, and ``limit`` of ``limit - len(row)``."""
+    for call in source.nodes(cst.Call, within=function):
+        if not source.is_named(call.func, *_FILLS):
+            continue
+        sizes = [arg.value for arg in call.args if arg.keyword is None]
+        if sizes and isinstance(sizes[0], (cst.Tuple, cst.List)):
+            sizes = [element.value for element in sizes[0].elements]
+        if sizes:
+            yield sizes[-1]
+    for difference in source.nodes(cst.BinaryOperation, within=function):
+        own = source.code(difference.right)
+        if isinstance(difference.operator, cst.Subtract) and (
+            "len(" in own or "shape" in own or "size(" in own
+        ):
+            yield difference.left
+
+
+def _is_fixed(
+    context: Context, source: Source, function: cst.FunctionDef, size: cst.BaseExpression, columns: int
+) -> bool:
+    """Whether ``size`` is known before the rows are; one that can be read must be ``columns``."""
+    known = origin(context, source, size)
+    value = source.literal(size) if known.kind == "unknown" else known.source.literal(known.node)
+    if value is not NOT_LITERAL:
+        return bool(value == columns)
+    base = size
+    while isinstance(base, (cst.Attribute, cst.Subscript)):
+        base = base.value
+    return isinstance(base, cst.Name) and base.value not in _own_names(source, function)
+
+
+def _own_names(source: Source, function: cst.FunctionDef) -> set[str]:
+    """Parameters but for ``self``, and what ``function`` assigns or loops over."""
+    params = function.params
+    names = {param.name.value for param in (*params.params, *params.kwonly_params)} - {"self"}
+    targets: list[cst.CSTNode] = [*source.nodes(cst.AssignTarget, within=function)]
+    loops: list[cst.For | cst.CompFor] = [*source.nodes(cst.For, within=function)]
+    loops += source.nodes(cst.CompFor, within=function)
+    targets += [loop.target for loop in loops]
+    return names | {name.value for target in targets for name in source.nodes(cst.Name, within=target)} - {
+        "self"
+    }
