@@ -19,12 +19,19 @@ _DEPTH = 3  # functions that a value is passed through
 def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, cst.BaseExpression]]:
     """Values that a line of each step keeps, where the step itself makes the value. ``graph``: only
     values with a graph; else any, and not what is added to a sum, which takes no more memory."""
+    own = {cost.function.rpartition(".")[2] for cost in context.profile.lines if cost.calls >= 0.5}
     for cost in sorted(context.profile.lines, key=lambda cost: (cost.file, cost.line)):
         source = context.source(cost.file) if cost.calls >= 0.5 else None
         statement = source.statement_at(cost.line) if source is not None else None
         if source is None or not isinstance(statement, cst.SimpleStatementLine):
             continue
         for small in statement.body:
+            if (
+                isinstance(small, cst.Expr)
+                and isinstance(small.value, cst.Call)
+                and _called(small.value) in own
+            ):
+                continue  # the line inside that function keeps it
             for keeper, value in _kept(source, small, sums=graph):
                 if (
                     _is_made(context, source, value, graph)

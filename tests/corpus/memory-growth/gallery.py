@@ -15,12 +15,12 @@ class Gallery:
     def __init__(self):
         self.pages = {}
 
-    def hang(self, at, vectors, maps):
-        self.pages[at] = {"vectors": vectors, "maps": maps}  #> found; cost calls=1
+    def add(self, at, vectors, maps):
+        self.pages[at] = {"vectors": vectors, "maps": maps}  #> found; cost function=Gallery.add calls=1
 
 
 gallery = Gallery()
 with torch.inference_mode():
     for at, pixels in enumerate(photos):  #> cost calls=1
         vectors, maps = tower(pixels)  #> cost calls=1
-        gallery.hang(at, vectors, maps)  #> cost calls=1
+        gallery.add(at, vectors, maps)  #> cost calls=1
