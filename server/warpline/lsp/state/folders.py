@@ -62,7 +62,9 @@ class Folders:
         return self._folders.get(path)
 
     def remove(self, folder: Path) -> None:
-        self._folders.pop(folder, None)
+        """Its results are no longer shown, also in files that stay open."""
+        if self._folders.pop(folder, None) is not None:
+            self.changes.shown()
 
     async def look(self) -> None:
         """Look for newer runs in all folders."""
