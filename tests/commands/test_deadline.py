@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -86,11 +87,12 @@ def test_a_command_that_ends_in_time_is_left_alone() -> None:
     from warpline.commands import deadline
 
     did: list[object] = []
-    with deadline.last_resort(
-        time.monotonic() - 0.9, 1.0, kill=lambda: did.append("killed"), leave=did.append
-    ):
+    began, before = time.monotonic(), set(threading.enumerate())
+    with deadline.last_resort(began, 1.0, kill=lambda: did.append("killed"), leave=did.append):
         pass
-    time.sleep(0.4)
+    (watch,) = set(threading.enumerate()) - before
+    watch.join(LIMIT_S)
+    assert time.monotonic() >= began + 1
     assert not did
 
 
@@ -98,8 +100,14 @@ def test_it_kills_first_and_leaves_with_the_commands_status() -> None:
     from warpline.commands import deadline
 
     did: list[object] = []
-    with deadline.last_resort(time.monotonic(), 1.0, kill=lambda: did.append("killed"), leave=did.append):
-        time.sleep(1.5)
+    gone = threading.Event()
+
+    def leave(status: int) -> None:
+        did.append(status)
+        gone.set()
+
+    with deadline.last_resort(time.monotonic(), 0.2, kill=lambda: did.append("killed"), leave=leave):
+        assert gone.wait(LIMIT_S)
     assert did[0] == "killed"
     assert did[-1] == 1
 
