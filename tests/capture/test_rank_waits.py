@@ -76,8 +76,11 @@ def ended() -> int:
     return child.pid
 
 
-def test_a_rank_whose_folder_grows_is_waited_for(wait: Callable[..., Ranks]) -> None:
+def test_a_rank_whose_folder_grows_is_waited_for(
+    wait: Callable[..., Ranks], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """For 300 seconds, by a process that uses no processor time: it waits for its disk."""
+    monkeypatch.setattr(ranks, "_ticks", lambda process: 7)
 
     def grows(of: Ranks) -> None:
         with (Path(of.folder_of(1)) / "trace.json").open("a") as file:
