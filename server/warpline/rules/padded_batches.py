@@ -49,7 +49,7 @@ x = embedding(ids)  #> padding rows=32 columns=512 padded=9000 shared=200
 
 ## Fix safety
 
-There is no edit: which rows share a batch is for the program to decide. Rows that are cut or sorted by length
+Display: which rows share a batch is for the program to decide. Rows that are cut or sorted by length
 give other batches, so the loss follows another path.
 
 ## References
