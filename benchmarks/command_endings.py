@@ -14,6 +14,7 @@ behind. No script is begun after ``--within`` seconds less what one takes; those
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import queue
@@ -218,7 +219,8 @@ def run(words: list[str], folder: str, cores: list[int], limit_s: float) -> tupl
     seconds = time.monotonic() - began
     left = left_over(process.pid)
     for pid in left:
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it ended meanwhile
+            os.kill(pid, signal.SIGKILL)
     return said + f" (LEFT {len(left)} processes)" * bool(left), process.returncode, seconds
 
 
@@ -262,9 +264,8 @@ def measured(options: argparse.Namespace, cores: int, ends: float) -> list[Row]:
                 show(row)
 
     with ThreadPoolExecutor(side_by_side) as pool:
-        for name, text in scripts().items():
-            if not options.only or name in options.only:
-                pool.submit(work, name, text)
+        chosen = {name: text for name, text in scripts().items() if not options.only or name in options.only}
+        list(pool.map(work, chosen, chosen.values()))  # a failure of ours ends the benchmark: no row is lost
     return rows
 
 
