@@ -228,11 +228,9 @@ def left_over(pid: int) -> list[int]:
     """Processes that the command ``pid`` should have ended."""
     found = []
     for entry in tree.processes():
-        try:
+        with contextlib.suppress(OSError):
             if f"{tree.MARK}={pid}-".encode() in (entry / "environ").read_bytes():
                 found.append(int(entry.name))
-        except OSError:
-            continue
     return found
 
 
