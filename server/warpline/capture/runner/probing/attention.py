@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict
 
 import torch
 import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ....wire.probing import Question
 from .pair import Pair
@@ -60,7 +61,8 @@ def fused_attention(question: Question, device: str) -> Pair:
 
     def before(q: Any, k: Any, v: Any) -> Any:
         if "switched-off" in options:
-            return torch.ops.aten._scaled_dot_product_attention_math(q, k, v, mask)[0]
+            with sdpa_kernel(SDPBackend.MATH):
+                return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
     def after(q: Any, k: Any, v: Any) -> Any:
