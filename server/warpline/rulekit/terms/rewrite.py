@@ -171,7 +171,12 @@ class Rewrite:
 
 
 def atom(text: str) -> str:
-    """``text`` in parentheses unless a dot may follow it as it is."""
+    """``text`` in parentheses unless a dot may follow it as it is.
+
+    Several lines may stand so only in brackets, which are not part of ``text``, and so may ``a := b``.
+    """
+    if "\n" in text or ":=" in text:
+        return f"({text})"
     node = cst.parse_expression(text)
     return text if isinstance(node, _SIMPLE) or node.lpar else f"({text})"
 
