@@ -14,19 +14,30 @@ _OTHERS = ("aten::mm", "aten::addmm", "aten::linear", "aten::convolution", "aten
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Shapes of the inputs; ``mask`` is empty without one. ``dtype`` as a trace names it."""
+    """Shapes of the inputs; ``mask`` is empty without one. Types of numbers are as a trace names them."""
 
     query: tuple[int, ...]
     key: tuple[int, ...]
     value: tuple[int, ...]
     mask: tuple[int, ...]
     dtype: str
+    mask_dtype: str
+
+    @property
+    def headless(self) -> bool:
+        """Whether the inputs have three dimensions and equal batch sizes. (``enable_gqa`` takes the first of
+        three dimensions for heads, and then they may differ.)"""
+        inputs = (self.query, self.key, self.value)
+        return all(len(shape) == 3 for shape in inputs) and len({shape[0] for shape in inputs}) == 1
 
     @property
     def broadcast(self) -> bool:
-        """Whether batch and heads only match by broadcasting."""
-        outer = {shape[:-2] for shape in (self.query, self.key, self.value)}
-        return len(self.query) == 4 and len(outer) > 1
+        """Whether batch and heads only match by broadcasting, not by ``enable_gqa``."""
+        inputs = (self.query, self.key, self.value)
+        if any(len(shape) != 4 for shape in inputs):
+            return False
+        sizes = [{shape[dim] for shape in inputs} for dim in (0, 1)]
+        return any(len(each) > 1 for each in sizes) and all(len(each - {1}) <= 1 for each in sizes)
 
 
 def calls_of(cost: LineCost) -> list[Call]:
@@ -37,10 +48,9 @@ def calls_of(cost: LineCost) -> list[Call]:
 
 
 def _call(op: Op) -> Call:
-    query, key, value = op.shapes[:3]
-    return Call(
-        query, key, value, op.shapes[3] if len(op.shapes) > 3 else (), op.dtypes[0] if op.dtypes else ""
-    )
+    query, key, value, *rest = op.shapes
+    dtype, _, _, mask_dtype = (*op.dtypes, "", "", "", "")[:4]
+    return Call(query, key, value, rest[0] if rest else (), dtype, mask_dtype)
 
 
 def runs_math(cost: LineCost) -> bool:

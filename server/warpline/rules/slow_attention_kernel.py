@@ -142,7 +142,7 @@ def _fallback(context: Context, cost: LineCost, calls: list[Call], share: float)
 
 
 def _reason(context: Context, calls: list[Call]) -> str:
-    if all(len(call.query) == 3 for call in calls):
+    if all(call.headless for call in calls):
         return "no heads"
     if all(call.broadcast for call in calls):
         return "broadcast"
@@ -165,8 +165,9 @@ def _mended(context: Context, cost: LineCost, calls: list[Call], reason: str) ->
     edits = Edits(source)
     if reason == "no heads":
         mask = source.argument(call, "attn_mask", 3)
-        if any(len(one.mask) == 3 for one in calls):
-            if mask is None:
+        ranks = {len(one.mask) for one in calls}
+        if max(ranks) > 2:  # else it broadcasts as before
+            if mask is None or ranks != {3} or _may_be_none(source, mask.value):
                 raise Refused("give the inputs and the mask a dimension for heads with `.unsqueeze(1)`")
             arguments.append(mask)
         new = {arg.value: f"{atom(source.code(arg.value))}.unsqueeze(1)" for arg in arguments}
@@ -182,6 +183,15 @@ def _mended(context: Context, cost: LineCost, calls: list[Call], reason: str) ->
         "put the call into `with torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION)` once: torch "
         "then warns of what keeps that kernel from running"
     )
+
+
+def _may_be_none(source: Source, mask: cst.BaseExpression) -> bool:
+    """Whether ``mask`` may be None: a parameter with a default, an attribute, a conditional expression."""
+    function = source.enclosing(mask, cst.FunctionDef)
+    if not isinstance(mask, cst.Name) or function is None:
+        return isinstance(mask, (cst.Attribute, cst.IfExp))
+    params = (*function.params.posonly_params, *function.params.params, *function.params.kwonly_params)
+    return any(one.name.value == mask.value and one.default is not None for one in params)
 
 
 def _rewritten(source: Source, call: cst.Call, new: dict[cst.BaseExpression, str]) -> str:
@@ -203,8 +213,11 @@ def _expanded(source: Source, arguments: list[cst.Arg], calls: list[Call]) -> di
         sizes = ["-1"] * 4
         for dim in (0, 1):
             largest = max(range(3), key=lambda other: shapes[other][0][dim])
-            if all(one[at][dim] == one[largest][dim] for one in zip(*shapes, strict=True)):
+            sizes_of = [(one[at][dim], one[largest][dim]) for one in zip(*shapes, strict=True)]
+            if all(size == wanted for size, wanted in sizes_of):
                 continue
+            if any(size not in (1, wanted) for size, wanted in sizes_of):  # another is smaller each time
+                raise Refused("expand query, key and value to equal batch and head sizes")
             whole = arguments[largest].value
             if not isinstance(whole, (cst.Name, cst.Attribute)):
                 raise Refused("expand query, key and value to equal batch and head sizes")
@@ -223,8 +236,12 @@ def _call(context: Context, cost: LineCost) -> tuple[Source, cst.Call]:
 
 
 def _causal_mask(context: Context, cost: LineCost, calls: list[Call]) -> tuple[Source, cst.Call] | None:
-    """The call on a line, when its mask hides what comes later and nothing else."""
-    if any(call.query[-2] != call.key[-2] for call in calls):
+    """The call on a line, when its mask hides what comes later and nothing else.
+
+    A mask of numbers is added to the scores: a triangle of ones hides nothing then.
+    """
+    dtypes = {one.mask_dtype for one in calls}
+    if any(one.query[-2] != one.key[-2] or one.mask[-2:] != (one.query[-2], one.key[-2]) for one in calls):
         return None
     try:
         source, call = _call(context, cost)
@@ -235,7 +252,9 @@ def _causal_mask(context: Context, cost: LineCost, calls: list[Call]) -> tuple[S
         return None
     flow = follow(source, function)
     term = flow.terms.get(mask.value)
-    return (source, call) if term is not None and hides_the_future(term, flow) else None
+    if term is None or not hides_the_future(term, flow, flags=dtypes == {"bool"}):
+        return None
+    return source, call
 
 
 def _causal(context: Context, cost: LineCost, share: float, source: Source, call: cst.Call) -> Draft:
@@ -262,5 +281,5 @@ def _without_mask(source: Source, call: cst.Call) -> Fix:
     if sum(arg.keyword is None for arg in call.args) > 4:
         raise Refused("pass `is_causal=True` instead of the mask, and the later arguments by name")
     edits = Edits(source)
-    edits.replace(mask.value if mask.keyword is None else mask, "is_causal=True")
+    edits.replace(mask, "is_causal=True")  # with the brackets that it may be in
     return edits.fix("Use is_causal=True", "unsafe")

@@ -16,7 +16,7 @@ class Block(nn.Module):
         q, k, v = (part.view(b, t, self.heads, -1).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
         y = scaled_dot_product_attention(q, k, v, self.seen[:t, :t], dropout_p=0.0)
         #^ found; cost device_ms=24; op aten::_scaled_dot_product_efficient_attention device_ms=24
-        #^ op aten::scaled_dot_product_attention shapes=[[8,8,512,64],[8,8,512,64],[8,8,512,64],[512,512]] dtypes=c10::Half
+        #^ op aten::scaled_dot_product_attention shapes=[[8,8,512,64],[8,8,512,64],[8,8,512,64],[512,512]] dtypes=c10::Half,c10::Half,c10::Half,bool
         return y.transpose(1, 2).reshape(b, t, w)
 
 

@@ -9,9 +9,12 @@ import libcst as cst
 from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.terms.flow import Flow
 from warpline.rulekit.terms.term import Term, without_casts
+from warpline.syntax.source import Source
 
 #: A masked score this low or lower is gone after the softmax.
 _GONE = -1e4
+#: Methods that keep the entries of a mask.
+_SAME = ("view", "reshape", "unsqueeze", "expand", "bool", "to", "type", "float", "int", "long", "byte")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +89,17 @@ def is_causal(mask: Term, flow: Flow) -> bool:
     return _triangle(hidden, flow) == "triu"
 
 
-def hides_the_future(mask: Term, flow: Flow) -> bool:
-    """Whether ``attn_mask=mask`` does what ``is_causal=True`` does: True in the lower triangle of a square,
-    or -inf in the upper one."""
+def hides_the_future(mask: Term, flow: Flow, *, flags: bool) -> bool:
+    """Whether ``attn_mask=mask`` does what ``is_causal=True`` does: True in the lower triangle of a square
+    (``flags``: it is one of bools), or -inf in the upper one."""
     plain = without_casts(mask)
-    if plain.op == "not":
+    if flags and plain.op == "not":
         return _triangle(plain.args[0], flow) == "triu"
-    if plain.op == "triu":
+    if not flags and plain.op == "triu":
         filled = without_casts(plain.args[0])
         square = filled.op == "full" and _is_square(filled.args[0]) and is_gone(filled.args[1])
         return square and _diagonal(plain) == 1
-    return _triangle(plain, flow) == "tril"
+    return flags and _triangle(plain, flow) == "tril"
 
 
 def _triangle(term: Term, flow: Flow) -> str | None:
@@ -126,20 +129,55 @@ def _is_square(size: Term) -> bool:
 
 
 def _buffer(flow: Flow, name: str) -> str | None:
-    """ "tril" or "triu" when that is how the module's buffer is made."""
+    """ "tril" or "triu" when that is how the module's buffer is made, wherever it is registered."""
     if flow.owner is None:
         return None
-    for call in descend(flow.owner, cst.Call):
-        if flow.source.is_named(call.func, "register_buffer") and len(call.args) > 1:
-            if flow.source.literal(call.args[0].value) != name:
-                continue
-            for inner in descend(call.args[1].value, cst.Call):
-                if flow.source.is_named(inner.func, "tril", "torch.tril"):
-                    return "tril"
-                diagonal = flow.source.argument(inner, "diagonal", 1)
-                if flow.source.is_named(inner.func, "triu", "torch.triu") and diagonal is not None:
-                    return "triu" if flow.source.literal(diagonal.value) == 1 else None
-    return None
+    source = flow.source
+    made = {
+        _ones_in(source, call.args[1].value)
+        for call in descend(flow.owner, cst.Call)
+        if source.is_named(call.func, "register_buffer")
+        and len(call.args) > 1
+        and source.literal(call.args[0].value) == name
+    }
+    return made.pop() if len(made) == 1 else None
+
+
+def _ones_in(source: Source, node: cst.BaseExpression) -> str | None:
+    """As :func:`_triangle`, of an expression; None too for a part of a triangle, such as a window of it."""
+    node = _bare(source, node)
+    if not isinstance(node, cst.Call) or not source.is_named(node.func, "tril", "triu"):
+        return None
+    name = source.name(node.func)
+    of_torch = name in ("torch.tril", "torch.triu")
+    inner = source.argument(node, "input", 0) if of_torch else None
+    if inner is not None:
+        whole = _bare(source, inner.value)
+    elif isinstance(node.func, cst.Attribute):
+        whole = _bare(source, node.func.value)
+    else:
+        return None
+    if not isinstance(whole, cst.Call) or not source.is_named(whole.func, "ones", "ones_like"):
+        return None
+    given = source.argument(node, "diagonal", 1 if of_torch else 0)
+    diagonal = source.literal(given.value) if given is not None else 0
+    kind = "tril" if source.is_named(node.func, "tril") else "triu"
+    return kind if diagonal == (0 if kind == "tril" else 1) else None
+
+
+def _bare(source: Source, node: cst.BaseExpression) -> cst.BaseExpression:
+    """``node`` without what only gives it another type or more dimensions."""
+    while True:
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            if node.func.attr.value not in _SAME:
+                return node
+            node = node.func.value
+        elif isinstance(node, cst.Subscript):
+            if any(source.code(part.slice).strip() not in ("None", ":", "...") for part in node.slice):
+                return node
+            node = node.value
+        else:
+            return node
 
 
 def is_parameter(term: Term, flow: Flow) -> bool:

@@ -1,0 +1,135 @@
+"""Attention: no edit where results would change by more than rounding, or the program would fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpline.diagnosis.diagnose import diagnose
+from warpline.rulekit.example import read_example, texts
+from warpline.text.edits import apply
+
+MASKED = """\
+#> steps step_ms=40
+import torch
+import torch.nn.functional as F
+class Block(torch.nn.Module):
+    def __init__(self, n):
+        self.register_buffer("seen", {buffer})
+    def forward(self, q, k, v):
+        t = q.shape[-2]
+        return F.scaled_dot_product_attention(q, k, v, {mask})
+        #^ cost device_ms=24; op aten::_scaled_dot_product_efficient_attention device_ms=24
+        #^ op aten::scaled_dot_product_attention shapes=[{heads},{shape}] dtypes=float,float,float,{dtype}
+"""
+FALLING_BACK = """\
+#> steps step_ms=40
+import torch.nn.functional as F
+def attend({parameters}):
+    return F.scaled_dot_product_attention({arguments})
+    #^ cost device_ms=24; op aten::_scaled_dot_product_attention_math; op aten::bmm device_ms=24
+"""
+CALL = "    #^ op aten::scaled_dot_product_attention shapes=[{shapes}] dtypes=float\n"
+HEADS, BATCH = "[8,4,512,64]", "[8,512,64]"
+LOWER = "torch.tril(torch.ones(n, n)).bool()"
+
+
+def edited(code: str) -> str | None:
+    """The call with the edit that is offered, None without one."""
+    example = read_example(code)
+    found = [
+        fix
+        for one in diagnose(example.profile, texts(example)).findings
+        for fix in one.fixes
+        if one.rule == "slow-attention-kernel"
+    ]
+    if not found:
+        return None
+    text = texts(example)(found[0].edits[0].file) or ""
+    after = apply(text, list(found[0].edits))
+    return after[after.index("F.scaled") :].rstrip().removeprefix("F.scaled_dot_product_attention")
+
+
+def masked(
+    buffer: str, mask: str = "self.seen[:t, :t]", dtype: str = "bool", shape: str = "[512,512]"
+) -> str | None:
+    return edited(
+        MASKED.format(buffer=buffer, mask=mask, dtype=dtype, shape=shape, heads=",".join([HEADS] * 3))
+    )
+
+
+@pytest.mark.parametrize(
+    ("buffer", "mask"),
+    [
+        (LOWER, "self.seen[:t, :t]"),
+        (LOWER, "attn_mask=(self.seen[:t, :t])"),
+        (LOWER, "(\n            self.seen[:t, :t])"),
+        ("torch.ones(n, n).tril()[None, None].bool()", "self.seen[:, :, :t, :t]"),
+        ("torch.triu(torch.ones(n, n), diagonal=1).bool()", "~self.seen[:t, :t]"),
+    ],
+)
+def test_a_causal_mask_becomes_a_flag(buffer: str, mask: str) -> None:
+    assert masked(buffer, mask) == "(q, k, v, is_causal=True)"
+
+
+@pytest.mark.parametrize(
+    "buffer",
+    [
+        f"{LOWER} & torch.triu(torch.ones(n, n), -9).bool()",
+        "torch.ones(n, n).tril().triu(-9).bool()",
+        "torch.tril(torch.ones(n, n), -1).bool()",
+        f"~{LOWER}",
+        f"{LOWER}[1:]",
+    ],
+)
+def test_another_mask_stays(buffer: str) -> None:
+    assert masked(buffer) is None
+
+
+def test_a_mask_of_numbers_is_added_to_the_scores() -> None:
+    assert masked("torch.tril(torch.ones(n, n))", dtype="float") is None
+
+
+def test_one_row_for_all_is_no_triangle() -> None:
+    assert masked(LOWER, shape="[1,512]") is None
+
+
+def without_heads(arguments: str, *calls: str, parameters: str = "q, k, v, mask") -> str | None:
+    recorded = "".join(CALL.format(shapes=each) for each in calls)
+    return edited(FALLING_BACK.format(parameters=parameters, arguments=arguments) + recorded)
+
+
+PLAIN = f"{BATCH},{BATCH},{BATCH}"
+
+
+def test_a_dimension_for_heads() -> None:
+    new = "(q.unsqueeze(1), k.unsqueeze(1), v.unsqueeze(1){}).squeeze(1)"
+    assert without_heads("q, k, v", PLAIN) == new.format("")
+    assert without_heads("q, k, v, mask", f"{PLAIN},[512,512]") == new.format(", mask")
+    assert without_heads("q, k, v, mask", f"{PLAIN},[8,1,512]") == new.format(", mask.unsqueeze(1)")
+
+
+def test_arguments_on_several_lines_get_brackets() -> None:
+    code = without_heads("q\n        .half(), k, value := v", PLAIN)
+    assert code == "((q\n        .half()).unsqueeze(1), k.unsqueeze(1), (value := v).unsqueeze(1)).squeeze(1)"
+
+
+def test_no_dimension_for_a_mask_that_has_one_only_sometimes_or_may_be_none() -> None:
+    own = f"{PLAIN},[8,512,512]"
+    assert without_heads("q, k, v, mask", own, f"{PLAIN},[512,512]") is None
+    assert without_heads("q, k, v, mask", own, parameters="q, k, v, mask=None") is None
+    assert without_heads("q, k, v, self.mask", own) is None
+
+
+def test_heads_that_are_grouped_are_not_expanded() -> None:
+    grouped = f"{HEADS},[8,2,512,64],[8,2,512,64]"
+    assert without_heads("q, k, v, enable_gqa=True", grouped) is None
+    assert without_heads("q, k, v, enable_gqa=True", f"{BATCH},[2,512,64],[2,512,64]") is None
+
+
+def test_inputs_are_expanded_to_the_one_that_is_always_the_largest() -> None:
+    one, swapped = "[8,1,512,64]", "[8,1,512,64],[8,4,512,64],[8,4,512,64]"
+    assert without_heads("q, k, v", f"{HEADS},{one},{one}") == (
+        "(q, k.expand(-1, q.shape[1], -1, -1), v.expand(-1, q.shape[1], -1, -1))"
+    )
+    assert without_heads("q, k, v", f"{HEADS},{one},{one}", swapped) is None
+    assert without_heads("q, k, v", f"{HEADS},[1,512,64],[1,512,64]") is None
