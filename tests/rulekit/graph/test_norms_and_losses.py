@@ -193,7 +193,11 @@ def test_an_energy_and_a_score_of_another_tensor_are_no_cross_entropy() -> None:
     def energy() -> Any:
         return (LOGITS.logsumexp(1) * 0.5).mean()
 
-    assert calls(of_another) == calls(energy) == []
+    def mixture() -> Any:
+        copied = torch.sigmoid(other[:, :1])
+        return -(LOGITS.softmax(1).gather(1, CLASSES[:, None]) + copied).log().mean()
+
+    assert calls(of_another) == calls(energy) == calls(mixture) == []
 
 
 def test_what_makes_a_smoothed_target_belongs_to_the_loss() -> None:

@@ -212,6 +212,8 @@ def _logarithm_of(graph: Graph, pick: Node) -> list[Node] | None:
         users = [node for node, _ in graph.uses(value)]
         if len(users) != 1 or users[0].name not in ("log", "add", "clamp", "clamp_min"):
             return None
+        if len(users[0].inputs) > 1:  # a mixture of two probabilities
+            return None
         nodes.append(users[0])
         if users[0].name == "log":
             return nodes
