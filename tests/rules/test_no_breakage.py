@@ -214,3 +214,59 @@ for x in loader:
 @pytest.mark.parametrize("code", [RESIDUAL, AUXILIARY])
 def test_a_sum_that_is_sent_back_keeps_its_graph(code: str) -> None:
     assert not fixed(code, "graph-kept-alive")
+
+
+OF_EPISODES = """\
+#> memory growth_bytes_per_step=52428800
+def learn():
+    parts = []
+    for chance, reward in zip(policy.chances, rewards):
+        parts.append(-chance * reward)
+    loss = torch.cat(parts).sum()
+    loss.backward()
+for step in range(1000):
+    spread = Categorical(policy(state))  #> cost device_ms=9 nodes=9 calls=1
+    policy.chances.append(spread.log_prob(action))  #> cost kept_bytes=52428800 nodes=3 calls=1
+"""
+TRUNCATED = """\
+#> memory growth_bytes_per_step=52428800
+for step, x in enumerate(loader):
+    total += criterion(model(x))  #> cost device_ms=9 kept_bytes=52428800 nodes=9 calls=1
+    if step % 16 == 15:
+        total.backward()  #> cost calls=0.06
+        total = 0  #> cost calls=0.06
+"""
+A_NUMBER = """\
+#> memory growth_bytes_per_step=52428800
+def train_on(x):
+    loss = criterion(model(x))  #> cost function=train_on kept_bytes=52428800 nodes=9 calls=1
+    loss.backward()
+    return loss.item()
+for x in loader:
+    log.append(train_on(x))  #> cost calls=1
+"""
+
+
+@pytest.mark.parametrize("code", [OF_EPISODES, TRUNCATED])
+def test_what_a_later_backward_pass_needs_keeps_its_graph(code: str) -> None:
+    assert not fixed(code, "graph-kept-alive")
+
+
+def test_a_number_that_a_function_returns_has_no_graph() -> None:
+    assert not fixed(A_NUMBER, "graph-kept-alive")
+    with_graph = A_NUMBER.replace("loss.item()", "loss").replace("    loss.backward()\n", "")
+    assert "log.append(train_on(x).detach())" in fixed(with_graph, "graph-kept-alive")[0]
+
+
+def test_a_clock_keeps_no_memory() -> None:
+    (told,) = fixed(
+        """\
+#> memory growth_bytes_per_step=52428800
+import time
+for x in loader:
+    y = model(x)  #> cost device_ms=9 kept_bytes=52428800 calls=1
+    times.append(time.perf_counter())  #> cost calls=1
+""",
+        "memory-growth",
+    )
+    assert "allocated here" in told

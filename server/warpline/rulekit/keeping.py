@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import libcst as cst
 
+from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.syntax.source import Source
 
@@ -37,6 +39,7 @@ def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, c
                     _is_made(context, source, value, graph)
                     and not _emptied(context, keeper)
                     and not (graph and _sent_back(context, source, keeper, statement))
+                    and not (graph and _goes_back(source, keeper))
                 ):
                     yield source, value
 
@@ -88,6 +91,45 @@ def _sent_back(context: Context, source: Source, keeper: str, statement: cst.Sim
         ):
             return True
     return False
+
+
+def _goes_back(source: Source, keeper: str) -> bool:
+    """Whether a backward pass, of a later step perhaps, may go through what ``keeper`` (its last name) holds:
+    its name is followed through the assignments and loops of the file. Losses of an episode are kept so."""
+    moves: list[tuple[set[str], set[str]]] = []  # names that get something, names that it comes from
+    for assign in source.nodes(cst.Assign):
+        made = {_last(each) for target in assign.targets for each in _parts(target.target)}
+        moves.append((made, _values(source, assign.value)))
+    for summed in source.nodes(cst.AugAssign):
+        moves.append(({_last(summed.target)}, _values(source, summed.value)))
+    loops: list[cst.For | cst.CompFor] = [*source.nodes(cst.For), *source.nodes(cst.CompFor)]
+    for loop in loops:
+        moves.append(({_last(each) for each in _parts(loop.target)}, _values(source, loop.iter)))
+    backward: set[str] = set()
+    for call in source.nodes(cst.Call):
+        if isinstance(call.func, cst.Attribute):
+            given = _values(source, *(arg.value for arg in call.args))
+            if call.func.attr.value in _KEEPS:
+                moves.append(({_last(call.func.value)}, given))
+            if call.func.attr.value in ("backward", "manual_backward"):
+                backward |= given | _values(source, call.func.value)
+    known = {keeper} - {""}
+    while new := {name for made, of in moves if of & known for name in made} - known - {""}:
+        known |= new
+    return bool(backward & known)
+
+
+def _values(source: Source, *nodes: cst.CSTNode) -> set[str]:
+    """Last names of all that ``nodes`` read, but for the functions that they call."""
+    called = {
+        part
+        for node in nodes
+        for call in source.nodes(cst.Call, within=node)
+        for part in (call.func, getattr(call.func, "attr", None))
+    }
+    return {
+        name.value for node in nodes for name in source.nodes(cst.Name, within=node) if name not in called
+    }
 
 
 def _names(source: Source, node: cst.CSTNode) -> set[str]:
@@ -192,11 +234,35 @@ def _ran(context: Context, source: Source, node: cst.CSTNode, graph: bool) -> bo
     """Whether each step runs the line of ``node``; with ``graph``, whether that line or a function of the
     user's that it calls adds nodes to autograd's graph. A line's own cost leaves out what it calls."""
     cost = context.cost(source.path, source.line(node))
+    calls = source.nodes(cst.Call, within=node)
     if cost is None or not graph:
-        return cost is not None and cost.calls >= 0.5
-    names = {_called(call) for call in source.nodes(cst.Call, within=node)}
+        # Of Python's own modules (a clock, a counter) nothing takes memory of the device.
+        modules = {source.name(call.func).partition(".")[0] for call in calls}
+        return cost is not None and cost.calls >= 0.5 and not modules <= sys.stdlib_module_names
+    names = {_called(call) for call in calls}
     return cost.nodes > 0 or any(
-        one.nodes > 0 and one.function.rpartition(".")[2] in names for one in context.profile.lines
+        one.nodes > 0 and one.function.rpartition(".")[2] in names and _gives_tensor(context, one)
+        for one in context.profile.lines
+    )
+
+
+def _gives_tensor(context: Context, cost: LineCost) -> bool:
+    """Whether the function of a line may return a tensor with its graph: no number, and no tuple."""
+    source, name = context.source(cost.file), cost.function.rpartition(".")[2]
+    if source is None:
+        return False
+    around = [one for one in source.at(cost.line, cst.FunctionDef) if one.name.value == name]
+    backs = [
+        back.value
+        for one in around[:1]
+        for back in source.nodes(cst.Return, within=one)
+        if source.enclosing(back, cst.FunctionDef) is one
+    ]
+    return bool(backs) and not any(
+        back is None
+        or isinstance(back, (cst.Tuple, cst.List, cst.Dict))
+        or any(_parted(source, call) for call in source.nodes(cst.Call, within=back))
+        for back in backs
     )
 
 
