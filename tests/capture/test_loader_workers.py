@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from pathlib import Path
 
 import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
 
 from tests.capture.launching import PYTHONS, Captured, request, write
+from warpline.capture.runner.workers import ending
 
 AT_THE_TOP_LEVEL = """
 import atexit
@@ -28,6 +32,18 @@ for epoch in range(100):
         optimizer.step()
     batches = iter(loader)
 """
+
+
+def test_a_loader_whose_workers_were_ended_starts_new_ones() -> None:
+    """As a handler for the interpreter's exit may ask of it."""
+    before = set(multiprocessing.active_children())
+    loader = DataLoader(TensorDataset(torch.arange(4)), num_workers=1, persistent_workers=True)
+    first = [value.item() for (value,) in loader]
+    (worker,) = set(multiprocessing.active_children()) - before
+    ending.end()
+    assert not worker.is_alive()
+    assert [value.item() for (value,) in loader] == first
+    ending.end()
 
 
 @pytest.mark.parametrize("python", PYTHONS)

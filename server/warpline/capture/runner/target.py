@@ -42,7 +42,6 @@ def run(path: str, injected: list[str]) -> None:
     except BaseException as error:
         _end_with(session, error)
     else:
-        ending.end()
         _end_well(session, left)
 
 
@@ -50,6 +49,7 @@ def _end_well(session: Session, left: list[str]) -> None:
     """The script came to its end, or was stopped; ``left`` are threads of it that are still there."""
     session.left(left)
     session.ended(None)
+    ending.end()  # behind it: a whole script's time is its own
     if left:
         endings.leave(0)
     if session.stopping:
@@ -71,6 +71,7 @@ def _end_with(session: Session, error: BaseException) -> None:
         left = endings.wait(session.progressed, lambda: True)
     session.left(left)
     session.ended(error)
+    ending.end()
     if left:
         endings.leave(0 if isinstance(error, SystemExit) and error.code in (None, 0) else 1)
     raise error
