@@ -138,12 +138,12 @@ class Autocast:
 
 @dataclass(frozen=True)
 class GradMode:
-    """The same for what switches gradients on or off, also as a decorator."""
+    """The same for what switches gradients off, also as a decorator."""
 
     KIND: ClassVar[str] = "grad_mode"
 
-    type: str | None = None  # "no_grad" | "enable_grad" | "set_grad_enabled" | "inference_mode"
-    mode: bool | None = None  # what it was given; no_grad and enable_grad take nothing
+    type: str | None = None  # "no_grad" | "set_grad_enabled" | "inference_mode"
+    mode: bool | None = None  # what it was given; no_grad takes nothing
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from ..patches import Function, Patches
 if TYPE_CHECKING:
     from .sites import Sites
 
-GRAD_MODES = ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode")
+#: Not ``enable_grad``, which has no constructor of its own to watch.
+GRAD_MODES = ("no_grad", "set_grad_enabled", "inference_mode")
 
 
 class Contexts:
