@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from tests.capture.launching import Captured, request, write
+from warpline.capture.runner.births.contexts import Contexts
+from warpline.capture.runner.lines.userfiles import UserFiles
+from warpline.capture.runner.steps.signals import Signals
 
 CONFIG = """\
 import torch
@@ -94,3 +99,18 @@ def test_the_line_that_holds_each_value(captured: Captured) -> None:
         (below, "dtype"): ("config.py", line(CONFIG, '"dtype": ')),
         (line(SCRIPT, "config.grad"), "mode"): ("config.py", line(CONFIG, "grad: bool")),
     }
+
+
+def test_a_mode_that_is_watched_twice_is_still_a_signal() -> None:
+    signals = Signals()
+    contexts = Contexts(SimpleNamespace(user_files=UserFiles((), ())))  # type: ignore[arg-type]
+    signals.install(torch)
+    contexts.install(torch)
+    try:
+        with torch.set_grad_enabled(False):
+            pass
+        assert signals.evaluated
+        assert [sign[0] for sign in signals.take()] == ["grad mode"]
+    finally:
+        contexts.remove()
+        signals.remove()

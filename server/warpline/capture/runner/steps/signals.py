@@ -120,7 +120,10 @@ class Signals:
 
     def _set(self, original: Function) -> Function:
         def __init__(context: Any, mode: bool) -> None:
-            self._grad_mode(sys._getframe(1), mode)
+            frame = sys._getframe(1)
+            if frame.f_code.co_name == "__init__" and is_ours(frame.f_code.co_filename):
+                frame = frame.f_back or frame  # births.contexts watches it too
+            self._grad_mode(frame, mode)
             original(context, mode)
 
         return __init__
