@@ -34,6 +34,7 @@ for epoch in range(100):
 """
 
 
+@pytest.mark.process
 def test_a_loader_whose_workers_were_ended_starts_new_ones() -> None:
     """As a handler for the interpreter's exit may ask of it."""
     before = set(multiprocessing.active_children())

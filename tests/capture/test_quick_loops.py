@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -150,3 +151,10 @@ def test_so_it_is_on_a_line_of_a_function_that_was_left_out_unseen() -> None:
     function = quicklines.Loop(code, None, {1: 1.0}, {1: 100})
     assert quicklines.surprised_by([function], locations, [2000]) == {code}
     assert quicklines.surprised_by([function], locations, [500]) == set()
+
+
+def test_a_script_with_few_steps_has_enough_of_them(tmp_path: Path, lean_torch: None) -> None:
+    """The search for loops takes no more steps than its windows have for it."""
+    script = write(tmp_path, LOOPS.replace("range(3000)", "range(20)"))
+    captured = Captured(request(script, steps=5), tmp_path)
+    assert len(captured.manifest.captured) == 5

@@ -147,6 +147,8 @@ class Session:
         self._recorder = Recorder(
             self.torch, self.control, self.script(), locations, self.observers.marks, self.texts
         )
+        # Where steps are counted out, the first look for loops is the only one.
+        self.recorder.events = self.windows.look and self.windows.timed is not None
         self.threads.tracing = self.recorder.lines
         self.observers.start_recording()
 
