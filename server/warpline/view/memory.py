@@ -63,8 +63,8 @@ def holders(profile: Profile, top: int | None = None, cwd: str = "") -> Holders:
 
 def _asked_driver(profile: Profile, names: dict[str, str]) -> str:
     calls, ms = profile.totals["allocator_calls"], profile.totals["allocator_ms"]
-    most = max(profile.lines, key=lambda cost: cost.allocator_ms)
-    where = f", most of it at {names[most.file]}:{most.line}" if most.allocator_ms else ""
+    most = max(profile.lines, key=lambda cost: cost.allocator_ms, default=None)
+    where = f", most of it at {names[most.file]}:{most.line}" if most and most.allocator_ms else ""
     return (
         f"the allocator called the driver {units.count(calls)} times a step (cudaMalloc, cudaFree, "
         f"cudaHostAlloc): {units.ms(ms)} of host time{where}"
