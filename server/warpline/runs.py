@@ -68,17 +68,6 @@ def stay_inside(folder: Path, cwd: Path) -> None:
         )
 
 
-def write_text(path: Path, text: str) -> None:
-    """Put ``text`` in the place of ``path``. A link there is replaced and not followed. Raises OSError."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with scratch.open("x", encoding="utf-8", newline="") as file:
-            file.write(text)
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
-
-
 def nearest(cwd: Path) -> Path:
     """Where runs are looked for: ``<cwd>/.warpline/runs``, else, inside a project, that of the nearest
     folder above up to the project's own; the first, where there is none."""

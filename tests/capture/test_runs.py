@@ -136,6 +136,6 @@ def test_a_file_that_is_a_link_is_replaced_and_not_followed(tmp_path: Path) -> N
     runs.runs_folder(tmp_path)
     assert not target.exists()
     target.write_text("mine", encoding="utf-8")
-    runs.write_text(tmp_path / ".warpline/.gitignore", "*\n")
+    runs.write(tmp_path / ".warpline/.gitignore", b"*\n")
     assert target.read_text(encoding="utf-8") == "mine"
     assert not (tmp_path / ".warpline/.gitignore").is_symlink()

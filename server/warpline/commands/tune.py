@@ -134,7 +134,7 @@ def _left(best: Outcome | None, run_folder: Path, cwd: str, patch: str, write: b
     from warpline import runs
 
     path = run_folder / PATCH
-    runs.write_text(path, patch)
+    runs.write(path, patch.encode())
     return [f"the patch: {os.path.relpath(path)} (git apply it, or tune --write)"]
 
 

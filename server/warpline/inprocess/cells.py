@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from warpline.capture.inprocess import Cells
+from warpline.model.problem import Problem
 from warpline.notebook.code import file_name
-from warpline.runs import write_text
+from warpline.runs import write
 
 _NAME = re.compile(r"(?:[^\s:]*/)?cell-(\d+)\.py:(\d+)")
 
@@ -50,7 +51,7 @@ def _write(path: Path, text: str) -> bool:
     try:
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(path, text)
-    except (OSError, UnicodeError):
+            write(path, text.encode())
+    except (OSError, UnicodeError, Problem):
         return False
     return True

@@ -75,7 +75,7 @@ class WarplineMagics(Magics):
         place = runs.runs_folder(cwd).parent / "notebooks" / f"{file_name(self.kernel.user_ns)}.py"
         runs.stay_inside(place.parent, cwd)
         place.parent.mkdir(exist_ok=True)
-        runs.write_text(place, made.text)
+        runs.write(place, made.text.encode())
         request = Request(
             target=str(place),
             cwd=str(cwd),
