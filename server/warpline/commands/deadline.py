@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import signal
 import threading
 import time
@@ -96,8 +98,7 @@ def last_resort(
             return
         kill()
         if not left.is_set():
-            said = f"the budget of {budget_s:g} s is over and something does not end; what was timed is kept"
-            os.write(2, f"warpline: {said}\n".encode())  # whoever holds the lock of stderr may be stuck
+            _say(f"the budget of {budget_s:g} s is over and something does not end: it is stopped here")
         leave(status)
 
     threading.Thread(target=watch, name="warpline-last-resort", daemon=True).start()
@@ -112,3 +113,10 @@ def last_resort(
         raise
     finally:
         left.set()
+
+
+def _say(words: str) -> None:
+    """On stderr, past its lock, which may be held by what is stuck. Nothing where nobody reads it."""
+    with contextlib.suppress(OSError, ValueError):
+        if select.select([], [2], [], 0)[1]:
+            os.write(2, f"warpline: {words}\n".encode())
