@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from warpline.wire.run import Request
 #: Launchers that start any program, so that the interpreter stands behind them.
 _STARTS_PROGRAMS = ("srun", "mpirun", "mpiexec", "orterun", "prterun", "prun")
 _STARTS_PYTHON = ("torchrun", "accelerate", "deepspeed")
+_PYTHON = re.compile(r"(python|pypy)[\d.]*[a-z]?")
 
 
 def started_by(request: Request) -> tuple[str, ...]:
@@ -21,8 +23,8 @@ def started_by(request: Request) -> tuple[str, ...]:
     ``mpirun`` unless one is named there. ``torchrun`` and its like start their own."""
     if not request.launcher:
         return (request.python or find(request),)
-    names = [Path(word).name for word in request.launcher]
-    named = any(name.startswith(("python", "pypy")) or name in _STARTS_PYTHON for name in names[1:])
+    names = ["" if "=" in word else Path(word).name for word in request.launcher]  # NAME=VALUE: a variable
+    named = any(_PYTHON.fullmatch(name) or name in _STARTS_PYTHON for name in names[1:])
     if named or names[0].partition(".")[0] not in _STARTS_PROGRAMS:
         return request.launcher
     return (*request.launcher, request.python or find(request))

@@ -12,7 +12,7 @@ from typing import Any
 from warpline.capture.inprocess import Cells
 from warpline.model.problem import Problem
 from warpline.notebook.code import file_name
-from warpline.runs import write
+from warpline.runs import stay_inside, write
 
 _NAME = re.compile(r"(?:[^\s:]*/)?cell-(\d+)\.py:(\d+)")
 
@@ -27,11 +27,14 @@ def cells(runs: Path) -> Cells:
     """Those that ran so far, each in a file of its own beside ``runs``; none outside IPython.
 
     Which name the code of a cell got is known to IPython's compiler alone (``_filename_map``, IPython 7.23
-    and later); its text is what ``linecache`` shows in tracebacks.
+    and later); its text is what ``linecache`` shows in tracebacks. Raises Problem where a link leads their
+    folder out of the project.
     """
     here = shell()
     numbers: Mapping[str, int] = getattr(getattr(here, "compile", None), "_filename_map", None) or {}
     folder = runs.parent / "notebooks" / (file_name(here.user_ns) if here is not None else "")
+    if numbers:
+        stay_inside(folder, runs.parent)
     files, texts = {}, {}
     for name, number in numbers.items():
         text = "".join(linecache.getlines(name))
