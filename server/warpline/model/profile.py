@@ -88,9 +88,7 @@ class LineCost:
     launches: float = 0.0
     memory_bytes: int = 0  # held at the step's memory peak
     kept_bytes: float = 0.0  # allocated here per step and never freed while we looked
-    allocator_calls: float = (
-        0.0  # of the allocator into the driver (cudaMalloc, cudaFree, cudaHostAlloc), a step
-    )
+    allocator_calls: float = 0.0  # cudaMalloc, cudaFree, cudaHostAlloc and the like, a step
     allocator_ms: float = 0.0  # host time in them
     nodes: float = 0.0  # that it adds to autograd's graph, a step
     unused_nodes: float = 0.0  # of them those that no backward pass visits
