@@ -270,3 +270,23 @@ for x in loader:
         "memory-growth",
     )
     assert "allocated here" in told
+
+
+def test_a_fused_of_another_mapping_is_not_the_optimizers() -> None:
+    code = """\
+#> steps step_ms=66
+import torch
+{other}
+def build(net, config):
+    return torch.optim.Adam(net.parameters(), **config["optimizer"])
+    #^ site optimizer type=Adam foreach=false parameters=220
+optimizer = build(net, read(path))
+for batch in batches:
+    loss = net(batch)  #> cost device_ms=40
+    loss.backward()
+    optimizer.step()  #> cost step_ms=18 device_ms=8 idle_ms=10 launches=2600; use optimizer
+"""
+    (told,) = fixed(code.format(other='MODEL = {"width": 64, "fused": False}'), "per-tensor-optimizer")
+    assert "No edit is offered" in told
+    (edited,) = fixed(code.format(other='ADAM = {"lr": 0.1, "fused": False}'), "per-tensor-optimizer")
+    assert '{"lr": 0.1, "fused": True}' in edited

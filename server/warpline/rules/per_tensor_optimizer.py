@@ -136,6 +136,10 @@ _FUSED = {"Adam": (2, 4), "AdamW": (2, 4), "SGD": (2, 4), "Adagrad": (2, 7)}
 #: operations in torch/optim: Adam 7 of 16 (weights, gradient and two moments), SGD with momentum 5 of 8,
 #: Adagrad 5 of 10.
 _LEFT = {"Adam": 7 / 16, "AdamW": 7 / 16, "SGD": 5 / 8, "Adagrad": 1 / 2}
+_ARGUMENTS = frozenset({
+    "lr", "betas", "eps", "weight_decay", "amsgrad", "momentum", "dampening", "nesterov", "lr_decay",
+    "initial_accumulator_value", "maximize", "capturable", "differentiable", "foreach", "fused",
+})  # fmt: skip
 #: Operations for each tensor from which on there is something to fuse: plain SGD has one.
 _OPERATIONS = 3
 #: On a CPU the gain is not simulated but a bound: below this share of the step it is not worth a word.
@@ -265,7 +269,20 @@ def _unpacked(context: Context, site: Site, kind: str) -> Origin | None:
         for name in ("fused", "foreach")
         for value in source.unpacked(call)
     )
-    return next((one for one in found if one is not None and one.editable), None)
+    return next((one for one in found if one is not None and one.editable and _for_optimizer(one)), None)
+
+
+def _for_optimizer(held: Origin) -> bool:
+    """Whether an optimizer takes all keys of the mapping: another one may have an entry `fused` too."""
+    entry = held.source.parent(held.node)
+    display = held.source.parent(entry) if entry is not None else None
+    keys: list[object] = []
+    if isinstance(display, cst.Dict):
+        keys = [getattr(one, "key", None) for one in display.elements]
+        keys = [held.source.literal(key) if isinstance(key, cst.CSTNode) else None for key in keys]
+    elif isinstance(display, cst.Call):
+        keys = [one.keyword.value if one.keyword is not None else None for one in display.args]
+    return all(isinstance(key, str) and key in _ARGUMENTS for key in keys)
 
 
 def _in_mapping(held: Origin, kind: str) -> Fix:
