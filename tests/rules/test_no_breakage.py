@@ -254,7 +254,7 @@ def test_what_a_later_backward_pass_needs_keeps_its_graph(code: str) -> None:
 
 def test_a_number_that_a_function_returns_has_no_graph() -> None:
     assert not fixed(A_NUMBER, "graph-kept-alive")
-    with_graph = A_NUMBER.replace("loss.item()", "loss").replace("    loss.backward()\n", "")
+    with_graph = A_NUMBER.replace("loss.item()", "loss / len(x)").replace("    loss.backward()\n", "")
     assert "log.append(train_on(x).detach())" in fixed(with_graph, "graph-kept-alive")[0]
 
 

@@ -15,6 +15,8 @@ _KEEPS = ("append", "appendleft", "add", "insert", "extend", "setdefault", "put"
 _EMPTIES = ("clear", "pop", "popleft", "popitem")
 #: What is read off a tensor, or parted from its graph, keeps nothing of it.
 _PARTED = ("detach", "item", "float", "int", "tolist", "numpy", "str", "len", "cpu", "backward", "step")
+#: Those that give no graph whatever is computed with them.
+_READ = ("detach", "item", "tolist", "numpy")
 _DEPTH = 3  # functions that a value is passed through
 
 
@@ -261,7 +263,8 @@ def _gives_tensor(context: Context, cost: LineCost) -> bool:
     return bool(backs) and not any(
         back is None
         or isinstance(back, (cst.Tuple, cst.List, cst.Dict))
-        or any(_parted(source, call) for call in source.nodes(cst.Call, within=back))
+        or _parted(source, back)
+        or any(source.is_named(one.func, *_READ) for one in source.nodes(cst.Call, within=back))
         for back in backs
     )
 
