@@ -38,10 +38,13 @@ else:
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
 x = torch.randn(256, size, device=device)
 
-other = torch.randn(size, size, device=device)
+y = torch.randn(size, size, device=device)
+#: Without CUDA the slow rank sleeps for 0.1 s, in so many quick lines that a script of one process would be
+#: searched for loops to leave out.
+many = range(100_000)
 while True:
     if rank == slow:
-        torch.stack([other @ other for _ in range(40)]) if cuda else time.sleep(0.2)  # more
+        torch.stack([y @ y for _ in range(40)]) if cuda else time.sleep(sum(1e-6 for _ in many))  # more
     loss = model(x).square().mean()  # forward
     optimizer.zero_grad()
     loss.backward()  # exchange
