@@ -73,7 +73,7 @@ def test_without_a_launcher_variables_of_a_job_around_us_mean_nothing() -> None:
         ("srun -n 2", True),
         ("/opt/bin/mpirun -np 2", True),
         ("mpiexec.hydra -n 2", True),
-        ("mpirun -x PYTHONPATH=/opt/python --wdir /work/python-code -n 2", True),
+        ("mpirun -x PYTHONPATH=/opt/python --wdir /data/python-code -n 2", True),
         ("srun -n 2 python -u", False),
         ("srun -n 2 env A=1 /venv/bin/python3.12", False),
         ("srun -n 1 /venv/bin/torchrun --nproc-per-node 2", False),
