@@ -22,8 +22,7 @@ def communication_totals(scene: Scene, accounted: Account) -> dict[str, float]:
     ``late_rank_ms`` and ``late_rank`` (its number on this machine) say that one rank was the last to come,
     step for step: see :func:`_late`.
     """
-    every = exchanges(scene.trace)
-    step = step_of(scene.trace)
+    every, step = exchanges_by_step(scene.trace)
     own = every.at(step >= 0)
     if not len(own):
         return {}
@@ -47,31 +46,28 @@ def communication_totals(scene: Scene, accounted: Account) -> dict[str, float]:
 
 def exchanges(trace: Trace) -> Exchanges:
     """This rank's collectives: kernels on a GPU, else Gloo's ranges."""
-    if trace.on_gpu:
-        rows = np.flatnonzero(trace.kernels.kind == COMMUNICATION)
-        return Exchanges(trace.kernels.start_ns[rows], trace.kernels.end_ns[rows])
-    named = trace.names.mask(GLOO)
-    rows = np.flatnonzero(named[trace.marks.name])
-    rows = rows[np.argsort(trace.marks.start_ns[rows], kind="stable")]
-    return Exchanges(trace.marks.start_ns[rows], trace.marks.end_ns[rows])
+    return exchanges_by_step(trace)[0]
 
 
-def step_of(trace: Trace) -> Ints:
-    """The captured step in which each of :func:`exchanges` was queued; -1: in none of them.
+def exchanges_by_step(trace: Trace) -> tuple[Exchanges, Ints]:
+    """:func:`exchanges`, and the captured step in which each was queued; -1: in none of them.
 
-    Not when it ran: the host runs ahead, by more on a rank whose device is behind, and ranks could not be
-    compared step by step.
+    Not the step in which it ran: the host runs ahead, by more on a rank whose device is behind, and ranks
+    could not be compared step by step.
     """
-    begins = [begin for begin, _ in trace.manifest.captured]
     if trace.on_gpu:
         rows = np.flatnonzero(trace.kernels.kind == COMMUNICATION)
+        own = Exchanges(trace.kernels.start_ns[rows], trace.kernels.end_ns[rows])
         launch = trace.kernels.launch[rows]
-        queued = np.where(launch >= 0, take(trace.host.start_ns, launch, 0), trace.kernels.start_ns[rows])
+        queued = np.where(launch >= 0, take(trace.host.start_ns, launch, 0), own.start_ns)
     else:
-        queued = exchanges(trace).start_ns
-    step: Ints = np.searchsorted(begins, queued, side="right") - 1
-    last = trace.manifest.captured[-1][1] if begins else 0
-    return np.where(queued < last, step, -1)
+        rows = np.flatnonzero(trace.names.mask(GLOO)[trace.marks.name])
+        rows = rows[np.argsort(trace.marks.start_ns[rows], kind="stable")]
+        own = Exchanges(trace.marks.start_ns[rows], trace.marks.end_ns[rows])
+        queued = own.start_ns
+    captured = trace.manifest.captured
+    step: Ints = np.searchsorted([begin for begin, _ in captured], queued, side="right") - 1
+    return own, np.where(queued < (captured[-1][1] if captured else 0), step, -1)
 
 
 def _waits(own: Exchanges, peers: tuple[Exchanges, ...]) -> Ints | None:

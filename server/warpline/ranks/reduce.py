@@ -8,7 +8,7 @@ from pathlib import Path
 
 from warpline import runs, trace
 from warpline.attribution import attribute
-from warpline.attribution.communication import exchanges, step_of
+from warpline.attribution.communication import exchanges_by_step
 from warpline.model.problem import Problem
 from warpline.trace import foreign
 
@@ -60,8 +60,8 @@ def _table(path: Path) -> RankTable:
     events = trace.read(path) if runs.is_run(path) else foreign.read(path)
     profile = attribute(events)
     manifest = events.manifest
-    own = exchanges(events)
-    step, lengths = step_of(events), own.end_ns - own.start_ns
+    own, step = exchanges_by_step(events)
+    lengths = own.end_ns - own.start_ns
     name = _RANK.search(path.name)
     known = manifest.world_size > 1
     return RankTable(

@@ -54,7 +54,7 @@ def _sizes(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpres
 def _is_fixed(
     context: Context, source: Source, function: cst.FunctionDef, size: cst.BaseExpression, columns: int
 ) -> bool:
-    """Whether ``size`` is known before the rows are; one that can be read must be ``columns``."""
+    """Whether ``size`` does not depend on the rows. Where its value can be read, it must be ``columns``."""
     known = origin(context, source, size)
     value = source.literal(size) if known.kind == "unknown" else known.source.literal(known.node)
     if value is not NOT_LITERAL:

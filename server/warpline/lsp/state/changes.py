@@ -1,4 +1,4 @@
-"""What changed in what is shown. The state says so here, and who shows it subscribes."""
+"""Changes of what editors show. State reports them here; code that shows something subscribes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Subscriber(Protocol):
-    """Told of each change, in the event loop's thread."""
+    """Called for each change, on the event loop's thread."""
 
     def results_changed(self, folder: Path) -> None:
         """Other runs of a folder are shown now; ``shown_changed`` follows."""

@@ -6,7 +6,7 @@ from typing import Any, List, Optional, Tuple
 
 from ....wire.dataflow import TENSOR, Padding
 
-#: Tables of so few rows tell segments or flags apart, not words.
+#: Bounds, chosen and not fitted. Tables of fewer rows tell segments or flags apart, not words.
 FEWEST_ROWS = 32
 #: Sequences shorter than this are not worth cutting.
 SHORTEST = 8
