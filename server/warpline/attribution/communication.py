@@ -7,6 +7,7 @@ import numpy as np
 from warpline.attribution.accounting import Account
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import union
+from warpline.model.ranks import LATE_RANK_PERCENT
 from warpline.trace.columns import COMMUNICATION, KERNEL, Exchanges, Floats, Ints, Trace, take
 
 Spans = tuple[Ints, Ints]
@@ -83,23 +84,37 @@ def _waits(own: Exchanges, peers: tuple[Exchanges, ...]) -> Ints | None:
     return waits
 
 
-def _late(step: Ints, waits: Ints, scene: Scene) -> tuple[int, float] | None:
-    """The rank that was the last in every captured step, and for how long the others waited for it:
-    milliseconds per step, averaged over the other ranks, beyond what that rank itself waited.
+def late_rank(waits: Floats) -> tuple[int, Floats] | None:
+    """The rank that the others waited for in every step, and for how long in each: milliseconds, averaged
+    over the other ranks, beyond what that rank itself waited. None where the last one changes from step to
+    step, which is noise.
 
-    None where the last one changes from step to step, which is noise, and where the profiler made the
-    steps longer by as much: a rank may then be late only because it is being recorded.
+    Args:
+        waits: ranks x steps, in milliseconds: how long each rank was in its collectives beyond the last one
+    """
+    rank = int(waits.sum(axis=1).argmin())
+    if (waits.argmin(axis=0) != rank).any():
+        return None
+    return rank, np.delete(waits, rank, axis=0).mean(axis=0) - waits[rank]
+
+
+def _late(step: Ints, waits: Ints, scene: Scene) -> tuple[int, float] | None:
+    """The late rank and its milliseconds per step (:func:`late_rank`).
+
+    None where it is late by less than :data:`LATE_RANK_PERCENT` of the step in any step: of few ranks and
+    steps, one may be the last in all of them by chance. None as well where the profiler made the steps
+    longer by as much: a rank may then be late only because it is being recorded.
     """
     captured = scene.trace.manifest.captured
     of_step = [waits[:, step == number].sum(axis=1) for number in range(len(captured))]
-    steps = np.stack(of_step, axis=1) / 1e6
-    rank = int(steps.sum(axis=1).argmin())
-    if (steps.argmin(axis=0) != rank).any():
+    found = late_rank(np.stack(of_step, axis=1) / 1e6)
+    if found is None:
         return None
-    others = np.delete(steps, rank, axis=0).mean(axis=0)
-    late_ms = float((others - steps[rank]).mean())
+    rank, late_ms = found
     recorded_ms = float(np.mean([end - begin for begin, end in captured])) / 1e6
-    return (rank, late_ms) if late_ms > max(0.0, recorded_ms - scene.step_ms) else None
+    enough = float(late_ms.min()) * 100 >= LATE_RANK_PERCENT * recorded_ms
+    mean_ms = float(late_ms.mean())
+    return (rank, mean_ms) if enough and mean_ms > recorded_ms - scene.step_ms else None
 
 
 def _computation(scene: Scene) -> Spans:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from warpline.attribution.communication import late_rank
 from warpline.model.ranks import LATE_RANK_PERCENT
 from warpline.ranks.reduce import RankTable
 
@@ -119,13 +120,14 @@ def _straggler(tables: Sequence[RankTable]) -> tuple[Straggler | None, list[str]
         lengths = np.array(step, np.int64)
         steps.append((lengths - lengths.min(axis=0)).sum(axis=1))
     waits = np.stack(steps, axis=1) / 1e6  # ranks x steps, ms
-    last = int(waits.sum(axis=1).argmin())
-    if (waits.argmin(axis=0) != last).any():
+    found = late_rank(waits)
+    if found is None:
         return None, []
-    late_ms = float((np.delete(waits, last, axis=0).mean(axis=0) - waits[last]).mean())
-    late = tables[last]
+    last, of_steps = found
+    late, late_ms = tables[last], float(of_steps.mean())
     recorded_ms = float(np.mean(late.steps_ns)) / 1e6
-    if late_ms * 100 < LATE_RANK_PERCENT * recorded_ms:
+    # In every step: of few ranks and steps, one may be the last in all of them by chance.
+    if float(of_steps.min()) * 100 < LATE_RANK_PERCENT * recorded_ms:
         return None, []
     if late.timed and late_ms <= recorded_ms - late.step_ms:
         return None, [f"rank {late.rank} comes last, perhaps only because it is being recorded"]
