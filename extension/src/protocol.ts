@@ -70,7 +70,7 @@ export interface Overview {
   previousStepMs: number | null;
   device: string;
   lines: HotLine[];
-  totals: { uri: string; function: string; label: string }[];
+  totals: { uri: string; function: string; label: string; total: string | null }[];
   findings: Finding[];
   notes: string[];
 }

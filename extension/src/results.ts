@@ -118,7 +118,9 @@ export class Results implements vscode.TreeDataProvider<vscode.TreeItem>, vscode
       const key = `${line.uri} ${this.byFunction ? line.function : ""}`;
       groups.set(key, [...(groups.get(key) ?? []), line]);
     }
-    const labels = new Map(totals.map(({ uri, function: name, label }) => [`${uri} ${name}`, label]));
+    const labels = new Map(
+      totals.map(({ uri, function: name, label, total }) => [`${uri} ${name}`, total === null ? label : `self ${label}, total ${total}`]),
+    );
     return [...groups].map(([key, members]) => {
       const [first] = members;
       const file = path.basename(vscode.Uri.parse(first?.uri ?? "").fsPath);

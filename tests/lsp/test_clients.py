@@ -109,8 +109,8 @@ def test_a_client_gets_what_it_can_show(wide: tuple[Client, str], script: Path) 
     assert [(lens["range"]["start"]["line"], lens["command"]["title"]) for lens in lenses] == [
         (0, "Profile this file"),
         (0, "40.0 ms a step"),
-        (3, "24.0 ms · 60 % in these lines"),
-        (8, "16.0 ms · 40 % in these lines"),
+        (3, "self 24.0 ms · 60 %"),
+        (8, "self 16.0 ms · 40 %"),
     ]
 
     # Edits come in the client's own units.

@@ -8,6 +8,7 @@ from warpline.attribution.accounting import Account, account
 from warpline.attribution.autograd import nodes
 from warpline.attribution.communication import communication_totals
 from warpline.attribution.composition import composition
+from warpline.attribution.functions import function_table
 from warpline.attribution.host import HostCosts, host_costs
 from warpline.attribution.inside import inside_table
 from warpline.attribution.kernels import kernel_table
@@ -60,6 +61,7 @@ def attribute(trace: Trace, located: Located | None = None) -> Profile:
         unattributed_kernels=tuple(kernels.get(0, ())),
         unattributed_ops=tuple(ops.get(0, ())),
         composition=composition(at, accounted),
+        functions=function_table(at, accounted),
         totals=_totals(accounted, costs, device, memory)
         | {"autograd_nodes": _autograd_nodes(at)}
         | communication_totals(at, accounted),

@@ -36,6 +36,7 @@ class Placed:
     phase: Ints  # FORWARD, BACKWARD, RECOMPUTE
     node: Ints  # innermost evaluate_function around (or at) the event, -1: none
     record: Ints  # the line record that held when the event began, -1: none
+    cause: Ints  # the line record that the event belongs to (of its forward operator), -1: none
     calls: Calls  # of compiled graphs
     inside: Ints  # the line of a library, by number in ``Trace.libraries``, 0: none
 
@@ -73,7 +74,7 @@ def place(trace: Trace, table: LineTable) -> Placed:
     library = _follow(inside_at(trace, host.thread, host.start_ns, record), origin)
     # Compiled code is the user's own lines, wherever a library calls it.
     library[known & (line != table.of_location[location_of(trace, record)])] = 0
-    return Placed(line, _phases(trace, node), node, record, calls, library)
+    return Placed(line, _phases(trace, node), node, record, _follow(record, origin), calls, library)
 
 
 def inside_at(trace: Trace, thread: Ints, time_ns: Ints, record: Ints) -> Ints:

@@ -30,6 +30,7 @@ def report(profile: Profile, diagnosis: Diagnosis, plan: Plan | None = None) -> 
         plan=plan,
         workers=profile.facts.workers,
         composition=profile.composition,
+        functions=profile.functions,
     )
 
 

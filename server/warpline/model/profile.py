@@ -9,7 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from warpline.model.kernel import KernelInside
-from warpline.model.report import Attributed, Composition, Inside, Phase, Roofline, Steps, Unattributed
+from warpline.model.report import (
+    Attributed,
+    Composition,
+    Function,
+    Inside,
+    Phase,
+    Roofline,
+    Steps,
+    Unattributed,
+)
 from warpline.wire.run import Facts, Manifest
 
 
@@ -137,4 +146,5 @@ class Profile:
     unattributed_ops: tuple[Op, ...] = ()
     notes: tuple[str, ...] = ()
     composition: Composition | None = None
+    functions: tuple[Function, ...] = ()  # by descending total; () where it is not known what called what
     totals: dict[str, float] = field(default_factory=dict)  # busy_ms, idle_ms, sync_ms, loader_ms, …

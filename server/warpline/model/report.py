@@ -143,6 +143,17 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Function:
+    """One function of the user's. Both times are parts of the step; totals of functions that call each other
+    overlap."""
+
+    file: str
+    function: str
+    step_ms: float  # of its own lines
+    total_ms: float  # with the functions that it calls
+
+
+@dataclass(frozen=True, slots=True)
 class Unattributed:
     device_ms: float
     step_ms: float
@@ -266,3 +277,5 @@ class Report:
     plan: Plan | None = None
     workers: Workers | None = None  # the lines of loader workers, which work beside the step
     composition: Composition | None = None  # None in reports made before there was one
+    #: By descending total. () in reports made before there were any, and of traces made elsewhere.
+    functions: tuple[Function, ...] = ()

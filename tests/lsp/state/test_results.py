@@ -59,8 +59,8 @@ def test_a_run_made_elsewhere_appears_and_replaces_the_old_as_a_whole(
     titles = {lens["range"]["start"]["line"]: lens["command"]["title"] for lens in totals[1:]}
     assert titles == {
         0: "80.0 ms a step",
-        3: "64.0 ms · 80 % in these lines, was 24.0 ms",
-        8: "16.0 ms · 20 % in these lines",
+        3: "self 64.0 ms · 80 %, was 24.0 ms",
+        8: "self 16.0 ms · 20 %",
     }
     rows = client.request("warpline/compare", {"uri": uri})["lines"]
     assert {(row["uri"], row["line"], row["deltaMs"]) for row in rows[:2]} == {

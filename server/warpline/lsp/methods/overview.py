@@ -17,6 +17,7 @@ from warpline.view.anchor_lines import Standing
 from warpline.view.diagnostics import notices
 from warpline.view.hints import share
 from warpline.view.inside import largest
+from warpline.view.lenses import CALLED
 
 _TOP = 200
 
@@ -105,16 +106,22 @@ def _label(ms: float, results: Results) -> str:
     return f"{units.percent(share(ms, results.step_ms))}  {units.ms(ms)}"
 
 
-def _totals(results: Results) -> list[dict[str, str]]:
-    """What the lines of each file and of each function add to the step; ``function`` is "" for the file."""
+def _totals(results: Results) -> list[dict[str, str | None]]:
+    """What the lines of each file and of each function add to the step; ``function`` is "" for the file.
+    ``total``: with the functions that it calls, where it calls any and that is known."""
     sums: defaultdict[tuple[str, str], float] = defaultdict(float)
     for line in results.report.lines:
         for function in dict.fromkeys(("", line.function)):
             sums[line.file, function] += line.step_ms
-    return [
-        {"uri": convert.uri(file), "function": function, "label": _label(ms, results)}
-        for (file, function), ms in sums.items()
-    ]
+    found: list[dict[str, str | None]] = []
+    for (file, function), ms in sums.items():
+        total = results.totals.get((file, function.replace(".<locals>", "")))
+        more = total is not None and total - ms >= CALLED * results.step_ms
+        words = _label(total, results) if total is not None and more else None
+        found.append(
+            {"uri": convert.uri(file), "function": function, "label": _label(ms, results), "total": words}
+        )
+    return found
 
 
 def _inside(costs: Iterable[Line], results: Results) -> list[dict[str, Any]]:

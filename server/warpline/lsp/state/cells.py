@@ -65,9 +65,22 @@ def in_cells(results: Results, cells: Sequence[Document]) -> Results:
         loader_ms={cell(*place) or place: ms for place, ms in results.loader_ms.items()},
         inside={cell(*place) or place: words for place, words in results.inside.items()},
         before=None,  # its functions are told by file
+        totals=_totals(results, lines, script),
         names={uri: f"Cell {number}" for number, uri in where.items()},
         cells={(script, n): at for n in range(1, len(text) + 1) if (at := cell(script, n)) is not None},
     )
+
+
+def _totals(results: Results, lines: Sequence[Line], script: str) -> dict[tuple[str, str], float]:
+    """Those of the script's functions stand in the cells that their lines are in. What stands in no function
+    is the whole script's, and no cell's."""
+    functions = {(line.file, line.function.replace(".<locals>", "")) for line in lines}
+    return {
+        (file, name): results.totals[place]
+        for file, name in functions
+        if (place := (file, name)) in results.totals
+        or (name != "<module>" and (place := (script, name)) in results.totals)
+    }
 
 
 def _exported(results: Results) -> Exported | None:

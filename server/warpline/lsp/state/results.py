@@ -17,7 +17,7 @@ from warpline.model.problem import Problem
 from warpline.model.report import Finding, Report
 from warpline.view import change
 from warpline.view.anchor_lines import Costs, costs_by_line
-from warpline.view.lenses import Lens, functions, of_file, of_functions
+from warpline.view.lenses import Lens, functions, of_file, of_functions, totals_of
 from warpline.wire.run import Request
 
 MEASURED = "measured.json"
@@ -47,6 +47,8 @@ class Results:
     before: Before | None = None
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)  # finding -> what its measurement says
     names: Mapping[str, str] = field(default_factory=dict)  # of a notebook's cells: URI -> "Cell 3"
+    #: (file, qualified function) -> its time with the functions that it calls; empty: not known.
+    totals: Mapping[tuple[str, str], float] = field(default_factory=dict)
     #: Of a notebook's run that is told by cells: (script, line) -> (URI of the cell, line).
     cells: Mapping[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
     _lenses: dict[str, tuple[str, tuple[Lens, ...]]] = field(
@@ -76,7 +78,8 @@ class Results:
         if self.before is not None:
             then, noise = self.before.step_ms, self.before.noise
             functions_then = {name: ms for (file, name), ms in self.before.functions.items() if file == path}
-        found = functions(lines, self.sources.get(path, ""))
+        with_called = {name: ms for (file, name), ms in self.totals.items() if file == path}
+        found = functions(lines, self.sources.get(path, ""), with_called)
         return (
             of_file(whole, self.step_ms, then, noise, "cell" if path in self.names else "file"),
             tuple(of_functions(found, self.step_ms, functions_then, noise)),
@@ -151,6 +154,7 @@ def renamed(results: Results, old: str, new: str) -> Results:
         loader_ms={(name(file), line): ms for (file, line), ms in results.loader_ms.items()},
         inside={(name(file), line): words for (file, line), words in results.inside.items()},
         before=earlier,
+        totals={(name(file), function): ms for (file, function), ms in results.totals.items()},
     )
 
 
@@ -207,6 +211,7 @@ def _load(run: Path, others: list[Path]) -> Results:
         noise=change.noise(manifest.timed_ns),
         before=before(report, change.noise(manifest.timed_ns), others),
         verdicts=verdicts,
+        totals=totals_of(report.functions),
     )
 
 
