@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from tests.lsp.client import Client, Error, span
-from tests.lsp.folder import write_run
+from tests.lsp.client import Client, Error, apply, span
+from tests.lsp.folder import finding, write_run
 from warpline.lsp.methods.notebook_script import written
 from warpline.lsp.serve import build
 from warpline.lsp.state.documents import Documents
+from warpline.model.report import Edit, Fix
 from warpline.notebook.exported import export
 
 CELLS = (
@@ -155,6 +156,80 @@ def test_runs_of_a_notebook_are_told_by_cells_while_it_is_open(
     }
     client.notify("notebookDocument/didClose", params)
     assert hottest() == script.as_uri()
+
+
+FIXABLE = ("%matplotlib inline\nimport torch", "x = 1  # 4 ms\ny = 2  # 8 ms")
+
+
+def fixable(tmp_path: Path, *changes: tuple[str, str, str]) -> tuple[Path, Path]:
+    """A notebook and the script of its run, with a finding at ``y`` whose fix makes these ``changes``:
+    ``(line, what is replaced on it, by what)``; with "" the line after it is put in."""
+    notebook, script = tmp_path / "train.ipynb", tmp_path / ".warpline" / "notebooks" / "train.ipynb.py"
+    text = export(str(notebook), FIXABLE).text
+    lines = text.split("\n")
+    script.parent.mkdir(parents=True)
+    script.write_text(text)
+    edits = []
+    for line, old, new in changes:
+        at = lines.index(line) + 1
+        start = (at, line.index(old)) if old else (at + 1, 0)
+        edits.append(Edit(str(script), start, (start[0], start[1] + len(old)), new))
+    at = lines.index("y = 2  # 8 ms") + 1
+    fix = Fix("Make it faster", "unsafe", tuple(edits))
+    write_run(tmp_path, {script: text}, findings=[finding(script, at, fixes=(fix,))])
+    return notebook, script
+
+
+def fixed(client: Client, uri: str, text: str, line: int) -> str | None:
+    """The cell with the fix of the finding on its ``line``; None where none can be made."""
+    action = next(one for one in client.actions(uri, line) if one["title"].startswith("Make it faster"))
+    answer = client.request("codeAction/resolve", action)
+    if answer.get("edit") is None:
+        return None
+    (change,) = answer["edit"]["documentChanges"]
+    assert change["textDocument"]["uri"] == uri
+    return apply(text, change["edits"])
+
+
+def test_a_fix_is_put_into_the_cell(tmp_path: Path, connect: Callable[..., Client]) -> None:
+    notebook, _ = fixable(tmp_path, ("x = 1  # 4 ms", "1", "10"), ("y = 2  # 8 ms", "", "z = 3\n"))
+    client = connect(tmp_path)
+    first, second = open_notebook(client, notebook, FIXABLE)
+    client.until(lambda: client.diagnostics(second))
+    whole = "x = 10  # 4 ms\ny = 2  # 8 ms\nz = 3"
+    assert fixed(client, second, FIXABLE[1], 1) == whole
+
+    # Where lines were added above, in this cell and in the one before, the fix goes along.
+    for uri in (first, second):
+        edit = {"range": span((0, 0), (0, 0)), "text": "# more\n"}
+        document = {"uri": uri, "version": 2}
+        change(client, notebook, {"textContent": [{"document": document, "changes": [edit]}]})
+    assert fixed(client, second, f"# more\n{FIXABLE[1]}", 2) == f"# more\n{whole}"
+
+
+def test_a_fix_that_no_cell_can_take_says_what_to_do(tmp_path: Path, connect: Callable[..., Client]) -> None:
+    notebook, _ = fixable(tmp_path, ("pass  # %matplotlib inline", "pass", "import math"))
+    client = connect(tmp_path)
+    (_, second) = open_notebook(client, notebook, FIXABLE)
+    client.until(lambda: client.diagnostics(second))
+    assert fixed(client, second, FIXABLE[1], 1) is None
+    (said,) = client.messages("window/showMessage")
+    assert "changes a magic or more than one cell" in said["message"]
+    with pytest.raises(Error, match="measure a notebook's fixes one by one"):
+        client.request("warpline/tune", {"uri": second})
+
+
+def test_comments_that_ignore_go_into_the_cell(tmp_path: Path, connect: Callable[..., Client]) -> None:
+    notebook, _ = fixable(tmp_path, ("x = 1  # 4 ms", "1", "10"))
+    client = connect(tmp_path)
+    (_, second) = open_notebook(client, notebook, FIXABLE)
+    client.until(lambda: client.diagnostics(second))
+    action = next(one for one in client.actions(second, 1) if "on this line" in one["title"])
+    (made,) = client.request("codeAction/resolve", action)["edit"]["documentChanges"]
+    assert apply(FIXABLE[1], made["edits"]).endswith("# warpline: ignore[fp32-matmul]")
+    action = next(one for one in client.actions(second, 1) if "in this project" in one["title"])
+    created, _ = client.request("codeAction/resolve", action)["edit"]["documentChanges"]
+    assert created["uri"] == (tmp_path / "pyproject.toml").as_uri()
 
 
 def opened(path: Path, *cells: str) -> types.DidOpenNotebookDocumentParams:

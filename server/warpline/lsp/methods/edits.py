@@ -11,13 +11,17 @@ import msgspec
 from lsprotocol import types
 
 from warpline.lsp import convert
+from warpline.lsp.methods import cell_edits
 from warpline.lsp.server import Server
+from warpline.lsp.state.cells import notebook_of
 from warpline.lsp.state.session import Session
 from warpline.lsp.worker.engine import Failed
+from warpline.model.problem import Problem
 from warpline.model.report import Edit, Finding, Fix
 from warpline.text.edits import between
 from warpline.text.lines import split
 from warpline.view import actions
+from warpline.view.anchor import Anchor
 
 
 async def made(ls: Server, data: dict[str, Any]) -> types.WorkspaceEdit | None:
@@ -46,21 +50,44 @@ async def made(ls: Server, data: dict[str, Any]) -> types.WorkspaceEdit | None:
 async def fix_of(ls: Server, session: Session, finding: Finding, number: int) -> Fix | None:
     """One fix of a finding. Where nothing that it depends on changed it is the run's own, moved along;
     else the rule makes it again."""
-    results = session.results
     if number >= len(finding.fixes):
         return None
-    fix = finding.fixes[number]
+    try:
+        script = cell_edits.script_now(ls, session)
+    except Problem as problem:
+        cell_edits.refuse(ls, finding.rule, str(problem))
+        return None
+    if script is None:
+        return await _fix_now(ls, session, finding, number, {})
+    # As it was found: on the lines of the script that the cells ran as.
+    title = finding.fixes[number].title
+    finding = next(one for one in session.loaded.report.findings if one.id == finding.id)
+    number = [fix.title for fix in finding.fixes].index(title)
+    made = await _fix_now(ls, session, finding, number, {script.path: script.exported.text})
+    placed = cell_edits.in_cells(made, script) if made is not None else None
+    if placed is None:
+        cell_edits.refuse(ls, finding.rule)
+    return placed
+
+
+async def _fix_now(
+    ls: Server, session: Session, finding: Finding, number: int, instead: dict[str, str]
+) -> Fix | None:
+    """``instead``: texts of files that stand for something else in the editor."""
+    run, fix = session.results.run, finding.fixes[number]
     if not {edit.file for edit in fix.edits} - {finding.file}:
-        anchor = session.anchor(finding.file)
-        source, lines = results.sources[finding.file], session.lines(finding.file)
+        source = session.results.sources[finding.file]
+        lines, anchor = session.lines(finding.file), session.anchor(finding.file)
+        if finding.file in instead:
+            lines = split(instead[finding.file])
+            anchor = Anchor(source, lines)
         same = "".join(lines) == source
         found = fix if same else actions.moved(fix, anchor, source, lines) if anchor else None
         if found is not None:
             return found
+    now = texts(ls) | instead
     try:
-        answer = await ls.desk.ask(
-            "fixes", run=str(results.run), finding=msgspec.to_builtins(finding), texts=texts(ls)
-        )
+        answer = await ls.desk.ask("fixes", run=str(run), finding=msgspec.to_builtins(finding), texts=now)
     except Failed as problem:
         ls.log(f"{finding.rule}: {problem}")
         return None
@@ -97,17 +124,23 @@ async def _all(
         number = actions.best(finding, safe_only=safe)
         if number is not None:
             chosen.append(replace(finding, fixes=(finding.fixes[number],)))
+    if notebook_of(session.loaded) is not None:
+        return workspace_edit(ls, session, actions.together(await _each(ls, session, chosen)))
     try:
         answer = await ls.desk.ask(
             "together", run=str(results.run), findings=msgspec.to_builtins(chosen), texts=texts(ls)
         )
     except Failed as problem:
         ls.log(f"fix all: {problem}")
-        fixes = [await fix_of(ls, session, finding, 0) for finding in chosen]
-        return workspace_edit(ls, session, actions.together([fix for fix in fixes if fix is not None]))
+        return workspace_edit(ls, session, actions.together(await _each(ls, session, chosen)))
     for name, reason in answer["skipped"].items():
         ls.log(f"fix all: {name} was skipped: {reason}")
     return workspace_edit(ls, session, msgspec.convert(answer["edits"], tuple[Edit, ...]))
+
+
+async def _each(ls: Server, session: Session, findings: Iterable[Finding]) -> list[Fix]:
+    fixes = [await fix_of(ls, session, finding, 0) for finding in findings]
+    return [fix for fix in fixes if fix is not None]
 
 
 def _ignore_here(ls: Server, session: Session, finding: Finding) -> types.WorkspaceEdit | None:

@@ -8,10 +8,11 @@ import msgspec
 from lsprotocol import types
 
 from warpline.lsp import convert
-from warpline.lsp.methods import edits
+from warpline.lsp.methods import cell_edits, edits
 from warpline.lsp.methods.request import Refused, parameters
 from warpline.lsp.methods.under_way import entrances, turn, under_way
 from warpline.lsp.server import Server
+from warpline.lsp.state.cells import notebook_of
 from warpline.model.report import Measured
 from warpline.view import gains
 
@@ -35,7 +36,8 @@ async def measure(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
     session = ls.folders.session(path) if path else None
     if path is None or session is None:
         raise Refused("there are no results for this file: profile it first")
-    results = session.results
+    # A notebook's fixes are tried on the script that its cells are.
+    results = session.results if notebook_of(session.loaded) is None else session.loaded
     finding = next((f for f in results.report.findings if f.id == params.finding_id), None)
     if finding is None:
         raise Refused("this finding is from an earlier run: profile the file again")
@@ -49,7 +51,7 @@ async def measure(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
             progress.report,
             run=str(results.run),
             finding=msgspec.to_builtins(finding),
-            texts=edits.texts(ls),
+            texts=edits.texts(ls) | cell_edits.text_now(ls, session),
         )
     measured = answer["measured"]
     applied = bool(params.apply and answer["kept"]) and await _apply(ls, path, finding.id)

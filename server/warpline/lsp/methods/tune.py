@@ -13,6 +13,7 @@ from warpline.lsp.methods import edits
 from warpline.lsp.methods.request import Refused, parameters
 from warpline.lsp.methods.under_way import entrances, turn, under_way
 from warpline.lsp.server import Server
+from warpline.lsp.state.cells import notebook_of
 from warpline.model.report import Edit
 from warpline.view import gains
 
@@ -38,6 +39,8 @@ async def tune(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
     session = ls.folders.newest(path) if path else None
     if session is None:
         raise Refused("there are no results for this file: profile it first")
+    if notebook_of(session.loaded) is not None:
+        raise Refused("sets of fixes are searched for in scripts only: measure a notebook's fixes one by one")
     unsaved = [d.path for d in ls.documents if d.path in session.results.sources and _dirty(d.text, d.path)]
     if unsaved:
         raise Refused(f"save {unsaved[0]} first: the script is run from the files on disk")

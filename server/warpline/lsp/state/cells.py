@@ -26,7 +26,7 @@ def notebook_of(results: Results) -> str | None:
 def in_cells(results: Results, cells: Sequence[Document]) -> Results:
     """The results for the notebook's cells as they are open now; what is of none of them stays where it is.
 
-    Fixes are left out: they are made for the script, and measured on it.
+    Fixes keep the script's lines: lsp/methods/cell_edits.py puts them into the cells.
     """
     exported = _exported(results)
     if exported is None:
@@ -50,7 +50,7 @@ def in_cells(results: Results, cells: Sequence[Document]) -> Results:
         at, cause = cell(finding.file, finding.line), cell(finding.cause.file, finding.cause.line)
         if cause is not None:
             finding = replace(finding, cause=replace(finding.cause, file=cause[0], line=cause[1]))
-        return finding if at is None else replace(finding, file=at[0], line=at[1], fixes=())
+        return finding if at is None else replace(finding, file=at[0], line=at[1])
 
     text = split(results.sources[script])
     lines = tuple(of_line(line) for line in results.report.lines)

@@ -33,6 +33,11 @@ class Session:
         self.stands: dict[str, CurrentFindings] = {}  # kept by standing.py, by path
         self.bars: dict[str, Bars] = {}  # kept by heat.py, by path
 
+    @property
+    def loaded(self) -> Results:
+        """As they were read, told by the files that ran: of a notebook by its script."""
+        return self._loaded
+
     def adopt(self, document: Document) -> bool:
         """Whether a file that is opened is one of the run's under another name; then it is that one."""
         results, path = self.results, document.path
