@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from warpline.devices import can
 from warpline.model.kernel_name import readable
 from warpline.model.report import Finding, KernelUse, Line, OpUse, Report
 from warpline.view import gains, units
@@ -24,8 +25,13 @@ _SPECIAL = re.compile(r"([\\`*\[\]<>|~]|(?<!\w)_|_(?!\w)|(?<=:)//)")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]  # cells of the first column are names, shown as code
+    """A time, a name (shown as code) and a few words in each row.
+
+    Editors draw tables without space between columns: so no two numbers stand side by side.
+    """
+
+    head: tuple[str, str, str]
+    rows: tuple[tuple[str, str, str], ...]
 
 
 def card(
@@ -50,7 +56,8 @@ def card(
         blocks.append(
             text.plain("The line has changed since the run: these numbers are for the earlier version.")
         )
-    blocks.append(text.plain(made_of(line, loader_ms)))
+    beside = can(report.environment.device.kind, "kernels")
+    blocks.append(text.plain(made_of(line, loader_ms, beside)))
     blocks += [text.plain(words) for words in findings]
     blocks.append(text.table(_inside(line, report.steps.step_ms)))
     kernels = [kernel for cost in line.costs for kernel in cost.kernels]
@@ -58,7 +65,7 @@ def card(
     if kernels:
         blocks.append(text.table(_kernels(kernels)))
     if ops:
-        blocks.append(text.table(_ops(ops)))
+        blocks.append(text.table(_ops(ops, "device" if beside else "time")))
     blocks += [text.plain(_roofline(cost)) for cost in line.costs if cost.roofline]
     blocks.append(text.plain(inside))
     device = report.environment.device
@@ -66,8 +73,11 @@ def card(
     return "\n\n".join(block for block in blocks if block)
 
 
-def made_of(line: Standing, loader_ms: float = 0.0) -> str:
-    """``device 12.1 ms (forward 4.00, backward 8.10), device idle 3.80 ms, host 7.90 ms; 2 calls a step``."""
+def made_of(line: Standing, loader_ms: float = 0.0, beside: bool = True) -> str:
+    """``device 12.1 ms (forward 4.00, backward 8.10), device idle 3.80 ms, host 7.90 ms; 2 calls a step``.
+
+    ``beside``: the device works beside the host. On a CPU the line is its operators' time and the rest.
+    """
 
     def total(name: str) -> float:
         return float(sum(getattr(cost, name) for cost in line.costs))
@@ -82,9 +92,9 @@ def made_of(line: Standing, loader_ms: float = 0.0) -> str:
         if total(field) > 0
     ]
     times = [
-        ("device", total("device_ms")),
-        ("device idle", total("idle_ms")),
-        ("host", total("cpu_ms")),
+        ("device" if beside else "operators", total("device_ms")),
+        ("device idle" if beside else "outside of operators", total("idle_ms")),
+        ("host", total("cpu_ms") if beside else 0.0),
         ("waiting for the device", total("sync_ms")),
         ("waiting for data", loader_ms),
     ]
@@ -115,23 +125,38 @@ def gain(finding: Finding) -> str:
 def _inside(line: Standing, step_ms: float) -> Table:
     """The modules and functions of libraries that take most of the line."""
     found = largest((entry for cost in line.costs for entry in cost.inside), step_ms)[:_TOP]
-    rows = [(_short(part.name), part.place, units.ms(part.step_ms)) for part in found]
-    return Table(("inside", "costliest line", "of the step"), tuple(rows))
+    rows = [(units.ms(part.step_ms), _short(part.name), part.place) for part in found]
+    return Table(("of the step", "inside", "costliest line"), tuple(rows))
 
 
 def _kernels(kernels: Sequence[KernelUse]) -> Table:
     top = sorted(kernels, key=lambda kernel: -kernel.device_ms)[:_TOP]
-    rows = [(_short(readable(k.name)), k.phase, units.count(k.count), units.ms(k.device_ms)) for k in top]
-    return Table(("kernel", "phase", "launches", "device"), tuple(rows))
+    rows = [
+        (
+            units.ms(k.device_ms),
+            _short(readable(k.name)),
+            f"{k.phase}, {_times(k.count, 'launch', 'launches')}",
+        )
+        for k in top
+    ]
+    return Table(("device", "kernel", ""), tuple(rows))
 
 
-def _ops(ops: Sequence[OpUse]) -> Table:
+def _ops(ops: Sequence[OpUse], time: str) -> Table:
     top = sorted(ops, key=lambda op: -op.device_ms)[:_TOP]
     rows = [
-        (_short(f"{op.name} {_shapes(op)}".strip()), op.phase, units.count(op.count), units.ms(op.device_ms))
+        (
+            units.ms(op.device_ms),
+            _short(f"{op.name} {_shapes(op)}".strip()),
+            f"{op.phase}, {_times(op.count, 'call', 'calls')}",
+        )
         for op in top
     ]
-    return Table(("operator", "phase", "calls", "device"), tuple(rows))
+    return Table((time, "operator", ""), tuple(rows))
+
+
+def _times(count: float, one: str, more: str) -> str:
+    return f"{units.count(count)} {one if count == 1 else more}"
 
 
 def _shapes(op: OpUse) -> str:
@@ -168,11 +193,8 @@ class _Markdown:
     def table(self, table: Table) -> str:
         if not table.rows:
             return ""
-        head = "| " + " | ".join(table.head) + " |\n|---" + "|--:" * (len(table.head) - 1) + "|"
-        named = len(table.head) > 2
-        rows = (
-            "| " + " | ".join((self.code(row[0]) if named else row[0], *row[1:])) + " |" for row in table.rows
-        )
+        head = "| " + " | ".join(table.head) + " |\n|--:|---|---|"
+        rows = (f"| {time} | {self.code(name)} | {self.plain(rest)} |" for time, name, rest in table.rows)
         return head + "\n" + "\n".join(rows)
 
 
@@ -189,12 +211,7 @@ class _Plain(_Markdown):
     def table(self, table: Table) -> str:
         if not table.rows:
             return ""
-        rows = [table.head, *table.rows] if len(table.head) > 2 else list(table.rows)
-        widths = [max(len(row[n]) for row in rows) for n in range(len(table.head))]
-        return "\n".join(
-            "  ".join(
-                cell.ljust(width) if n == 0 else cell.rjust(width)
-                for n, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        )
+        rows = [table.head, *table.rows]
+        width, longest = (max(len(row[n]) for row in rows) for n in (0, 1))
+        lines = (f"{time.rjust(width)}  {name.ljust(longest)}  {rest}" for time, name, rest in rows)
+        return "\n".join(line.rstrip() for line in lines)
