@@ -1,4 +1,5 @@
 // The commands of package.json. The server's own have other names: the language client registers those itself.
+import * as path from "node:path";
 import * as vscode from "vscode";
 import * as environment from "./environment";
 import * as interpreter from "./interpreter";
@@ -16,11 +17,15 @@ export function register(server: Server, log: vscode.LogOutputChannel, results: 
   const commands: Record<string, (argument?: unknown, more?: unknown) => unknown> = {
     "warpline.profileFile": (resource) => onFile(resource, (uri) => profile(server, { uri })),
     "warpline.profileNotebook": () => onFile(undefined, (uri) => profile(server, { uri })),
-    "warpline.profileFileWithArguments": (resource) => onFile(resource, (uri) => withArguments(server, uri)),
+    "warpline.profileFileWithArguments": (resource) => onFile(resource, (uri) => withArguments(server, uri, results)),
+    "warpline.profileAgain": () => onShown(results, (uri) => profile(server, { uri, args: results.shown?.argv ?? [] })),
+    "warpline.changeArguments": () => onShown(results, (uri) => withArguments(server, uri, results)),
     "warpline.profileModule": (resource) => onFile(resource, (uri) => asModule(server, uri)),
     "warpline.profileLaunch": () => launchConfiguration(server),
     "warpline.applyBestSet": () => onShown(results, (uri) => tune(server, uri)),
-    "warpline.compareRuns": (item, selected) => (item === undefined || item instanceof vscode.Uri ? compareWithBefore(server) : runs.compare(item, selected)),
+    "warpline.compareRuns": () => compareWithBefore(server),
+    "warpline.compareWithShown": (item) => runs.compareWithShown(item),
+    "warpline.compareSelected": (_, selected) => runs.compareSelected(selected),
     "warpline.hideDifference": () => hideDifference(server, active()),
     "warpline.openReport": () => report.show(results.shown === null ? {} : { run: results.shown.run }),
     "warpline.openRun": (item) => runs.open(item),
@@ -52,10 +57,10 @@ async function onFile(resource: unknown, action: (uri: string) => unknown): Prom
   return vscode.window.showInformationMessage("Open the training script that should be profiled first.");
 }
 
-/** The file that stands for the run that is shown. */
+/** The script, or notebook, of the run that is shown, whatever file is in the editor. */
 function onShown(results: Results, action: (uri: string) => unknown): unknown {
-  const script = results.shown?.script;
-  if (script !== undefined) return action(vscode.Uri.file(script).toString());
+  const shown = results.shown;
+  if (shown !== null) return action(shown.again);
   return vscode.window.showInformationMessage("Profile a script first.");
 }
 
@@ -64,15 +69,21 @@ function active(): { uri?: string } {
   return uri?.scheme === "file" ? { uri: uri.toString() } : {};
 }
 
-/** The arguments of the last time are there to be changed. */
-async function withArguments(server: Server, uri: string): Promise<unknown> {
+/** The arguments of the run that is shown, or of the last one of the script, are there to be changed. */
+async function withArguments(server: Server, uri: string, { shown }: Results): Promise<unknown> {
   const client = await server.ready();
-  const known = (await client?.sendRequest(protocol.runs, { uri }).catch(() => [])) ?? [];
   const { fsPath } = vscode.Uri.parse(uri);
-  const last = known.find(({ script }) => script === fsPath)?.argv ?? [];
-  const value = last.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`)).join(" ");
-  const line = await vscode.window.showInputBox({ title: "Arguments of the script", placeHolder: "--epochs 1 --data 'my data'", value });
+  const known = (await client?.sendRequest(protocol.runs, { uri }).catch(() => [])) ?? [];
+  const last = shown?.again === uri ? shown.argv : (known.find(({ script }) => script === fsPath)?.argv ?? []);
+  const value = typed(last);
+  const title = `Arguments of ${path.basename(fsPath)}`;
+  const line = await vscode.window.showInputBox({ title, placeHolder: "--epochs 1 --data 'my data'", prompt: "Enter profiles the script with them", value });
   return line === undefined ? undefined : profile(server, { uri, args: words(line) });
+}
+
+/** Arguments as one would type them in a shell. */
+function typed(words: string[]): string {
+  return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`)).join(" ");
 }
 
 /** The words of a command line: quotes of both kinds hold together, also in the middle of a word. */

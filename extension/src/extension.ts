@@ -41,6 +41,15 @@ async function begin(context: vscode.ExtensionContext): Promise<void> {
       if (command === "warpline.tune") return tune(here, (first as { uri: string }).uri);
       return next(command, args) as unknown;
     },
+    // Beside the lens that profiles the file: the arguments it says can be changed there.
+    provideCodeLenses: async (document, token, next) => {
+      const lenses = (await next(document, token)) ?? [];
+      const at = lenses.findIndex(({ command }) => command?.command === "warpline.profile");
+      const [range] = lenses.slice(Math.max(at, 0)).map((lens) => lens.range);
+      if (at < 0 || range === undefined || document.uri.scheme !== "file") return lenses;
+      const change = { title: "Arguments…", command: "warpline.profileFileWithArguments", arguments: [document.uri] };
+      return [...lenses.slice(0, at + 1), new vscode.CodeLens(range, change), ...lenses.slice(at + 1)];
+    },
     window: {
       // A rule's page is Markdown to be read, not to be edited.
       showDocument: async (params, token, next) => {

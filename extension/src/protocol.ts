@@ -64,6 +64,7 @@ export interface Overview {
   run: string;
   script: string;
   argv: string[];
+  again: string;
   label: string;
   summary: string;
   change: string | null;

@@ -12,7 +12,7 @@ export class RunItem extends vscode.TreeItem {
     this.description = `${run.label} · ${when}`;
     this.tooltip = `${run.script} ${run.argv.join(" ")}\n${run.label} a step on ${run.device}\n${when}\n${run.run}`;
     this.iconPath = new vscode.ThemeIcon(run.shown ? "eye" : "history");
-    this.contextValue = "run";
+    this.contextValue = run.shown ? "run shown" : "run";
     this.command = { title: "Show", command: "warpline.openRun", arguments: [this] };
   }
 }
@@ -44,15 +44,26 @@ export class Runs implements vscode.TreeDataProvider<RunItem>, vscode.Disposable
     if (item instanceof RunItem) await this.server.running?.sendRequest(protocol.openRun, { run: item.run.run });
   }
 
-  /** The two that are selected, the older one first; or the one that was clicked with the one that is shown. */
-  async compare(item: unknown, selected: unknown): Promise<void> {
-    const both = (Array.isArray(selected) ? selected : [item]).filter((one): one is RunItem => one instanceof RunItem);
+  async compareSelected(selected: unknown): Promise<void> {
+    const chosen = Array.isArray(selected) ? selected : this.view.selection;
+    const both = chosen.filter((one): one is RunItem => one instanceof RunItem);
+    if (both.length === 2) await this.compare(both);
+    else void vscode.window.showInformationMessage("Select two runs to compare: click one, then the other with Ctrl (Cmd on a Mac).");
+  }
+
+  /** The one that was clicked with the one of the same script that is shown. */
+  async compareWithShown(item: unknown): Promise<void> {
+    if (!(item instanceof RunItem)) return;
+    const shown = this.items.find(({ run }) => run.shown && run.script === item.run.script) ?? this.items.find(({ run }) => run.shown);
+    if (shown !== undefined && shown !== item) await this.compare([item, shown]);
+  }
+
+  /** The newer one is shown then: the hints that say the difference are those of the run that is shown. */
+  private async compare(both: RunItem[]): Promise<void> {
     const [newer, older] = both.map(({ run }) => run).sort((one, other) => other.createdMs - one.createdMs);
-    if (newer === undefined) return;
-    const uri = vscode.Uri.file(newer.script).toString();
-    // The hints that say the difference are those of the run that is shown.
-    if (older !== undefined && !newer.shown) await this.server.running?.sendRequest(protocol.openRun, { run: newer.run });
-    await compare(this.server, older === undefined ? { uri, run: newer.run } : { uri, run: older.run, with: newer.run });
+    if (newer === undefined || older === undefined) return;
+    if (!newer.shown) await this.server.running?.sendRequest(protocol.openRun, { run: newer.run });
+    await compare(this.server, { uri: vscode.Uri.file(newer.script).toString(), run: older.run, with: newer.run });
   }
 
   dispose(): void {

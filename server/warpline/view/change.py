@@ -59,13 +59,21 @@ def of_part(before_ms: float | None, after_ms: float, noise: float | None) -> st
     return f", was {units.ms(before_ms)}"
 
 
-def comparable(before: Report, after: Report) -> str:
-    """Why two runs cannot be compared: other scripts, arguments or devices; empty: they can."""
+def comparable(
+    before: Report, after: Report, launchers: tuple[Sequence[str], Sequence[str]] = ((), ())
+) -> str:
+    """Why two runs cannot be compared: other scripts, arguments, launchers or devices; empty: they can.
+
+    ``launchers``: the commands that started the one and the other, such as ``torchrun --nproc-per-node 2``.
+    """
     if before.script != after.script:
         return "they are runs of different scripts"
     if before.argv != after.argv:
         told = [" ".join(argv) or "none" for argv in (before.argv, after.argv)]
         return f"they have different arguments: {told[0]} before, {told[1]} after"
+    if tuple(launchers[0]) != tuple(launchers[1]):
+        told = [" ".join(launcher) or "no launcher" for launcher in launchers]
+        return f"they were started differently: with {told[0]} before, {told[1]} after"
     if before.environment.device != after.environment.device:
         devices = (before.environment.device, after.environment.device)
         told = [f"{device.count} x {device.name or device.kind}" for device in devices]

@@ -142,6 +142,7 @@ def test_runs_of_a_notebook_are_told_by_cells_while_it_is_open(
 
     (_, second) = open_notebook(client, notebook, cells)
     assert client.until(lambda: hottest() == second)
+    assert client.request("warpline/overview", {})["again"] == notebook.as_uri()
     compared = client.request("warpline/compare", {"uri": second, "run": str(earlier)})
     rows = [(row["uri"], row["line"], row["beforeMs"], row["afterMs"]) for row in compared["lines"]]
     assert rows == [(second, 1, 24.0, 8.0), (second, 0, 12.0, 4.0)]

@@ -125,7 +125,7 @@ def test_profile_a_file_and_again_with_the_last_arguments(
     assert made == {
         "run": again["run"],
         "script": str(script),
-        "file": str(tmp_path / ".warpline/report.html"),
+        "file": str(Path(again["run"]) / "report.html"),
     }
     assert "Content-Security-Policy" in Path(made["file"]).read_text()
     client.edit(uri, (0, 0), (0, 0), "\n")

@@ -16,6 +16,9 @@ from warpline.model import report as r
 from warpline.wire.run import Request
 
 
+TWO_RANKS = Request(target="train.py", launcher=("torchrun", "--nproc-per-node", "2"))
+
+
 def whole(client: Client, uri: str) -> str:
     """The lens over the whole file."""
     lenses = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
@@ -30,10 +33,11 @@ def whole(client: Client, uri: str) -> str:
         ({"scale": 1.03}, {}, "40.0 ms a step"),
         ({"scale": 18.9, "argv": ("--depth", "24")}, {"argv": ("--depth", "2")}, "40.0 ms a step"),
         ({"scale": 18.9, "device": "Other"}, {}, "40.0 ms a step"),
+        ({"scale": 18.9, "request": TWO_RANKS}, {}, "40.0 ms a step"),
         ({"scale": 1.5, "spread": 0.6}, {}, "40.0 ms a step"),
         ({"scale": 1.5}, {"spread": 0.6}, "40.0 ms a step"),
     ],
-    ids=["faster", "slower", "the same", "arguments", "device", "busy before", "busy after"],
+    ids=["faster", "slower", "the same", "arguments", "device", "launcher", "busy before", "busy after"],
 )
 def test_only_what_can_be_compared_is(
     script: Path, connect: Callable[..., Client], first: dict[str, Any], second: dict[str, Any], said: str
@@ -44,7 +48,7 @@ def test_only_what_can_be_compared_is(
     uri = client.open(script)
     client.until(lambda: client.hints(uri))
     assert whole(client, uri) == said
-    if "argv" in second or "device" in first:
+    if "argv" in second or "device" in first or "request" in first:
         assert client.request("warpline/overview", {"uri": uri})["previousStepMs"] is None
         assert client.request("warpline/compare", {"uri": uri}) is None
         # Asked for by name they are put side by side, and the reason why that says little is told.

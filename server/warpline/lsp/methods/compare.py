@@ -35,7 +35,8 @@ async def compare(ls: Server, params: Any) -> dict[str, Any] | None:
     if run is None:
         return None
     before = (await _loaded(ls, session.folder, run)).results
-    reason = change.comparable(before.report, after.report)
+    launchers = before.request.launcher, after.request.launcher
+    reason = change.comparable(before.report, after.report, launchers)
     noise = None if reason else change.together(before.noise, after.noise)
     found = rows(session, before, after)
     if "hints" in named:

@@ -8,6 +8,7 @@ from typing import Any
 
 from warpline.lsp import convert
 from warpline.lsp.server import Server
+from warpline.lsp.state.cells import notebook_of
 from warpline.lsp.state.results import Results
 from warpline.lsp.state.session import Session
 from warpline.model.report import Finding, Line
@@ -33,6 +34,7 @@ def overview(ls: Server, params: Any) -> dict[str, Any] | None:
         "run": str(results.run),
         "script": results.report.script,
         "argv": list(results.report.argv),
+        "again": convert.uri(notebook_of(session.loaded) or results.report.script),
         "stepMs": results.step_ms,
         "previousStepMs": before.step_ms if before else None,
         "change": change.of_step(before.step_ms, results.step_ms, before.noise) if before else None,

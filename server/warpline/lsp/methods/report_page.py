@@ -28,14 +28,14 @@ class PlaceParams(msgspec.Struct):
 
 
 async def page(ls: Server, params: Any) -> dict[str, Any] | None:
-    """Written beside the runs each time it is asked for."""
+    """Written into the run's folder each time it is asked for: each run has its own, which goes with it."""
     try:
         asked = parameters(params or {}, PageParams)
         session = _of_run(ls, asked.run) if asked.run else asked_for(ls, msgspec.to_builtins(asked))
         if session is None:
             return None
         run = session.results.run
-        file = session.folder / ".warpline" / "report.html"
+        file = run / "report.html"
         await ls.desk.ask("report_page", run=str(run), cwd=str(session.folder), file=str(file))
     except Refused as refusal:
         raise refusal.answer() from None

@@ -1,4 +1,4 @@
-"""The run that a newer one is compared with: of the same script, arguments and device."""
+"""The run that a newer one is compared with: of the same script, arguments, launcher and device."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ class Before:
     noise: float | None
 
 
-def before(report: Report, noise: float | None, others: Sequence[Path]) -> Before | None:
-    """The newest of ``others`` (the newest first) that can be compared with a run that has this report."""
+def before(
+    report: Report, launcher: Sequence[str], noise: float | None, others: Sequence[Path]
+) -> Before | None:
+    """The newest of ``others`` (the newest first) that can be compared with a run that has this report and
+    was started by ``launcher``."""
     for run in others:
         try:
             manifest = runs.manifest(run)
@@ -35,7 +38,7 @@ def before(report: Report, noise: float | None, others: Sequence[Path]) -> Befor
             earlier = read_report(run)
         except Problem:
             continue
-        if not change.comparable(earlier, report):
+        if not change.comparable(earlier, report, (manifest.request.launcher, launcher)):
             both = change.together(change.noise(manifest.timed_ns), noise)
             return Before(run, earlier.steps.step_ms, function_totals(earlier.lines), both)
     return None

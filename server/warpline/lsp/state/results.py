@@ -209,7 +209,7 @@ def _load(run: Path, others: list[Path]) -> Results:
         stamp=seen,
         request=manifest.request,
         noise=change.noise(manifest.timed_ns),
-        before=before(report, change.noise(manifest.timed_ns), others),
+        before=before(report, manifest.request.launcher, change.noise(manifest.timed_ns), others),
         verdicts=verdicts,
         totals=totals_of(report.functions),
     )
