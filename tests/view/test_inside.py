@@ -59,5 +59,5 @@ def test_the_page_has_them_all_and_escapes_them() -> None:
 def test_the_card_has_the_largest_three() -> None:
     made = opened()
     words = card(Standing(4, (made.lines[0],), False), made)
-    assert "`encoder.layer.*.self` | bert.py:40 | 3.00 ms" in words
+    assert "| 3.00 ms | `encoder.layer.*.self` | bert.py:40 |" in words
     assert "Model.forward" in words and "a<i>" not in words
