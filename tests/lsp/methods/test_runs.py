@@ -15,7 +15,6 @@ from tests.lsp.folder import finding, write_run
 from warpline.model import report as r
 from warpline.wire.run import Request
 
-
 TWO_RANKS = Request(target="train.py", launcher=("torchrun", "--nproc-per-node", "2"))
 
 
