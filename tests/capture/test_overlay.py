@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.capture.launching import LIMIT_S, PYTHONS, request, write
-from warpline.capture import launch
+from warpline.capture.timing import time_steps
 from warpline.model.problem import Problem
 
 MAIN = """\
@@ -51,7 +51,7 @@ def test_edits_reach_the_main_module_other_modules_and_workers(
     script, part = write(tmp_path, main), write(tmp_path, PART, "part.py")
     asked = request(script, python, warmup=1)
     overlay = {str(script): main.replace("FACTOR = 1", "FACTOR = 5"), str(part): PART.replace("1", "3")}
-    changed = launch.time_steps(asked, overlay, steps=3)
+    changed = time_steps(asked, overlay, steps=3)
     assert changed.losses[:4] == (15.0,) * 4
     assert len(changed.steps_ns) == 3
     assert changed.step_source == "optimizer"
@@ -62,7 +62,7 @@ def test_edits_reach_the_main_module_other_modules_and_workers(
 
 def test_both_sides_start_from_the_same_seed(tmp_path: Path) -> None:
     asked = request(write(tmp_path, LOOP), warmup=1)
-    first, second = (launch.time_steps(asked, steps=5) for _ in range(2))
+    first, second = (time_steps(asked, steps=5) for _ in range(2))
     assert first.losses[:5] == second.losses[:5]
     assert len(set(first.losses[:5])) == 5
 
@@ -84,7 +84,7 @@ def test_a_candidate_that_fails_costs_only_itself(
 ) -> None:
     script = write(tmp_path, LOOP)
     with pytest.raises(Problem) as caught:
-        launch.time_steps(request(script, timeout_s=limit_s), {str(script): text})
+        time_steps(request(script, timeout_s=limit_s), {str(script): text})
     assert str(caught.value).startswith(message)
     assert caught.value.status == 1
     assert script.read_text() == LOOP
@@ -92,7 +92,7 @@ def test_a_candidate_that_fails_costs_only_itself(
 
 def test_a_loss_that_is_no_number_is_told(tmp_path: Path) -> None:
     text = LOOP.replace(".sum()", ".sum().log().mul(float('nan'))")
-    timing = launch.time_steps(request(write(tmp_path, text), warmup=1), steps=2)
+    timing = time_steps(request(write(tmp_path, text), warmup=1), steps=2)
     assert timing.losses == ()
     assert timing.loss_not_finite_at == 0
 
@@ -105,6 +105,6 @@ def test_a_loss_that_the_script_writes_over_is_kept(tmp_path: Path) -> None:
     )
     assert text != LOOP
     asked = request(write(tmp_path, LOOP), warmup=1)
-    plain = launch.time_steps(asked, steps=3)
+    plain = time_steps(asked, steps=3)
     script = write(tmp_path, text, "overwriting.py")
-    assert launch.time_steps(request(script, warmup=1), steps=3).losses[:3] == plain.losses[:3]
+    assert time_steps(request(script, warmup=1), steps=3).losses[:3] == plain.losses[:3]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.samples import report
-from warpline.commands import fix
+from warpline.commands import fix_selection
 from warpline.model.problem import Problem
 from warpline.model.report import Edit, Finding, Fix, Measured, Predicted
 
@@ -33,7 +33,9 @@ EVERY = [GAINS, NOTHING, UNKNOWN, PROVEN, REFUTED, LIGHTER, CHANGES_VALUES]
 
 
 def chosen(**options: bool) -> list[str]:
-    found, left = fix.selected(EVERY, argparse.Namespace(**{"all": False, "safe": False, **options}))
+    found, left = fix_selection.selected(
+        EVERY, argparse.Namespace(**{"all": False, "safe": False, **options})
+    )
     assert len(found) + len(left) == len(EVERY)
     assert all(why for _, why in left)
     return [one.id for one in found]
@@ -57,10 +59,10 @@ def test_only_files_below_the_project_of_the_run_are_written(tmp_path: Path) -> 
     outside.write_text("")
     link = project / "link.py"
     link.symlink_to(outside)
-    fix.inside(str(project / "src" / "train.py"), project)
+    fix_selection.inside(str(project / "src" / "train.py"), project)
     for path in (outside, link):
         with pytest.raises(Problem, match="was not changed"):
-            fix.inside(str(path), project)
+            fix_selection.inside(str(path), project)
 
 
 @pytest.mark.parametrize("mark", ["", "pyproject.toml"])
@@ -70,7 +72,7 @@ def test_the_project_of_a_run(tmp_path: Path, mark: str) -> None:
     run.mkdir(parents=True)
     if mark:
         (tmp_path / "project" / mark).touch()
-    assert fix.root_of(run, "/somewhere") == (tmp_path / "project" if mark else made_in)
+    assert fix_selection.root_of(run, "/somewhere") == (tmp_path / "project" if mark else made_in)
     assert not (tmp_path / ".warpline").exists()
     kept_elsewhere = tmp_path / "runs" / "20261122-1"
-    assert fix.root_of(kept_elsewhere, str(made_in)) == (tmp_path / "project" if mark else made_in)
+    assert fix_selection.root_of(kept_elsewhere, str(made_in)) == (tmp_path / "project" if mark else made_in)

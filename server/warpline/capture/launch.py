@@ -6,23 +6,19 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
-from warpline.capture import interpreter, probe
+from warpline.capture import probe
 from warpline.capture.again import LEAST_BOUNDARIES, RUNS, next_try, usable
 from warpline.capture.control import write_control
 from warpline.capture.process import Target
+from warpline.capture.requests import check
 from warpline.capture.rescue import rescue
-from warpline.capture.timing import time_steps
 from warpline.model.problem import Problem
 from warpline.wire import stages
 from warpline.wire.control import Purpose, Windows
 from warpline.wire.messages import Progress
 from warpline.wire.run import MANIFEST, Request
-from warpline.wire.timing import Timing
-
-__all__ = ["Progress", "Timing", "capture", "time_steps"]
 
 
 def capture(
@@ -121,21 +117,6 @@ def remove_abandoned(folder: Path) -> None:
             shutil.rmtree(partial, ignore_errors=True)
         except PermissionError:
             continue  # it lives, and is somebody else's
-
-
-def check(request: Request) -> Request:
-    """The request with its interpreter filled in. Raises Problem (status 2) if it cannot be run."""
-    if not request.module:
-        script = Path(request.target)
-        if not script.exists():
-            raise Problem(f"there is no script {request.target}")
-        if not os.access(script, os.R_OK):
-            raise Problem(f"cannot read {request.target}")
-    if request.cwd and not Path(request.cwd).is_dir():
-        raise Problem(f"there is no folder {request.cwd}")
-    if request.launcher and shutil.which(request.launcher[0], path=request.environment.get("PATH")) is None:
-        raise Problem(f"there is no launcher {request.launcher[0]}")
-    return replace(request, python=interpreter.find(request))
 
 
 def reason(error: OSError) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from warpline.capture.control import write_control
 from warpline.capture.process import INTERRUPTED_S, Target
+from warpline.capture.requests import check
 from warpline.capture.turn import ResumeFifo
 from warpline.model.problem import Problem
 from warpline.wire import timing
@@ -51,7 +52,6 @@ def time_steps(
     is gone by then.
     """
     from warpline.capture.again import only_timed, second_try
-    from warpline.capture.launch import check
 
     request = check(request)
     windows = windows or Windows(request.warmup, steps, sliced=sliced)

@@ -38,16 +38,16 @@ def run(options: argparse.Namespace) -> int:
 
 def _measure(options: argparse.Namespace, began: float, limited: ExitStack) -> int:
     from warpline import pipeline
-    from warpline.commands import fix, output, trials
+    from warpline.commands import fix_selection, output, trials
     from warpline.measure import results
     from warpline.measure.fixes import workbench
     from warpline.terminal import progress
 
     output.check(options)
-    run_folder = fix.folder_of(options)
+    run_folder = fix_selection.folder_of(options)
     report = pipeline.report_of(run_folder)
     bench = workbench(pipeline.profile_of(run_folder))
-    proposals = bench.proposals(fix.chosen(report.findings, options))
+    proposals = bench.proposals(fix_selection.chosen(report.findings, options))
     tried = list(_candidates(bench, proposals))
     budget_s = options.budget or max(LEAST_S, PER_FIX_S * len(tried))
     if not options.budget:

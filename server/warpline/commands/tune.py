@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpline.commands import current_run, deadline, fix, target
+from warpline.commands import current_run, deadline, fix_selection, target
 from warpline.commands.profile import number, seconds
 from warpline.model import units
 from warpline.model.problem import Problem
@@ -130,7 +130,7 @@ def _left(best: Outcome | None, run_folder: Path, cwd: str, patch: str, write: b
     if best is None:
         return []
     if write:
-        return _written(best.candidate, fix.root_of(run_folder, cwd))
+        return _written(best.candidate, fix_selection.root_of(run_folder, cwd))
     from warpline import runs
 
     path = run_folder / PATCH
@@ -143,7 +143,7 @@ def _written(candidate: Candidate, root: Path) -> list[str]:
 
     done = []
     for path, text in sorted(candidate.overlay.items()):
-        fix.inside(path, root)
+        fix_selection.inside(path, root)
         files.write(files.read(path), text)
         done.append(f"changed {os.path.relpath(path)}")
     return done

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError, wait
 from types import TracebackType
 
-from warpline.capture.launch import time_steps
 from warpline.capture.process import INTERRUPTED_S
+from warpline.capture.timing import time_steps
 from warpline.capture.turn import PATIENCE_S, ResumeFifo
 from warpline.measure.ending import Ending
 from warpline.model.problem import Problem

@@ -12,9 +12,9 @@ from statistics import median
 
 from warpline.capture import signals, turn
 from warpline.capture.again import ROOM_FOR_WARMUP
-from warpline.capture.launch import time_steps
 from warpline.capture.probe import cores
 from warpline.capture.process import INTERRUPTED_S
+from warpline.capture.timing import time_steps
 from warpline.capture.turn import PATIENCE_S
 from warpline.measure import epochs
 from warpline.measure.held import BackgroundTiming
