@@ -99,6 +99,7 @@ SHAPE: dict[str, Any] = {
             ),
         }
     ],
+    "functions": [{"file": TEXT, "function": TEXT, "step_ms": NUMBER, "total_ms": NUMBER}],
     "unattributed": {"device_ms": NUMBER, "step_ms": NUMBER},
     "attributed": {"device_percent": NUMBER, "step_percent": NUMBER},
     "findings": [
@@ -246,6 +247,17 @@ def test_the_parts_of_the_step_add_up_to_it(document: dict[str, Any]) -> None:
     assert parts["forward_ms"] > 0
     assert parts["backward_ms"] > 0
     assert parts["optimizer_ms"] > 0
+
+
+def test_functions_have_their_lines_and_what_they_call(document: dict[str, Any]) -> None:
+    functions = {(one["file"], one["function"]): one for one in document["functions"]}
+    assert len(functions) == len(document["functions"]) > 0
+    for place, one in functions.items():
+        lines = (line for line in document["lines"] if (line["file"], line["function"]) == place)
+        assert one["step_ms"] == pytest.approx(sum(line["step_ms"] for line in lines), abs=1e-3)
+        assert one["step_ms"] <= one["total_ms"] * (1 + 1e-9)
+        assert one["total_ms"] <= document["steps"]["step_ms"] * (1 + 1e-9)
+    assert any(one["total_ms"] > 1.01 * one["step_ms"] for one in functions.values())
 
 
 def test_device_time_is_its_phases(document: dict[str, Any]) -> None:
