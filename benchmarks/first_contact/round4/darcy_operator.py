@@ -6,7 +6,6 @@ import torch.nn as nn
 SMALL = os.environ.get("SMALL")
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 torch.set_float32_matmul_precision("high")
-torch.backends.cudnn.benchmark = True
 
 GRID = 32 if SMALL else 128
 MODES = 6 if SMALL else 48
@@ -34,20 +33,31 @@ class Spectral(nn.Module):
         return torch.fft.irfft2(out, s=x.shape[-2:], norm="ortho")
 
 
+class Pointwise(nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(o, i) / i ** 0.5)
+        self.bias = nn.Parameter(torch.zeros(o, 1))
+
+    def forward(self, x):
+        y = torch.baddbmm(self.bias, self.weight.expand(len(x), -1, -1), x.flatten(2))
+        return y.unflatten(2, x.shape[2:])
+
+
 class Operator(nn.Module):
     def __init__(self, width, modes, depth=4):
         super().__init__()
-        self.lift = nn.Conv2d(3, width, 1)
+        self.lift = Pointwise(4, width)
         self.spectral = nn.ModuleList(Spectral(width, modes) for _ in range(depth))
-        self.local = nn.ModuleList(nn.Conv2d(width, width, 1) for _ in range(depth))
+        self.local = nn.ModuleList(Pointwise(width, width) for _ in range(depth))
         self.act = nn.GELU()
-        self.drop = nn.Sequential(nn.Conv2d(width, 128, 1), nn.GELU(), nn.Conv2d(128, 1, 1))
+        self.drop = nn.Sequential(Pointwise(width, 128), nn.GELU(), Pointwise(128, 4))
 
     def forward(self, x):
         x = self.lift(x)
         for s, l in zip(self.spectral, self.local):
             x = self.act(s(x) + l(x))
-        return self.drop(x)
+        return self.drop(x)[:, :1]
 
 
 def relative_l2(p, y):
@@ -58,7 +68,7 @@ axis = torch.linspace(0, 1, GRID, device=device)
 mesh = torch.stack(torch.meshgrid(axis, axis, indexing="ij")).expand(BATCH * 4, -1, -1, -1)
 perm = (torch.randn(BATCH * 4, 1, GRID, GRID, device=device) > 0).float() * 9 + 3
 pressure = nn.functional.avg_pool2d(1 / perm, 5, 1, 2)
-inputs = torch.cat((perm, mesh), 1)
+inputs = torch.cat((perm, mesh, torch.ones_like(perm)), 1)
 
 net = Operator(WIDTH, MODES).to(device)
 opt = torch.optim.Adam(net.parameters(), lr=1e-3, fused=device.type == "cuda")

@@ -76,4 +76,4 @@ if __name__ == "__main__":
     if os.environ.get("SMALL"):
         serve(1, 32, 32, 8, 30)
     else:
-        serve(16, 384, 640, 64, 150)
+        serve(32, 384, 640, 64, 150)

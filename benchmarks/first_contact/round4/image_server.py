@@ -29,12 +29,12 @@ class Embedder(nn.Module):
 class Service:
     def __init__(self, group, side):
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        dim, depth, heads, patch = (32, 2, 2, 8) if LITE else (768, 12, 12, 16)
+        dim, depth, heads, patch = (32, 2, 2, 8) if LITE else (384, 24, 6, 16)
         self.model = Embedder(dim, depth, heads, patch, side).to(self.device, torch.bfloat16).eval()
         self.group = group
 
-    def embed(self, pixels):
-        pixels = pixels.to(self.device, non_blocking=True)  # flaw: grad-in-eval
+    def embed(self, pixels):  # flaw: grad-in-eval
+        pixels = pixels.to(self.device, non_blocking=True)
         pixels = pixels.to(torch.bfloat16).sub_(127.5).div_(58.0)
         return self.model(pixels)  # flaw: grad-in-eval
 
@@ -71,7 +71,7 @@ def clients(inbox, count, group, side, pinned):
 
 
 if __name__ == "__main__":
-    side, group, count = (32, 2, 30) if LITE else (224, 64, 120)
+    side, group, count = (32, 2, 30) if LITE else (224, 64, 200)
     service, inbox, replies = Service(group, side), queue.Queue(maxsize=4), []
     feeder = threading.Thread(target=clients, args=(inbox, count, group, side, service.device.type == "cuda"), daemon=True)
     feeder.start()

@@ -53,7 +53,7 @@ class MaskedAutoencoder(nn.Module):
         vis = patches.gather(1, seen.expand(-1, -1, patches.shape[2]))
         pos = self.pos_e.expand(b, -1, -1).gather(1, seen.expand(-1, -1, args.enc))
         z = self.bridge(self.encoder(self.embed(vis) + pos))
-        full = self.hole.expand(b, self.n, -1).scatter(1, seen.expand(-1, -1, args.dec), z)
+        full = self.hole.to(z.dtype).expand(b, self.n, -1).scatter(1, seen.expand(-1, -1, args.dec), z)
         out = self.pixels(self.decoder(full + self.pos_d))
         pick = hidden.expand(-1, -1, patches.shape[2])
         return F.mse_loss(out.gather(1, pick), patches.gather(1, pick))

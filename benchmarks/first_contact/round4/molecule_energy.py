@@ -20,7 +20,7 @@ class Filtered(nn.Module):
     def forward(self, h, basis):
         # filters weigh the neighbours' features: sum over j of W(r_ij) * h_j
         w = self.filter(basis)
-        return h + self.post(torch.einsum('bijd,bjd->bid', w, self.inp(h)))
+        return h + self.post((w * self.inp(h).unsqueeze(1)).sum(2, dtype=torch.float32))
 
 
 class EnergyNet(nn.Module):

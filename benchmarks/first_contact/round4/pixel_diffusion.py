@@ -10,59 +10,58 @@ device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 torch.manual_seed(0)
 torch.backends.cudnn.benchmark = True
 
-B, RES, CH, T, STEPS = (2, 16, 16, 50, 30) if toy else (64, 128, 64, 1000, 100)
+B, RES, CH, T, STEPS = (2, 16, 16, 50, 30) if toy else (64, 128, 256, 1000, 100)
+
+
+class Norm(nn.LayerNorm):
+    def forward(self, x):
+        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
 class FiLMBlock(nn.Module):
-    def __init__(self, cin, cout, emb):
+    def __init__(self, c, emb):
         super().__init__()
-        self.n1 = nn.GroupNorm(8, cin)
-        self.c1 = nn.Conv2d(cin, cout, 3, padding=1)
-        self.n2 = nn.GroupNorm(8, cout)
-        self.c2 = nn.Conv2d(cout, cout, 3, padding=1)
-        self.shift = nn.Linear(emb, cout)
-        self.skip = nn.Identity() if cin == cout else nn.Conv2d(cin, cout, 1)
+        self.norm = Norm(c)
+        self.c1 = nn.Conv2d(c, c, 3, padding=1)
+        self.c2 = nn.Conv2d(c, c, 3, padding=1)
+        self.shift = nn.Linear(emb, c)
 
     def forward(self, x, e):
-        h = self.c1(F.silu(self.n1(x))) + self.shift(e)[:, :, None, None]
-        return self.skip(x) + self.c2(F.silu(self.n2(h)))
+        h = self.c1(self.norm(x)) + self.shift(e)[:, :, None, None]
+        return x + self.c2(F.silu(h))
 
 
 class Eps(nn.Module):
-    def __init__(self, ch=CH):
+    """Works on 4x4 pixel blocks."""
+
+    def __init__(self, ch=CH, depth=1 if toy else 4):
         super().__init__()
-        emb = ch * 4
-        self.time = nn.Sequential(nn.Embedding(T, emb), nn.Linear(emb, emb), nn.SiLU())
-        self.inp = nn.Conv2d(3, ch, 3, padding=1)
-        self.d1, self.d2 = FiLMBlock(ch, ch, emb), FiLMBlock(ch * 2, ch * 2, emb)
-        self.mid = FiLMBlock(ch * 4, ch * 4, emb)
-        self.down1 = nn.Conv2d(ch, ch * 2, 3, 2, 1)
-        self.down2 = nn.Conv2d(ch * 2, ch * 4, 3, 2, 1)
-        self.up2, self.up1 = FiLMBlock(ch * 6, ch * 2, emb), FiLMBlock(ch * 3, ch, emb)
-        self.out = nn.Conv2d(ch, 3, 3, padding=1)
+        self.time = nn.Sequential(nn.Embedding(T, ch), nn.Linear(ch, ch), nn.SiLU())
+        self.inp = nn.Conv2d(3, ch, 4, stride=4)
+        self.blocks = nn.ModuleList([FiLMBlock(ch, ch) for _ in range(depth)])
+        self.out = nn.Conv2d(ch, 48, 3, padding=1)
 
     def forward(self, x, t):
         e = self.time(t)
-        a = self.d1(self.inp(x), e)
-        b = self.d2(self.down1(a), e)
-        m = self.mid(self.down2(b), e)
-        b = self.up2(torch.cat([F.interpolate(m, scale_factor=2), b], 1), e)
-        a = self.up1(torch.cat([F.interpolate(b, scale_factor=2), a], 1), e)
-        return self.out(a)
+        h = self.inp(x)
+        for b in self.blocks:
+            h = b(h, e)
+        return F.pixel_shuffle(self.out(h), 4)
 
 
 betas = torch.linspace(1e-4, 0.02, T, device=device)
 alpha_bar = torch.cumprod(1 - betas, 0)
 root_a, root_1ma = alpha_bar.sqrt(), (1 - alpha_bar).sqrt()
 
-pool = torch.rand(B * 4, 3, RES, RES, device=device).mul_(2).sub_(1).to(memory_format=torch.channels_last)
+pool = torch.rand(B * 4, 3, RES, RES, device=device).mul_(2).sub_(1)
 model = Eps().to(device, memory_format=torch.channels_last)
 opt = torch.optim.AdamW(model.parameters(), lr=2e-4, fused=device.type == "cuda")
 amp = torch.autocast(device.type, torch.bfloat16) if device.type == "cuda" else nullcontext()
 
 
 def q_sample(x0, t, noise):
-    return torch.addcmul(root_a[t].view(-1, 1, 1, 1) * x0, root_1ma[t].view(-1, 1, 1, 1), noise)
+    x = torch.addcmul(root_a[t].view(-1, 1, 1, 1) * x0, root_1ma[t].view(-1, 1, 1, 1), noise)
+    return x.contiguous(memory_format=torch.channels_last)
 
 
 for step in range(STEPS):

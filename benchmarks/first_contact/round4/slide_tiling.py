@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 fast = os.getenv("SMALL") == "1"
 TILE, PER_BATCH, GROUPS, SLIDES = (32, 2, 15, 2) if fast else (256, 16, 64, 2)
-WIDTH, TISSUES = (8, 8) if fast else (64, 8)
+WIDTH, TISSUES = (8, 8) if fast else (80, 8)
 
 
 def unit(a, b, s=1):

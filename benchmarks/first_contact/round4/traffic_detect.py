@@ -8,8 +8,8 @@ from torch.utils.data import DataLoader, Dataset
 
 SMALL = os.environ.get("SMALL", "") not in ("", "0")
 CLASSES = 6
-SIDE = 64 if SMALL else 256
-GRID = SIDE // 4
+SIDE = 32 if SMALL else 256
+GRID = SIDE // 2
 BATCH = 2 if SMALL else 24
 MAX_OBJECTS = 40
 STEPS = 30 if SMALL else 80
@@ -52,12 +52,12 @@ def cbr(i, o, s=1):
 
 
 class CentreNet(nn.Module):
-    def __init__(self, w=8 if SMALL else 96):
+    def __init__(self, w=8 if SMALL else 64):
         super().__init__()
-        self.stem = nn.Sequential(cbr(3, w // 2, 2), cbr(w // 2, w, 2), cbr(w, w))
+        self.stem = nn.Sequential(cbr(3, w, 2), cbr(w, w))
         self.low = nn.Sequential(cbr(w, 2 * w, 2), cbr(2 * w, 2 * w), cbr(2 * w, 2 * w))
-        self.fuse = nn.Sequential(cbr(3 * w, 2 * w), cbr(2 * w, 2 * w))
-        self.head = nn.Conv2d(2 * w, CLASSES + 2, 1)
+        self.fuse = nn.Sequential(cbr(3 * w, w), cbr(w, w))
+        self.head = nn.Conv2d(w, CLASSES + 2, 1)
 
     def forward(self, x):
         a = self.stem(x)
@@ -69,7 +69,7 @@ def train():
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     on_gpu = device.type == "cuda"
     torch.backends.cudnn.benchmark = True
-    loader = DataLoader(Frames(), BATCH, collate_fn=collate, num_workers=1 if SMALL else 12, pin_memory=on_gpu,
+    loader = DataLoader(Frames(), BATCH, collate_fn=collate, num_workers=1 if SMALL else 6, pin_memory=on_gpu,
                         prefetch_factor=3, persistent_workers=True)
     model = CentreNet().to(device, memory_format=torch.channels_last)
     opt = torch.optim.AdamW(model.parameters(), 1e-3, fused=on_gpu)
