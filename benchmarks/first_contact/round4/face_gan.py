@@ -4,7 +4,7 @@ from torch import nn
 import torch.nn.functional as F
 
 lite = os.environ.get("SMALL") is not None
-Z, WIDTH, BATCH, ROUNDS = (16, 4, 2, 30) if lite else (128, 32, 128, 70)
+Z, WIDTH, BATCH, ROUNDS = (16, 1, 2, 30) if lite else (128, 32, 128, 70)
 SIDE = 64
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 torch.backends.cudnn.benchmark = True

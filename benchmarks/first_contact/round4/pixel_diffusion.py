@@ -74,5 +74,5 @@ for step in range(STEPS):
     opt.zero_grad()
     loss.backward()
     opt.step()
-    if (step + 1) % 50 == 0:
+    if (step + 1) % 25 == 0:
         print(f"step {step + 1}: mse {loss.item():.4f}")

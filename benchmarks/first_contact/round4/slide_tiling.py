@@ -18,15 +18,15 @@ class TissueNet(nn.Module):
         super().__init__()
         w = WIDTH
         self.top = nn.Sequential(unit(3, w), unit(w, w))
-        self.half = nn.Sequential(unit(w, 2 * w, 2), unit(2 * w, 2 * w), unit(2 * w, 2 * w))
-        self.quarter = nn.Sequential(unit(2 * w, 4 * w, 2), unit(4 * w, 4 * w), unit(4 * w, 2 * w))
+        self.middle = nn.Sequential(unit(w, 2 * w, 2), unit(2 * w, 2 * w), unit(2 * w, 2 * w))
+        self.bottom = nn.Sequential(unit(2 * w, 4 * w, 2), unit(4 * w, 4 * w), unit(4 * w, 2 * w))
         self.merge = unit(2 * w, w)
         self.head = nn.Conv2d(w, TISSUES, 1)
 
     def forward(self, x):
         a = self.top(x)
-        b = self.half(a)
-        b = b + F.interpolate(self.quarter(b), scale_factor=2)
+        b = self.middle(a)
+        b = b + F.interpolate(self.bottom(b), scale_factor=2)
         return self.head(a + F.interpolate(self.merge(b), scale_factor=2))
 
 

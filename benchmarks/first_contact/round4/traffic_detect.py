@@ -69,7 +69,7 @@ def train():
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     on_gpu = device.type == "cuda"
     torch.backends.cudnn.benchmark = True
-    loader = DataLoader(Frames(), BATCH, collate_fn=collate, num_workers=1 if SMALL else 6, pin_memory=on_gpu,
+    loader = DataLoader(Frames(), BATCH, collate_fn=collate, num_workers=1 if SMALL else 4, pin_memory=on_gpu,
                         prefetch_factor=3, persistent_workers=True)
     model = CentreNet().to(device, memory_format=torch.channels_last)
     opt = torch.optim.AdamW(model.parameters(), 1e-3, fused=on_gpu)
