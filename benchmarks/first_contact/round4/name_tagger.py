@@ -79,7 +79,7 @@ def main():
         total = torch.zeros((), device=device)
         for words, tags in loader:
             words, tags = words.to(device, non_blocking=True), tags.to(device, non_blocking=True)
-            with torch.autocast(device.type, dtype=torch.bfloat16):
+            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
                 scores = model(words)
             loss = F.cross_entropy(scores.float().flatten(0, 1), tags.flatten(), ignore_index=SKIP)
             loss.backward()

@@ -71,7 +71,7 @@ def epoch_loss(model, loader, optimizer, device) -> float:
     for ids, tags in loader:
         ids = ids.to(device, non_blocking=True)
         tags = tags.to(device, non_blocking=True)
-        with torch.autocast(device.type, dtype=torch.bfloat16):
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
             scores = model(ids)
         loss = F.cross_entropy(scores.float().flatten(0, 1), tags.flatten())
         loss.backward()

@@ -85,7 +85,7 @@ def main() -> None:
         loss.backward()
         opt.step()
         if step % 10 == 0:
-            print(step, float(loss))
+            print(step, loss.item())
 
 
 if __name__ == "__main__":
