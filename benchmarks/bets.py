@@ -1,13 +1,14 @@
 """Bets: predictions written down before anything is timed, and then timed without Warpline.
 
-    python benchmarks/bets.py predict --out BETS.json [--most 4] [--label first] SCRIPT...
-    python benchmarks/bets.py time BETS.json [--rounds 3] [--window 2] [--seconds 200]
+    python benchmarks/bets.py predict --out BETS.json [--most 4] [--label first] [--seconds 200] SCRIPT...
+    python benchmarks/bets.py time BETS.json [--rounds 3] [--window 2] [--seconds 200] [--ahead]
     python benchmarks/bets.py show BETS.json...
 
 ``predict`` profiles each script once and writes, for every finding with a prediction and an edit, what it
 promises and the text of the files with the fix made. ``time`` touches no prediction: it copies the script's
 folder twice, writes the changed texts into one copy, and runs both in turn under ``bets/clock.py``, which
-knows nothing of Warpline: so many rounds of plain, changed, changed, plain. The gain is the median of the
+knows nothing of Warpline: so many rounds of plain, changed, changed, plain (several fixes of one script in
+one round share the plain runs). The gain is the median of the
 rounds' ratios; on a CPU of the median steps (on a shared machine a few steps take many times as long), on a
 GPU of the mean ones. ``--processor`` takes the process's own processor time instead, on machines
 that are busy with something else; it says nothing of fixes that end a wait (loaders), which are left out.
@@ -78,7 +79,11 @@ def predict(options: argparse.Namespace) -> None:
     from warpline.wire.run import Request
 
     bets: list[Bet] = read(options.out) if options.out.exists() else []
+    ends = time.monotonic() + options.seconds
     for word in options.scripts:
+        if time.monotonic() >= ends:
+            say(f"{word}: no time left")
+            continue
         script = Path(word).resolve()
         request = Request(target=str(script), cwd=str(script.parent), python=options.python)
         began = time.monotonic()
@@ -115,58 +120,95 @@ def predict(options: argparse.Namespace) -> None:
 
 def time_them(options: argparse.Namespace) -> None:
     bets = read(options.bets[0])
-    if options.processor:
-        bets = [bet for bet in bets if "loader" not in bet.rule]
     ends = time.monotonic() + options.seconds
     for number in range(options.rounds):
-        for bet in bets:
-            if time.monotonic() < ends and not bet.reason and len(bet.ratios) <= number:
-                timed(bet, options)
+        for script in dict.fromkeys((bet.folder, bet.script, bet.label) for bet in bets):
+            mine = [bet for bet in bets if (bet.folder, bet.script, bet.label) == script and not bet.reason]
+            mine = [bet for bet in mine if len(bet.ratios) <= number]
+            if options.processor:
+                mine = [bet for bet in mine if "loader" not in bet.rule]
+            if mine and time.monotonic() < ends:
+                timed(mine, options)
                 write(options.bets[0], bets)
 
 
-def timed(bet: Bet, options: argparse.Namespace) -> None:
-    """One round: plain, changed, changed, plain."""
+def timed(bets: list[Bet], options: argparse.Namespace) -> None:
+    """One round of a script's bets: plain, each fix, each fix in the other order, plain.
+
+    What the machine gains or loses evenly meanwhile meets plain and changed alike.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        copies = [Path(folder, name) for name in ("plain", "changed")]
-        for copy in copies:
-            shutil.copytree(bet.folder, copy, ignore=IGNORED)
-        for path, text in bet.texts.items():
-            (copies[1] / path).write_text(text, encoding="utf-8")
-        took: list[float] = []
-        for at in (0, 1, 1, 0):
-            ms = stepped(copies[at] / bet.script, bet, options)
-            if ms is None:
-                bet.reason = f"the {('plain', 'changed')[at]} script made no steps that could be timed"
-                return
-            took.append(ms)
-    plain, changed = math.sqrt(took[0] * took[3]), math.sqrt(took[1] * took[2])
-    bet.ratios.append(plain / changed)
-    bet.plain_ms = plain
-    say(f"{bet.script} {bet.rule}: {bet.predicted:.2f} promised, {plain / changed:.2f} seen")
+        copies = [Path(folder, str(at)) for at in range(1 + len(bets))]
+        for copy, texts in zip(copies, [{}, *(bet.texts for bet in bets)], strict=True):
+            shutil.copytree(bets[0].folder, copy, ignore=IGNORED)
+            for path, text in texts.items():
+                (copy / path).write_text(text, encoding="utf-8")
+        order = [*range(len(copies)), *reversed(range(len(copies)))]
+        took = stepped([copies[at] / bets[0].script for at in order], bets[0], options)
+    if took[0] is None or took[-1] is None:
+        for bet in bets:
+            bet.reason = "the plain script made no steps that could be timed"
+        return
+    plain = math.sqrt(took[0] * took[-1])
+    for at, bet in enumerate(bets, 1):
+        first, second = took[at], took[-1 - at]
+        bet.plain_ms = plain
+        if first is None or second is None:
+            bet.reason = "the changed script made no steps that could be timed"
+            continue
+        bet.ratios.append(plain / math.sqrt(first * second))
+        say(f"{bet.script} {bet.rule}: {bet.predicted:.2f} promised, {bet.ratios[-1]:.2f} seen")
 
 
-def stepped(script: Path, bet: Bet, options: argparse.Namespace) -> float | None:
-    """A usual step of one run, in milliseconds."""
-    command = [options.python, str(CLOCK), str(options.window), str(options.warmup), str(script), *bet.argv]
-    process = subprocess.Popen(
-        command, cwd=script.parent, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
-    )
+def stepped(scripts: list[Path], bet: Bet, options: argparse.Namespace) -> list[float | None]:
+    """A usual step of each, in milliseconds, one after the other. With ``--ahead`` the next one imports torch
+    meanwhile, and waits before it runs a line of the script."""
+    started: list[subprocess.Popen[bytes]] = []
+    found = []
     try:
-        _, said = process.communicate(timeout=options.limit)
-    except subprocess.TimeoutExpired:
-        said = b""
+        for at in range(len(scripts)):
+            wanted = min(len(scripts), at + 1 + options.ahead)
+            started += [begun(script, bet, options) for script in scripts[len(started) : wanted]]
+            found.append(ended(started[at], bet, options))
     finally:
-        with contextlib.suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)  # its loader workers as well
-        process.communicate()
+        for process in started:
+            over(process)
+    return found
+
+
+def begun(script: Path, bet: Bet, options: argparse.Namespace) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [options.python, str(CLOCK), str(options.window), str(options.warmup), str(script), *bet.argv],
+        cwd=script.parent,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def ended(process: subprocess.Popen[bytes], bet: Bet, options: argparse.Namespace) -> float | None:
+    """Lets it run its script: what a usual step of it takes. None where it made none in time."""
+    try:
+        _, said = process.communicate(b"go\n", timeout=options.limit)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        over(process)
     for line in reversed(said.decode(errors="replace").splitlines()):
         if line.startswith('{"steps"'):
             found = json.loads(line)
             if options.processor:
                 return float(found["cpu_ms"])
-            return median(found["times_ms"]) if bet.device in ("", "cpu") or cpu(bet) else found["mean_ms"]
+            return median(found["times_ms"]) if cpu(bet) else found["mean_ms"]
     return None
+
+
+def over(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)  # its loader workers as well
+    if process.returncode is None:
+        process.communicate()
 
 
 def cpu(bet: Bet) -> bool:
@@ -244,7 +286,7 @@ def main() -> None:
     two.add_argument("--rounds", type=int, default=3)
     two.add_argument("--window", type=float, default=2.0, help="seconds of steps in one process (2)")
     two.add_argument("--warmup", type=int, default=5, help="steps passed over (5)")
-    two.add_argument("--seconds", type=float, default=math.inf, help="begin nothing after so long")
+    two.add_argument("--ahead", action="store_true", help="import torch for the next run meanwhile")
     two.add_argument(
         "--processor", action="store_true", help="processor time: for a busy machine, and no loaders"
     )
@@ -255,6 +297,7 @@ def main() -> None:
     three.set_defaults(work=show)
     for each in (one, two):
         each.add_argument("--python", default=sys.executable)
+        each.add_argument("--seconds", type=float, default=math.inf, help="begin no script after so long")
     options = parser.parse_args()
     options.work(options)
 

@@ -1,5 +1,7 @@
 """``python clock.py SECONDS WARMUP SCRIPT ARGS...``: runs SCRIPT and prints what its steps take. No Warpline.
 
+It imports torch, and waits for a line on standard input before it runs SCRIPT, whose own input is empty.
+
 A step ends when an optimizer's ``step`` returns, or, in a script that makes none, when a model that is called
 by no other model returns. WARMUP steps, and at least SECONDS / 2, are passed over; then steps are counted
 for SECONDS, with a device waited for only at the beginning and at the end. Of a script that ends before the
@@ -84,6 +86,8 @@ def main() -> None:
     import torch
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
+    sys.stdin.readline()  # whoever started this says when
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     made: list[bool] = []
     register_optimizer_step_post_hook(lambda *_: (made.append(True) if not made else None, clock.step())[1])
     inside = [0]
