@@ -1,68 +1,288 @@
-"""The assumed figures (``server/warpline/model/costs.json``), and those of them that recordings can show.
+"""The assumed figures (``server/warpline/model/costs.json``), and what recordings say of them.
 
-    python benchmarks/fit.py          # the table; figures read off tests/captures stand beside it
+    python benchmarks/fit.py              # the table, and below it what tests/captures show
+    python benchmarks/fit.py --write      # and what they show goes into the table
 
-Needs no GPU. What has no sample in the table is assumed: predictions that rest on it are bounds or estimates.
+Needs no GPU: the recordings were made on H200s. Each figure is read off every recording that shows it; the
+table has the median, the range and the number of recordings. Where ``value`` is not that median, ``what``
+says why. What has no sample is assumed: predictions that rest on it are bounds or estimates. Bounds that
+were chosen and cannot be measured are in ``bounds.json``, beside the figures.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
 import tarfile
 import tempfile
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "server"))
 
 from warpline import judging
-from warpline.model.costs import table
-from warpline.simulate import calibrate
-from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, timeline_of
+from warpline.attribution.overhead import overhead
+from warpline.attribution.peaks import peaks_of
+from warpline.model import costs
+from warpline.simulate import calibrate, loading
+from warpline.simulate.replay import replay
+from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, Timeline, timeline_of
+from warpline.simulate.work import ELEMENTWISE
+from warpline.trace.columns import RUNTIME
+from warpline.wire.run import Facts
+from warpline.wire.sites import Loader, Optimizer, facts_of
 
+CAPTURES = ROOT / "tests/captures"
+TABLE = ROOT / "server/warpline/model/costs.json"
+SCRIPT = "benchmarks/fit.py"
 COMPILED = ("compiled", "compiled_bert", "gpt_compiled")
 EAGER = (
-    "layernorm-finetune",
-    "fp32-bert",
-    "checkpointed",
-    "resnet_amp",
-    "vit_sdpa",
-    "vae",
-    "lstm",
+    *("layernorm-finetune", "fp32-bert", "checkpointed", "resnet_amp", "vit_sdpa", "vae", "lstm"),
     "quickstart",
 )
+#: Numbers in a tensor that a kernel is done with as soon as it is started.
+FEW_NUMBERS = 4096
+#: The host sets the pace where the device alone needs at most this share of the step.
+HOST_BOUND = 0.7
 
 
-def launch_us(name: str) -> float:
+class Recording:
+    """One recorded run, with what several figures need of it."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.read = judging.read(folder, None)
+        self.trace = self.read.trace
+        timed = self.trace.manifest.timed_ns
+        self.step_ns = sum(timed) / len(timed) if timed else 0.0
+        self.raw: Timeline = timeline_of(self.trace, self.read.places)
+        self.line = calibrate.unblocked(self.raw)
+        sites = [site for site in self.trace.facts.sites if site.kind == Loader.KIND]
+        self.workers = max((int(facts_of(Loader, site).num_workers or 0) for site in sites), default=0)
+
+    def host_bound(self) -> bool:
+        """The step is the host's: neither the device nor a loader with workers explains it."""
+        if not self.step_ns or not len(self.line.kernel_ns) or self.workers:
+            return False
+        return self.alone_ns() < HOST_BOUND * self.step_ns
+
+    def alone_ns(self) -> float:
+        """The step if only the device took its time."""
+        return replay(self.line, replace(calibrate.delays(self.line), host=calibrate.LEAST))
+
+
+Figure = Callable[[Recording], float | None]
+
+
+def op_record_ns(one: Recording) -> float | None:
+    """What the record of an operator added, its launches included."""
+    return (
+        overhead(one.trace, one.step_ns, one.trace.window_ns).per_op_ns or None if one.host_bound() else None
+    )
+
+
+def host_own(one: Recording) -> float | None:
+    """Of host time the share that is the host's own, the records' cost taken off."""
+    if not one.host_bound():
+        return None
+    line = calibrate.evened(calibrate.relieved(one.trace, one.line, one.step_ns))
+    return calibrate.calibrated(line, one.step_ns, None).host
+
+
+def device_clock(one: Recording) -> float | None:
+    """The step that was timed, by the time the recorded kernels take alone: where those are all of it."""
+    if not one.step_ns or not len(one.line.kernel_ns) or one.host_bound() or one.workers:
+        return None
+    alone = one.alone_ns()
+    return one.step_ns / alone if alone > calibrate.CLOSE * one.step_ns else None
+
+
+def take_ns(one: Recording) -> float | None:
+    """What a batch that workers made costs the main process, where it does not wait for it."""
+    spent, batches = loading.waited_ns(one.raw)
+    if not one.workers or not batches or spent / one.raw.host_ns.sum() > loading.WAITS:
+        return None
+    return spent / batches
+
+
+def reached(name: str) -> Figure:
+    def found(one: Recording) -> float | None:
+        sheet, measured = peaks_of(one.trace.manifest.device.name, Facts()), one.trace.facts.peaks
+        peak = getattr(sheet, {"bf16": "half", "fp16": "half"}.get(name, name), None) if sheet else None
+        value = getattr(measured, name)
+        return value / peak if value and peak else None
+
+    return found
+
+
+def tensor_cores(one: Recording) -> float | None:
+    peaks = one.trace.facts.peaks
+    return peaks.fp32 / peaks.bf16 if peaks.fp32 and peaks.bf16 else None
+
+
+def latency_ns(one: Recording) -> float | None:
+    """From the end of a launch to its kernel, where the stream had nothing else to do."""
+    kernels, host = one.trace.kernels, one.trace.host
+    launched = np.flatnonzero(kernels.launch >= 0)
+    by = launched[np.lexsort((kernels.start_ns[launched], kernels.device_stream[launched]))]
+    start, stream = kernels.start_ns[by], kernels.device_stream[by]
+    queued = host.end_ns[kernels.launch[by]]
+    before = np.concatenate([[np.int64(0)], np.where(stream[1:] == stream[:-1], kernels.end_ns[by][:-1], 0)])
+    idle = (before < queued) & (start > queued)
+    return float(np.median((start - queued)[idle])) if idle.sum() >= 20 else None
+
+
+def sync_ns(one: Recording) -> float | None:
+    """A wait for nothing: the quickest tenth of the calls that wait."""
+    host = one.trace.host
+    waits = one.trace.names.containing("ynchronize")
+    rows = (host.kind == RUNTIME) & waits[host.name]
+    return float(np.percentile((host.end_ns - host.start_ns)[rows], 10)) if int(rows.sum()) >= 10 else None
+
+
+def short_kernel_ns(one: Recording) -> float | None:
+    """A kernel of an elementwise operator on a few numbers: all launch and tail."""
+    line, trace = one.line, one.trace
+    rows = np.flatnonzero((line.kernel_work == ELEMENTWISE) & (line.kernel_op >= 0))
+    shapes = [trace.signatures[int(trace.host.signature[op])].shapes for op in line.kernel_op[rows].tolist()]
+    small = [bool(one) and max(int(np.prod(shape)) for shape in one) <= FEW_NUMBERS for one in shapes]
+    times = line.kernel_ns[rows][np.array(small, bool)]
+    return float(np.median(times)) if len(times) >= 20 else None
+
+
+def least_kernel_ns(one: Recording) -> float | None:
+    """The shortest twentieth of the kernels."""
+    times = one.line.kernel_ns
+    return float(np.percentile(times, 5)) if len(times) >= 100 else None
+
+
+def gap_ns(one: Recording) -> float | None:
+    return calibrate.delays(one.line).gap_ns if len(one.line.kernel_ns) else None
+
+
+def pinned_copy(one: Recording) -> float | None:
+    """Rate of pinned copies to the device by that of pageable ones, of a megabyte and more."""
+    line, names = one.line, one.trace.names
+    rates = []
+    for memory in ("Pinned", "Pageable"):
+        rows = names.containing(f"HtoD ({memory}")[line.kernel_name] & (line.kernel_bytes >= 1 << 20)
+        if not rows.any():
+            return None
+        rates.append(float(line.kernel_bytes[rows].sum() / line.kernel_ns[rows].sum()))
+    return rates[0] / rates[1]
+
+
+def optimizer_launches(one: Recording) -> float | None:
+    """Kernels of a fused optimizer, a step."""
+    fused = [
+        site
+        for site in one.trace.facts.sites
+        if site.kind == Optimizer.KIND and facts_of(Optimizer, site).fused
+    ]
+    names = one.trace.names.mask("aten::_fused_")
+    line = one.line
+    rows = (line.kernel_op >= 0) & names[one.trace.host.name[line.kernel_op]]
+    return float(rows.sum() / line.steps) if fused and rows.any() else None
+
+
+FIGURES: dict[str, Figure] = {
+    "op-record-ns": op_record_ns,
+    "host-own": host_own,
+    "device-clock": device_clock,
+    "batch-take-ns": take_ns,
+    "reached-fp32": reached("fp32"),
+    "reached-tf32": reached("tf32"),
+    "reached-bf16": reached("bf16"),
+    "reached-fp16": reached("fp16"),
+    "reached-bandwidth": reached("bytes_per_s"),
+    "tensor-cores": tensor_cores,
+    "launch-latency-ns": latency_ns,
+    "sync-ns": sync_ns,
+    "short-kernel-ns": short_kernel_ns,
+    "least-kernel-ns": least_kernel_ns,
+    "kernel-gap-ns": gap_ns,
+    "pinned-copy": pinned_copy,
+    "optimizer-launches": optimizer_launches,
+}
+
+
+def launch_us(one: Recording) -> float:
     """Host time a launch, waits and the loader left out, in microseconds, under the profiler."""
-    with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(ROOT / f"tests/captures/{name}.tar.xz") as packed:
-            packed.extractall(folder, filter="data")
-        found = judging.read(Path(folder), None)
-        line = calibrate.unblocked(timeline_of(found.trace, found.places))
-    own = (line.kind != SYNC) & (line.kind != LOADER)
-    return float(line.host_ns[own].sum() / max(1, (line.kind == LAUNCH).sum()) / 1e3)
+    own = (one.line.kind != SYNC) & (one.line.kind != LOADER)
+    return float(one.line.host_ns[own].sum() / max(1, (one.line.kind == LAUNCH).sum()) / 1e3)
+
+
+def elementwise_ms(one: Recording) -> float:
+    """Device time of the kernels between the products, a step."""
+    rows = one.line.kernel_work == ELEMENTWISE
+    return float(one.line.kernel_ns[rows].sum() / one.line.steps / 1e6)
+
+
+def sampled() -> dict[str, dict[str, float]]:
+    """Figure -> recording -> what it shows."""
+    found: dict[str, dict[str, float]] = {name: {} for name in FIGURES}
+    launches: dict[str, float] = {}
+    between: dict[str, float] = {}
+    for packed in sorted(CAPTURES.glob("*.tar.xz")):
+        name = packed.name.removesuffix(".tar.xz")
+        with tempfile.TemporaryDirectory() as folder:
+            with tarfile.open(packed) as archive:
+                archive.extractall(folder, filter="data")
+            one = Recording(name, Path(folder))
+        for figure, read in FIGURES.items():
+            value = read(one)
+            if value is not None:
+                found[figure][name] = value
+        if name in (*COMPILED, *EAGER):
+            launches[name] = launch_us(one)
+        if name.startswith("fp32-bert"):
+            between[name] = elementwise_ms(one)
+    usual = median(launches[name] for name in EAGER)
+    found["compiled-launch"] = {name: launches[name] / usual for name in COMPILED}
+    found["autocast-bytes"] = {"fp32-bert": between["fp32-bert-fixed"] / between["fp32-bert"]}
+    return found
 
 
 def main() -> None:
-    print("| figure | value | seen | samples | script | what it is |")
-    print("|---|---|---|---|---|---|")
-    for name, one in table().items():
-        seen = "" if one.low is None and one.high is None else f"{one.low} to {one.high}"
-        print(f"| {name} | {one.value:g} | {seen} | {one.samples} | {one.script} | {one.what} |")
-    assumed = [name for name, one in table().items() if not one.samples]
-    print(f"\n{len(assumed)} of {len(table())} stand on no measurement: {', '.join(assumed)}")
-    compiled = {name: launch_us(name) for name in COMPILED}
-    eager = {name: launch_us(name) for name in EAGER}
-    print("\nhost time a launch (us), compiled:", {name: round(us, 1) for name, us in compiled.items()})
-    print("eager:", {name: round(us, 1) for name, us in eager.items()})
-    usual = median(eager.values())
-    shares = [us / usual for us in compiled.values()]
-    print(
-        f"compiled-launch: {median(shares):.2f} ({min(shares):.2f} to {max(shares):.2f}), "
-        f"{len(shares)} compiled recordings by the median of {len(eager)} eager ones"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--write", action="store_true", help="range and number of samples into costs.json")
+    options = parser.parse_args()
+    print("| figure | value | seen | samples | script | what it is |\n|---|---|---|---|---|---|")
+    for name, one in costs.table().items():
+        seen = "" if one.low is None else f"{one.low:g} to {one.high:g}"
+        print(f"| {name} | {one.value:g} | {seen} | {one.samples} | {one.script} | {one.what} |")
+    print("\n| bound | value | what it decides |\n|---|---|---|")
+    for name, bound in costs.bounds().items():
+        print(f"| {name} | {bound.value:g} | {bound.what} |")
+    assumed = [name for name, one in costs.table().items() if not one.samples]
+    print(f"\n{len(assumed)} of {len(costs.table())} figures stand on no measurement: {', '.join(assumed)}\n")
+    found = sampled()
+    fields = json.loads(TABLE.read_text(encoding="utf-8"))
+    for name, values in found.items():
+        if not values:
+            print(f"{name}: no recording shows it")
+            continue
+        low, high = round_(min(values.values())), round_(max(values.values()))
+        print(f"{name}: {median(values.values()):.3g} ({low:g} to {high:g}), {len(values)} recordings")
+        print("   ", ", ".join(f"{one} {value:.3g}" for one, value in values.items()))
+        if name in fields:
+            fields[name] |= {"low": low, "high": high, "samples": len(values), "script": SCRIPT}
+    if options.write:
+        rows = [f" {json.dumps(name)}: {json.dumps(one, indent=None)}" for name, one in fields.items()]
+        TABLE.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+
+
+def round_(value: float) -> float:
+    """To three digits."""
+    return float(f"{value:.3g}")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ QUESTIONS = (
     Question("padded", (Tensor((16, 15)), Tensor((15, 16))), ("15", "16")),
     Question("narrower", (Tensor((16, 16), "double"), Tensor((16, 16), "double"))),
     Question("narrower", (Tensor((16, 16), "double"),)),
-    Question("convolution", FILTERS, ("1", "1", "1", "1", "channels_last")),
+    Question("convolution", FILTERS, ("1x1", "1x1", "1x1", "1", "channels_last")),
     Question("cat", SQUARES[:1], ("5", "0")),
     Question("cat", SQUARES[:1], ("5", "1"), backward=True),
     Question("gelu", (Tensor((4,), "no such type"),)),

@@ -49,6 +49,10 @@ def device_ms_of(trace: Trace, op_ms: Floats, kernel_ms: Floats) -> Floats:
     return op_ms + np.bincount(owner, weights=kernel_ms[rows], minlength=len(host))
 
 
+#: Its stride, padding and the like are kept, as its shapes do not say them.
+CONVOLUTION = "aten::convolution"
+
+
 def op_table(scene: Scene, accounted: Account) -> dict[int, list[Op]]:
     """Ops by line number, longest first; counts and times per step."""
     trace, host, placed = scene.trace, scene.trace.host, scene.placed
@@ -90,6 +94,7 @@ def op_table(scene: Scene, accounted: Account) -> dict[int, list[Op]]:
                     shapes=inputs.shapes,
                     dtypes=inputs.dtypes,
                     strides=inputs.strides,
+                    values=inputs.values if label == CONVOLUTION else (),
                     launches=float(launches[at]),
                     outer=bool(by_line),
                     flops=flops_of(label, inputs),

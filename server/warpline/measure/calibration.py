@@ -9,32 +9,24 @@ that 0.9 (n + 1) of n do not exceed (split conformal prediction: V. Vovk, A. Gam
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 
+from warpline.model import costs
 from warpline.model.report import Finding, Predicted
 
 COVERED = 0.9
 #: Errors grow with the gain up to about a doubling; a prediction of nothing has a quarter of that.
 LEAST_SCALE = 0.25
-#: (basis, predicted, measured) before anything was measured here: what ``benchmarks/predictions.py`` timed on
-#: two H200s on 2026-11-22 (docs/measuring.md), 15 readings of 14 fixes to 8 scripts. Those that rested on
-#: what a compiler would do, or on an assumed figure, are estimates.
-KNOWN = (
-    *(("simulated", 4.69, 4.60), ("simulated", 8.18, 8.66), ("simulated", 1.56, 1.48)),
-    *(("simulated", 1.07, 1.08), ("simulated", 1.07, 1.10), ("estimate", 1.53, 1.68)),
-    *(("simulated", 1.50, 1.44), ("simulated", 1.34, 1.33), ("simulated", 1.26, 1.28)),
-    *(("simulated", 2.42, 2.67), ("simulated", 1.03, 0.91), ("simulated", 2.30, 2.30)),
-    *(("estimate", 1.27, 0.90), ("estimate", 2.45, 3.83), ("estimate", 3.30, 3.85)),
-    # On a busy CPU, by processor time (``benchmarks/bets.py``): first contact, and three of a later round.
-    *(("probed", 1.06, 1.08), ("probed", 1.11, 1.05), ("probed", 1.35, 1.38), ("probed", 1.72, 1.51)),
-    *(("probed", 1.25, 1.11), ("probed", 1.13, 1.24), ("probed", 2.00, 2.08), ("simulated", 1.59, 1.35)),
-    *(("bound", 1.79, 1.28), ("probed", 1.08, 1.24), ("probed", 1.25, 1.09)),
-)
-#: A bound has no replay behind it, and an estimate has an assumption in it. Until enough of them were
-#: measured they count as this much wider than a simulation; a bound's lower end is no gain at all.
-UNKNOWN = 1.5
+#: Fewer readings than nine cannot say where nine of ten lie: the largest of them then counts as this much
+#: more. A bound's lower end is no gain at all.
+FEW = costs.bound("few-readings")
+#: The fewest of which the largest is not exceeded by more than one in ten.
+LEAST_READINGS = 9
 #: So many measurements of one basis speak for themselves.
 ENOUGH = 20
 
@@ -52,6 +44,25 @@ class Miss:
         return abs(math.log(self.predicted / self.measured)) / scale(self.predicted)
 
 
+@dataclass(frozen=True, slots=True)
+class Reading(Miss):
+    """A miss that was timed in the project's own benchmarks; ``device``: "cuda" or "cpu"."""
+
+    script: str = ""
+    rule: str = ""
+    device: str = ""
+    when: str = ""
+
+
+@cache
+def known() -> tuple[Reading, ...]:
+    """What was timed before anything was measured here (``known.json``, in which docs/measuring.md's tables of
+    ``benchmarks/predictions.py`` and ``benchmarks/bets.py`` are). ``benchmarks/intervals.py`` scores the
+    intervals that it makes, each reading by those of other scripts."""
+    rows = json.loads(Path(__file__).with_name("known.json").read_text(encoding="utf-8"))
+    return tuple(Reading(*row) for row in rows)
+
+
 def scale(predicted: float) -> float:
     """The unit of errors for a speed-up of ``predicted``."""
     return min(1.0, LEAST_SCALE + abs(math.log(max(predicted, 1e-9))))
@@ -65,24 +76,38 @@ def bounded(findings: Sequence[Finding], past: Sequence[Miss]) -> tuple[Finding,
     )
 
 
-def with_bounds(predicted: Predicted, past: Sequence[Miss]) -> Predicted:
-    """``predicted`` with the interval that nine of ten measured gains lie in."""
-    half = width(predicted.basis, past) * scale(predicted.speedup)
+def with_bounds(
+    predicted: Predicted, past: Sequence[Miss], before: Sequence[Miss] | None = None
+) -> Predicted:
+    """``predicted`` with the interval that nine of ten measured gains lie in. ``before``: instead of
+    ``known()``."""
+    half = width(predicted.basis, past, before) * scale(predicted.speedup)
     low, high = predicted.speedup * math.exp(-half), predicted.speedup * math.exp(half)
     if predicted.basis == "bound":
         low = min(low, 1.0)
     return replace(predicted, low=low, high=high)
 
 
-def width(basis: str, past: Sequence[Miss]) -> float:
+#: The bases whose errors are taken together: a trial replaces a guess in the same replay; a bound and an
+#: estimate both rest on a figure that is not of this run.
+_ALIKE = {
+    "simulated": ("simulated",),
+    "probed": ("simulated", "probed"),
+    "estimate": ("estimate", "bound"),
+    "bound": ("estimate", "bound"),
+}
+
+
+def width(basis: str, past: Sequence[Miss], before: Sequence[Miss] | None = None) -> float:
     """Of the logarithm, to either side, in units of ``scale``."""
     own = [one.error for one in past if one.basis == basis]
     if len(own) >= ENOUGH:
         return _quantile(own)
-    known = [Miss(*one) for one in KNOWN]
-    if basis in ("simulated", "probed"):
-        return _quantile([*(one.error for one in known if one.basis in ("simulated", basis)), *own])
-    return _quantile([*(one.error for one in known if one.basis == "estimate"), *own]) * UNKNOWN
+    earlier = known() if before is None else before
+    found = [*(one.error for one in earlier if one.basis in _ALIKE.get(basis, (basis,))), *own]
+    if not found:
+        return FEW
+    return _quantile(found) * (1.0 if len(found) >= LEAST_READINGS else FEW)
 
 
 def _quantile(errors: Sequence[float]) -> float:

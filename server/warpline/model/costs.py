@@ -1,8 +1,12 @@
-"""Figures that are assumed where nothing was measured: ``costs.json``, each with what is known of it.
+"""Figures that are assumed where nothing was measured (``costs.json``), and bounds that were chosen
+(``bounds.json``), each with what is known of it.
 
 ``low`` to ``high`` is the range that was seen in ``samples`` measurements that ``script`` makes; None and 0
-where nobody has measured it. ``benchmarks/fit.py`` prints the table, and says which of them still stand on
+where nobody has measured it. ``benchmarks/fit.py`` prints both tables, and says which figures still stand on
 nothing. A prediction that rests on one of those is a bound or an estimate, and its interval as wide as one.
+
+A bound is where we draw a line: how near is near enough, how much is too much. No measurement could
+contradict it, so it has none.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +28,32 @@ class Assumed:
     script: str
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    what: str
+    value: float
+
+
 @cache
 def table() -> dict[str, Assumed]:
-    found = json.loads(Path(__file__).with_name("costs.json").read_text(encoding="utf-8"))
-    return {name: Assumed(**fields) for name, fields in found.items()}
+    return {name: Assumed(**fields) for name, fields in _read("costs.json").items()}
+
+
+@cache
+def bounds() -> dict[str, Chosen]:
+    return {name: Chosen(**fields) for name, fields in _read("bounds.json").items()}
 
 
 def value(name: str) -> float:
     """The figure of that name. Raises KeyError for one that is not in the table."""
     return table()[name].value
+
+
+def bound(name: str) -> float:
+    """The bound of that name. Raises KeyError for one that is not in the table."""
+    return bounds()[name].value
+
+
+def _read(file: str) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name(file).read_text(encoding="utf-8"))
+    return found

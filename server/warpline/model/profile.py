@@ -59,6 +59,7 @@ class Op:
     shapes: tuple[tuple[int, ...], ...] = ()
     dtypes: tuple[str, ...] = ()  # "float", "c10::BFloat16", "Scalar", …, as the trace names them
     strides: tuple[tuple[int, ...], ...] = ()
+    values: tuple[str, ...] = ()  # of convolutions: arguments that are no tensors, as text, "" for tensors
     launches: float = 0.0
     outer: bool = True  # called by the line itself and not by another op
     flops: float | None = None

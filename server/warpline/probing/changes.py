@@ -22,11 +22,11 @@ _READERS: dict[str, inputs.Reader] = {
     "cat": inputs.grown,
     "padded": inputs.odd,
     "narrower": inputs.doubles,
+    "convolution": inputs.convolved,
+    "loop": inputs.looped,
 }
 #: Products that are asked about, those that take longest first.
 MOST_PRODUCTS = 12
-#: Answers have to cover this share of the time that they are about; the rest counts like them.
-COVERED = 0.8
 
 
 def by_question(probed: Probed) -> Answers:
@@ -66,7 +66,7 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
             if answer is not None and answer.before is not None and answer.after is not None:
                 known += ms
                 tried[operator] = answer.after.device_ns / answer.before.device_ns
-        if spent and known >= COVERED * spent:
+        if spent and known >= inputs.COVERED * spent:
             return replace(change, tried=tuple(tried.items())), True
     return change, False
 
@@ -93,7 +93,7 @@ def _left(asked: inputs.Weighted, answers: Answers) -> tuple[float, float] | Non
             known += weight
             device += weight * answer.after.device_ns / answer.before.device_ns
             host += weight * answer.after.host_ns / answer.before.host_ns
-    if not known or known < COVERED * whole:
+    if not known or known < inputs.COVERED * whole:
         return None
     return device / known, host / known
 
@@ -103,9 +103,16 @@ def _products(profile: Profile, change: MatmulRate) -> list[tuple[Question, Oper
     if not can(profile.manifest.device.kind, "kernels") or change.factor is not None:
         return []
     found: dict[tuple[Question, Operator], float] = {}
-    for pair, op in inputs.products(_costs(profile, change.places)):
-        if pair[0].dtype == "float" and op.device_ms > 0:
-            question = Question("product", pair, (change.precision,))
+    costs = _costs(profile, change.places)
+    calls = [(Question("product", pair, (change.precision,)), op) for pair, op in inputs.products(costs)]
+    if change.precision != "tf32":  # cuDNN's own choice already
+        backward = inputs.differentiated(costs)
+        calls += [
+            (Question("convolution", pair, (*words, change.precision), backward), op)
+            for pair, words, op in inputs.convolutions(costs)
+        ]
+    for question, op in calls:
+        if question.tensors[0].dtype == "float" and op.device_ms > 0:
             key = question, (op.name, op.shapes, op.strides)
             found[key] = found.get(key, 0.0) + op.device_ms
     longest = sorted(found.items(), key=lambda item: -item[1])[:MOST_PRODUCTS]

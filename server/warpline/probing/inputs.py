@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from math import prod
 
+from warpline.model import costs as figures
 from warpline.model.profile import LineCost, Op
-from warpline.wire.probing import Question, Tensor
+from warpline.wire.probing import LOOPED, Question, Tensor
 
 #: Floats, as the trace names them.
 FLOATS = frozenset({"float", "double", "c10::Half", "c10::BFloat16"})
@@ -16,6 +18,16 @@ MOST = 4
 MOST_PIECES = 1000
 #: Of an activation's operators those that work on the whole input: its largest, and what is nearly as large.
 WHOLE = 0.5
+
+#: Operators that only take pieces out of tensors or put them together: with the loop they go.
+PIECES = frozenset({
+    "select", "slice", "narrow", "index", "index_select", "unbind", "split", "chunk", "stack", "cat", "view",
+    "reshape", "unsqueeze", "squeeze", "expand", "transpose", "permute", "t", "contiguous", "detach",
+})  # fmt: skip
+#: Rounds of a loop that is tried: more save no less.
+MOST_ROUNDS = 200
+#: Answers have to cover this share of the time that they are about; the rest counts like them.
+COVERED = figures.bound("probed-share")
 
 #: What a replacement is asked about, each with a number that its time now goes with.
 Weighted = list[tuple[Question, float]]
@@ -150,6 +162,67 @@ def grown(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
     count = rounds + max(1, shortest // piece[dim])
     words = (str(min(count, MOST_PIECES)), str(dim))
     return [(Question(by, (Tensor(piece),), words, differentiated(costs)), 1.0)]
+
+
+def convolved(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
+    """Convolutions by image and weight; their options are stride, padding, dilation and groups as text."""
+    found: dict[Question, float] = {}
+    backward = differentiated(costs)
+    for pair, words, op in convolutions(costs):
+        question = Question(by, pair, (*words, *options), backward)
+        found[question] = found.get(question, 0.0) + op.device_ms
+    return sorted(found.items(), key=lambda item: -item[1])[: 2 * MOST]
+
+
+def convolutions(costs: Iterable[LineCost]) -> list[tuple[tuple[Tensor, Tensor], tuple[str, ...], Op]]:
+    """``(image and weight, words, operator)`` of what computes convolutions, in both phases.
+
+    ``aten::convolution`` has the arguments, and calls the operator that has the time. Transposed ones, and
+    those of runs without arguments, are left out.
+    """
+    costs = list(costs)
+    words: dict[tuple[tuple[int, ...], ...], tuple[str, ...]] = {}
+    for op in forward(costs):
+        if op.name == "aten::convolution" and len(op.values) >= 9 and op.values[6] in ("False", "false"):
+            lists = ("x".join(_numbers(op.values[at])) for at in (3, 4, 5))
+            words[op.shapes[:2]] = (*lists, *_numbers(op.values[8]))
+    found = []
+    for cost in costs:
+        for op in cost.ops:
+            first = 1 if op.name == "aten::convolution_backward" else 0
+            image, weight = tensor(op, first), tensor(op, first + 1)
+            known = words.get(op.shapes[first : first + 2])
+            if "convolution" not in op.name or op.device_ms <= 0 or known is None:
+                continue
+            if image is not None and weight is not None:
+                found.append(((image, weight), known, op))
+    return found
+
+
+def _numbers(text: str) -> list[str]:
+    return re.findall(r"\d+", text)
+
+
+def looped(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
+    """What a loop does in each round: its calls, one by one, on a piece. Option: the number of rounds."""
+    rounds, known, whole = int(options[0]), 0.0, 0.0
+    found: dict[tuple[tuple[Tensor, ...], str], float] = {}
+    backward = differentiated(costs)
+    for op in forward(costs):
+        name = op.name.removeprefix("aten::")
+        if not op.outer or name in PIECES or op.count < rounds / 2:
+            continue
+        whole += op.cpu_ms
+        tensors = tuple(one for at in range(2) if (one := tensor(op, at)) is not None)
+        if name in LOOPED and tensors:
+            known += op.cpu_ms
+            found[tensors, name] = found.get((tensors, name), 0.0) + op.cpu_ms
+    if known < COVERED * whole:
+        return []
+    words = str(min(rounds, MOST_ROUNDS))
+    return [
+        (Question(by, tensors, (name, words), backward), spent) for (tensors, name), spent in found.items()
+    ]
 
 
 def odd(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:

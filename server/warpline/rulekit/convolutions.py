@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from warpline.model.change import Replace
 from warpline.model.profile import LineCost, Op
+from warpline.rulekit.saving import less_device_time
 
 #: The ops that launch the kernels, forward and backward (``conv2d`` and ``convolution`` only call them).
 _NAMES = {
@@ -16,6 +20,15 @@ _NAMES = {
 def convolutions(cost: LineCost) -> list[Op]:
     """Those that cost device time, of both phases."""
     return [op for op in cost.ops if op.name in _NAMES and op.device_ms > 0]
+
+
+def another_way(spent: Mapping[LineCost, float], way: str, saving_ms: float) -> Replace:
+    """Convolutions of the lines, which take ``spent`` there, computed in another ``way`` that can be tried
+    ("channels_last", "benchmark"); where it was not tried, ``saving_ms`` is the most that it saves."""
+    places = tuple((cost.file, cost.line) for cost in spent)
+    shares = tuple(min(1.0, time / cost.device_ms) if cost.device_ms else 1.0 for cost, time in spent.items())
+    otherwise = less_device_time(spent, saving_ms, at_most=True)
+    return Replace("convolution", places, otherwise, (way,), shares)
 
 
 def convolution_ms(cost: LineCost) -> float:

@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from warpline.model import costs
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.kernels import is_product
 
 #: Share of the rows up to which a sparse gradient was seen to gain with every optimizer that was tried; at a
 #: quarter of the rows it was 1.0 to 1.7 times (the page of ``dense-embedding-gradient`` has the rest).
-MOST_READ = 0.1
+MOST_READ = costs.bound("rows-read")
 _READS = {"aten::embedding": "aten::embedding_dense_backward"}
 
 

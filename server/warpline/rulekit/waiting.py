@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from warpline.model import costs
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.syntax.source import Source
@@ -16,7 +17,7 @@ READS = ("item", "tolist", "cpu", "numpy")
 
 
 #: Waits a step from which on a line waits in most of them.
-USUAL = 0.5
+USUAL = costs.bound("waits-usually")
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,9 +106,8 @@ from warpline.model.kernel_name import turns_layout
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
-from warpline.rulekit.convolutions import convolutions
+from warpline.rulekit.convolutions import another_way, convolutions
 from warpline.rulekit.model_lines import about_model, model_place
-from warpline.rulekit.saving import less_device_time
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.wire.precision import HALF
 
@@ -143,7 +142,7 @@ class ChannelsFirstConv(Rule):
             cost_ms=total,
             saving_ms=max(turned, slower),
             # Where nothing is turned a slower kernel was taken, and how much slower is not known.
-            change=ChannelsLast() if turned > 0 else less_device_time(spent, slower, at_most=True),
+            change=ChannelsLast() if turned > 0 else another_way(spent, "channels_last", slower),
             fixes=[partial(_fix, step)],
         )
 

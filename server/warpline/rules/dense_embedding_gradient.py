@@ -133,6 +133,7 @@ from functools import partial
 from typing import Any
 
 from warpline.model.change import Scale, Together
+from warpline.model.costs import bound
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
@@ -143,7 +144,7 @@ from warpline.wire.sites import Embedding, Optimizer, facts_of
 
 #: Of the elements, and of the step in percent, from which on another optimizer for the table is worth a word:
 #: its results are others, so it must gain much, in a model that is nearly all table.
-MOST_OF_THE_MODEL, MUCH_OF_THE_STEP = 0.9, 20.0
+MOST_OF_THE_MODEL, MUCH_OF_THE_STEP = bound("table-of-model"), bound("table-of-step")
 _SAME_RESULT = ("SGD", "Adagrad")
 _OTHER_RESULT = ("Adam", "AdamW")
 

@@ -103,19 +103,19 @@ from functools import partial
 import libcst as cst
 
 from warpline.model.change import Scale, Together
+from warpline.model.costs import bound
 from warpline.model.dtypes import ELEMENT_BYTES
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent, size
 from warpline.rulekit.terms import atom
 
-#: Share of the free memory that the activations may take: the allocator needs some room besides. Chosen,
-#: not fitted.
-MOST_OF_FREE = 0.8
+#: Share of the free memory that the activations may take: the allocator needs some room besides.
+MOST_OF_FREE = bound("memory-for-activations")
 #: Operators with a result, of a size that is not recorded, that only their backward pass reads.
 _STORE_MORE = ("aten::_cudnn_rnn", "aten::miopen_rnn")
-#: Share of the recomputation whose operators may store an unknown amount; chosen, not fitted.
-MOST_UNKNOWN = 0.05
+#: Share of the recomputation whose operators may store an unknown amount.
+MOST_UNKNOWN = bound("unknown-activations")
 #: What torch runs where ``checkpoint`` is called, with ``use_reentrant=False`` and with True.
 _CALLS = ("_NoopSaveInputs", "CheckpointFunction")
 #: Arguments of ``checkpoint`` that are not the function's.

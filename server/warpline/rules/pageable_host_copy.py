@@ -81,6 +81,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.change import OverlapCopies
+from warpline.model.costs import value
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, ms, percent
@@ -89,8 +90,8 @@ from warpline.rulekit.loaders import change_loader, edit_site
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
-#: How many times faster a copy from pinned memory runs (PCIe 5 host: about 2 to 3).
-PINNED_RATE = 2.0
+#: How many times faster a copy from pinned memory runs.
+PINNED_RATE = value("pinned-copy")
 
 
 class PageableHostCopy(Rule):

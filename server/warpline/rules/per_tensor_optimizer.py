@@ -123,6 +123,7 @@ from pathlib import Path
 import libcst as cst
 
 from warpline.model.change import FuseOptimizer, Replace, Scale
+from warpline.model.costs import value
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
@@ -132,10 +133,13 @@ from warpline.wire.sites import Optimizer, facts_of
 
 #: Optimizers with a fused form, and the first torch that has it on a GPU and on a CPU.
 _FUSED = {"Adam": (2, 4), "AdamW": (2, 4), "SGD": (2, 4), "Adagrad": (2, 7)}
-#: Tensors read and written by the fused form for each one that the plain form reads or writes, by the
-#: operations in torch/optim: Adam 7 of 16 (weights, gradient and two moments), SGD with momentum 5 of 8,
-#: Adagrad 5 of 10.
-_LEFT = {"Adam": 7 / 16, "AdamW": 7 / 16, "SGD": 5 / 8, "Adagrad": 1 / 2}
+#: The fused form's time, as a share of the plain one's, where it was not tried.
+_LEFT = {
+    "Adam": value("fused-adam"),
+    "AdamW": value("fused-adamw"),
+    "SGD": value("fused-sgd"),
+    "Adagrad": value("fused-adagrad"),
+}
 _ARGUMENTS = frozenset({
     "lr", "betas", "eps", "weight_decay", "amsgrad", "momentum", "dampening", "nesterov", "lr_decay",
     "initial_accumulator_value", "maximize", "capturable", "differentiable", "foreach", "fused",

@@ -132,7 +132,7 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Scale
+from warpline.model.change import Change, Replace, Scale
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.rounds import Rounds, rounds, takes_piece
@@ -178,13 +178,19 @@ class PythonLoopOverTensor(Rule):
                 },
                 cost_ms=spent,
                 saving_ms=spent * (1 - 1 / found.count),
-                change=Scale(
-                    tuple((cost.file, cost.line) for cost in costs),
-                    device=1 / found.count if short else 1.0,
-                    host=1 / found.count,
-                ),
+                change=_at_once(found, short),
                 fixes=[partial(_fix, found)],
             )
+
+
+def _at_once(found: Rounds, short: bool) -> Change:
+    """One round for all pieces. Where that was not tried: one round's time on the host, and on a device that
+    is done with a piece as soon as it begins."""
+    places = tuple((cost.file, cost.line) for cost in found.costs)
+    otherwise = Scale(places, device=1 / found.count if short else 1.0, host=1 / found.count)
+    if found.whole:  # what each round takes of the same tensors is not in their shapes
+        return otherwise
+    return Replace("loop", places, otherwise, (str(round(found.count)),))
 
 
 def _fix(found: Rounds) -> Fix:

@@ -127,6 +127,7 @@ from functools import partial
 
 import libcst as cst
 
+from warpline.model import costs
 from warpline.model.change import Change, LargerBatch, Scale, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
@@ -139,7 +140,7 @@ from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
 #: More of the device's memory than this, and twice the batch may not fit.
-_MEMORY_SHARE = 0.4
+_MEMORY_SHARE = costs.bound("batch-memory")
 _FACTOR = 2
 #: A kernel that fills less of the device than this takes as long for _FACTOR times the samples.
 _FILLED = 1 / _FACTOR

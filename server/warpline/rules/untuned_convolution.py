@@ -89,8 +89,7 @@ import libcst as cst
 from warpline.model import costs
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
-from warpline.rulekit.convolutions import convolution_ms, convolutions
-from warpline.rulekit.saving import less_device_time
+from warpline.rulekit.convolutions import another_way, convolution_ms, convolutions
 from warpline.rulekit.training import after_imports
 
 
@@ -123,7 +122,7 @@ class UntunedConvolution(Rule):
             cost_ms=total,
             # What the heuristic misses is often nothing at all.
             saving_ms=costs.value("conv-search") * total,
-            change=less_device_time(spent, costs.value("conv-search") * total, at_most=True),
+            change=another_way(spent, "benchmark", costs.value("conv-search") * total),
             fixes=[partial(_fix, context)],
         )
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from warpline.attribution.overhead import LEAST_SHARE, overhead
+from warpline.model import costs
 from warpline.model.profile import Profile
 from warpline.simulate.changes import beginning
 from warpline.simulate.replay import Clock, Feed, host_done, replay
@@ -21,34 +22,33 @@ from warpline.simulate.timeline import LAUNCH, SYNC, WORK, Places, Timeline
 from warpline.trace.columns import OP, RUNTIME, Floats, Ints, Trace
 from warpline.wire.run import Facts
 
-#: What recording an operator costs, its launch included: 2.2 to 5.5 us in runs on H200 machines that their
-#: hosts bound. Taking launches off apart left scales that differed more between scripts, not less.
-USUAL_OP_NS = 3_000.0
-#: What of the host's time is its own once that is taken off: the median of 18 windows of nine scripts that
-#: their hosts bound (0.66 to 1.02; one process was up to 1.6x as quick as the next).
-USUAL = 0.82
+#: What recording an operator costs, its launch included, in runs that their hosts bound. Taking launches off
+#: apart left scales that differed more between scripts, not less.
+USUAL_OP_NS = costs.value("op-record-ns")
+#: What of the host's time is its own once that is taken off.
+USUAL = costs.value("host-own")
 #: What the runner measured for a record there, and beside it for a launch's: medians of 16 processes. Each
 #: lay within SWING times of that and did not foretell what records cost in its own process, so only what is
 #: beyond says something: that the machine is another.
-MEASURED_OP_NS, MEASURED_LAUNCH_NS = 2_000.0, 3_700.0
-SWING = 2.0
+MEASURED_OP_NS, MEASURED_LAUNCH_NS = costs.value("measured-op-ns"), costs.value("measured-launch-ns")
+SWING = costs.bound("other-machine")
 #: The step counts as explained by the device alone when the replay comes this close.
-CLOSE = 0.97
+CLOSE = costs.bound("explained")
 #: What little is left is the host's where so much more of it explains it, else the device's.
-NEARLY = 1.15
+NEARLY = costs.bound("host-explains")
 #: The device's clocks do not differ by more between two windows of one process.
-QUICKEST = 0.9
+QUICKEST = costs.value("device-clock")
 #: A little more than what the device alone takes.
 JUST = 1.001
 #: A host so quick that only the device counts.
-LEAST = 0.05
+LEAST = costs.bound("least-host")
 #: A host this much slower has to be done later by this share of that, or it waits for the device, not the
 #: other way round.
-NUDGE, OWN = 0.05, 0.5
+NUDGE, OWN = costs.bound("host-nudge"), costs.bound("host-sets-pace")
 #: However slow the host was.
-MOST = 2.0
+MOST = costs.bound("most-host")
 #: Steps whose segments are as many, but for this share, do the same.
-ALIKE = 0.02
+ALIKE = costs.bound("steps-alike")
 _HALVINGS, _EXACT = 24, 1e-4
 
 
@@ -151,7 +151,7 @@ def delays(timeline: Timeline) -> Clock:
     end = start + timeline.kernel_ns[by]
     gap = (start[1:] - end[:-1])[(stream[1:] == stream[:-1])]
     close = gap[(gap >= 0) & (gap < 3_000)]
-    return Clock(gap_ns=float(np.median(close)) if len(close) else 1_000.0)
+    return Clock(gap_ns=float(np.median(close))) if len(close) else Clock()
 
 
 def unblocked(timeline: Timeline) -> Timeline:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from warpline.model import costs
 from warpline.simulate.device import Rates
 from warpline.simulate.timeline import LOADER, SYNC, Timeline
 from warpline.trace.columns import OP, Bools, Trace
@@ -26,7 +27,7 @@ IN_FP32 = (
 #: Bytes of an element that is read as fp32 and written in 16 bits, or the other way round.
 BYTES = 6
 #: No kernel is shorter, whatever it computes.
-FLOOR_NS = 2_000.0
+FLOOR_NS = costs.value("least-kernel-ns")
 #: Operators that one copy is made of: ``to``, ``_to_copy``, ``empty_strided`` and ``copy_``; on the way
 #: back the engine's call and its node as well.
 OPS, OPS_BACK = 4, 6

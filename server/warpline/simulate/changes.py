@@ -26,11 +26,11 @@ from warpline.simulate.work import ELEMENTWISE, FIXED, PRODUCT
 from warpline.trace.columns import Bools, Floats, Ints
 
 #: A multi-tensor optimizer works through its list in a handful of launches.
-OPTIMIZER_LAUNCHES = 4
+OPTIMIZER_LAUNCHES = round(costs.value("optimizer-launches"))
 #: What a launch costs the host from compiled code, of what one costs now, Python and autograd included.
 COMPILED_LAUNCH = costs.value("compiled-launch")
 #: A kernel shorter than this is all launch and tail: more data does not make it longer.
-FLOOR_NS = 5_000.0
+FLOOR_NS = costs.value("short-kernel-ns")
 
 
 class Changed:

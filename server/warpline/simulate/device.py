@@ -9,12 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warpline.attribution.peaks import peaks_of
+from warpline.model import costs
 from warpline.trace.columns import Trace
 from warpline.wire.precision import HALF, OF_DTYPE, Precision
 from warpline.wire.run import Facts
 
-REACHED: dict[Precision, float] = {"fp32": 0.75, "tf32": 0.6, "bf16": 0.6, "fp16": 0.6}
-REACHED_BANDWIDTH = 0.8
+REACHED: dict[Precision, float] = {
+    "fp32": costs.value("reached-fp32"),
+    "tf32": costs.value("reached-tf32"),
+    "bf16": costs.value("reached-bf16"),
+    "fp16": costs.value("reached-fp16"),
+}
+REACHED_BANDWIDTH = costs.value("reached-bandwidth")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline.model import costs
 from warpline.model.change import LoaderWorkers
 from warpline.simulate.replay import Feed
 from warpline.simulate.timeline import LOADER, Timeline
@@ -15,9 +16,9 @@ from warpline.simulate.timeline import LOADER, Timeline
 PREFETCH = 2
 #: What a batch that another process made still costs the main one: unpickling, mapping the shared
 #: memory, waking up. At least this, or this share of making it.
-TAKE_NS, TAKE_SHARE = 200_000.0, 0.01
+TAKE_NS, TAKE_SHARE = costs.value("batch-take-ns"), costs.value("batch-take-share")
 #: A wait below this share of the step is the price of taking a batch and not a wait for it.
-WAITS = 0.05
+WAITS = costs.bound("loader-waits")
 
 
 def waited_ns(timeline: Timeline) -> tuple[float, int]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpline.model import costs
 from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, WORK, Timeline
 from warpline.simulate.waits import Kernel
 from warpline.trace.columns import Bools
@@ -42,9 +43,10 @@ class Clock:
 
     host: float = 1.0
     device: float = 1.0
-    latency_ns: float = 3_000.0  # from the launch call's end to the kernel's start, the stream being idle
-    gap_ns: float = 1_000.0  # between two queued kernels of one stream
-    sync_ns: float = 3_000.0  # a wait for nothing
+    #: From the end of the launch call to the kernel, the stream being idle.
+    latency_ns: float = costs.value("launch-latency-ns")
+    gap_ns: float = costs.value("kernel-gap-ns")  # between two queued kernels of one stream
+    sync_ns: float = costs.value("sync-ns")  # a wait for nothing
 
 
 def replay(timeline: Timeline, clock: Clock, feed: Feed | None = None) -> float:

@@ -15,7 +15,13 @@ PROBED = "probed.json"
 KINDS = frozenset({
     "layer_norm", "rms_norm", "attention", "optimizer", "product", "padded", "narrower", "convolution", "cat",
     "gelu", "gelu_tanh", "silu", "mish", "hardswish", "sigmoid", "tanh", "softplus", "softmax", "leaky_relu",
-    "elu", "cross_entropy", "mse_loss", "binary_cross_entropy_with_logits",
+    "elu", "cross_entropy", "mse_loss", "binary_cross_entropy_with_logits", "loop",
+})  # fmt: skip
+#: Operators that a loop is tried with (``capture/runner/probing/loops.py``), as aten names them.
+LOOPED = frozenset({
+    "abs", "neg", "exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "relu", "square", "gelu",
+    "silu", "add", "sub", "mul", "div", "maximum", "minimum", "softmax", "log_softmax", "sum", "mean", "amax",
+    "linear", "matmul", "mm",
 })  # fmt: skip
 
 

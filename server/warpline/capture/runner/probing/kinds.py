@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable, Dict
 
 from ....wire.probing import Question
-from . import activations, attention, joins, losses, norms, optimizers, products
+from . import activations, attention, joins, loops, losses, norms, optimizers, products
 from .pair import Pair
 
 __all__ = ["KINDS", "Pair"]
@@ -14,6 +14,7 @@ KINDS: Dict[str, Callable[[Question, str], Pair]] = {
     **activations.KINDS,
     **attention.KINDS,
     **joins.KINDS,
+    **loops.KINDS,
     **losses.KINDS,
     **norms.KINDS,
     **optimizers.KINDS,

@@ -56,14 +56,15 @@ def padded(question: Question, device: str) -> Pair:
 
 
 def convolution(question: Question, device: str) -> Pair:
-    """Image and weight. Options: stride, padding, dilation, groups, and what is done: "channels_last",
-    "benchmark" (cuDNN looks for its quickest algorithm) or a precision."""
-    stride, padding, dilation, groups = (int(word) for word in question.options[:4])
-    what = question.options[4]
+    """Image and weight, of one to three dimensions. Options: stride, padding and dilation ("2x2"), groups, and
+    what is done: "channels_last", "benchmark" (cuDNN looks for its quickest algorithm) or a precision."""
+    stride, padding, dilation = (tuple(map(int, word.split("x"))) for word in question.options[:3])
+    groups, what = int(question.options[3]), question.options[4]
+    function = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[len(stride)]
     image, weight = (leaf(made(one, device), question) for one in question.tensors)
 
     def convolve(x: Any, w: Any) -> Any:
-        return F.conv2d(x, w, None, stride, padding, dilation, groups)
+        return function(x, w, None, stride, padding, dilation, groups)
 
     before = with_gradients(question, convolve, [image, weight])
     if what == "benchmark":
