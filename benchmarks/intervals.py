@@ -1,7 +1,7 @@
 """Do nine of ten measured gains lie inside their intervals? Each reading by those of other scripts.
 
-    python benchmarks/intervals.py                         # the readings of server/warpline/measure/known.json
-    python benchmarks/intervals.py --add BETS.json --note bets/cpu    # and puts those of bets.py into that file
+    python benchmarks/intervals.py                                    # server/warpline/measure/known.json
+    python benchmarks/intervals.py --add BETS.json --note bets/cpu    # with readings of bets.py put into it
 
 An interval that is scored on the readings that made it holds nine of ten of them, whatever it is worth. So
 the interval of each reading is made again from the readings of all other scripts.

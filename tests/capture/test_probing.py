@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from warpline.capture import probing
-from warpline.wire.probing import KINDS, Probed, Question, Tensor
+from warpline.wire.probing import KINDS, LOOPED, Probed, Question, Tensor
 from warpline.wire.run import Request
 
 SMALL = (Tensor((4, 8, 16)),)
 FILTERS = (Tensor((2, 4, 8, 8)), Tensor((4, 4, 3, 3)))
 SQUARES = (Tensor((16, 16)), Tensor((16, 16)))
 HEADS = (Tensor((2, 2, 8, 4)), Tensor((2, 2, 4, 8), strides=(64, 32, 1, 4)), Tensor((2, 2, 8, 4)))
+PRODUCTS, PAIRS = frozenset({"linear", "matmul", "mm"}), frozenset({"maximum", "minimum", "add"})
 QUESTIONS = (
     *(
         Question(kind, SMALL, backward=True)
@@ -30,6 +31,7 @@ QUESTIONS = (
                 "narrower",
                 "convolution",
                 "cat",
+                "loop",
             }
         )
     ),
@@ -48,6 +50,13 @@ QUESTIONS = (
     Question("narrower", (Tensor((16, 16), "double"), Tensor((16, 16), "double"))),
     Question("narrower", (Tensor((16, 16), "double"),)),
     Question("convolution", FILTERS, ("1x1", "1x1", "1x1", "1", "channels_last")),
+    Question("convolution", FILTERS, ("2x2", "0x0", "1x1", "1", "bf16"), backward=True),
+    Question("convolution", FILTERS, ("1x1", "1x1", "1x1", "1", "benchmark")),
+    Question("convolution", (Tensor((2, 4, 16)), Tensor((4, 1, 3))), ("1", "2", "2", "4", "bf16")),
+    *(Question("loop", SMALL, (name, "6"), backward=True) for name in sorted(LOOPED - PRODUCTS - PAIRS)),
+    *(Question("loop", SMALL * 2, (name, "6"), backward=True) for name in sorted(PAIRS)),
+    *(Question("loop", SQUARES, (name, "6"), backward=True) for name in sorted(PRODUCTS)),
+    Question("loop", (*SMALL, Tensor((16,))), ("mul", "6"), backward=True),
     Question("cat", SQUARES[:1], ("5", "0")),
     Question("cat", SQUARES[:1], ("5", "1"), backward=True),
     Question("gelu", (Tensor((4,), "no such type"),)),

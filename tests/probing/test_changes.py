@@ -112,3 +112,56 @@ def test_a_growing_tensor_is_asked_about_by_its_pieces() -> None:
     # Three tensors, or a torch that records no sizes.
     assert not questions(run(op("cat", (4, 8, 4))), Replace("cat", (PLACE,), OTHERWISE))
     assert not questions(run(op("cat", ())), Replace("cat", (PLACE,), OTHERWISE))
+
+
+CONVOLVED = ("", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1")
+
+
+def convolved(*values: str) -> Profile:
+    """A line that convolves, forward and backward, as cuDNN's operators show it."""
+    image, weight, gradient = (8, 3, 32, 32), (16, 3, 3, 3), (8, 16, 16, 16)
+    called = replace(op("convolution", image, weight, (16,), ms=0.0), values=values)
+    forward = op("cudnn_convolution", image, weight, ms=2.0)
+    backward = op("convolution_backward", gradient, image, weight, ms=3.0, phase="backward")
+    return run(called, forward, backward)
+
+
+def test_a_convolution_is_asked_about_with_its_arguments() -> None:
+    change = Replace("convolution", (PLACE,), OTHERWISE, ("channels_last",))
+    pair = (Tensor((8, 3, 32, 32)), Tensor((16, 3, 3, 3)))
+    words = ("2x2", "1x1", "1x1", "1", "channels_last")
+    assert questions(convolved(*CONVOLVED), change) == [Question("convolution", pair, words, backward=True)]
+    # A run from before the arguments were recorded, and a transposed one.
+    assert not questions(convolved(), change)
+    assert not questions(convolved(*CONVOLVED[:6], "True", *CONVOLVED[7:]), change)
+
+
+def test_convolutions_keep_what_is_left_in_16_bits() -> None:
+    found, change = convolved(*CONVOLVED), MatmulRate("bf16", (PLACE,))
+    (one,) = set(questions(found, change))
+    tried, all_of_it = informed(found, change, by_question(Probed((answered(one, 0.5),))))
+    assert all_of_it
+    assert isinstance(tried, MatmulRate)
+    assert {operator[0]: left for operator, left in tried.tried} == {
+        "aten::cudnn_convolution": pytest.approx(0.5),
+        "aten::convolution_backward": pytest.approx(0.5),
+    }
+    assert not questions(found, MatmulRate("tf32", (PLACE,)))
+
+
+def test_a_loop_is_asked_about_call_by_call() -> None:
+    def calls(name: str, *shapes: tuple[int, ...], ms: float) -> Op:
+        return replace(op(name, *shapes, ms=ms), count=20.0)
+
+    body = calls("linear", (4, 8), (16, 8), ms=3.0), calls("tanh", (4, 16), ms=1.0)
+    change = Replace("loop", (PLACE,), OTHERWISE, ("20",))
+    first, second = questions(run(calls("select", (20, 4, 8), ms=2.0), *body), change)
+    assert first == Question("loop", (Tensor((4, 8)), Tensor((16, 8))), ("linear", "20"))
+    assert second == Question("loop", (Tensor((4, 16)),), ("tanh", "20"))
+    known = by_question(Probed((answered(first, 0.2, 0.2), answered(second, 0.1, 0.1))))
+    left = 0.75 * 0.2 + 0.25 * 0.1
+    tried, all_of_it = informed(run(*body), change, known)
+    assert all_of_it
+    assert tried == Fuse((PLACE,), keep=pytest.approx(left), keep_host=pytest.approx(left))
+    # What cannot be tried takes more of the time than is left unknown.
+    assert not questions(run(*body, calls("sort", (4, 16), ms=3.0)), change)

@@ -56,9 +56,9 @@ class Reading(Miss):
 
 @cache
 def known() -> tuple[Reading, ...]:
-    """What was timed before anything was measured here (``known.json``, in which docs/measuring.md's tables of
-    ``benchmarks/predictions.py`` and ``benchmarks/bets.py`` are). ``benchmarks/intervals.py`` scores the
-    intervals that it makes, each reading by those of other scripts."""
+    """What was timed before anything was measured here: ``known.json``, the tables of docs/measuring.md that
+    ``benchmarks/predictions.py`` and ``benchmarks/bets.py`` made. ``benchmarks/intervals.py`` scores the
+    intervals, each reading by those of other scripts."""
     rows = json.loads(Path(__file__).with_name("known.json").read_text(encoding="utf-8"))
     return tuple(Reading(*row) for row in rows)
 

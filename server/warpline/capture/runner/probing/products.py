@@ -56,8 +56,8 @@ def padded(question: Question, device: str) -> Pair:
 
 
 def convolution(question: Question, device: str) -> Pair:
-    """Image and weight, of one to three dimensions. Options: stride, padding and dilation ("2x2"), groups, and
-    what is done: "channels_last", "benchmark" (cuDNN looks for its quickest algorithm) or a precision."""
+    """Image and weight, of one to three dimensions. Options: stride, padding and dilation ("2x2"), groups,
+    and what is done: "channels_last", "benchmark" (cuDNN looks for its quickest algorithm) or a precision."""
     stride, padding, dilation = (tuple(map(int, word.split("x"))) for word in question.options[:3])
     groups, what = int(question.options[3]), question.options[4]
     function = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[len(stride)]
