@@ -28,7 +28,11 @@ PARTS = {
     "runs": ("report_time.py", ["--events", "65000", "1000000"], ["--events", "65000", "--rounds", "1"]),
     "overhead": ("overhead.py", [], ["--rounds", "1"]),
     "server": ("lsp.py", [], ["--only", "start", "--rounds", "2"]),
-    "proof": ("measurement.py", ["--repetitions", "20"], ["--repetitions", "2", "--seconds", "120"]),
+    "proof": (
+        "measurement.py",
+        ["--repetitions", "20", "--seconds", "900"],
+        ["--repetitions", "2", "--seconds", "105"],
+    ),
 }
 
 

@@ -3,9 +3,10 @@
     python benchmarks/measurement.py [--repetitions 20] [--load 0] [--slowdown 5] [--seconds 450 --log FILE]
 
 The change that changes nothing adds a comment; the slowdown, measured first, makes the script do that
-many percent more of the same work. ``--load N`` keeps N other processes busy meanwhile. Nothing is
-started after ``--seconds``; with ``--log`` each row is kept at once, and a later call goes on from
-there. It ends with status 1 when fewer than 19 of 20 intervals hold 1, or the slowdown is not found.
+many percent more of the same work. ``--load N`` keeps N other processes busy meanwhile. All of it ends
+within ``--seconds``: each measurement gets an equal share of the time that is left (the slowdown two), and
+what it has seen by then counts. With ``--log`` each row is kept at once, and a later call goes on from there.
+It ends with status 1 when fewer than 19 of 20 intervals hold 1, or the slowdown is not found.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
 
-from warpline.measure import Candidate, Outcome, measure
+from warpline.measure import Candidate, Outcome
+from warpline.measure.contest import Contest
+from warpline.model.problem import Problem
 from warpline.wire.run import Request
 
 SCRIPT = Path(__file__).parent / "workloads/steady.py"
@@ -49,17 +52,32 @@ def main() -> int:
         print(row["text"], flush=True)
     ends = time.monotonic() + options.seconds
     with load(options.load):
-        for candidate in (slower, *[same] * options.repetitions)[len(rows) :]:
-            if time.monotonic() > ends:
+        for at in range(len(rows), 1 + options.repetitions):
+            left, shares = ends - time.monotonic(), 1 + options.repetitions - at + (at == 0)
+            if left <= 0:
                 break
-            rows.append(shown(measure(request, candidate), below if candidate is slower else holds))
+            candidate = same if at else slower
+            ends_at = time.monotonic() + left / shares * (1 if at else 2)
+            rows.append(shown(measured(request, candidate, ends_at), holds if at else below))
             if options.log != NOWHERE:
                 with options.log.open("a") as log:
                     log.write(json.dumps(rows[-1]) + "\n")
     found, held = bool(rows and rows[0]["right"]), sum(row["right"] for row in rows[1:])
     print(f"\n{held} of {len(rows[1:])} intervals of no change hold 1; ", end="")
     print(f"the slowdown of {options.slowdown} % was {'found' if found else 'not found'}")
-    return 0 if held >= 0.95 * options.repetitions and found else 1
+    if len(rows) <= options.repetitions:
+        print(f"the time was over: {1 + options.repetitions - len(rows)} measurements were not begun")
+    return 0 if rows[1:] and held >= 0.95 * len(rows[1:]) and found else 1
+
+
+def measured(request: Request, candidate: Candidate, ends_at: float) -> Outcome:
+    """What is known of ``candidate`` at ``ends_at`` (``time.monotonic()``) at the latest."""
+    contest = Contest(request, [candidate], deadline=ends_at if ends_at < math.inf else None)
+    try:
+        contest.run()
+    except Problem as problem:
+        print(f"{candidate.title}: {problem}", file=sys.stderr)
+    return contest.outcomes()[0]
 
 
 def slowed(repeats: int, percent: float) -> int:
@@ -114,7 +132,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--load", type=int, default=0)
     parser.add_argument("--slowdown", type=float, default=5.0)
-    parser.add_argument("--seconds", type=float, default=math.inf, help="start nothing after so long")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="for all of it")
     parser.add_argument("--log", type=Path, default=NOWHERE, metavar="FILE", help="rows so far")
     parser.add_argument("--python", default=sys.executable)
     return parser.parse_args()
