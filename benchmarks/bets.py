@@ -5,7 +5,8 @@
     python benchmarks/bets.py show BETS.json...
 
 ``predict`` profiles each script once and writes, for every finding with a prediction and an edit, what it
-promises and the text of the files with the fix made. ``time`` touches no prediction: it copies the script's
+promises and the text of the files with the fix made. ``--by-hand bets/by_hand.json`` has edits that a person
+made for findings that offer none. ``time`` touches no prediction: it copies the script's
 folder twice, writes the changed texts into one copy, and runs both in turn under ``bets/clock.py``, which
 knows nothing of Warpline: so many rounds of plain, changed, changed, plain (several fixes of one script in
 one round share the plain runs). The gain is the median of the
@@ -30,46 +31,23 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "server"))
+
+from betting import Bet, read, show, write  # beside this file
+
+if TYPE_CHECKING:
+    from warpline.measure.proposals import Workbench
+    from warpline.model.report import Finding
+
 CLOCK = ROOT / "benchmarks/bets/clock.py"
 LEFT_OUT = {"small-batch"}
 IGNORED = shutil.ignore_patterns(".warpline", ".git", "__pycache__", ".venv", "node_modules")
-
-
-@dataclass
-class Bet:
-    """``low``, ``high``: the predicted interval. ``texts``: changed files by their path below ``folder``."""
-
-    script: str
-    folder: str
-    argv: list[str]
-    rule: str
-    fix: str
-    basis: str
-    predicted: float
-    low: float
-    high: float
-    texts: dict[str, str]
-    label: str = "first"
-    device: str = ""
-    made: str = ""  # when the prediction was written
-    ratios: list[float] = field(default_factory=list)
-    plain_ms: float | None = None
-    reason: str = ""
-
-    @property
-    def measured(self) -> float | None:
-        return median(self.ratios) if self.ratios else None
-
-    @property
-    def error(self) -> float | None:
-        return abs(self.predicted / self.measured - 1) if self.measured else None
 
 
 def predict(options: argparse.Namespace) -> None:
@@ -94,21 +72,16 @@ def predict(options: argparse.Namespace) -> None:
             except Problem as problem:
                 say(f"{script.name}: {problem}")
                 continue
-        found = []
+        found: list[Bet] = []
         for finding in report.findings:
             said = finding.predicted
-            proposals = bench.proposals([finding]) if said is not None else []
-            candidate = bench.candidate(proposals) if proposals else None
-            if said is None or candidate is None or finding.rule in LEFT_OUT or len(found) >= options.most:
+            fix = changed(bench, finding, script, options) if said is not None else None
+            if said is None or fix is None or finding.rule in LEFT_OUT or len(found) >= options.most:
                 continue
-            texts = {
-                os.path.relpath(path, script.parent): text
-                for path, text in candidate.overlay.items()
-                if Path(path).is_relative_to(script.parent)
-            }
+            title, texts = fix
             found.append(
                 Bet(
-                    *(script.name, str(script.parent), list(request.argv), finding.rule, proposals[0].title),
+                    *(script.name, str(script.parent), list(request.argv), finding.rule, title),
                     *(said.basis, said.speedup, said.low or said.speedup, said.high or said.speedup, texts),
                     *(options.label, report.environment.device.name, now()),
                 )
@@ -116,6 +89,29 @@ def predict(options: argparse.Namespace) -> None:
         bets += found
         write(options.out, bets)
         say(f"{script.name}: {len(found)} bets, {time.monotonic() - began:.0f} s")
+
+
+def changed(
+    bench: Workbench, finding: Finding, script: Path, options: argparse.Namespace
+) -> tuple[str, dict[str, str]] | None:
+    """``(what is done, texts)`` of the finding's edit, or of the one that was written by hand; else None."""
+    proposals = bench.proposals([finding])
+    candidate = bench.candidate(proposals) if proposals else None
+    if candidate is not None:
+        inside = {
+            path: text for path, text in candidate.overlay.items() if Path(path).is_relative_to(script.parent)
+        }
+        return proposals[0].title, {
+            os.path.relpath(path, script.parent): text for path, text in inside.items()
+        }
+    known = json.loads(options.by_hand.read_text(encoding="utf-8")) if options.by_hand else {}
+    pieces = known.get(script.stem, {}).get(finding.rule, {})
+    text = script.read_text(encoding="utf-8")
+    if not pieces or any(text.count(old) != 1 for old in pieces):
+        return None
+    for old, new in pieces.items():
+        text = text.replace(old, new)
+    return "by hand", {script.name: text}
 
 
 def time_them(options: argparse.Namespace) -> None:
@@ -215,53 +211,6 @@ def cpu(bet: Bet) -> bool:
     return "NVIDIA" not in bet.device
 
 
-def show(options: argparse.Namespace) -> None:
-    bets = [bet for file in options.bets for bet in read(file)]
-    for label in dict.fromkeys(bet.label for bet in bets):
-        mine = [bet for bet in bets if bet.label == label]
-        print(f"\n{label} ({min(bet.made for bet in mine)[:10]}):\n")
-        print("| script | fix | basis | plain ms | predicted | interval | measured | error | inside |")
-        print("|---|---|---|---|---|---|---|---|---|")
-        for bet in mine:
-            cells = [bet.script.removesuffix(".py"), bet.rule, bet.basis]
-            cells += [f"{bet.plain_ms:.1f}" if bet.plain_ms else "", f"{bet.predicted:.2f}"]
-            cells.append(f"{bet.low:.2f} to {bet.high:.2f}")
-            if bet.measured and bet.error is not None:
-                inside = "yes" if bet.low <= bet.measured <= bet.high else "no"
-                cells += [f"{bet.measured:.2f}", f"{100 * bet.error:.0f} %", inside]
-            else:
-                cells += [bet.reason or "not timed", "", ""]
-            print(f"| {' | '.join(cells)} |")
-        summary(mine)
-
-
-def summary(bets: list[Bet]) -> None:
-    done = [bet for bet in bets if bet.measured]
-    for basis in ("all", *dict.fromkeys(bet.basis for bet in done)):
-        some = [bet for bet in done if basis in ("all", bet.basis)]
-        errors = [bet.error for bet in some if bet.error is not None]
-        if not errors:
-            continue
-        inside = sum(bet.low <= (bet.measured or 0) <= bet.high for bet in some)
-        width = median(bet.high / bet.low for bet in some)
-        scripts = len({bet.script for bet in some})
-        print(
-            f"\n{basis}: {len(some)} fixes on {scripts} scripts, median error {100 * median(errors):.0f} %, "
-            f"largest {100 * max(errors):.0f} %; {inside} of {len(some)} inside, median width {width:.2f}"
-        )
-
-
-def read(path: Path) -> list[Bet]:
-    return [Bet(**fields) for fields in json.loads(path.read_text(encoding="utf-8"))]
-
-
-def write(path: Path, bets: list[Bet]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_suffix(".part")
-    scratch.write_text(json.dumps([asdict(bet) for bet in bets], indent=1), encoding="utf-8")
-    scratch.replace(path)
-
-
 def now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
@@ -279,6 +228,7 @@ def main() -> None:
     one.add_argument("scripts", nargs="+")
     one.add_argument("--out", type=Path, required=True)
     one.add_argument("--most", type=int, default=4, help="bets on one script (4)")
+    one.add_argument("--by-hand", type=Path, help="JSON: script, rule, old text, new text; see by_hand.json")
     one.add_argument("--label", default="first", help="first: scripts that nobody tuned a rule on")
     one.set_defaults(work=predict)
     two = commands.add_parser("time")

@@ -28,9 +28,10 @@ sys.path.insert(0, str(ROOT / "server"))
 
 from warpline import judging
 from warpline.attribution.overhead import overhead
-from warpline.attribution.peaks import peaks_of
+from warpline.attribution.peaks import KNOWN, peaks_of
 from warpline.model import costs
-from warpline.simulate import calibrate, loading
+from warpline.simulate import calibrate, device, loading
+from warpline.simulate.casts import IN_FP32
 from warpline.simulate.replay import replay
 from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, Timeline, timeline_of
 from warpline.simulate.work import ELEMENTWISE
@@ -91,7 +92,9 @@ def host_own(one: Recording) -> float | None:
     """Of host time the share that is the host's own, the records' cost taken off."""
     if not one.host_bound():
         return None
-    line = calibrate.evened(calibrate.relieved(one.trace, one.line, one.step_ns))
+    # A window that was no slower than its steps shows no records: then they cost what they usually do.
+    low, high = one.trace.window_ns
+    line = calibrate.evened(calibrate.relieved(one.trace, one.line, (high - low) / one.trace.steps))
     return calibrate.calibrated(line, one.step_ns, None).host
 
 
@@ -119,11 +122,6 @@ def reached(name: str) -> Figure:
         return value / peak if value and peak else None
 
     return found
-
-
-def tensor_cores(one: Recording) -> float | None:
-    peaks = one.trace.facts.peaks
-    return peaks.fp32 / peaks.bf16 if peaks.fp32 and peaks.bf16 else None
 
 
 def latency_ns(one: Recording) -> float | None:
@@ -166,16 +164,11 @@ def gap_ns(one: Recording) -> float | None:
     return calibrate.delays(one.line).gap_ns if len(one.line.kernel_ns) else None
 
 
-def pinned_copy(one: Recording) -> float | None:
-    """Rate of pinned copies to the device by that of pageable ones, of a megabyte and more."""
-    line, names = one.line, one.trace.names
-    rates = []
-    for memory in ("Pinned", "Pageable"):
-        rows = names.containing(f"HtoD ({memory}")[line.kernel_name] & (line.kernel_bytes >= 1 << 20)
-        if not rows.any():
-            return None
-        rates.append(float(line.kernel_bytes[rows].sum() / line.kernel_ns[rows].sum()))
-    return rates[0] / rates[1]
+def copy_rate(one: Recording, memory: str) -> float | None:
+    """Gigabytes a second from ``memory`` ("Pinned", "Pageable") to the device, by copies of a megabyte."""
+    line = one.line
+    rows = one.trace.names.containing(f"HtoD ({memory}")[line.kernel_name] & (line.kernel_bytes >= 1 << 20)
+    return float(line.kernel_bytes[rows].sum() / line.kernel_ns[rows].sum()) if rows.any() else None
 
 
 def optimizer_launches(one: Recording) -> float | None:
@@ -201,13 +194,11 @@ FIGURES: dict[str, Figure] = {
     "reached-bf16": reached("bf16"),
     "reached-fp16": reached("fp16"),
     "reached-bandwidth": reached("bytes_per_s"),
-    "tensor-cores": tensor_cores,
     "launch-latency-ns": latency_ns,
     "sync-ns": sync_ns,
     "short-kernel-ns": short_kernel_ns,
     "least-kernel-ns": least_kernel_ns,
     "kernel-gap-ns": gap_ns,
-    "pinned-copy": pinned_copy,
     "optimizer-launches": optimizer_launches,
 }
 
@@ -218,9 +209,11 @@ def launch_us(one: Recording) -> float:
     return float(one.line.host_ns[own].sum() / max(1, (one.line.kind == LAUNCH).sum()) / 1e3)
 
 
-def elementwise_ms(one: Recording) -> float:
-    """Device time of the kernels between the products, a step."""
-    rows = one.line.kernel_work == ELEMENTWISE
+def between_ms(one: Recording) -> float:
+    """Device time of the kernels between the products that autocast does not keep in float32, a step."""
+    line, trace = one.line, one.trace
+    wide = trace.names.mask(*IN_FP32)[trace.host.name[line.kernel_op]] & (line.kernel_op >= 0)
+    rows = (line.kernel_work == ELEMENTWISE) & ~wide
     return float(one.line.kernel_ns[rows].sum() / one.line.steps / 1e6)
 
 
@@ -229,6 +222,7 @@ def sampled() -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {name: {} for name in FIGURES}
     launches: dict[str, float] = {}
     between: dict[str, float] = {}
+    copies: dict[str, dict[str, float]] = {"Pinned": {}, "Pageable": {}}
     for packed in sorted(CAPTURES.glob("*.tar.xz")):
         name = packed.name.removesuffix(".tar.xz")
         with tempfile.TemporaryDirectory() as folder:
@@ -239,13 +233,23 @@ def sampled() -> dict[str, dict[str, float]]:
             value = read(one)
             if value is not None:
                 found[figure][name] = value
+        for memory, rates in copies.items():
+            if rate := copy_rate(one, memory):
+                rates[name] = rate
         if name in (*COMPILED, *EAGER):
             launches[name] = launch_us(one)
         if name.startswith("fp32-bert"):
-            between[name] = elementwise_ms(one)
+            between[name] = between_ms(one)
     usual = median(launches[name] for name in EAGER)
     found["compiled-launch"] = {name: launches[name] / usual for name in COMPILED}
     found["autocast-bytes"] = {"fp32-bert": between["fp32-bert-fixed"] / between["fp32-bert"]}
+    if all(copies.values()):
+        slow = median(copies["Pageable"].values())
+        found["pinned-copy"] = {name: rate / slow for name, rate in copies["Pinned"].items()}
+    found["tensor-cores"] = {
+        name: peaks.fp32 * device.REACHED["fp32"] / (peaks.half * device.REACHED["bf16"])
+        for name, peaks in KNOWN.items()
+    }
     return found
 
 

@@ -37,7 +37,7 @@ CLOSE = costs.bound("explained")
 #: What little is left is the host's where so much more of it explains it, else the device's.
 NEARLY = costs.bound("host-explains")
 #: The device's clocks do not differ by more between two windows of one process.
-QUICKEST = costs.value("device-clock")
+QUICKEST = costs.bound("device-clock")
 #: A little more than what the device alone takes.
 JUST = 1.001
 #: A host so quick that only the device counts.
