@@ -13,6 +13,8 @@ one round share the plain runs). The gain is the median of the
 rounds' ratios; on a CPU of the median steps (on a shared machine a few steps take many times as long), on a
 GPU of the mean ones. ``--processor`` takes the process's own processor time instead, on machines
 that are busy with something else; it says nothing of fixes that end a wait (loaders), which are left out.
+Two processors that are one core slow each other down, for seconds at a time: ``--interleaved`` runs plain and
+changed in turn, in slices.
 ``show`` prints the table, with first contact and later rounds (``--label``) apart.
 
 Fixes that change how many samples a step has (``small-batch``) are left out: steps do not compare then.
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 
 CLOCK = ROOT / "benchmarks/bets/clock.py"
 LEFT_OUT = {"small-batch"}
+#: Of a turn of processes that run interleaved, in seconds.
+SLICE_S = 0.2
 IGNORED = shutil.ignore_patterns(".warpline", ".git", "__pycache__", ".venv", "node_modules")
 
 
@@ -139,8 +143,12 @@ def timed(bets: list[Bet], options: argparse.Namespace) -> None:
             shutil.copytree(bets[0].folder, copy, ignore=IGNORED)
             for path, text in texts.items():
                 (copy / path).write_text(text, encoding="utf-8")
-        order = [*range(len(copies)), *reversed(range(len(copies)))]
-        took = stepped([copies[at] / bets[0].script for at in order], bets[0], options)
+        scripts = [copy / bets[0].script for copy in copies]
+        if options.interleaved:
+            once = interleaved(scripts, bets[0], options)
+            took = [*once, *reversed(once)]
+        else:
+            took = stepped([*scripts, *reversed(scripts)], bets[0], options)
     if took[0] is None or took[-1] is None:
         for bet in bets:
             bet.reason = "the plain script made no steps that could be timed"
@@ -172,6 +180,35 @@ def stepped(scripts: list[Path], bet: Bet, options: argparse.Namespace) -> list[
     return found
 
 
+def interleaved(scripts: list[Path], bet: Bet, options: argparse.Namespace) -> list[float | None]:
+    """The same of processes that are alive together and run in turn, ``SLICE_S`` each, the others stopped.
+
+    What a neighbour on the same core takes from one slice it takes from the next ones as well.
+    """
+    started = [begun(script, bet, options) for script in scripts]
+    ends = time.monotonic() + options.limit * len(scripts)
+    found: list[float | None] = []
+    try:
+        for process in started:
+            assert process.stdin is not None
+            os.kill(process.pid, signal.SIGSTOP)
+            process.stdin.write(b"go\n")
+            process.stdin.flush()
+        while time.monotonic() < ends and any(process.poll() is None for process in started):
+            for process in started:
+                if process.poll() is None:
+                    os.kill(process.pid, signal.SIGCONT)
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(SLICE_S)
+                    if process.poll() is None:
+                        os.kill(process.pid, signal.SIGSTOP)
+        found = [ended(process, bet, options) if process.poll() is not None else None for process in started]
+    finally:
+        for process in started:
+            over(process)
+    return found
+
+
 def begun(script: Path, bet: Bet, options: argparse.Namespace) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [options.python, str(CLOCK), str(options.window), str(options.warmup), str(script), *bet.argv],
@@ -180,13 +217,14 @@ def begun(script: Path, bet: Bet, options: argparse.Namespace) -> subprocess.Pop
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        env={**os.environ, "BETS_PROCESSOR": "1"} if options.processor else None,
     )
 
 
 def ended(process: subprocess.Popen[bytes], bet: Bet, options: argparse.Namespace) -> float | None:
     """Lets it run its script: what a usual step of it takes. None where it made none in time."""
     try:
-        _, said = process.communicate(b"go\n", timeout=options.limit)
+        _, said = process.communicate(b"go\n" if process.poll() is None else None, timeout=options.limit)
     except subprocess.TimeoutExpired:
         return None
     finally:
@@ -239,6 +277,9 @@ def main() -> None:
     two.add_argument("--ahead", action="store_true", help="import torch for the next run meanwhile")
     two.add_argument(
         "--processor", action="store_true", help="processor time: for a busy machine, and no loaders"
+    )
+    two.add_argument(
+        "--interleaved", action="store_true", help="with --processor: all at once, in slices of SLICE_S"
     )
     two.add_argument("--limit", type=float, default=60.0, help="seconds for one process (60)")
     two.set_defaults(work=time_them)
