@@ -28,7 +28,13 @@ ELEMENTWISE: Dict[str, Callable[..., Any]] = {
         *("add", "sub", "mul", "div", "maximum", "minimum"),
     )
 }
-WORKS = {**PRODUCTS, **REDUCTIONS, **ELEMENTWISE, "gelu": F.gelu, "silu": F.silu}
+WORKS: Dict[str, Callable[..., Any]] = {
+    **PRODUCTS,
+    **REDUCTIONS,
+    **ELEMENTWISE,
+    "gelu": F.gelu,
+    "silu": F.silu,
+}
 #: With one tensor these have a number beside it.
 WITH_NUMBER = ("add", "sub", "mul", "div")
 #: Of positive numbers only.
