@@ -55,7 +55,7 @@ class PartTrainer:
         self.schedule = torch.optim.lr_scheduler.CosineAnnealingLR(self.optimizer, epochs * batches)
 
     def forward_backward(self, images, targets):
-        with torch.autocast(self.device.type, dtype=torch.bfloat16):
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda"):
             output = self.model(images)
         loss = self.loss_fn(output.float(), targets)
         self.optimizer.zero_grad(set_to_none=True)
