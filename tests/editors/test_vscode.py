@@ -21,6 +21,37 @@ CELLS = (
     "    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()",
 )
 
+#: Rows from a disk that takes its time. Waiting needs no core: two workers halve it on a busy machine too.
+ROWS = """import time
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Rows(Dataset):
+    def __len__(self) -> int:
+        return 4096
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        time.sleep(0.002)
+        return torch.full((64,), float(index))
+
+
+def main() -> None:
+    loader = DataLoader(Rows(), batch_size=32)
+    model = torch.nn.Linear(64, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for rows in loader:
+        loss = model(rows / 4096).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
 
 @pytest.mark.parametrize("version", ["vscode-new", "vscode-old"])
 def test_a_session(version: str, editors: Path, vsix: Path, desk: Desk) -> None:
@@ -49,6 +80,14 @@ def test_beside_the_code(editors: Path, vsix: Path, desk: Desk) -> None:
     made = subprocess.run(command, cwd=desk.workspace, env=desk.environment, capture_output=True, text=True)
     assert made.returncode == 0, made.stdout + made.stderr
     drive("beside.mjs", trusted(editors, vsix, desk), desk)
+
+
+def test_the_best_set(editors: Path, vsix: Path, desk: Desk) -> None:
+    """It is searched for to the end, applied, and taken back by one undo."""
+    (desk.workspace / "rows.py").write_text(ROWS)
+    options = trusted(editors, vsix, desk)
+    options["settings"]["warpline.tune.budget"] = 240
+    drive("best.mjs", options, desk)
 
 
 def test_a_notebook(editors: Path, vsix: Path, desk: Desk) -> None:

@@ -50,7 +50,9 @@ export async function groups(session) {
   const button = (name) => page.locator(`.pane-header a[aria-label^='Group by ${name}']`).first();
   await page.locator(".pane-header", { hasText: "Results" }).first().hover();
   await button("Function").click();
-  await window.until("lines are grouped by function", async () => (await session.rows()).some((row) => /^main ?[\d.]+ %/.test(row)));
+  await window.until("lines are grouped by function, with self and total", async () =>
+    (await session.rows()).some((row) => /^main ?self [\d.]+ % [\d.]+ m?s, total [\d.]+ % [\d.]+ m?s/.test(row)));
+  await window.picture("vscode-functions");
   await page.locator(".pane-header", { hasText: "Results" }).first().hover();
   await button("File").click();
   await window.until("lines are grouped by file", async () => (await session.rows()).some((row) => /^train\.py ?[\d.]+ %/.test(row)));

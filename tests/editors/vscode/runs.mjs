@@ -78,6 +78,52 @@ export async function comparing(session) {
   await window.until("the hints are those of the newest run", async () => (await session.hints())[line] === text);
 }
 
+/** Two runs that are selected in their view, the newer one first: the older one counts as before. */
+export async function comparingSelected(session) {
+  const { window, page, quick, listed } = session;
+  const plain = await session.hints();
+  await listed.nth(0).click();
+  await listed.nth(1).click({ modifiers: ["Control"] });
+  await listed.nth(1).click({ button: "right" });
+  await page.locator(".monaco-menu .action-label", { hasText: "Compare the Two Selected Runs" }).click();
+  await window.until("the comparison has the older run first", async () =>
+    / → [\d.]+ m?s a step: 10\.00?x/.test(await quick.innerText().catch(() => "")));
+  await window.picture("vscode-selected");
+  await page.keyboard.press("Escape");
+  await quick.waitFor({ state: "hidden" });
+  await window.until("the hints say the difference", async () => Object.values(await session.hints()).some((text) => / · -[\d.]+ m?s$/.test(text)));
+  await window.command("Warpline: Hide the Difference in the Hints");
+  await window.until("and only the times again", async () => JSON.stringify(await session.hints()) === JSON.stringify(plain));
+}
+
+/** The arguments can be seen and changed; a run with others is not compared with those before. */
+export async function otherArguments(session) {
+  const { window, page, quick } = session;
+  const lens = page.locator(".editor-group-container.active .codelens-decoration a", { hasText: "Arguments…" });
+  await lens.first().click();
+  await window.until("the arguments are asked for", async () => (await quick.innerText().catch(() => "")).includes("Arguments of train.py"));
+  await quick.locator("input.input").fill("--name 'a b'");
+  const before = session.finishedRuns().length;
+  await page.keyboard.press("Enter");
+  await session.toast("Profiling train.py").waitFor();
+  await window.until("the profile with arguments is finished", async () => session.finishedRuns().length === before + 1 && (await session.toast("Profiling").count()) === 0);
+  window.expect("it ran with what was typed", JSON.stringify(session.newest("report.json").argv) === '["--name","a b"]');
+  await session.dismiss(session.toast("a step,"));
+  await window.until("the lens says the arguments", async () => (await session.lenses()).some((title) => title === "Profile this file (--name a b)"));
+  window.expect("no run before is compared with it", !(await session.lenses()).some((title) => /, was/.test(title)));
+  await window.until("nor is one offered", async () => !(await session.offers("Compare with Previous Run")));
+
+  // Over the results, whatever file is open, the last arguments are there to be changed.
+  await window.openFile("data.py");
+  await page.locator(".pane-header", { hasText: "Results" }).first().hover();
+  await page.locator(".pane-header a[aria-label^='Profile Again with Other Arguments']").first().click();
+  await window.until("they are in the box", async () => (await quick.locator("input.input").inputValue().catch(() => "")) === "--name 'a b'");
+  await window.picture("vscode-arguments");
+  await page.keyboard.press("Escape");
+  await quick.waitFor({ state: "hidden" });
+  await window.openFile("train.py");
+}
+
 /** With an interpreter that was chosen, what only VS Code knows, and as a module of a package. */
 export async function launching(session) {
   const { window, page, workspace, quick, python } = session;
@@ -91,6 +137,7 @@ export async function launching(session) {
     configurations: [
       { name: "Fit", type: "debugpy", request: "launch", module: "package.fit", args: ["--epochs", "${input:epochs}", "${input:installed}"] },
       { name: "Unknown", type: "debugpy", request: "launch", program: "train.py", args: ["${command:no.such.command}"] },
+      { name: "Ranks", type: "debugpy", request: "launch", module: "torch.distributed.run", args: ["--standalone", "--nproc-per-node", "1", "train.py", "--ranks", "1"] },
       { name: "Attach", type: "debugpy", request: "attach" },
     ],
     inputs: [
@@ -115,7 +162,7 @@ export async function launching(session) {
     await rows.filter({ hasText: "Profile a Launch Configuration" }).first().click();
     const row = page.locator(".quick-input-list .monaco-list-row", { hasText: name });
     await row.waitFor();
-    window.expect("one that attaches is not offered", (await page.locator(".quick-input-list .monaco-list-row").count()) === 2);
+    window.expect("one that attaches is not offered", (await page.locator(".quick-input-list .monaco-list-row").count()) === 3);
     await row.click();
   };
   await pick("Unknown");
@@ -136,6 +183,17 @@ export async function launching(session) {
   window.expect("it ran with what was typed and what the command gave", argv[1] === "7" && /warpline/.test(argv[2]));
   window.expect("with the interpreter that was chosen", request.python === path.join(workspace, "env", "bin", "python"));
   window.expect("as a module", request.module && request.target === "package.fit");
+  await session.dismiss(session.toast("a step,"));
+
+  // What starts torchrun is profiled through it: its options are the launcher's, the rest the script's.
+  const earlier = session.finishedRuns().length;
+  await pick("Ranks");
+  await session.toast("Profiling Ranks").waitFor();
+  await window.until("the profile under torchrun is finished", async () => session.finishedRuns().length === earlier + 1 && (await session.toast("Profiling").count()) === 0);
+  const ranks = session.newest("manifest.json");
+  window.log("under torchrun", JSON.stringify(ranks.request));
+  window.expect("torchrun is the launcher", JSON.stringify(ranks.request.launcher) === '["torchrun","--standalone","--nproc-per-node","1"]');
+  window.expect("of the script with its own arguments", ranks.script === session.script && ranks.argv.join(" ") === "--ranks 1");
   await session.dismiss(session.toast("a step,"));
 
   // The button runs it as a module with these arguments from now on, and train.py keeps its own results.

@@ -3,7 +3,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { changedAndBack, failing, groups, otherSettings, withoutTorch } from "./display.mjs";
-import { comparing, launching, searching } from "./runs.mjs";
+import { comparing, comparingSelected, launching, otherArguments, searching } from "./runs.mjs";
 import { Session } from "./session.mjs";
 import { Window } from "./window.mjs";
 
@@ -111,6 +111,8 @@ try {
     return items.some((text) => /^\s*[\d.]+ ms\s*$/.test(text));
   });
   await window.until("a lens has a total", async () => (await session.lenses()).some((title) => / ms/.test(title)));
+  await window.until("over a function stand its total and its own time", async () =>
+    (await session.lenses()).some((title) => /^total [\d.]+ m?s · [\d.]+ %, self [\d.]+ m?s · [\d.]+ %$/.test(title)));
   const hover = await window.hover(hottest);
   const [ms, percent] = first[hottest].split(" · ");
   window.expect("the hover begins with the line's share", hover.includes(`${percent} of the step · ${ms}`));
@@ -207,6 +209,8 @@ try {
   await window.openFile("train.py");
   await window.goto(1);
   await comparing(session);
+  await comparingSelected(session);
+  await otherArguments(session);
   await changedAndBack(session, expected[0]);
   await failing(session);
   await withoutTorch(session);

@@ -51,6 +51,7 @@ export class Session {
     return JSON.parse(fs.readFileSync(path.join(this.runs, this.finishedRuns().at(-1), part), "utf8"));
   }
 
+  /** `text`: a string, or a regular expression. */
   toast(text) {
     return this.page.locator(".notifications-toasts .notification-list-item", { hasText: text });
   }

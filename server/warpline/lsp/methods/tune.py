@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,22 +10,20 @@ import msgspec
 from lsprotocol import types
 
 from warpline.lsp import convert
-from warpline.lsp.methods import edits
+from warpline.lsp.methods import configuration, edits
 from warpline.lsp.methods.request import Refused, parameters
 from warpline.lsp.methods.under_way import entrances, turn, under_way
 from warpline.lsp.server import Server
 from warpline.lsp.state.cells import notebook_of
 from warpline.model.report import Edit
-from warpline.view import gains
-
-BUDGET_S = 300.0
+from warpline.view import gains, units
 
 
 class TuneParams(msgspec.Struct, rename="camel"):
-    """Fields as PROTOCOL.md has them. ``budget`` in seconds."""
+    """Fields as PROTOCOL.md has them. ``budget`` in seconds; None: the setting."""
 
     uri: str
-    budget: float = BUDGET_S
+    budget: float | None = None
     apply: bool = False
     work_done_token: int | str | None = None
 
@@ -49,14 +48,23 @@ async def tune(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
     await turn(ls, folder, "refuse", params.uri)
     title = "Warpline: searching for the best set of fixes"
     work = under_way(ls, folder, params.uri, params.work_done_token, title, bar, "Searching")
+    budget = params.budget or configuration.settings_for(ls, path or params.uri).budget
     async with work as (engine, progress):
+        began = time.monotonic()
+
+        def report(stage: str, done: int, total: int | None, message: str) -> None:
+            """How long it takes is not known before; that it ends with its budget is."""
+            spent = min(time.monotonic() - began, budget)
+            words = f"at most {units.seconds(budget - spent)} left; {message}"
+            progress.report(stage, round(spent), round(budget), words)
+
         answer = await engine.ask(
             "tune",
-            progress.report,
+            report,
             runs=str(folder / ".warpline" / "runs"),
             cwd=str(folder),
             target=target,
-            budget=params.budget,
+            budget=budget,
         )
     made = msgspec.convert(answer["edits"], tuple[Edit, ...])
     applied = False

@@ -30,6 +30,7 @@ class Settings:
     include: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     when_busy: str = "refuse"
+    budget: float = 300.0  # seconds, for the search for the best set of fixes
     problem: str = ""  # why a source of settings could not be read
 
 
@@ -49,6 +50,7 @@ _KEYS: dict[str, tuple[str, tuple[type, ...]]] = {
     "include": ("include", (list,)),
     "launcher": ("launcher", (list, str)),
     "profile.whenBusy": ("when_busy", (str,)),
+    "tune.budget": ("budget", (int, float)),
 }
 
 
