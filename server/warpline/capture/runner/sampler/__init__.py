@@ -1,0 +1,1 @@
+"""Samples of a thread's frames, read from its memory by another process."""

@@ -1,0 +1,82 @@
+"""Our own sampler at work on this process: ``snapshots``, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+from ....wire.samples import MOST_NS, RATE
+from . import layout, snapshots
+from .child import START_S, Child
+
+if TYPE_CHECKING:
+    from ..lines.userfiles import UserFiles
+
+#: It ends by itself after this, should this process be gone without its noticing.
+LONGEST_S = 5 * MOST_NS / 1e9
+#: Of all looks, those at no chain of frames. More, and the layout is not right.
+MOST_TORN = 0.05
+
+
+class Frames(Child):
+    """Raises OSError when it cannot be started, may not look, or does not know this interpreter's frames."""
+
+    def __init__(self, codes: Sequence[CodeType]) -> None:
+        """``codes``: those of the user's that count."""
+        self.layout = layout.of_this_thread()
+        self.codes = {id(code): code for code in codes}
+        super().__init__([sys.executable, "-I", "-S", snapshots.__file__])
+        asked = {
+            "process": os.getpid(),
+            "layout": asdict(self.layout),
+            "codes": list(self.codes),
+            "rate": RATE,
+            "longest_s": LONGEST_S,
+        }
+        self.begin(json.dumps(asked).encode() + b"\n", snapshots.READY, START_S)
+
+    def found(self, user_files: UserFiles) -> dict[str, Any]:
+        """``Samples``, as a dict. Raises OSError where too little could be read."""
+        try:
+            seen = json.loads(self.output.splitlines()[-1])
+            counts, torn = seen["counts"], seen["torn"]
+        except (ValueError, KeyError, IndexError):
+            raise OSError("it wrote no counts") from None
+        total = sum(count for _, _, count in counts)
+        if torn > MOST_TORN * (total + torn):
+            raise OSError("%d of %d looks saw no frames" % (torn, total + torn))
+        lines: Counter[tuple[str, int]] = Counter()
+        tables: dict[int, LineTable] = {}
+        for address, instruction, count in counts:
+            code = self.codes.get(address)
+            path = user_files[code.co_filename] if code is not None else None
+            if code is None or path is None:
+                continue
+            table = tables.setdefault(address, LineTable(code))
+            line = table.at(instruction - self.layout.first)
+            if line is not None:
+                lines[path, line] += count
+        return {"total": total, "lines": [(file, line, count) for (file, line), count in lines.items()]}
+
+
+class LineTable:
+    """The line of each instruction of a code object."""
+
+    def __init__(self, code: CodeType) -> None:
+        rows = list(code.co_lines()) if hasattr(code, "co_lines") else []
+        self.begins = [begin for begin, _, _ in rows]
+        self.lines = [line for _, _, line in rows]
+
+    def at(self, instruction: int) -> int | None:
+        """``instruction`` in bytes from the first one. Where one has no line, that of the last that has one."""
+        for at in range(bisect_right(self.begins, instruction) - 1, -1, -1):
+            if self.lines[at] is not None:
+                return self.lines[at]
+        return None

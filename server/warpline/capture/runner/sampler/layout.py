@@ -1,0 +1,160 @@
+"""Where this interpreter keeps the frames of a thread, found by looking at frames that are known.
+
+CPython's structs differ between versions and builds. What is searched for, within a few hundred bytes, is the
+chain that leads from the thread's state to the codes of three functions that are running. Their addresses and
+``f_lasti`` are known, so what is found is right, or nothing is found.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from dataclasses import asdict, dataclass
+from types import FrameType
+from typing import Optional
+
+from .snapshots import TAGS, Frames, Memory
+
+WORD = 8
+#: Searched: words of a thread's state, of what lies between it and a frame, of a frame.
+THREAD_WORDS, BETWEEN_WORDS, FRAME_WORDS = 64, 4, 16
+#: From a code object's address to its first instruction, at most.
+FARTHEST = 512
+#: Frames between the innermost of the known ones and the search.
+MOST_INNER = 16
+#: How often the memory that one way leads through is read anew, until all of it is of one moment.
+LOOKS = 3
+#: Older frames are objects, each somewhere on the heap.
+LEAST_PYTHON = (3, 11)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Offsets in bytes."""
+
+    thread: int  # the address of the thread's state
+    entry: tuple[int, ...]  # from there: each word is an address, the last one that of the innermost frame
+    code: int  # in a frame: the address of its code
+    previous: int  # and of the frame that called it
+    instruction: int  # and of the instruction
+    first: int  # from a code's address to that of its first instruction
+
+
+def of_this_thread() -> Layout:
+    """Raises OSError where the frames of this interpreter are not found."""
+    if ctypes.sizeof(ctypes.c_void_p) != WORD or sys.byteorder != "little":
+        raise OSError("not a 64-bit little-endian machine")
+    found = _outer() if sys.version_info >= LEAST_PYTHON else None
+    if found is None or not _holds(found):
+        raise OSError("frames of Python %d.%d were not found" % sys.version_info[:2])
+    return found
+
+
+def _holds(layout: Layout) -> bool:
+    """Whether it is right here too, in other frames than those it was found with."""
+    frame = sys._getframe()
+    frames = Frames(Memory(os.getpid()), asdict(layout), frozenset([id(frame.f_code)]))
+    frames.innermost()  # to find out which memory that takes
+    before = frame.f_lasti
+    frames.memory.look()
+    after = frame.f_lasti
+    place = frames.innermost()
+    return place is not None and place[0] == id(frame.f_code) and before < place[1] - layout.first < after
+
+
+def _outer() -> Optional[Layout]:
+    found = _middle()
+    return found
+
+
+def _middle() -> Optional[Layout]:
+    found = _inner()
+    return found
+
+
+def _inner() -> Optional[Layout]:
+    """Runs as the innermost of the three frames."""
+    state = ctypes.pythonapi.PyThreadState_Get
+    state.restype, state.argtypes = ctypes.c_void_p, []
+    frames: list[FrameType] = []
+    frame: Optional[FrameType] = sys._getframe()
+    while frame is not None and len(frames) < 3:
+        frames.append(frame)
+        frame = frame.f_back
+    return _Search(state(), frames).layout()
+
+
+class _Search:
+    """Runs in frames of its own, further in than those that are known."""
+
+    def __init__(self, thread: int, frames: list[FrameType]) -> None:
+        self.thread = thread
+        self.frames = frames  # the innermost first
+        self.wanted = [id(frame.f_code) for frame in frames]
+        self.memory = Memory(os.getpid())
+
+    def layout(self) -> Optional[Layout]:
+        for at in range(0, THREAD_WORDS * WORD, WORD):
+            found = self._from((at,))
+            for more in range(0, BETWEEN_WORDS * WORD, WORD):
+                found = found or self._from((at, more))
+            if found is not None:
+                return found
+        return None
+
+    def _from(self, entry: tuple[int, ...]) -> Optional[Layout]:
+        """The layout, if ``entry`` leads to a frame from which the known ones are reached."""
+        for _ in range(LOOKS):
+            self.memory.look()
+            before = self.memory.added
+            found = self._through(entry)
+            if found is not None or self.memory.added == before:  # all was read in one look
+                return found
+        return None
+
+    def _through(self, entry: tuple[int, ...]) -> Optional[Layout]:
+        address: Optional[int] = self.thread
+        for offset in entry:
+            address = self._word((address or 0) + offset)
+            if not address:
+                return None
+        for code in range(0, FRAME_WORDS * WORD, WORD):
+            for previous in range(0, FRAME_WORDS * WORD, WORD):
+                chain = self._chain(address, code, previous) if previous != code else None
+                instruction = self._instruction(chain) if chain is not None else None
+                if instruction is not None:
+                    return Layout(self.thread, entry, code, previous, *instruction)
+        return None
+
+    def _chain(self, address: Optional[int], code: int, previous: int) -> Optional[list[int]]:
+        """The addresses of the known frames."""
+        for _ in range(MOST_INNER):
+            if not address or self._tagless(address + code) == self.wanted[0]:
+                break
+            address = self._word(address + previous)
+        chain = []
+        for one in self.wanted:
+            if not address or self._tagless(address + code) != one:
+                return None
+            chain.append(address)
+            address = self._word(address + previous)
+        return chain
+
+    def _instruction(self, chain: list[int]) -> Optional[tuple[int, int]]:
+        """Where the instruction is in a frame, and the first one in its code."""
+        for offset in range(0, FRAME_WORDS * WORD, WORD):
+            firsts = set()
+            for address, frame in zip(chain[1:], self.frames[1:]):
+                at = self._word(address + offset) or 0
+                firsts.add(at - id(frame.f_code) - frame.f_lasti)
+            if len(firsts) == 1 and 0 < (first := firsts.pop()) < FARTHEST:
+                return offset, first
+        return None
+
+    def _tagless(self, address: int) -> Optional[int]:
+        found = self._word(address)
+        return None if found is None else found & ~TAGS
+
+    def _word(self, address: int) -> Optional[int]:
+        return self.memory.word(address) if address % WORD == 0 else None

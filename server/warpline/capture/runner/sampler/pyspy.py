@@ -1,0 +1,44 @@
+"""py-spy at work on this process: for interpreters whose frames are not found (``layout``)."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ....wire.samples import RATE, py_spy, stacks
+from .child import START_S, Child
+
+if TYPE_CHECKING:
+    from ..lines.userfiles import UserFiles
+
+
+class PySpy(Child):
+    """Raises OSError when it cannot be started or may not look."""
+
+    end_by = signal.SIGINT
+
+    def __init__(self, program: str, path: str) -> None:
+        """``program``: py-spy's; ``path``: of the file that it is to write."""
+        self.path = path
+        super().__init__(py_spy(program, os.getpid(), RATE, path))
+        self.begin(b"", b"Sampling process", START_S)
+
+    def found(self, user_files: UserFiles) -> dict[str, Any]:
+        """``Samples``, as a dict: the innermost line of the user's in each stack of the driving thread."""
+        lines: Counter[tuple[str, int]] = Counter()
+        total = 0
+        mine = "thread (%d): " % self.thread
+        with open(self.path, encoding="utf-8", errors="replace") as file:
+            for stack, places, count in stacks(file):
+                if not stack.startswith(mine):
+                    continue
+                total += count
+                for file_name, line in places:
+                    path = user_files[file_name]
+                    if path is not None:
+                        lines[path, line] += count
+                        break
+        os.unlink(self.path)
+        return {"total": total, "lines": [(file, line, count) for (file, line), count in lines.items()]}

@@ -1,0 +1,180 @@
+"""A program of its own: reads another process's memory, many times a second, and counts where a thread is.
+
+    python -I -S snapshots.py < what to look at > what was seen
+
+Each look copies all memory that holds the thread's frames in one system call, which takes some microseconds.
+A sampler that follows the frames with a call for each reads the outer ones later than the inner ones. Where
+a line calls into libraries the frames have changed by then, and the sample is lost or counted at a later line
+(``docs/measuring.md`` has the figures).
+
+Standard library only, Python 3.9 syntax.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import random
+import select
+import signal
+import sys
+import time
+from collections import Counter
+from typing import Any, Optional
+
+PAGE_BITS = 12
+PAGE = 1 << PAGE_BITS
+MOST_PAGES = 24  # of frames, of the C stack where they are entered, of generators on the heap
+#: An address in a frame may carry a tag in its lowest bits (3.14).
+TAGS = 7
+MOST_FRAMES = 2000
+READY = b"ready\n"
+
+
+class Vector(ctypes.Structure):
+    """``struct iovec``."""
+
+    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]  # noqa: RUF012 - ctypes asks for a list
+
+
+class Memory:
+    """Words of another process's memory. Raises OSError where the system has no call for it."""
+
+    def __init__(self, process: int) -> None:
+        self.process = process
+        try:
+            self.read = ctypes.CDLL(None, use_errno=True).process_vm_readv
+        except AttributeError:
+            raise OSError("no process_vm_readv") from None
+        self.read.restype = ctypes.c_ssize_t
+        self.read.argtypes = [
+            ctypes.c_int,
+            ctypes.c_void_p,
+            ctypes.c_ulong,
+            ctypes.c_void_p,
+            ctypes.c_ulong,
+            ctypes.c_ulong,
+        ]
+        self.buffer = ctypes.create_string_buffer(MOST_PAGES * PAGE)
+        self.begin = ctypes.addressof(self.buffer)
+        self.words = memoryview(self.buffer).cast("B").cast("Q")
+        self.here = Vector(self.begin, 0)
+        self.there = (Vector * MOST_PAGES)()
+        self.slots: dict[int, int] = {}  # page number -> its place in the buffer
+        self.used: dict[int, int] = {}  # page number -> the look that last needed it
+        self.looks = self.added = 0  # pages that were read for themselves
+
+    def look(self) -> None:
+        """Copy all pages that were of use, at once."""
+        self.looks += 1
+        while self.slots:
+            total = len(self.slots) * PAGE
+            self.here.base, self.here.length = self.begin, total
+            copied = self._copy(self.here, self.there, len(self.slots))
+            if copied == total:
+                return
+            # The first page that could not be copied is gone; nothing behind it was read.
+            self._forget(max(0, copied) // PAGE)
+
+    def word(self, address: int) -> Optional[int]:
+        """Eight bytes, as they were at the last look; of a page that was not looked at, as they are now.
+        None where there is no memory."""
+        page = address >> PAGE_BITS
+        slot = self.slots.get(page)
+        if slot is None:
+            slot = self._add(page)
+            if slot is None:
+                return None
+        self.used[page] = self.looks
+        return self.words[(slot << (PAGE_BITS - 3)) + ((address & (PAGE - 1)) >> 3)]
+
+    def _add(self, page: int) -> Optional[int]:
+        if page <= 0 or page >= 1 << (64 - PAGE_BITS):
+            return None
+        if len(self.slots) == MOST_PAGES:
+            self._forget(self.slots[min(self.slots, key=lambda one: self.used.get(one, 0))])
+        slot = len(self.slots)
+        here = Vector(self.begin + slot * PAGE, PAGE)
+        there = Vector(page << PAGE_BITS, PAGE)
+        if self._copy(here, there, 1) != PAGE:
+            return None
+        self.there[slot] = there
+        self.slots[page] = slot
+        self.added += 1
+        return slot
+
+    def _forget(self, slot: int) -> None:
+        """The last page takes its place."""
+        pages = {at: page for page, at in self.slots.items()}
+        last = len(pages) - 1
+        del self.slots[pages[slot]]
+        if slot != last:
+            self.slots[pages[last]] = slot
+            self.there[slot] = self.there[last]
+            ctypes.memmove(self.begin + slot * PAGE, self.begin + last * PAGE, PAGE)
+
+    def _copy(self, here: Vector, there: Any, count: int) -> int:
+        copied: int = self.read(self.process, ctypes.byref(here), 1, ctypes.byref(there), count, 0)
+        return copied
+
+
+class Frames:
+    """The frames of one thread. ``layout`` is that of ``layout.Layout``, as a dict."""
+
+    def __init__(self, memory: Memory, layout: dict[str, Any], codes: frozenset[int]) -> None:
+        self.memory = memory
+        self.thread: int = layout["thread"]
+        self.entry: tuple[int, ...] = tuple(layout["entry"])
+        self.code: int = layout["code"]
+        self.previous: int = layout["previous"]
+        self.instruction: int = layout["instruction"]
+        self.codes = codes
+
+    def innermost(self) -> Optional[tuple[int, int]]:
+        """Of the innermost frame of ``codes``: the address of its code, and how far behind that the address
+        of its instruction is. (0, 0) where there is none; None where the memory was no chain of frames."""
+        word = self.memory.word
+        address: Optional[int] = self.thread
+        for offset in self.entry:
+            address = word((address or 0) + offset)
+            if address is None:
+                return None
+        for _ in range(MOST_FRAMES):
+            if not address:
+                return (0, 0)
+            code = word(address + self.code)
+            if code is None:
+                return None
+            code &= ~TAGS
+            if code in self.codes:
+                at = word(address + self.instruction)
+                return None if at is None else (code, at - code)
+            address = word(address + self.previous)
+        return None
+
+
+def main() -> None:
+    """Standard input has one line of JSON, and ends when it is enough; then the counts are written."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it goes to all processes of a terminal
+    asked = json.loads(sys.stdin.buffer.readline())
+    memory = Memory(asked["process"])
+    frames = Frames(memory, asked["layout"], frozenset(asked["codes"]))
+    if frames.innermost() is None:
+        sys.stdout.write("its frames cannot be read\n")
+        return
+    sys.stdout.buffer.write(READY)
+    sys.stdout.buffer.flush()
+    between_s, until = 1 / asked["rate"], time.monotonic() + asked["longest_s"]
+    found: Counter[Optional[tuple[int, int]]] = Counter()
+    while time.monotonic() < until:
+        # Not evenly: steps of so many milliseconds would always be seen at the same places.
+        if select.select([0], [], [], between_s * random.uniform(0.5, 1.5))[0]:
+            break
+        memory.look()
+        found[frames.innermost()] += 1
+    counts = [[*place, count] for place, count in found.items() if place is not None]
+    sys.stdout.write(json.dumps({"counts": counts, "torn": found[None]}))
+
+
+if __name__ == "__main__":
+    main()
