@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..patches import Patches
 from ..tracebacks import is_ours
+from .datasets import Datasets
 
 if TYPE_CHECKING:
     from ..patches import Function
@@ -39,6 +40,7 @@ class Signals:
     def __init__(self) -> None:
         self.patches = Patches()
         self.seen: set[tuple[Any, ...]] = set()
+        self.datasets = Datasets()
         self.on_backward: Callable[[FrameType], None] = nothing  # told the frame that called for it
         self.inside = False  # a backward pass
         self.evaluated = False  # an evaluation was signalled
@@ -102,11 +104,11 @@ class Signals:
         return eval
 
     def _next(self, original: Function) -> Function:
-        seen = self.seen
+        seen, number = self.seen, self.datasets.of
 
         def __next__(iterator: Any) -> Any:
             if self._counts():
-                seen.add((BATCH, id(getattr(iterator, "_dataset", None))))
+                seen.add((BATCH, number(iterator)))
             return original(iterator)
 
         return __next__

@@ -122,11 +122,11 @@ class Loaders(Patched):
         self.observers = observers
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
-        took = self.observers.loader_ns
+        took, number = self.observers.loader_ns, self.observers.signals.datasets.of
 
         def make(original: Function) -> Function:
             def __next__(iterator: Any) -> Any:
-                heard("loader", id(getattr(iterator, "_dataset", None)))
+                heard("loader", number(iterator))
                 begin = perf_counter_ns()
                 batch = original(iterator)
                 took.append(perf_counter_ns() - begin)
@@ -137,9 +137,11 @@ class Loaders(Patched):
         self._listen(make)
 
     def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
+        number = self.observers.signals.datasets.of
+
         def make(original: Function) -> Function:
             def __next__(iterator: Any) -> Any:
-                if id(getattr(iterator, "_dataset", None)) == anchor:
+                if number(iterator) == anchor:
                     steps.tick()
                 return original(iterator)
 

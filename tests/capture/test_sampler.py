@@ -1,0 +1,179 @@
+"""The sampler of our own: frames read from memory, on the interpreter that runs the tests."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import math
+import mmap
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+
+from warpline.capture.runner.lines.userfiles import UserFiles
+from warpline.capture.runner.sampler import child, layout, snapshots
+from warpline.capture.runner.sampler.frames import Frames, LineTable
+
+HERE = str(Path(__file__).resolve())
+NESTED = {at: [{"a": [at, {"b": (at, [at])}]}] for at in range(3)}
+SECONDS = 1.5
+FEW = 100
+
+
+@pytest.fixture
+def user_files() -> UserFiles:
+    return UserFiles([str(Path(HERE).parent)], [])
+
+
+def line_of(text: str) -> int:
+    """Of this file."""
+    lines = Path(HERE).read_text(encoding="utf-8").splitlines()
+    return next(at for at, line in enumerate(lines, 1) if line.strip() == text)
+
+
+def alternate(seconds: float) -> dict[str, float]:
+    """Calls deep into a library and plain work in turn; the seconds of each by this clock."""
+    took, until = {"library": 0.0, "plain": 0.0, "generated": 0.0}, time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        begin = time.perf_counter()
+        copy.deepcopy(NESTED)
+        middle = time.perf_counter()
+        sum(range(3000))
+        later = time.perf_counter()
+        sum(number * number for number in range(500))
+        took["library"] += middle - begin
+        took["plain"] += later - middle
+        took["generated"] += time.perf_counter() - later
+    return took
+
+
+def codes_of(function: Any) -> list[CodeType]:
+    code = function.__code__
+    return [code, *(inner for inner in code.co_consts if isinstance(inner, CodeType))]
+
+
+def test_shares_are_those_of_a_clock(user_files: UserFiles) -> None:
+    """Also of a line that calls into libraries, whose frames come and go while they are read."""
+    sampler = Frames(codes_of(alternate))
+    took = alternate(SECONDS)
+    sampler.stop()
+    found = sampler.found(user_files)
+    total = found["total"]
+    assert total > FEW
+    counts = {line: count for file, line, count in found["lines"] if file == HERE}
+    lines = {
+        "library": "copy.deepcopy(NESTED)",
+        "plain": "sum(range(3000))",
+        "generated": "sum(number * number for number in range(500))",
+    }
+    for name, text in lines.items():
+        truth = took[name] / sum(took.values())
+        share = counts.get(line_of(text), 0) / total
+        # Five standard deviations of a count, and what the reads of the clock itself take.
+        assert abs(share - truth) < 0.02 + 5 * math.sqrt(truth * (1 - truth) / total), name
+
+
+def test_a_generator_that_is_suspended_is_not_where_the_thread_is(user_files: UserFiles) -> None:
+    def numbers() -> Any:
+        yield 1
+        yield 2
+
+    def waits() -> None:
+        waiting = numbers()
+        next(waiting)
+        time.sleep(0.2)
+        next(waiting)
+
+    sampler = Frames([numbers.__code__, waits.__code__])
+    waits()
+    sampler.stop()
+    lines = {line: count for _, line, count in sampler.found(user_files)["lines"]}
+    assert lines.get(line_of("yield 1"), 0) <= 0.05 * lines[line_of("time.sleep(0.2)")]
+
+
+def test_the_layout_holds_in_other_frames() -> None:
+    found = layout.of_this_thread()
+    again = layout.of_this_thread()
+    assert found == again
+    assert (lambda: layout._holds(found))()
+
+
+def test_a_layout_that_is_wrong_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = layout.Layout(layout.of_this_thread().thread, (0,), 0, 8, 16, 200)
+    monkeypatch.setattr(layout, "_outer", lambda: wrong)
+    with pytest.raises(OSError, match="were not found"):
+        layout.of_this_thread()
+
+
+def test_an_address_without_memory_has_no_word() -> None:
+
+    memory = snapshots.Memory(os.getpid())
+    assert memory.word(8) is None
+    assert memory.word(1 << 70) is None
+    memory.look()  # with nothing to look at
+
+
+def test_pages_that_are_gone_cost_only_themselves() -> None:
+
+    memory = snapshots.Memory(os.getpid())
+    stays, goes = mmap.mmap(-1, snapshots.PAGE), mmap.mmap(-1, snapshots.PAGE)
+    stays[:8], goes[:8] = (7).to_bytes(8, "little"), (9).to_bytes(8, "little")
+    there, gone = (ctypes.addressof(ctypes.c_char.from_buffer(one)) for one in (stays, goes))
+    assert (memory.word(gone), memory.word(there)) == (9, 7)
+    goes.close()
+    stays[:8] = (8).to_bytes(8, "little")
+    memory.look()
+    assert memory.word(there) == 8
+    assert memory.word(gone) is None
+
+
+def test_more_pages_than_fit() -> None:
+
+    memory = snapshots.Memory(os.getpid())
+    many = snapshots.MOST_PAGES + 5
+    block = mmap.mmap(-1, many * snapshots.PAGE)
+    begin = ctypes.addressof(ctypes.c_char.from_buffer(block))
+    for at in range(many):
+        block[at * snapshots.PAGE] = at
+    for _ in range(2):
+        assert [memory.word(begin + at * snapshots.PAGE) for at in range(many)] == list(range(many))
+        memory.look()
+
+
+def test_a_child_that_says_nothing_is_ended() -> None:
+    class Silent(child.Child):
+        def __init__(self) -> None:
+            super().__init__([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"])
+            self.end_by = child.signal.SIGINT
+            self.begin(b"", b"ready", 0.5)
+
+    begin = time.monotonic()
+    with pytest.raises(OSError, match="did not start in time"):
+        Silent()
+    assert time.monotonic() - begin < 30
+
+
+def test_the_child_ends_with_its_input() -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", snapshots.__file__],
+        input=b'{"process": 1, "layout": {"thread": 8, "entry": [0], "code": 0, "previous": 8,'
+        b' "instruction": 16}, "codes": [], "rate": 1000, "longest_s": 1}\n',
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout == b"its frames cannot be read\n"
+
+
+def test_lines_of_instructions() -> None:
+    table = LineTable(alternate.__code__)
+    for begin, _, line in alternate.__code__.co_lines():
+        if line is not None:
+            assert table.at(begin) == line
+    assert table.at(-2) is None
