@@ -10,7 +10,8 @@ often each statement runs and who runs it. In the second run (``--coarse``) stat
 ``SHORT_US`` are left alone: their time is part of the statement that runs them, a loop or a call, and the
 lines of both form one *figure*. What the clock reads cost is measured in each run and taken off.
 
-``backward()`` and every statement that runs inside it are one figure, marked ``backward``.
+``backward()`` or ``autograd.grad()``, and every statement that runs inside, are one figure, marked
+``backward``.
 
 ``--sync`` waits for the device at each clock read: a statement's time is then that of the host and of the
 device, one after the other.
@@ -34,6 +35,7 @@ from typing import Any
 
 SHORT_US, MEAN_US = 6.0, 40.0
 NEVER = 1 << 62
+BACKWARD = (".backward(", "autograd.grad(")  # a report has their time at the lines of the forward
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 UNTIMED = (
     *DEFINITIONS,
@@ -201,7 +203,8 @@ class Insert(ast.NodeTransformer):
         body = getattr(node, "body", None)
         last = body[0].lineno - 1 if body else node.end_lineno or node.lineno
         calls = "" if body else ast.unparse(node)
-        number = self.watch.add(self.file, node, max(last, node.lineno), ".backward(" in calls)
+        backward = any(call in calls for call in BACKWARD)
+        number = self.watch.add(self.file, node, max(last, node.lineno), backward)
         begin = ast.parse(f"_truth_.begin({number})").body[0]
         block = ast.Try([node], [], [], ast.parse(f"_truth_.end({number})").body)
         return [ast.copy_location(begin, node), ast.copy_location(block, node)]

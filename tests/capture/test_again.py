@@ -23,6 +23,7 @@ from warpline.wire.run import Request
 def used(windows: Windows) -> int:
     """Steps that the windows take."""
     more = windows.survey + windows.survey_first + windows.rehearse + 2 * windows.look
+    more += windows.sampled or 0
     return (windows.warmup or 0) + (windows.timed or 0) + windows.captured + more
 
 

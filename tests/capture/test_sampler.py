@@ -60,10 +60,11 @@ def codes_of(function: Any) -> list[CodeType]:
 
 def test_shares_are_those_of_a_clock(user_files: UserFiles) -> None:
     """Also of a line that calls into libraries, whose frames come and go while they are read."""
-    sampler = Frames(codes_of(alternate))
+    sampler = Frames()
+    sampler.go()
     took = alternate(SECONDS)
     sampler.stop()
-    found = sampler.found(user_files)
+    found = sampler.found(user_files, codes_of(alternate))
     total = found["total"]
     assert total > FEW
     counts = {line: count for file, line, count in found["lines"] if file == HERE}
@@ -90,10 +91,12 @@ def test_a_generator_that_is_suspended_is_not_where_the_thread_is(user_files: Us
         time.sleep(0.2)
         next(waiting)
 
-    sampler = Frames([numbers.__code__, waits.__code__])
+    codes = [numbers.__code__, waits.__code__]
+    sampler = Frames()
+    sampler.go()
     waits()
     sampler.stop()
-    lines = {line: count for _, line, count in sampler.found(user_files)["lines"]}
+    lines = {line: count for _, line, count in sampler.found(user_files, codes)["lines"]}
     assert lines.get(line_of("yield 1"), 0) <= 0.05 * lines[line_of("time.sleep(0.2)")]
 
 
@@ -163,7 +166,7 @@ def test_the_child_ends_with_its_input() -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-S", snapshots.__file__],
         input=b'{"process": 1, "layout": {"thread": 8, "entry": [0], "code": 0, "previous": 8,'
-        b' "instruction": 16}, "codes": [], "rate": 1000, "longest_s": 1}\n',
+        b' "instruction": 16}, "rate": 1000, "longest_s": 1}\n',
         capture_output=True,
         timeout=60,
         check=False,

@@ -13,6 +13,8 @@ from warpline.wire.run import Request
 LEAST_BOUNDARIES = 3
 #: Steps from which on there is room for a plain warm-up step as well, and to look for quick loops.
 ROOM_FOR_WARMUP, ROOM_FOR_LOOPS = 8, 12
+#: Where so many are left to be timed, half of them are sampled instead (CPU).
+ROOM_FOR_SAMPLES = 20
 
 
 def usable(outcome: Outcome) -> int:
@@ -74,10 +76,13 @@ def shared_out(steps: int, captured: int) -> Windows:
     look = steps >= ROOM_FOR_LOOPS
     left = steps - survey - rehearse - warmup - 2 * look
     captured = max(1, min(captured, (left + 1) // 3))
+    left -= captured
+    sampled = left // 2 if left >= ROOM_FOR_SAMPLES else 0
     return Windows(
         warmup,
-        left - captured,
+        left - sampled,
         captured,
+        sampled=sampled,
         survey=False,
         survey_first=survey,
         look=look,
@@ -88,6 +93,6 @@ def shared_out(steps: int, captured: int) -> Windows:
 
 def only_timed(windows: Windows) -> Windows:
     """The same steps for a run that times and captures none."""
-    more = windows.captured + windows.rehearse + 2 * windows.look
+    more = (windows.sampled or 0) + windows.captured + windows.rehearse + 2 * windows.look
     warmup = (windows.warmup or 0) + windows.survey_first
     return replace(windows, warmup=warmup, timed=(windows.timed or 1) + more, survey_first=False)

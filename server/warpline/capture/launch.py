@@ -64,7 +64,8 @@ def capture(
     cancel = cancelled or threading.Event()
     notes: tuple[str, ...] = ()
     purpose = Purpose.PROFILE
-    windows = Windows(request.warmup, captured=max(1, request.steps), sampler=probe.sampler())
+    sampler = probe.sampler()
+    windows = Windows(request.warmup, captured=max(1, request.steps), sampler=sampler)
     began = position(stdin)
     try:
         for before in range(RUNS):
@@ -89,6 +90,7 @@ def capture(
             if before == RUNS - 1:
                 break
             purpose, windows, notes = next_try(request, outcome, before + 1)
+            windows = replace(windows, sampler=sampler)
             say(Progress(stages.STARTING, 0, None, notes[0]))
         raise Problem(
             f"{request.target} made a different number of steps in each run: nothing could be measured", 1

@@ -33,7 +33,9 @@ class Windows:
     beat: str | None = None  # what its steps begin with, as an earlier run told
     muted: bool = False  # the script's own profiler is switched off
     patient: bool = True  # batches and forwards are no steps while an optimizer may yet make one
-    sampler: str = ""  # path of py-spy, with which lines are timed; empty: they are not
+    sampler: str = ""  # path of py-spy, where our own sampler cannot work; empty: lines are not sampled
+    sampled: int | None = None  # steps; None: as many as it takes; 0: lines are not sampled
+    sampled_last: bool = False  # behind the capture, where steps may be too few for both
     whole_ns: tuple[int, ...] = ()  # of a script without steps: its duration when it ran unprofiled
 
 

@@ -62,6 +62,7 @@ def same_for_all_ranks(windows: Windows) -> Windows:
         look=False,
         warmup=10 if windows.warmup is None else windows.warmup,
         timed=20 if windows.timed is None else windows.timed,
+        sampled=20 if windows.sampled is None else windows.sampled,
     )
 
 

@@ -24,11 +24,12 @@ from .endings import Stopped, stop
 from .lines.tracing import WatchedThreads
 from .observers import Observers
 from .places import absolute, working_folder
+from .sampler.held import Held
 from .steps.beat import Steps
 from .steps.classes import Classes
 from .turns import Turns
 from .windows import results
-from .windows.capturing import FirstSurvey, Whole
+from .windows.capturing import Capture, FirstSurvey, Survey, Whole
 from .windows.mutedprofiler import MutedProfiler
 from .windows.ownprofiler import OwnProfiler
 from .windows.slices import Slices
@@ -68,6 +69,7 @@ class Session:
         self.host_step_ns: int | None = None  # until the host was done with it
         self.host_forward_ns: int | None = None  # or with its forward
         self.timed: tuple[int, ...] = ()
+        self.samples = Held()
         self.classes = Classes(control.world)
         self.boundaries = self.missed = 0  # step boundaries seen; ``missed``: before the beat was found
         self.begun = time_ns()
@@ -139,6 +141,18 @@ class Session:
         self.stage = Stage(self)
         self._stop()
 
+    def samples_lines(self) -> bool:
+        """On a device its kernels say how long lines take. Ranks wait for each other, and must sample the
+        same steps."""
+        windows = self.windows
+        known = self.control.world == 1 if windows.sampled is None else windows.sampled > 0
+        return bool(windows.sampler) and known and not kinds.used(self.torch).accelerated
+
+    def look_closely(self) -> None:
+        """All is timed: now it is recorded what the script does."""
+        self.make_recorder()
+        self.go(Survey if self.windows.survey else Capture)
+
     def make_recorder(self) -> None:
         from .lines.locations import Locations
         from .windows.recorder import Recorder
@@ -178,7 +192,12 @@ class Session:
         self.pipe.progress(WRITING, 0, None, "writing the run")
         self.notes += self.classes.notes(self.steps.held_s)
         self.notes += [note for note in (self.own_profiler.note, self.steps.note) if note]
-        self.before.add_captured(self.recorder.locations)
+        locations = self.recorder.locations
+        self.before.add_captured(locations)
+        samples = self.samples.facts(locations.user_files, locations.codes())
+        if samples is not None:
+            self.observers.facts["samples"] = samples
+        self.notes += self.samples.notes()
         results.write(self, stamps)
         ranks.writes_no_more(self.control)
         self._tell_and_stop()

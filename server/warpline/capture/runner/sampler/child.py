@@ -19,7 +19,8 @@ PR_SET_PTRACER = 0x59616D61
 class Child:
     """Made on the thread that it is to look at. ``output`` is what it wrote after it had begun."""
 
-    #: The signal that ends it; None: it ends when its standard input does.
+    #: The signal that ends it; None: a line of input does. Not the input's end: a process that the script
+    #: forks meanwhile, a loader's worker say, holds the other end too.
     end_by: signal.Signals | None = None
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -49,13 +50,16 @@ class Child:
             self.stop()
             raise
 
+    def go(self) -> None:
+        """What it sees counts from now on."""
+
     def stop(self) -> None:
         """End it, whatever it is doing."""
         if self.process.poll() is None and self.end_by is not None:
             self.process.send_signal(self.end_by)
         with contextlib.suppress(OSError, ValueError):  # ValueError: it was stopped before
             try:
-                self.output, _ = self.process.communicate(timeout=END_S)
+                self.output, _ = self.process.communicate(b"\n\n", timeout=END_S)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 with contextlib.suppress(

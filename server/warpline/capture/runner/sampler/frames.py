@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -28,42 +29,59 @@ MOST_TORN = 0.05
 class Frames(Child):
     """Raises OSError when it cannot be started, may not look, or does not know this interpreter's frames."""
 
-    def __init__(self, codes: Sequence[CodeType]) -> None:
-        """``codes``: those of the user's that count."""
+    def __init__(self) -> None:
         self.layout = layout.of_this_thread()
-        self.codes = {id(code): code for code in codes}
         super().__init__([sys.executable, "-I", "-S", snapshots.__file__])
         asked = {
             "process": os.getpid(),
             "layout": asdict(self.layout),
-            "codes": list(self.codes),
             "rate": RATE,
             "longest_s": LONGEST_S,
         }
         self.begin(json.dumps(asked).encode() + b"\n", snapshots.READY, START_S)
 
-    def found(self, user_files: UserFiles) -> dict[str, Any]:
-        """``Samples``, as a dict. Raises OSError where too little could be read."""
+    def go(self) -> None:
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError):  # it has ended: ``found`` will say so
+            self.process.stdin.write(b"\n")
+            self.process.stdin.flush()
+
+    def found(self, user_files: UserFiles, codes: Sequence[CodeType]) -> dict[str, Any]:
+        """``Samples``, as a dict: the innermost line of the user's in each stack. ``codes``: those of the
+        user's that count. Raises OSError where too little could be read."""
         try:
             seen = json.loads(self.output.splitlines()[-1])
-            counts, torn = seen["counts"], seen["torn"]
+            frames, stacks, counts, torn = (seen[name] for name in ("frames", "stacks", "counts", "torn"))
         except (ValueError, KeyError, IndexError):
             raise OSError("it wrote no counts") from None
-        total = sum(count for _, _, count in counts)
+        total = sum(counts)
         if torn > MOST_TORN * (total + torn):
             raise OSError("%d of %d looks saw no frames" % (torn, total + torn))
+        places = self._places(frames, user_files, codes)
         lines: Counter[tuple[str, int]] = Counter()
+        for stack, count in zip(stacks, counts):
+            place = next((places[frame] for frame in stack if frame in places), None)
+            if place is not None:
+                lines[place] += count
+        return {"total": total, "lines": [(file, line, count) for (file, line), count in lines.items()]}
+
+    def _places(
+        self, frames: Sequence[Sequence[int]], user_files: UserFiles, codes: Sequence[CodeType]
+    ) -> dict[int, tuple[str, int]]:
+        """File and line of each frame of ``codes``, by its number."""
+        known = {id(code): code for code in codes}
         tables: dict[int, LineTable] = {}
-        for address, instruction, count in counts:
-            code = self.codes.get(address)
+        found = {}
+        for number, (address, instruction) in enumerate(frames):
+            code = known.get(address)
             path = user_files[code.co_filename] if code is not None else None
             if code is None or path is None:
                 continue
             table = tables.setdefault(address, LineTable(code))
             line = table.at(instruction - self.layout.first)
             if line is not None:
-                lines[path, line] += count
-        return {"total": total, "lines": [(file, line, count) for (file, line), count in lines.items()]}
+                found[number] = (path, line)
+        return found
 
 
 class LineTable:

@@ -54,13 +54,14 @@ def of_this_thread() -> Layout:
 def _holds(layout: Layout) -> bool:
     """Whether it is right here too, in other frames than those it was found with."""
     frame = sys._getframe()
-    frames = Frames(Memory(os.getpid()), asdict(layout), frozenset([id(frame.f_code)]))
-    frames.innermost()  # to find out which memory that takes
+    frames = Frames(Memory(os.getpid()), asdict(layout))
+    frames.stack()  # to find out which memory that takes
     before = frame.f_lasti
     frames.memory.look()
     after = frame.f_lasti
-    place = frames.innermost()
-    return place is not None and place[0] == id(frame.f_code) and before < place[1] - layout.first < after
+    stack = frames.stack() or ()
+    instructions = dict(zip(stack[::2], stack[1::2]))
+    return before < instructions.get(id(frame.f_code), 0) - layout.first < after
 
 
 def _outer() -> Optional[Layout]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections import Counter
+from collections.abc import Sequence
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from ....wire.samples import RATE, py_spy, stacks
@@ -22,23 +25,32 @@ class PySpy(Child):
     def __init__(self, program: str, path: str) -> None:
         """``program``: py-spy's; ``path``: of the file that it is to write."""
         self.path = path
+        self.rows: list[str] = []
         super().__init__(py_spy(program, os.getpid(), RATE, path))
         self.begin(b"", b"Sampling process", START_S)
 
-    def found(self, user_files: UserFiles) -> dict[str, Any]:
-        """``Samples``, as a dict: the innermost line of the user's in each stack of the driving thread."""
+    def stop(self) -> None:
+        super().stop()
+        with contextlib.suppress(OSError):
+            with open(self.path, encoding="utf-8", errors="replace") as file:
+                self.rows = file.readlines()
+            os.unlink(self.path)
+
+    def found(self, user_files: UserFiles, codes: Sequence[CodeType]) -> dict[str, Any]:
+        """``Samples``, as a dict: the innermost line of the user's in each stack of the driving thread.
+        Raises OSError where it saw nothing. ``codes`` are not needed."""
+        if not self.rows:
+            raise OSError("it wrote no samples")
         lines: Counter[tuple[str, int]] = Counter()
         total = 0
         mine = "thread (%d): " % self.thread
-        with open(self.path, encoding="utf-8", errors="replace") as file:
-            for stack, places, count in stacks(file):
-                if not stack.startswith(mine):
-                    continue
-                total += count
-                for file_name, line in places:
-                    path = user_files[file_name]
-                    if path is not None:
-                        lines[path, line] += count
-                        break
-        os.unlink(self.path)
+        for stack, places, count in stacks(self.rows):
+            if not stack.startswith(mine):
+                continue
+            total += count
+            for file_name, line in places:
+                path = user_files[file_name]
+                if path is not None:
+                    lines[path, line] += count
+                    break
         return {"total": total, "lines": [(file, line, count) for (file, line), count in lines.items()]}

@@ -28,6 +28,7 @@ MOST_PAGES = 24  # of frames, of the C stack where they are entered, of generato
 #: An address in a frame may carry a tag in its lowest bits (3.14).
 TAGS = 7
 MOST_FRAMES = 2000
+GIVEN_UP = 1000  # looks without frames, one after the other: the process is gone
 READY = b"ready\n"
 
 
@@ -119,20 +120,20 @@ class Memory:
 
 
 class Frames:
-    """The frames of one thread. ``layout`` is that of ``layout.Layout``, as a dict."""
+    """The frames of one thread. ``layout`` is a ``layout.Layout``, as a dict."""
 
-    def __init__(self, memory: Memory, layout: dict[str, Any], codes: frozenset[int]) -> None:
+    def __init__(self, memory: Memory, layout: dict[str, Any]) -> None:
         self.memory = memory
         self.thread: int = layout["thread"]
         self.entry: tuple[int, ...] = tuple(layout["entry"])
         self.code: int = layout["code"]
         self.previous: int = layout["previous"]
         self.instruction: int = layout["instruction"]
-        self.codes = codes
 
-    def innermost(self) -> Optional[tuple[int, int]]:
-        """Of the innermost frame of ``codes``: the address of its code, and how far behind that the address
-        of its instruction is. (0, 0) where there is none; None where the memory was no chain of frames."""
+    def stack(self) -> Optional[tuple[int, ...]]:
+        """Two numbers for each frame, the innermost first: the address of its code, and how far behind that
+        the address of its instruction is. None where the memory was no chain of frames."""
+        found: list[int] = []
         word = self.memory.word
         address: Optional[int] = self.thread
         for offset in self.entry:
@@ -141,39 +142,54 @@ class Frames:
                 return None
         for _ in range(MOST_FRAMES):
             if not address:
-                return (0, 0)
-            code = word(address + self.code)
-            if code is None:
+                return tuple(found)
+            code, at = word(address + self.code), word(address + self.instruction)
+            if code is None or at is None:
                 return None
             code &= ~TAGS
-            if code in self.codes:
-                at = word(address + self.instruction)
-                return None if at is None else (code, at - code)
+            found += (code, at - code)
             address = word(address + self.previous)
         return None
 
 
 def main() -> None:
-    """Standard input has one line of JSON, and ends when it is enough; then the counts are written."""
+    """Standard input has a line of JSON, a second line when it is to begin, and a third when it is enough; then
+    the counts are written."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it goes to all processes of a terminal
-    asked = json.loads(sys.stdin.buffer.readline())
+    told = sys.stdin.buffer.raw  # type: ignore[attr-defined]  # what follows a line stays to be waited for
+    asked = json.loads(told.readline())
     memory = Memory(asked["process"])
-    frames = Frames(memory, asked["layout"], frozenset(asked["codes"]))
-    if frames.innermost() is None:
+    frames = Frames(memory, asked["layout"])
+    if frames.stack() is None:
         sys.stdout.write("its frames cannot be read\n")
         return
     sys.stdout.buffer.write(READY)
     sys.stdout.buffer.flush()
+    told.readline()
     between_s, until = 1 / asked["rate"], time.monotonic() + asked["longest_s"]
-    found: Counter[Optional[tuple[int, int]]] = Counter()
-    while time.monotonic() < until:
+    found: Counter[tuple[int, ...]] = Counter()
+    torn = in_a_row = 0
+    while in_a_row < GIVEN_UP and time.monotonic() < until:
         # Not evenly: steps of so many milliseconds would always be seen at the same places.
         if select.select([0], [], [], between_s * random.uniform(0.5, 1.5))[0]:
             break
         memory.look()
-        found[frames.innermost()] += 1
-    counts = [[*place, count] for place, count in found.items() if place is not None]
-    sys.stdout.write(json.dumps({"counts": counts, "torn": found[None]}))
+        stack = frames.stack()
+        if stack is None:
+            torn, in_a_row = torn + 1, in_a_row + 1
+        else:
+            found[stack] += 1
+            in_a_row = 0
+    sys.stdout.write(json.dumps({**packed(found), "torn": torn}))
+
+
+def packed(found: Counter[tuple[int, ...]]) -> dict[str, Any]:
+    """``frames``: (code, instruction) of each that was seen; ``stacks``: their numbers; ``counts``."""
+    numbers: dict[tuple[int, int], int] = {}
+    stacks = [
+        [numbers.setdefault(frame, len(numbers)) for frame in zip(stack[::2], stack[1::2])] for stack in found
+    ]
+    return {"frames": list(numbers), "stacks": stacks, "counts": list(found.values())}
 
 
 if __name__ == "__main__":

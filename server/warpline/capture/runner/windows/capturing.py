@@ -10,7 +10,7 @@ from ....wire.stages import CAPTURING
 from .. import ranks
 from ..device import kinds
 from . import lengths
-from .sampling import Sampling
+from .sampling import LastSampling
 from .stages import Stage, progress_text
 
 if TYPE_CHECKING:
@@ -180,9 +180,8 @@ class Capture(Stage):
     def _captured(self, stamps: list[int]) -> None:
         session = self.session
         stop(session)
-        on_host = not kinds.used(session.torch).accelerated
-        if session.windows.sampler and session.control.world == 1 and on_host:
-            session.go(lambda session: Sampling(session, stamps))
+        if session.samples_lines() and session.windows.sampled_last:
+            session.go(lambda session: LastSampling(session, stamps))
         else:
             session.finish_capture(stamps)
 

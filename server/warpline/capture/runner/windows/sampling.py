@@ -1,4 +1,9 @@
-"""The last window: nothing is recorded, and a process of its own asks, many times a second, which line runs."""
+"""A window in which nothing is recorded, and another process asks, many times a second, which line runs.
+
+Before the capture: what the profiler leaves in memory changes what the script's own memory costs. glibc gives
+freed tensors back to the system while they lie at the end of its heap, and a step that gets its memory anew
+each time spends a tenth and more of it in page faults. Behind a capture that does not happen any more.
+"""
 
 from __future__ import annotations
 
@@ -17,50 +22,52 @@ from .stages import Stage
 if TYPE_CHECKING:
     from ..session import Session
 
-NOT_SAMPLED = "times of lines of plain Python are estimates"
 LONGEST = 3.0  # times the window: then the script does something else than its steps
 AFTER = 0.2  # of the time sampled may lie after the last step's end
 OTHERS = 0.05  # and in what only steps of another class did
 
 
 class Sampling(Stage):
-    """Whole steps, until they were sampled for long enough; or until the script ends, or stays away from
-    its steps for too long."""
-
-    complete = True
-
-    def __init__(self, session: Session, captured: list[int]) -> None:
-        """``captured``: the boundaries of the captured steps."""
-        super().__init__(session)
-        self.captured = captured
+    """Whole steps, until they were sampled for long enough; or until the script stays away from its steps
+    for too long."""
 
     def begin(self) -> None:
         session = self.session
         session.pipe.progress(CAPTURING, 0, None, "sampling the lines")
-        session.own_profiler.measuring = False
+        session.samples.clear()
         try:
             self.sampler = self._sampler()
         except OSError as error:
-            self._failed(error)
-            session.finish_capture(self.captured)
+            session.samples.why = str(error)
+            self._go_on()
             return
         step_ns = self.step_ns = sum(session.timed) / max(1, len(session.timed))
         self.others_ns = 0.0  # what steps of other classes took besides
         session.observers.signals.take()
-        steps = max(1, round(LEAST_NS / max(1, step_ns)))
+        self.wanted = session.windows.sampled
+        steps = self.wanted or max(1, round(LEAST_NS / max(1, step_ns)))
         window_ns = min(MOST_NS, (steps - 0.5) * step_ns)
-        self.began_ns = self.last_ns = monotonic_ns()
-        self.until_ns = self.began_ns + window_ns
-        self.ending = threading.Lock()  # held for ever by whoever ends it
-        self.deadline = threading.Timer(LONGEST * window_ns / 1e9 + START_S, session.guarded(self._end, None))
+        self.window_ns = window_ns
+        self.steps = 0
+        self.over_ns = 0  # when it stopped
+        self.waits = session.control.world > 1  # for the other ranks, which start their samplers too
+        self._count()
+        self.ending = threading.Lock()  # held for ever by whoever stops it
+        self.deadline = threading.Timer(LONGEST * window_ns / 1e9 + START_S, session.guarded(self._late, None))
         self.deadline.daemon = True
         self.deadline.start()
+
+    def _count(self) -> None:
+        self.began_ns = self.last_ns = monotonic_ns()
+        self.until_ns = self.began_ns + self.window_ns
+        if not self.waits:
+            self.sampler.go()
 
     def _sampler(self) -> Frames | PySpy:
         """Raises OSError."""
         session = self.session
         try:
-            return Frames(session.recorder.locations.codes())
+            return Frames()
         except OSError:
             os.makedirs(session.control.folder, exist_ok=True)
             path = os.path.join(session.control.folder, "samples.raw")
@@ -69,43 +76,85 @@ class Sampling(Stage):
     def tick(self) -> None:
         session, before_ns = self.session, self.last_ns
         session.boundaries += 1
-        self.last_ns = monotonic_ns()
-        if session.classes.is_other(session.observers.signals.take()):
-            self.others_ns += max(0.0, self.last_ns - before_ns - self.step_ns)
-        if self.last_ns >= self.until_ns:
-            self._end()
+        if self.waits:
+            self.waits = False
+            self._count()
+            return
+        self.steps += 1
+        now_ns = monotonic_ns()
+        late = self.over_ns > 0
+        if not late:
+            self.last_ns = now_ns
+            if session.classes.is_other(session.observers.signals.take()):
+                self.others_ns += max(0.0, now_ns - before_ns - self.step_ns)
+            if self.steps < self.wanted if self.wanted else now_ns < self.until_ns:
+                return
+        self._stop()
+        self._judge()
+        self._go_on()
+
+    def _judge(self) -> None:
+        """Whether what was sampled counts."""
+        session = self.session
+        sampled_ns = self.last_ns - self.began_ns
+        if self.others_ns > OTHERS * sampled_ns:
+            session.samples.why = "something else ran, such as an evaluation"
+        elif self.over_ns - self.last_ns > AFTER * sampled_ns:
+            session.samples.why = "too few steps were left"
+        else:
+            session.samples.sampler = self.sampler
+
+    def _go_on(self) -> None:
+        self.session.look_closely()
+
+    def _late(self) -> None:
+        """On a thread of its own: the script does something else than its steps."""
+        self._stop()
+
+    def _stop(self) -> bool:
+        """False: it has been stopped already."""
+        if not self.ending.acquire(blocking=False):
+            return False
+        self.over_ns = monotonic_ns()
+        self.deadline.cancel()
+        self.sampler.stop()
+        return True
+
+    def can_restart(self, better: bool) -> bool:
+        return better
+
+    def abandon(self) -> None:
+        self._stop()
+
+    def ended(self) -> None:
+        self._stop()
+
+
+class LastSampling(Sampling):
+    """The same behind the capture, where steps may be few: in a block of the user's own process."""
+
+    complete = True
+
+    def __init__(self, session: Session, captured: list[int]) -> None:
+        """``captured``: the boundaries of the captured steps."""
+        super().__init__(session)
+        self.captured = captured
+
+    def tick(self) -> None:
+        if not self.ending.locked():
+            super().tick()
+
+    def _late(self) -> None:
+        if self._stop():
+            self._judge()
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self.session.finish_capture(self.captured)
 
     def ended(self) -> None:
         self.at_end = True
-        self.session.guarded(self._end, None)()
+        self.session.guarded(self._late, None)()
 
-    def _end(self) -> None:
-        if not self.ending.acquire(blocking=False):
-            return
-        session = self.session
-        self._stop()
-        after_ns = monotonic_ns() - self.last_ns
-        try:
-            samples = self.sampler.found(session.observers.user_files)
-            if self.others_ns > OTHERS * (self.last_ns - self.began_ns):
-                session.notes.append(
-                    "lines were not sampled (something else ran, such as an evaluation): " + NOT_SAMPLED
-                )
-            elif after_ns <= AFTER * (self.last_ns - self.began_ns):
-                session.observers.facts["samples"] = samples
-            else:
-                session.notes.append("lines were not sampled (too few steps were left): " + NOT_SAMPLED)
-        except OSError as error:
-            self._failed(error)
-        session.finish_capture(self.captured)
-
-    def abandon(self) -> None:
-        if self.ending.acquire(blocking=False):
-            self._stop()
-
-    def _stop(self) -> None:
-        self.deadline.cancel()
-        self.sampler.stop()
-
-    def _failed(self, error: OSError) -> None:
-        self.session.notes.append("lines were not sampled (py-spy: %s): %s" % (error, NOT_SAMPLED))
+    def can_restart(self, better: bool) -> bool:
+        return False

@@ -14,7 +14,7 @@ from ..device import kinds
 from ..device.stamps import DeviceStamps, on_device
 from ..steps.classes import Class, of_class, usual
 from . import lengths
-from .capturing import Capture, Survey
+from .sampling import Sampling
 from .stages import Stage, differences
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ class Timing(Stage):
         session = self.session
         self.stamps: list[int] = []
         self.fixed = session.windows.timed
+        if self.fixed and session.windows.sampled and not session.samples_lines():
+            self.fixed += session.windows.sampled
         has_device = kinds.used(session.torch).accelerated
         self.window_ns = lengths.WINDOW_DEVICE_NS if has_device else lengths.WINDOW_NS
         wanted = self.fixed or lengths.timed_steps(session.step_ns, self.window_ns)
@@ -102,8 +104,10 @@ class Timing(Stage):
         if session.control.purpose is Purpose.TIME:
             session.finish_timing()
         session.observers.stop_timing(len(durations), self.stamps)
-        session.make_recorder()
-        session.go(Survey if session.windows.survey else Capture)
+        if session.samples_lines() and not session.windows.sampled_last:
+            session.go(Sampling)
+        else:
+            session.look_closely()
         return 0
 
     def _kind(self) -> Class | None:

@@ -1,0 +1,38 @@
+"""What was sampled, kept until the run is written: only then all code of the user's is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import CodeType
+
+    from ..lines.userfiles import UserFiles
+    from .frames import Frames
+    from .pyspy import PySpy
+
+NOTE = "lines were not sampled (%s): times of lines of plain Python are estimates"
+
+
+class Held:
+    def __init__(self) -> None:
+        self.sampler: Frames | PySpy | None = None
+        self.why = ""  # there is nothing, where it was tried
+
+    def clear(self) -> None:
+        """Another window begins."""
+        self.sampler, self.why = None, ""
+
+    def facts(self, user_files: UserFiles, codes: Sequence[CodeType]) -> dict[str, Any] | None:
+        """``Samples``, as a dict. ``codes``: those of the user's that ran."""
+        if self.sampler is None:
+            return None
+        try:
+            return self.sampler.found(user_files, codes)
+        except OSError as error:
+            self.why = str(error)
+            return None
+
+    def notes(self) -> list[str]:
+        return [NOTE % self.why] if self.why else []
