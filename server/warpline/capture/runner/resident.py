@@ -22,7 +22,8 @@ from .control import Control
 from .pipe import Pipe
 from .session import Session
 from .texts import Texts
-from .windows.sampling import END_S, Sampling
+from .sampler.child import END_S
+from .windows.sampling import LastSampling
 from .windows.stages import Stage
 from .windows.trend import Watching
 
@@ -140,7 +141,7 @@ class Resident(Session):
         self.boundaries += self.stage.boundaries_so_far()
         if not failed or self.stage.complete:
             self.stage.ended()
-        if isinstance(self.stage, Sampling):  # its deadline came first, and writes the run at this moment
+        if isinstance(self.stage, LastSampling):  # its deadline came first, and writes the run at this moment
             self.pipe.settled.wait(ENDING_S)
 
     def _withdraw(self) -> None:
