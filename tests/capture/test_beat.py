@@ -145,6 +145,19 @@ def test_few_steps_are_measured_in_a_second_run(tmp_path: Path) -> None:
     )
 
 
+def test_of_three_steps_the_first_is_surveyed(tmp_path: Path) -> None:
+    """From its first forward on: what comes before is not known to be part of a step."""
+    text = START + "for _ in range(3):\n    net(torch.randn(4, 16)).sum().backward()\n    optimizer.step()\n"
+    run = Captured(request(write(tmp_path, text)), tmp_path)
+    assert (len(run.manifest.timed_ns), len(run.manifest.captured)) == (1, 1)
+    assert run.facts.dataflow.missing == ""
+    assert "aten.sum.default" in run.facts.dataflow.names
+    assert not [name for name in run.facts.dataflow.names if "uniform" in name], (
+        "the model's making is no step"
+    )
+    assert run.facts.flags.surveyed_ms is not None
+
+
 def test_a_script_without_steps_is_measured_as_a_whole(tmp_path: Path) -> None:
     text = (
         "import torch\nx = torch.ones(50, 50)\nfor _ in range(9):\n    x = torch.tanh(x @ x)\nprint('end')\n"

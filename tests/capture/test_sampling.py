@@ -85,7 +85,7 @@ def test_a_sampler_that_cannot_work_costs_a_note(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("program", [shutil.which("false"), "/no/such/program", shutil.which("sleep")])
 def test_py_spy_that_cannot_work(program: str, tmp_path: Path) -> None:
-    with pytest.raises(OSError):  # noqa: PT011 - each has its own words
+    with pytest.raises(OSError):
         PySpy(program, str(tmp_path / "raw"))
 
 

@@ -58,7 +58,7 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
         )
     if not sampled and _slowed(scene, accounted):
         ranks = trace.manifest.world_size > 1
-        why = "ranks are not sampled" if ranks else "install py-spy next to warpline for that"
+        why = "too few steps of a rank are sampled" if ranks else "install py-spy next to warpline for that"
         found.append(
             "before Python 3.12, recording lines makes Python code two to three times slower, and "
             f"this run was not sampled ({why}): times of lines of plain Python are estimates"

@@ -69,7 +69,8 @@ def shared_out(steps: int, captured: int) -> Windows:
     """Windows for ``steps`` whole steps (two or more), of which at most ``captured`` are captured.
 
     In order of importance: one is timed, one captured, one surveyed (which warms up), one rehearsed; then
-    more of them are timed than captured.
+    more of them are timed than captured. Where none is left for the survey, what is seen of the step before
+    them is surveyed, from its first batch or forward on.
     """
     survey, rehearse = steps >= 3, steps >= 4
     warmup = int(steps >= ROOM_FOR_WARMUP)
@@ -85,6 +86,7 @@ def shared_out(steps: int, captured: int) -> Windows:
         sampled=sampled,
         survey=False,
         survey_first=survey,
+        survey_at_once=not survey,
         look=look,
         rehearse=rehearse,
         muted=True,
@@ -95,4 +97,6 @@ def only_timed(windows: Windows) -> Windows:
     """The same steps for a run that times and captures none."""
     more = (windows.sampled or 0) + windows.captured + windows.rehearse + 2 * windows.look
     warmup = (windows.warmup or 0) + windows.survey_first
-    return replace(windows, warmup=warmup, timed=(windows.timed or 1) + more, survey_first=False)
+    return replace(
+        windows, warmup=warmup, timed=(windows.timed or 1) + more, survey_first=False, survey_at_once=False
+    )

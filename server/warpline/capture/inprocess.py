@@ -54,7 +54,9 @@ class InProcess:
         self.cells = cells
         self.pid = os.getpid()
         self.partial = destination.with_name(f".{destination.name}.{self.pid}.partial")
-        self.windows = Windows(request.warmup, captured=max(1, request.steps), sampler=probe.sampler(), sampled_last=True)
+        self.windows = Windows(
+            request.warmup, captured=max(1, request.steps), sampler=probe.sampler(), sampled_last=True
+        )
         main = threading.current_thread() is threading.main_thread()
         passed = PASSED if main else PASSED_IN_THREAD
         self.few, self.least = few, passed + LEAST

@@ -1,6 +1,6 @@
 """Where the driving thread was, asked from outside while nothing was recorded.
 
-py-spy reads the interpreter's frames from another process, many times a second. Unlike a trace function and
+Another process reads the interpreter's frames, many times a second. Unlike a trace function and
 unlike torch's profiler it costs a line of Python no more than an operator, so these shares have no bias; what
 they have is the chance of a count: n of N samples are off by about ``sqrt(n)``.
 """

@@ -20,9 +20,9 @@ from ...wire.messages import Failed, Message, Ready
 from . import imports
 from .control import Control
 from .pipe import Pipe
+from .sampler.child import END_S
 from .session import Session
 from .texts import Texts
-from .sampler.child import END_S
 from .windows.sampling import LastSampling
 from .windows.stages import Stage
 from .windows.trend import Watching

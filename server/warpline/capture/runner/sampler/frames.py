@@ -29,13 +29,14 @@ MOST_TORN = 0.05
 class Frames(Child):
     """Raises OSError when it cannot be started, may not look, or does not know this interpreter's frames."""
 
-    def __init__(self) -> None:
+    def __init__(self, rate: float = RATE) -> None:
+        """``rate``: looks a second."""
         self.layout = layout.of_this_thread()
         super().__init__([sys.executable, "-I", "-S", snapshots.__file__])
         asked = {
             "process": os.getpid(),
             "layout": asdict(self.layout),
-            "rate": RATE,
+            "rate": rate,
             "longest_s": LONGEST_S,
         }
         self.begin(json.dumps(asked).encode() + b"\n", snapshots.READY, START_S)
@@ -93,7 +94,7 @@ class LineTable:
         self.lines = [line for _, _, line in rows]
 
     def at(self, instruction: int) -> int | None:
-        """``instruction`` in bytes from the first one. Where one has no line, that of the last that has one."""
+        """``instruction`` in bytes from the first. Of one without a line, that of the last that has one."""
         for at in range(bisect_right(self.begins, instruction) - 1, -1, -1):
             if self.lines[at] is not None:
                 return self.lines[at]

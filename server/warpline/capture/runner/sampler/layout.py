@@ -65,13 +65,11 @@ def _holds(layout: Layout) -> bool:
 
 
 def _outer() -> Optional[Layout]:
-    found = _middle()
-    return found
+    return _middle()
 
 
 def _middle() -> Optional[Layout]:
-    found = _inner()
-    return found
+    return _inner()
 
 
 def _inner() -> Optional[Layout]:

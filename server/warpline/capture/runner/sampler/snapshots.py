@@ -35,7 +35,7 @@ READY = b"ready\n"
 class Vector(ctypes.Structure):
     """``struct iovec``."""
 
-    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]  # noqa: RUF012 - ctypes asks for a list
+    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 
 
 class Memory:
@@ -153,10 +153,10 @@ class Frames:
 
 
 def main() -> None:
-    """Standard input has a line of JSON, a second line when it is to begin, and a third when it is enough; then
-    the counts are written."""
+    """Standard input has a line of JSON, a second line when it is to begin, and a third when it is enough.
+    Then the counts are written."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it goes to all processes of a terminal
-    told = sys.stdin.buffer.raw  # type: ignore[attr-defined]  # what follows a line stays to be waited for
+    told = open(0, "rb", buffering=0)  # noqa: SIM115 - unbuffered, or the third line is read with the second
     asked = json.loads(told.readline())
     memory = Memory(asked["process"])
     frames = Frames(memory, asked["layout"])

@@ -66,6 +66,8 @@ class Steps:
         known: str | None = None,
     ) -> None:
         self.on_step: Callable[[], object] = _nothing
+        #: Told once, when the first batch is asked for or the first forward begins, whichever is first.
+        self.on_first: Callable[[], object] | None = None
         self.on_restart = on_restart
         self.expected = expected
         self.sources: list[Source] = [Forwards(), Loaders(observers), Backwards(observers)]
@@ -179,6 +181,9 @@ class Steps:
             return
         if kind == "replay" and not self.step_in_graph:
             return
+        if self.on_first is not None and kind in ("loader", "forward"):
+            on_first, self.on_first = self.on_first, None
+            on_first()
         cycle = self.cycles.get(kind)
         if cycle is None:
             cycle = self.cycles[kind] = Cycle()

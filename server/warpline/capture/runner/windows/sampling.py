@@ -12,7 +12,7 @@ import threading
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
-from ....wire.samples import LEAST_NS, MOST_NS
+from ....wire.samples import LEAST_NS, MOST_NS, RATE
 from ....wire.stages import CAPTURING
 from ..sampler.child import START_S
 from ..sampler.frames import Frames
@@ -22,6 +22,8 @@ from .stages import Stage
 if TYPE_CHECKING:
     from ..session import Session
 
+#: Of a short window, where that takes no more than ``FASTEST`` a second: a look takes about 30 us.
+SAMPLES, FASTEST = 2000, 5000
 LONGEST = 3.0  # times the window: then the script does something else than its steps
 AFTER = 0.2  # of the time sampled may lie after the last step's end
 OTHERS = 0.05  # and in what only steps of another class did
@@ -35,12 +37,6 @@ class Sampling(Stage):
         session = self.session
         session.pipe.progress(CAPTURING, 0, None, "sampling the lines")
         session.samples.clear()
-        try:
-            self.sampler = self._sampler()
-        except OSError as error:
-            session.samples.why = str(error)
-            self._go_on()
-            return
         step_ns = self.step_ns = sum(session.timed) / max(1, len(session.timed))
         self.others_ns = 0.0  # what steps of other classes took besides
         session.observers.signals.take()
@@ -48,12 +44,20 @@ class Sampling(Stage):
         steps = self.wanted or max(1, round(LEAST_NS / max(1, step_ns)))
         window_ns = min(MOST_NS, (steps - 0.5) * step_ns)
         self.window_ns = window_ns
+        try:
+            self.sampler = self._sampler(min(FASTEST, max(RATE, 1e9 * SAMPLES / max(1, window_ns))))
+        except OSError as error:
+            session.samples.why = str(error)
+            self._go_on()
+            return
         self.steps = 0
         self.over_ns = 0  # when it stopped
         self.waits = session.control.world > 1  # for the other ranks, which start their samplers too
         self._count()
         self.ending = threading.Lock()  # held for ever by whoever stops it
-        self.deadline = threading.Timer(LONGEST * window_ns / 1e9 + START_S, session.guarded(self._late, None))
+        self.deadline = threading.Timer(
+            LONGEST * window_ns / 1e9 + START_S, session.guarded(self._late, None)
+        )
         self.deadline.daemon = True
         self.deadline.start()
 
@@ -63,11 +67,11 @@ class Sampling(Stage):
         if not self.waits:
             self.sampler.go()
 
-    def _sampler(self) -> Frames | PySpy:
+    def _sampler(self, rate: float) -> Frames | PySpy:
         """Raises OSError."""
         session = self.session
         try:
-            return Frames()
+            return Frames(rate)
         except OSError:
             os.makedirs(session.control.folder, exist_ok=True)
             path = os.path.join(session.control.folder, "samples.raw")

@@ -59,17 +59,35 @@ class Stage:
 class Waiting(Stage):
     """For the first step boundary."""
 
+    watching = False
+
     def begin(self) -> None:
-        self.session.pipe.progress(WAITING, 0, None, "waiting for the first step")
+        session = self.session
+        session.pipe.progress(WAITING, 0, None, "waiting for the first step")
+        if session.windows.survey_at_once:
+            session.steps.on_first = session.guarded(self._survey, None)
+
+    def _survey(self) -> None:
+        self.watching = self.session.observers.start_survey()
 
     def tick(self) -> None:
         session = self.session
+        self.abandon()
         session.boundaries = 1
         session.missed = session.steps.heard_of_anchor() - 1
         session.go(session.after_warmup if session.windows.warmup == 0 else Warmup)
 
     def can_restart(self, better: bool) -> bool:
         return True
+
+    def forked(self) -> None:
+        self.abandon()
+
+    def abandon(self) -> None:
+        self.session.steps.on_first = None
+        if self.watching:
+            self.watching = False
+            self.session.observers.stop_survey()
 
 
 class Warmup(Stage):
