@@ -17,25 +17,51 @@ _BUILTINS = {"print", "sum", "min", "max", "float", "int", "zip", "list", "dict"
 def model_name(step: TrainingStep) -> str | None:
     """What the forward pass calls that is a value and no function: ``model``, ``self.net``. Of several
     the one that is called so; None where the step calls several and none of them is."""
-    source = step.source
-    functions = {node.name.value for node in source.nodes(cst.FunctionDef)}
-    functions |= {node.name.value for node in source.nodes(cst.ClassDef)}
-    names = []
-    for statement in step.forward:
-        for call in descend(statement, cst.Call):
-            name = source.code(call.func)
-            plain = (
-                isinstance(call.func, cst.Name) and name not in functions and source.name(call.func) == name
-            )
-            member = re.fullmatch(r"self\.\w+", name) is not None and name[5:] not in functions
-            if (plain or member) and computes(call) and name not in _BUILTINS:
-                names.append(name)
-        if names:
-            break
+    found = next((names for one in step.forward if (names := _called(step.source, one))), [])
+    if [name for name in found if not re.search("loss|crit", name)] == ["self"]:
+        return _of_itself(step)
+    return _model_of(found)
+
+
+def _model_of(names: list[str]) -> str | None:
     called = next((name for name in names if re.search("model|net", name)), None)
     others = {name for name in names if not re.search("loss|crit", name)}
     # One of several modules that the step calls is not the model.
     return called or (names[-1] if names and len(others) <= 1 else None)
+
+
+def _called(source: Source, within: cst.CSTNode, depth: int = 2) -> list[str]:
+    """Values that are called: ``model``, ``self.net``; those of the class's own methods that are called."""
+    functions = {node.name.value for node in source.nodes(cst.FunctionDef)}
+    functions |= {node.name.value for node in source.nodes(cst.ClassDef)}
+    names = []
+    for call in descend(within, cst.Call):
+        name = source.code(call.func)
+        plain = isinstance(call.func, cst.Name) and name not in functions and source.name(call.func) == name
+        member = re.fullmatch(r"self\.\w+", name) is not None
+        if not (plain or member) or not computes(call) or name in _BUILTINS:
+            continue
+        if member and name[5:] in functions:
+            method = _method(source, call, name[5:]) if depth else None
+            names += _called(source, method.body, depth - 1) if method is not None else []
+        else:
+            names.append(name)
+    return list(dict.fromkeys(names)) if "self" in names else names
+
+
+def _method(source: Source, node: cst.CSTNode, name: str) -> cst.FunctionDef | None:
+    """The method of that name of the class around ``node``."""
+    owner = source.enclosing(node, cst.ClassDef)
+    if owner is None:
+        return None
+    return next((one for one in source.nodes(cst.FunctionDef, within=owner) if one.name.value == name), None)
+
+
+def _of_itself(step: TrainingStep) -> str | None:
+    """A module whose step calls ``self(x)``: the one module that its ``forward`` calls; ``self`` of several."""
+    forward = _method(step.source, step.backward, "forward")
+    names = _called(step.source, forward.body) if forward is not None else []
+    return "self" if not names else _model_of(names) or "self"
 
 
 def _layers(step: TrainingStep) -> tuple[str, str] | None:
@@ -69,10 +95,14 @@ def model_made(step: TrainingStep, name: str) -> Statement | None:
     """The last statement of the file that made, moved or wrapped the model before the steps; None if it is
     elsewhere."""
     source, found = step.source, None
+    if name == "self":
+        constructor = _method(source, step.backward, "__init__")
+        body = constructor.body.body if constructor is not None else ()
+        last = body[-1] if body else None
+        return last if isinstance(last, Statement) and step.ran(last) else None
     for node in source.nodes(cst.Assign):
-        if any(source.code(item.target) == name for item in node.targets) and any(
-            descend(node.value, cst.Call)
-        ):
+        made = any(descend(node.value, cst.Call)) or (name.startswith("self.") and found is None)
+        if made and any(source.code(item.target) == name for item in node.targets):
             found = source.statement(node) if not source.loops(node) and step.ran(node) else found
     if found is None:
         return None

@@ -11,7 +11,8 @@ from warpline.syntax.edits import Edits, Refused
 def scale(step: TrainingStep, edits: Edits) -> None:
     """Thread a GradScaler through the loop. Raises Refused."""
     source, steps = step.source, step.optimizer_steps()
-    if step.loop is None or len(steps) != 1 or steps[0].args or step.backward.args:
+    plain = isinstance(step.backward, cst.Call) and not step.backward.args
+    if step.loop is None or len(steps) != 1 or steps[0].args or not plain:
         raise Refused("the loop around one plain `backward()` and one plain `optimizer.step()` was not found")
     if any(name.value == "scaler" for name in source.nodes(cst.Name)):
         raise Refused("the file already has a scaler")

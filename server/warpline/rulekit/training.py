@@ -1,4 +1,8 @@
-"""The training step in a source: where the loss is made, sent back and stepped on."""
+"""The training step in a source: where the loss is made, sent back and stepped on.
+
+The loss is sent back by ``loss.backward()``, by a framework's call that is given it
+(``accelerator.backward(loss)``), or by a framework to which a ``training_step`` returns it.
+"""
 
 from __future__ import annotations
 
@@ -25,30 +29,58 @@ _MOVES = {
 }  # fmt: skip
 
 
+#: Calls that send a loss back: its own, and frameworks' that are given it.
+_BACKWARD = ("backward", "manual_backward")
+
+
 @dataclass(frozen=True)
 class TrainingStep:
-    """``backward``: the call; the rest is found around it, in the same block."""
+    """``backward``: the call, or the ``return`` of the loss to a framework that makes the call; the rest is
+    found around it, in the same block."""
 
     source: Source
-    backward: cst.Call
+    backward: cst.Call | cst.Return
     reached: Reached | None = None
 
     def ran(self, node: cst.CSTNode) -> bool:
         """Whether the statement of ``node`` ran before the measured steps ended, or may have."""
         return self.reached is None or self.reached.node(self.source, node) is not False
 
-    @property
+    @cached_property
     def loss(self) -> cst.BaseExpression:
-        assert isinstance(self.backward.func, cst.Attribute)
-        return self.backward.func.value
+        losses = self._losses()
+        return next((loss for loss in losses if self._forward_to(loss)), losses[0])
+
+    @property
+    def handed_over(self) -> bool:
+        """Whether a framework sends the loss back, and may do more with it than the script says."""
+        return not isinstance(self.backward, cst.Call) or self.loss is not _receiver(self.backward)
 
     @cached_property
     def forward(self) -> list[Statement]:
         """The statements from the first that computes something for the loss to the last before
         ``backward()``; empty when the loss is not made in this block. A ``with`` around ``backward()``
         alone (such as ``record_function``) is no block of its own."""
+        return self._forward_to(self.loss)
+
+    def _losses(self) -> list[cst.BaseExpression]:
+        """What may be the loss: in ``x.backward(y)`` both, and of an object's own part only ``y``."""
+        if isinstance(self.backward, cst.Return):
+            return [_returned(self.source, self.backward)]
+        first = self.backward.args[0] if self.backward.args else None
+        given = first.value if first is not None and first.keyword is None and not first.star else None
+        receiver = _receiver(self.backward)
+        own = self.source.code(receiver).split(".")[0] in ("self", "cls")
+        if given is None:
+            return [receiver]
+        return [given] if own else [receiver, given]
+
+    def _forward_to(self, loss: cst.BaseExpression) -> list[Statement]:
         for block, statement in self._blocks:
-            if found := self._computing(block[: block.index(statement)]):
+            before = block[: block.index(statement)]
+            if isinstance(self.backward, cst.Return) and any(map(computes, descend(loss, cst.Call))):
+                before = block[: block.index(statement) + 1]  # `return self(batch).loss`
+            if found := self._computing(before, loss):
                 return found
         return []
 
@@ -82,12 +114,12 @@ class TrainingStep:
             statement = outer if isinstance(outer, cst.With) else None
         return found
 
-    def _computing(self, before: list[Statement]) -> list[Statement]:
-        needed = {name.value for name in descend(self.loss, cst.Name)}
+    def _computing(self, before: list[Statement], loss: cst.BaseExpression) -> list[Statement]:
+        needed = {name.value for name in descend(loss, cst.Name)}
         first = last = None
         for index in range(len(before) - 1, -1, -1):
             bound = set(_bound(before[index]))
-            if not bound & needed:
+            if not bound & needed and not self.source.inside(loss, before[index]):
                 continue
             needed |= {name.value for name in descend(before[index], cst.Name)}
             if any(computes(call) for call in descend(before[index], cst.Call)):
@@ -120,22 +152,70 @@ class TrainingStep:
 
 
 def training_steps(context: Context) -> list[TrainingStep]:
-    """The ``backward()`` calls in the files of the profile, the costliest first.
+    """The ``backward()`` calls in the files of the profile, the costliest first; where there are none the
+    ``training_step`` functions that return a loss.
 
     Only lines with a cost count: what did not run is not this step."""
-    found = []
+    found, returned = [], []
     for file in dict.fromkeys(
         [context.profile.manifest.script, *(cost.file for cost in context.profile.lines)]
     ):
         source = context.source(file)
-        for call in source.nodes(cst.Call) if source is not None else ():
-            if (
-                source is not None
-                and isinstance(call.func, cst.Attribute)
-                and call.func.attr.value == "backward"
-            ):
+        if source is None:
+            continue
+        for call in source.nodes(cst.Call):
+            if isinstance(call.func, cst.Attribute) and call.func.attr.value in _BACKWARD:
                 found.append(TrainingStep(source, call, context.reached))
-    return sorted(found, key=lambda step: (not step.ran(step.backward), -_spent(context, step)))
+        returned += [TrainingStep(source, one, context.reached) for one in _handed_back(source)]
+    found.sort(key=lambda step: (not step.ran(step.backward), -_spent(context, step)))
+    return [*found, *(step for step in returned if step.ran(step.backward))]
+
+
+def _handed_back(source: Source) -> Iterator[cst.Return]:
+    """The last ``return`` of each method ``training_step``; of what it calls, where it returns
+    ``self.other(…)``."""
+    for owner in source.nodes(cst.ClassDef):
+        methods = {
+            one.name.value: one
+            for one in source.nodes(cst.FunctionDef, within=owner)
+            if source.enclosing(one, cst.ClassDef, cst.FunctionDef) is owner
+        }
+        method, seen = methods.get("training_step"), set[str]()
+        while method is not None and method.name.value not in seen:
+            seen.add(method.name.value)
+            last = next(
+                (one for one in reversed(source.nodes(cst.Return, within=method)) if one.value is not None),
+                None,
+            )
+            if last is None:
+                break
+            called = _own_method(source, _returned(source, last))
+            if called not in methods:
+                yield last
+                break
+            method = methods[called]
+
+
+def _own_method(source: Source, value: cst.BaseExpression) -> str:
+    """``"other"`` of ``self.other(…)``."""
+    name = source.code(value.func) if isinstance(value, cst.Call) else ""
+    return name[5:] if name.startswith("self.") else ""
+
+
+def _returned(source: Source, node: cst.Return) -> cst.BaseExpression:
+    """The loss among what is returned: the entry ``loss`` of a dict, else all of it."""
+    value = node.value
+    assert value is not None
+    if isinstance(value, cst.Dict):
+        for element in value.elements:
+            if isinstance(element, cst.DictElement) and source.literal(element.key) == "loss":
+                return element.value
+    return value
+
+
+def _receiver(call: cst.Call) -> cst.BaseExpression:
+    assert isinstance(call.func, cst.Attribute)
+    return call.func.value
 
 
 def _spent(context: Context, step: TrainingStep) -> float:

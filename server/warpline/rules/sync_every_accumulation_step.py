@@ -164,7 +164,7 @@ from warpline.syntax.source import Source
 from warpline.wire.run import Site
 
 #: A script that uses one of these decides itself which passes exchange.
-SYNC_SWITCHES = ("no_sync", "require_backward_grad_sync")
+SYNC_SWITCHES = ("no_sync", "require_backward_grad_sync", "accelerator.accumulate")
 
 
 class SyncEveryAccumulationStep(Rule):
@@ -214,6 +214,8 @@ def _fix(context: Context, site: Site, step: TrainingStep) -> Fix:
         last, named = source.code(decision.test), source.nodes(cst.Name, within=decision.test)
     else:
         last, named = _last_round(source, step)
+    if step.handed_over:
+        raise Refused("a framework runs the backward pass: use its own gradient accumulation")
     if not step.forward:
         raise Refused("the forward pass is not in the same block as the backward pass")
     first = next(i for i, entry in enumerate(block) if entry is step.forward[0])
