@@ -44,7 +44,7 @@ export interface HotLine extends Place {
   share: number;
   label: string;
   stale: boolean;
-  inside: { label: string; name: string; place: string }[];
+  inside: ({ label: string; name: string; place: string } & Place)[];
 }
 
 export interface Finding extends Place {

@@ -135,8 +135,8 @@ export class Results implements vscode.TreeDataProvider<vscode.TreeItem>, vscode
 }
 
 function hotLine(line: protocol.HotLine): vscode.TreeItem {
-  const parts = line.inside.map(({ label, name, place: at }) =>
-    Object.assign(new vscode.TreeItem(`${label}  ${name}`), { description: at, iconPath: new vscode.ThemeIcon("library") }),
+  const parts = line.inside.map((part) =>
+    Object.assign(new vscode.TreeItem(`${part.label}  ${part.name}`), { description: part.place, iconPath: new vscode.ThemeIcon("library"), command: open(part) }),
   );
   const item = new Section(`${line.label}  ${place(line)}`, parts, true);
   if (parts.length === 0) item.collapsibleState = vscode.TreeItemCollapsibleState.None;

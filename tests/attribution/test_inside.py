@@ -25,7 +25,8 @@ def by_entry(cost: LineCost) -> dict[tuple[str | None, str, int], tuple[float, f
 
 def adds_up(cost: LineCost) -> None:
     assert sum(entry.step_ms for entry in cost.inside) == approx(cost.step_ms)
-    assert sum(entry.device_ms for entry in cost.inside) == approx(cost.device_ms)
+    for name in ("device_ms", "forward_ms", "backward_ms", "idle_ms"):
+        assert sum(getattr(entry, name) for entry in cost.inside) == approx(getattr(cost, name)), name
 
 
 def test_host_time_and_operators_go_to_the_last_line_of_a_library(tmp_path: Path) -> None:

@@ -7,9 +7,12 @@ forward operator, idle time to where the host was.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from warpline.attribution.accounting import Account, launched_inside
+from warpline.attribution.place import BACKWARD, FORWARD
 from warpline.attribution.scene import Scene
 from warpline.attribution.waits import closing_wait, sync_calls
 from warpline.model.report import Inside
@@ -25,15 +28,19 @@ def inside_table(scene: Scene, accounted: Account) -> dict[int, tuple[Inside, ..
     if not len(trace.inside.location):
         return {}
     of, place = _merged(scene), _places(scene)
-    rows: dict[int, list[tuple[int, tuple[float, float, float, float]]]] = {}
     parts = accounted.parts
     step = _sums(parts.line, of[parts.inside], parts.step_ms)
+    waited = parts.work < 0
+    idle = _sums(parts.line[waited], of[parts.inside[waited]], parts.step_ms[waited])
     if trace.on_gpu:
         shares = scene.shares
+        line, entry, phase = shares.line, of[launched_inside(scene)], shares.phase
         ms = accounted.kernel_ms[shares.kernel] * shares.weight
-        device = _sums(shares.line, of[launched_inside(scene)], ms)
     else:
-        device = _sums(scene.placed.line, of[scene.placed.inside], accounted.op_ms)
+        line, entry, phase = scene.placed.line, of[scene.placed.inside], scene.placed.phase
+        ms = accounted.op_ms
+    device = _sums(line, entry, ms)
+    forward, backward = (_sums(line, entry, ms * (phase == each)) for each in (FORWARD, BACKWARD))
     begun = np.flatnonzero(~trace.inside.again & scene.begun(trace.inside.time_ns))
     calls = _sums(scene.under[begun], of[trace.inside.location[begun]], np.ones(len(begun)) / trace.steps)
     host = scene.trace.host
@@ -41,27 +48,40 @@ def inside_table(scene: Scene, accounted: Account) -> dict[int, tuple[Inside, ..
     waits[closing_wait(trace)] = False
     lengths: Floats = (host.end_ns - host.start_ns)[waits] * np.float64(accounted.host_scale)
     sync = _sums(scene.placed.line[waits], of[scene.placed.inside[waits]], lengths)
-    for line in {line for line, entry in (*step, *device) if entry}:
-        rows[line] = []
-    for line, entry in dict.fromkeys((*step, *device)):
-        if line and line in rows:
-            key = (line, entry)
-            first, second, third, fourth = (sums.get(key, 0.0) for sums in (step, device, calls, sync))
-            rows[line].append((entry, (first, second, third, fourth)))
-    out = {}
-    for line, entries in rows.items():
-        own, kept = (0.0, 0.0), []
-        for entry, (step_ms, device_ms, times, sync_ms) in entries:
-            if entry == 0 or max(step_ms, device_ms) < LEAST_MS:
-                own = own[0] + step_ms, own[1] + device_ms
-            else:
-                module, file, number, function, text = place[entry]
-                kept.append(Inside(module, file, number, function, step_ms, device_ms, times, sync_ms, text))
-        if max(own) > 0:
-            table = scene.table
-            kept.append(Inside(None, table.file[line], table.line[line], table.function[line], *own, 0.0))
-        out[line] = tuple(sorted(kept, key=lambda each: (-each.step_ms, each.file, each.line)))
-    return out
+    columns = (step, device, calls, sync, forward, backward, idle)
+    rows: dict[int, list[tuple[int, tuple[float, ...]]]] = {
+        line: [] for line, entry in (*step, *device) if entry
+    }
+    for number, at in dict.fromkeys((*step, *device)):
+        if number and number in rows:
+            rows[number].append((at, tuple(sums.get((number, at), 0.0) for sums in columns)))
+    return {number: _entries(scene, number, entries, place) for number, entries in rows.items()}
+
+
+def _entries(
+    scene: Scene,
+    number: int,
+    entries: list[tuple[int, tuple[float, ...]]],
+    place: list[tuple[str | None, str, int, str, str]],
+) -> tuple[Inside, ...]:
+    """Of one line, longest first; what is no library's stands at the line itself."""
+    own, kept, table = np.zeros(len(entries[0][1])), [], scene.table
+    for at, times in entries:
+        if at == 0 or max(times[:2]) < LEAST_MS:
+            own += times
+        else:
+            kept.append(_inside(place[at], times))
+    if max(own[:2]) > 0:
+        own[2:4] = 0.0  # calls and waits of the user's line are told with the line
+        at_home = (None, table.file[number], table.line[number], table.function[number], "")
+        kept.append(_inside(at_home, own.tolist()))
+    return tuple(sorted(kept, key=lambda each: (-each.step_ms, each.file, each.line)))
+
+
+def _inside(place: tuple[str | None, str, int, str, str], times: Sequence[float]) -> Inside:
+    module, file, number, function, text = place
+    step_ms, device_ms, calls, sync_ms, *phases = times
+    return Inside(module, file, number, function, step_ms, device_ms, calls, sync_ms, text, *phases)
 
 
 def _merged(scene: Scene) -> Ints:

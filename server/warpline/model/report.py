@@ -113,6 +113,9 @@ class Inside:
     calls: float
     sync_ms: float = 0.0  # in which the host waited for the device
     text: str = ""  # what the line says
+    forward_ms: float = 0.0  # parts of ``device_ms``, as of the user's line
+    backward_ms: float = 0.0
+    idle_ms: float = 0.0  # part of ``step_ms`` in which the device had nothing to do
 
 
 @dataclass(frozen=True, slots=True)

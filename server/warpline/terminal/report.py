@@ -12,7 +12,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from warpline.model.profile import Profile
-from warpline.model.report import Line, Report
+from warpline.model.report import Report
 from warpline.terminal.console import paged
 from warpline.view import findings, plan, units
 from warpline.view.inside import Part
@@ -97,7 +97,7 @@ def _cells(row: Row, columns: tuple[str, ...], out: Console) -> list[Text]:
         Text(units.milliseconds(row.cost.step_ms), style=style),
         Text(units.percent(row.share), style=style),
         Text(_bar(row.share), style=style or "dim"),
-        *(Text(_milliseconds(row.cost, column), style="dim") for column in columns),
+        *(Text(_milliseconds(getattr(row.cost, f"{column}_ms")), style="dim") for column in columns),
         source,
     ]
 
@@ -108,11 +108,17 @@ def _part_cells(part: Part, columns: tuple[str, ...], step_ms: float) -> list[Te
     name.append(part.name)
     name.append(f"  {part.place}", style="dim cyan")
     times = (units.milliseconds(part.step_ms), units.percent(part.step_ms / step_ms))
-    return [Text(), *(Text(time, style="dim") for time in times), Text(), *(Text() for _ in columns), name]
+    split = (_milliseconds(part.total(f"{column}_ms")) for column in columns)
+    return [
+        Text(),
+        *(Text(time, style="dim") for time in times),
+        Text(),
+        *(Text(time, style="dim") for time in split),
+        name,
+    ]
 
 
-def _milliseconds(cost: Line, column: str) -> str:
-    value: float = getattr(cost, f"{column}_ms")
+def _milliseconds(value: float) -> str:
     return units.milliseconds(value) if value >= 0.0005 else ""
 
 

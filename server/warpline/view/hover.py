@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from warpline.devices import can
 from warpline.model.kernel_name import readable
@@ -16,7 +17,8 @@ from warpline.model.report import Finding, KernelUse, Line, OpUse, Report
 from warpline.view import gains, units
 from warpline.view.anchor_lines import Standing
 from warpline.view.hints import share
-from warpline.view.inside import largest
+from warpline.view.inside import Caller, largest
+from warpline.view.text import printable
 
 _TOP = 3
 _NAME = 64
@@ -41,11 +43,13 @@ def card(
     loader_ms: float = 0.0,
     markdown: bool = True,
     inside: str = "",
+    callers: Sequence[Caller] = (),
 ) -> str:
     """Everything known of one line, the most important first: editors show the first dozen lines.
 
     ``findings``: what was measured of fixes for it (what is wrong stands in the diagnostic already);
-    ``loader_ms``: part of it in which the next batch was waited for; ``inside``: what Nsight Compute said.
+    ``loader_ms``: part of it in which the next batch was waited for; ``inside``: what Nsight Compute said;
+    ``callers``: of a library's line, the lines of the user's that lead there.
     """
     text = _Markdown() if markdown else _Plain()
     part = units.percent(share(line.step_ms, report.steps.step_ms))
@@ -60,6 +64,7 @@ def card(
     blocks.append(text.plain(made_of(line, loader_ms, beside)))
     blocks += [text.plain(words) for words in findings]
     blocks.append(text.table(_inside(line, report.steps.step_ms)))
+    blocks.append(text.table(_callers(callers)))
     kernels = [kernel for cost in line.costs for kernel in cost.kernels]
     ops = [op for cost in line.costs for op in cost.ops]
     if kernels:
@@ -127,6 +132,18 @@ def _inside(line: Standing, step_ms: float) -> Table:
     found = largest((entry for cost in line.costs for entry in cost.inside), step_ms)[:_TOP]
     rows = [(units.ms(part.step_ms), _short(part.name), part.place) for part in found]
     return Table(("of the step", "inside", "costliest line"), tuple(rows))
+
+
+def _callers(found: Sequence[Caller]) -> Table:
+    rows = [
+        (_short(each.module or ("the model" if each.module == "" else "-")), _place(each), units.ms(each.step_ms))
+        for each in found[:_TOP]
+    ]
+    return Table(("module", "your line", "of the step"), tuple(rows))
+
+
+def _place(caller: Caller) -> str:
+    return f"{printable(Path(caller.file).name)}:{caller.line}"
 
 
 def _kernels(kernels: Sequence[KernelUse]) -> Table:

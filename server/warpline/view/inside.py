@@ -23,6 +23,20 @@ class Part:
     device_ms: float
     lines: tuple[Inside, ...]
 
+    def total(self, field: str) -> float:
+        """The sum of a field of the lines, such as ``backward_ms``; 0 for one that they do not have."""
+        return float(sum(getattr(line, field, 0.0) for line in self.lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A line of the user's, and what of its time a library's line takes. ``module``: see ``Inside``."""
+
+    module: str | None
+    file: str
+    line: int
+    step_ms: float
+
 
 def parts(inside: Iterable[Inside]) -> tuple[Part, ...]:
     """``inside`` added up by module, or by function where there is none; longest first."""

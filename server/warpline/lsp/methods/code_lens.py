@@ -35,7 +35,9 @@ async def code_lens(ls: Server, params: types.CodeLensParams) -> Written:
     elif path.startswith(convert.CELL):
         if uri in [cells[0] for cells in ls.documents.notebooks.values() if cells]:
             found = [_lens(0, "Profile this notebook", "warpline.profile", [uri])]
-    elif session is not None or _offered(ls, path):
+    elif (session is not None and path in session.results.sources) or (
+        session is None and _offered(ls, path)
+    ):  # not in a library's file, which no one profiles
         found = [_lens(0, _title(ls, path), "warpline.profile", [uri])]
     if session is not None:
         found += _totals(session, path)

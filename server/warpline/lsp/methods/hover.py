@@ -36,7 +36,7 @@ def card_at(ls: Server, path: str, line: int, markdown: bool) -> str | None:
         return None
     results = session.results
     anchor = session.anchor(path)
-    found = at(results.costs.get(path, {}), anchor, line) if anchor is not None else None
+    found = at(results.costs_in(path), anchor, line) if anchor is not None else None
     if anchor is None:
         return None
     run_line = anchor.origin(line) + 1
@@ -45,7 +45,8 @@ def card_at(ls: Server, path: str, line: int, markdown: bool) -> str | None:
         return plain(inside, markdown) if inside else None
     findings = [] if found.stale else _measured(results, path, run_line)
     loader_ms = results.loader_ms.get((path, run_line), 0.0)
-    return card(found, results.report, findings, loader_ms, markdown, inside)
+    callers = () if path in results.costs else results.libraries.callers(path, run_line)
+    return card(found, results.report, findings, loader_ms, markdown, inside, callers)
 
 
 def _measured(results: Results, path: str, run_line: int) -> list[str]:

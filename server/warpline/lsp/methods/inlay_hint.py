@@ -23,8 +23,8 @@ async def inlay_hint(ls: Server, params: types.InlayHintParams) -> list[types.In
         return []
     settings = configuration.settings_for(ls, path)
     anchor = session.anchor(path)
-    costs = session.results.costs.get(path)
-    if anchor is None or costs is None or not settings.hints:
+    costs = session.results.costs_in(path)
+    if anchor is None or not costs or not settings.hints:
         return []
     lazy = "tooltip" in (ls.can("text_document.inlay_hint.resolve_support.properties") or ())
     lines = session.lines(path)

@@ -133,6 +133,8 @@ def _inside(costs: Iterable[Line], results: Results) -> list[dict[str, Any]]:
             "label": _label(part.step_ms, results),
             "name": part.name,
             "place": part.place,
+            "uri": convert.uri(part.lines[0].file),
+            "line": part.lines[0].line - 1,
             "stepMs": part.step_ms,
         }
         for part in largest((entry for cost in costs for entry in cost.inside), results.step_ms)

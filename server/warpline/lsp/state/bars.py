@@ -17,7 +17,7 @@ class Bars:
     def __init__(self, results: Results, path: str, wording: str) -> None:
         self.results = results
         self.wording = wording
-        self._costs = results.costs.get(path, {})
+        self._costs = results.costs_in(path)
         self._said: dict[
             tuple[int, bool], str
         ] = {}  # (line of the run, stale) -> JSON after the line's number

@@ -43,8 +43,11 @@ class Folder:
         return self.sessions[0] if self.sessions else None
 
     def session(self, path: str) -> Session | None:
-        """The session that has results for a file; of several the first."""
-        return next((session for session in self.sessions if session.results.has(path)), None)
+        """The session that has results for a file; of several the first, of a library's file as well."""
+        own = next((session for session in self.sessions if session.results.has(path)), None)
+        if own is not None:
+            return own
+        return next((session for session in self.sessions if session.results.libraries.has(path)), None)
 
     def files(self) -> list[str]:
         """All files with results, of whichever script."""

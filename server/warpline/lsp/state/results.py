@@ -13,6 +13,7 @@ import msgspec
 
 from warpline import runs
 from warpline.lsp.state.before import REPORT, Before, before, read_report
+from warpline.lsp.state.libraries import Libraries
 from warpline.model.problem import Problem
 from warpline.model.report import Finding, Report
 from warpline.view import change
@@ -55,12 +56,24 @@ class Results:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    libraries: Libraries = field(default_factory=lambda: Libraries((), {}))
+
     @property
     def step_ms(self) -> float:
         return self.report.steps.step_ms
 
     def has(self, path: str) -> bool:
         return path in self.costs or path in self.findings
+
+    def costs_in(self, path: str) -> Costs:
+        """What the lines of a file cost, of the user's or a library's; by 1-based line of the run."""
+        return self.costs[path] if path in self.costs else self.libraries.costs(path)
+
+    def text_of(self, path: str) -> str | None:
+        """The text that ``costs_in`` speaks of; None for a file without results."""
+        if path in self.sources:
+            return self.sources[path]
+        return self.libraries.text(path) if self.libraries.has(path) else None
 
     def files(self) -> tuple[str, ...]:
         return tuple(sorted({*self.costs, *self.findings}))
@@ -72,14 +85,14 @@ class Results:
         return self._lenses[path]
 
     def _lenses_of(self, path: str) -> tuple[str, tuple[Lens, ...]]:
-        lines = [cost for costs in self.costs.get(path, {}).values() for cost in costs]
+        lines = [cost for costs in self.costs_in(path).values() for cost in costs]
         whole = sum(line.step_ms for line in lines)
         then, functions_then, noise = None, None, None
         if self.before is not None:
             then, noise = self.before.step_ms, self.before.noise
             functions_then = {name: ms for (file, name), ms in self.before.functions.items() if file == path}
         with_called = {name: ms for (file, name), ms in self.totals.items() if file == path}
-        found = functions(lines, self.sources.get(path, ""), with_called)
+        found = functions(lines, self.text_of(path) or "", with_called)
         return (
             of_file(whole, self.step_ms, then, noise, "cell" if path in self.names else "file"),
             tuple(of_functions(found, self.step_ms, functions_then, noise)),
@@ -155,6 +168,7 @@ def renamed(results: Results, old: str, new: str) -> Results:
         inside={(name(file), line): words for (file, line), words in results.inside.items()},
         before=earlier,
         totals={(name(file), function): ms for (file, function), ms in results.totals.items()},
+        libraries=Libraries(lines, results.sources),
     )
 
 
@@ -212,6 +226,7 @@ def _load(run: Path, others: list[Path]) -> Results:
         before=before(report, manifest.request.launcher, change.noise(manifest.timed_ns), others),
         verdicts=verdicts,
         totals=totals_of(report.functions),
+        libraries=Libraries(report.lines, sources),
     )
 
 

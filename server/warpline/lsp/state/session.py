@@ -68,7 +68,7 @@ class Session:
     def anchor(self, path: str) -> Anchor | None:
         """Where the run's lines of a file stand now, in the editor's text or else in the file's."""
         results = self.results
-        if path not in results.sources:
+        if results.text_of(path) is None:
             return None
         document = self.documents.at(path)
         if document is not None:
@@ -80,7 +80,7 @@ class Session:
         document = self.documents.at(path)
         if document is not None:
             return document.lines
-        if path not in self.results.sources:
+        if self.results.text_of(path) is None:
             return []
         return self._of_file(self.results, path)[0]
 
@@ -88,7 +88,7 @@ class Session:
         name = str(results.run)
         anchor = document.anchors.get(name)
         if anchor is None:
-            anchor = document.anchors[name] = Anchor(results.sources[path], document.lines)
+            anchor = document.anchors[name] = Anchor(results.text_of(path) or "", document.lines)
         return anchor
 
     def _of_file(self, results: Results, path: str) -> tuple[list[str], Anchor]:
@@ -96,7 +96,7 @@ class Session:
         known = self._closed.get(path)
         if known is None or known[0] != stamp:
             lines = split(_read(path))
-            known = self._closed[path] = (stamp, lines, Anchor(results.sources[path], lines))
+            known = self._closed[path] = (stamp, lines, Anchor(results.text_of(path) or "", lines))
         return known[1], known[2]
 
 
