@@ -5,6 +5,7 @@ import pytest
 from warpline.rulekit import Context
 from warpline.rulekit.compiling import compile_model
 from warpline.rulekit.example import read_project
+from warpline.rulekit.inference import steps
 from warpline.rulekit.model_lines import about_model
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.syntax.edits import Edits, Refused
@@ -102,3 +103,35 @@ def test_a_module_that_is_handed_in() -> None:
 def test_a_step_that_calls_modules_one_by_one_is_left_alone() -> None:
     with pytest.raises(Refused, match="not found"):
         compiled(LIGHTNING.replace("{step}", "return (self.body(self.stem(x)) - self.other(x)).mean()"))
+
+
+INFERENCE = """
+import torch
+import timm
+from torchvision import models
+
+{made}
+for x in batches:
+    with torch.no_grad():
+        out = model(x)
+        #^ cost step_ms=10 device_ms=9; inside file=/lib/site-packages/timm/vit.py line=4 step_ms=9
+    found.append(out.argmax(1))
+"""
+
+
+@pytest.mark.parametrize(
+    "made", ["model = timm.create_model('resnet50').cuda().eval()", "model = models.resnet50()"]
+)
+def test_a_library_s_model_that_only_infers(made: str) -> None:
+    project = read_project({"train.py": INFERENCE.replace("{made}", made)})
+    context = Context(project.profile, project.texts.get)
+    (step,) = steps(context)
+    assert [step.source.code(one) for one in step.forward] == ["out = model(x)"]
+    text = apply(step.source.text, compile_model(step).edits)
+    assert f"{made}\nmodel.compile()\n" in text
+
+
+@pytest.mark.parametrize("made", ["model = Net()", "model = diffusers.DDPMPipeline(unet, scheduler)"])
+def test_what_may_be_no_module_is_left_alone(made: str) -> None:
+    project = read_project({"train.py": INFERENCE.replace("{made}", made)})
+    assert steps(Context(project.profile, project.texts.get)) == []

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import libcst as cst
+
 from warpline.model.change import MatmulRate
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused
-from warpline.rulekit.frameworks import setting_fix, written
+from warpline.rulekit.frameworks import applies, construction_call, setting_fix
+from warpline.rulekit.reached import main_edit
+from warpline.syntax.source import Source
 from warpline.wire.frameworks import Construction, Setting, constructions
 from warpline.wire.run import Site
 from warpline.wire.sites import Framework, facts_of
@@ -25,19 +29,19 @@ def at_setting(context: Context, rule: str, draft: Draft) -> Draft:
     """``draft`` as it is; or at the framework's construction, with the settings that answer it as its fixes.
 
     Nothing changes where no framework was constructed, or where the rule has found an edit in the user's own
-    text at another line than the hot one. An argument that the installed version does not have, or that is
-    passed already, is not offered.
+    text at another line than the hot one, unless the setting is better than that. An argument that the
+    installed version does not have, or that is passed already, is not offered.
     """
-    if draft.fixes and (draft.file, draft.line) != (draft.cause.file, draft.cause.line):
-        return draft
+    own = bool(draft.fixes) and (draft.file, draft.line) != (draft.cause.file, draft.cause.line)
     for one in constructions():
-        settings = [each for each in one.settings if each.rule == rule]
-        if not settings or not _runs_in(context, draft, one):
+        every = [each for each in one.settings if each.rule == rule and (each.first or not own)]
+        if not every or not _runs_in(context, draft, one):
             continue
         for site in context.sites("framework"):
             if facts_of(Framework, site).construction != one.key:
                 continue
-            moved = _moved(context, draft, site, one, settings)
+            settings = [each for each in every if applies(context, site, each)]
+            moved = _moved(context, draft, site, one, settings) if settings else None
             if moved is not None:
                 return moved
     return draft
@@ -62,8 +66,8 @@ def _moved(
     context: Context, draft: Draft, site: Site, one: Construction, settings: list[Setting]
 ) -> Draft | None:
     """None where the call is not in the text: the framework makes that object itself, from another one."""
-    source = context.source(site.file)
-    if source is None or source.call(site.line, *written(one)) is None:
+    found = construction_call(context, site, one)
+    if found is None:
         return None
     workers = getattr(draft.change, "workers", None)
     made: list[Fix] = []
@@ -74,11 +78,13 @@ def _moved(
             unreached = context.reached.refusal(fix, context.source)
             if unreached is not None:
                 raise Refused(unreached)
-            made.append(fix)
+            if fix.title not in {other.title for other in made}:  # else another version's name of the same
+                made.append(fix)
         except Refused as reason:
             reasons.append(str(reason))
-    # The rule's own fix, of another line, stays as the last one.
-    fixes = (*made, *draft.fixes) if len(made) < 2 else tuple(made)
+    # Of the rule's own fixes the last, of another line, stays; the setting stands for the first one.
+    others = draft.fixes[1:] if any(setting.first for setting in settings) else draft.fixes
+    fixes = (*made, *others) if len(made) < 2 else tuple(made)
     if not made and draft.fixes:
         return None
     message, evidence = draft.message.partition(" No edit is offered:")[0], draft.evidence
@@ -87,11 +93,20 @@ def _moved(
         evidence = tuple(each for each in evidence if each.metric != EDIT_LINE)
     if not fixes and reasons:
         message += f" No edit is offered: {reasons[0]}."
-    elif made:
-        message += f" The setting is `{next(iter(settings[0].arguments))}` of `{one.name}` here." * (
-            one.method != "generate"
-        )
-    moved = replace(draft, file=site.file, line=site.line, message=message, evidence=evidence, fixes=fixes)
+    elif made and one.method != "generate" and (name := next(iter(settings[0].arguments), "")):
+        message += f" The setting is `{name}` of `{facts_of(Framework, site).type or one.name}` here."
+    file, line = _place(found, made, site)
+    moved = replace(draft, file=file, line=line, message=message, evidence=evidence, fixes=fixes)
     if len(fixes) > 1 and isinstance(draft.change, MatmulRate) and draft.alternative is None:
         return replace(moved, alternative=MatmulRate("tf32", draft.change.places))
     return moved
+
+
+def _place(found: tuple[Source, cst.Call], made: list[Fix], site: Site) -> tuple[str, int]:
+    """The construction; where the value is written, if that is elsewhere."""
+    source, call = found
+    first, last = source.span(call)[0][0], source.span(call)[1][0]
+    edit = main_edit(made[0]) if made else None
+    if edit is None or (edit.file == site.file and first - 1 <= edit.start[0] <= last + 1):
+        return site.file, site.line
+    return edit.file, edit.start[0]

@@ -58,7 +58,7 @@ def _method(source: Source, node: cst.CSTNode, name: str) -> cst.FunctionDef | N
 
 
 def _of_itself(step: TrainingStep) -> str | None:
-    """A module whose step calls ``self(x)``: the one module that its ``forward`` calls; ``self`` of several."""
+    """Of a step that calls ``self(x)``: the one module that ``forward`` calls; ``self`` if it calls more."""
     forward = _method(step.source, step.backward, "forward")
     names = _called(step.source, forward.body) if forward is not None else []
     return "self" if not names else _model_of(names) or "self"
@@ -120,11 +120,11 @@ def is_torchs(step: TrainingStep, name: str) -> bool:
         for node in step.source.nodes(cst.Assign)
         if any(step.source.code(item.target) == name for item in node.targets) and step.ran(node)
     ]
-    made = [_constructor(step.source, value) for value in values]
+    made = [constructor(step.source, value) for value in values]
     return bool(made) and all(found.startswith("torch.nn.") for found in made)
 
 
-def _constructor(source: Source, value: cst.BaseExpression) -> str:
+def constructor(source: Source, value: cst.BaseExpression) -> str:
     """The class that ``value`` makes: of ``Net(8).cuda()`` it is Net, of a list of modules theirs, of a
     function in this file what it returns; "" where that is not seen."""
     calls = [*([value] if isinstance(value, cst.Call) else []), *descend(value, cst.Call)]
@@ -137,7 +137,7 @@ def _constructor(source: Source, value: cst.BaseExpression) -> str:
         for function in source.nodes(cst.FunctionDef):
             if function.name.value == name:
                 made = [node.value for node in source.nodes(cst.Return, within=function) if node.value]
-                return _constructor(source, made[0]) if len(made) == 1 else ""
+                return constructor(source, made[0]) if len(made) == 1 else ""
         return name
     return ""
 

@@ -107,8 +107,9 @@ from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 from warpline.rulekit.convolutions import another_way, convolutions
+from warpline.rulekit.inference import steps
 from warpline.rulekit.model_lines import about_model, model_place
-from warpline.rulekit.training import TrainingStep, training_steps
+from warpline.rulekit.training import TrainingStep
 from warpline.wire.precision import HALF
 
 
@@ -128,7 +129,7 @@ class ChannelsFirstConv(Rule):
         )
         slower = costs.value("conv-layout") * total
         hottest = max(spent, key=lambda cost: spent[cost])
-        step = next((found for found in training_steps(context) if found.forward), None)
+        step = next((found for found in steps(context) if found.forward), None)
         yield context.draft(
             model_place(step) if step is not None else (hottest.file, hottest.line),
             (hottest.file, hottest.line),

@@ -167,10 +167,11 @@ from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
 from warpline.rulekit.fused_attention import attention_share, runs_math
+from warpline.rulekit.inference import steps
 from warpline.rulekit.model_lines import model_name
 from warpline.rulekit.scaling import scale
 from warpline.rulekit.terms import descend
-from warpline.rulekit.training import TrainingStep, after_imports, training_steps
+from warpline.rulekit.training import TrainingStep, after_imports
 from warpline.wire.precision import TF32_SETTINGS, Precision
 
 _PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_addmm_activation"}
@@ -202,7 +203,7 @@ class Fp32Matmul(Rule):
         if not context.matters(total):
             return
         hottest = max(spent, key=lambda cost: spent[cost])
-        step = next((found for found in training_steps(context) if found.forward), None)
+        step = next((found for found in steps(context) if found.forward), None)
         place = (hottest.file, hottest.line)
         if step is not None and _under_autocast(step) and not flags.autocast:
             return  # edited since the run

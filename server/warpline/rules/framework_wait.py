@@ -75,9 +75,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, ms, percent
-from warpline.rulekit.frameworks import setting_fix
+from warpline.rulekit import Context, Draft, Rule, ms, percent
+from warpline.rulekit.frameworks import applies, setting_fix
 from warpline.wire.frameworks import Construction, Setting, constructions
 from warpline.wire.run import Site
 from warpline.wire.sites import Framework, facts_of
@@ -97,11 +96,14 @@ class FrameworkWait(Rule):
     def _waits(self, context: Context, one: Construction, setting: Setting) -> Iterator[Draft]:
         package = one.module.partition(".")[0]
         site = next((each for each in context.sites("framework") if _made(each, one)), None)
+        if site is None or not applies(context, site, setting):
+            return
         for cost in context.profile.lines:
             waited = sum(
                 entry.sync_ms
                 for entry in cost.inside
-                if setting.text in entry.text and package in entry.file.replace("\\", "/").split("/")
+                if setting.text in entry.text
+                and set(one.owned) & set(entry.file.replace("\\", "/").split("/"))
             )
             lost = min(waited, context.idle_ms())
             if not context.matters(lost):
@@ -109,7 +111,7 @@ class FrameworkWait(Rule):
             place = (cost.file, cost.line)
             name = next(iter(setting.arguments))
             yield context.draft(
-                (site.file, site.line) if site is not None else place,
+                (site.file, site.line),
                 place,
                 f"{package} makes the host wait {{wait}} of each step for the device and queue nothing "
                 f"meanwhile. The device is idle for {{idle}} a step in total. `{name}` turns this off.",
@@ -119,15 +121,9 @@ class FrameworkWait(Rule):
                     "share": percent("at most lost", context.share(lost)),
                 },
                 cost_ms=lost,
-                fixes=[partial(_fix, context, site, one, setting)],
+                fixes=[partial(setting_fix, context, site, one, setting)],
             )
 
 
 def _made(site: Site, one: Construction) -> bool:
     return facts_of(Framework, site).construction == one.key
-
-
-def _fix(context: Context, site: Site | None, one: Construction, setting: Setting) -> Fix:
-    if site is None:
-        raise Refused(f"no line of your code was seen to construct `{one.name}`")
-    return setting_fix(context, site, one, setting)

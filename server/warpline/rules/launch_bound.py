@@ -208,10 +208,10 @@ from warpline.rulekit.compiling import (
     runs_through_model,
     set_option,
 )
+from warpline.rulekit.inference import steps
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.loaders import launching_share
 from warpline.rulekit.model_lines import model_place
-from warpline.rulekit.training import training_steps
 from warpline.wire.run import Site
 from warpline.wire.sites import Compile, facts_of
 
@@ -230,7 +230,7 @@ class LaunchBound(Rule):
         profile = context.profile
         if profile.steps.device_busy_percent >= _BUSY_PERCENT:
             return
-        step = next((found for found in training_steps(context) if found.forward), None)
+        step = next((found for found in steps(context) if found.forward), None)
         # An optimizer's launches and a Python loop's are not the model's: they have rules of their own.
         apart = {place for site in context.sites("optimizer") for place in site.uses}
         # What the loop does beside the model is not compiled with it.

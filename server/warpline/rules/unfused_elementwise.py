@@ -130,10 +130,11 @@ from warpline.rulekit.formulas.attention import attention
 from warpline.rulekit.formulas.loss import loss
 from warpline.rulekit.formulas.norm import norm
 from warpline.rulekit.graph import FAMILIES, Passes, matched, passes
+from warpline.rulekit.inference import steps
 from warpline.rulekit.kernels import is_pointwise, is_product
 from warpline.rulekit.model_lines import model_place
 from warpline.rulekit.terms import Flow, Term, formulas, function_at
-from warpline.rulekit.training import TrainingStep, training_steps
+from warpline.rulekit.training import TrainingStep
 from warpline.syntax.source import Statement
 
 #: Passes over the same tensors that a compiler would make one: fewer are seldom worth compiling for.
@@ -157,9 +158,7 @@ class UnfusedElementwise(Rule):
             if not runs or not context.matters(spent) or _is_compiled(source, function):
                 continue
             hottest = max(together, key=lambda cost: cost.step_ms)
-            step = next(
-                (one for one in training_steps(context) if source.inside(one.backward, function)), None
-            )
+            step = next((one for one in steps(context) if source.inside(one.backward, function)), None)
             nothing = compiled_for_nothing(context, step)
             if step is not None and nothing is None and is_compiled(context):
                 continue  # the model is compiled: what the loop itself adds (a loss, sums) stays as it is

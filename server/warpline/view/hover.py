@@ -136,7 +136,11 @@ def _inside(line: Standing, step_ms: float) -> Table:
 
 def _callers(found: Sequence[Caller]) -> Table:
     rows = [
-        (_short(each.module or ("the model" if each.module == "" else "-")), _place(each), units.ms(each.step_ms))
+        (
+            _short(each.module or ("the model" if each.module == "" else "-")),
+            _place(each),
+            units.ms(each.step_ms),
+        )
         for each in found[:_TOP]
     ]
     return Table(("module", "your line", "of the step"), tuple(rows))

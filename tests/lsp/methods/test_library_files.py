@@ -39,7 +39,9 @@ def profiled(project: Path, library: Path) -> Path:
     def inside(line: int, ms: float, module: str | None = None) -> Inside:
         text = LIBRARY.splitlines()[line - 1].strip()
         function = "Trainer.check" if line > 6 else "Trainer.train"
-        return Inside(module, str(library), line, function, ms, ms / 2, 1.0, 0.0, text, ms / 4, ms / 4, ms / 2)
+        return Inside(
+            module, str(library), line, function, ms, ms / 2, 1.0, 0.0, text, ms / 4, ms / 4, ms / 2
+        )
 
     project.mkdir()
     script = project / "train.py"
@@ -108,7 +110,9 @@ def test_lines_that_say_something_else_by_now_show_nothing(
     tmp_path: Path, library: Path, connect: Callable[..., Client]
 ) -> None:
     script = profiled(tmp_path / "project", library)
-    library.write_text(LIBRARY.replace("self.model(batch)", "self.run(batch)"))  # another version is installed
+    library.write_text(
+        LIBRARY.replace("self.model(batch)", "self.run(batch)")
+    )  # another version is installed
     client = connect(script.parent)
     client.open(script)
     client.until(lambda: client.hints(uri(script)))

@@ -24,10 +24,11 @@ class Patches:
         found = getattr(owner, name, None) if original is None and inherited else original
         if found is None:
             return
-        plain = found.__func__ if isinstance(found, staticmethod) else found
+        bound = isinstance(found, (staticmethod, classmethod))
+        plain = found.__func__ if bound else found
         made: Any = functools.wraps(plain)(make(plain))
-        if isinstance(found, staticmethod):
-            made = staticmethod(made)
+        if bound:
+            made = type(found)(made)
         self.saved.append((owner, name, original, made))
         setattr(owner, name, made)
 

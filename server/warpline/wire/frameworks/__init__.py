@@ -1,8 +1,8 @@
 """Frameworks that own the training loop: what the user constructs, and which settings answer which finding.
 
-One file per framework, with one name ``CONSTRUCTIONS``; nothing has to be registered. The runner reads which
-calls to note, the server which of their arguments to offer. An argument is offered only where the installed
-version has it, whatever is written here.
+One file per framework, with ``CONSTRUCTIONS``, and ``MODELS`` where it has models; nothing has to be
+registered. The runner reads which calls to note, the server which of their arguments to offer. An argument is
+offered only where the installed version has it, whatever is written here.
 """
 
 from __future__ import annotations
@@ -10,16 +10,22 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from dataclasses import dataclass
+from types import ModuleType
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Arguments that do away with what ``rule`` found inside the framework.
+    """What does away with something that ``rule`` found inside the framework.
 
-    ``arguments``: name to code; ``{workers}`` is the number that the rule proposes. All of them must be among
-    the call's parameters, but for those in ``where_known``, which are left out where they are not. ``needs``:
-    "bf16" where the device must have it, "fp16" where it must have no bf16. ``unless``: none of these may be
-    set to something true.
+    ``arguments``: name to code. In the code stand ``{workers}`` for the number that the rule proposes,
+    ``{twice}`` for twice the value that the run recorded, ``{bfloat16}`` for ``torch.bfloat16``. All of them
+    must be among the call's parameters, but for those in ``where_known``, which are left out where they are
+    not. ``lines``: statements below the construction, with ``{made}`` for the name that it was given and
+    ``{part}`` for its largest module; ``call``: the method that they call, which the object must have.
+
+    The conditions: ``needs``: "bf16" where the device must have it, "fp16" where it must have no bf16.
+    ``unless``: none of these may be set to something true. ``only``: the values that an argument must have.
+    ``inference``: no backward pass ran. ``first``: it is better than an edit of the user's own loop.
     """
 
     rule: str
@@ -29,15 +35,23 @@ class Setting:
     where_known: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     text: str = ""  # of a wait: what the waiting line of the framework's own code says
+    only: tuple[tuple[str, tuple[object, ...]], ...] = ()
+    inference: bool = False
+    first: bool = False
+    lines: tuple[str, ...] = ()
+    call: str = ""
 
 
 @dataclass(frozen=True)
 class Construction:
     """A call in the user's file that holds settings.
 
-    ``module`` and ``name``: the class; ``method``: what of it is called. ``fields``: (module, class) whose
-    attributes the call takes as arguments as well. ``packages``: settings are about time in their lines only;
-    empty: about all that the script runs, as a trainer's are.
+    ``module`` and ``name``: the class, or the function where ``method`` is ""; ``method``: what of the class
+    is called. ``fields``: (module, class) whose attributes the call takes as arguments as well.
+    ``passed_on``: arguments that it takes by ``**kwargs``, each with what the module's text has where it
+    does. ``packages``: settings are about time in their lines only; empty: about all that the script runs, as
+    a trainer's are. ``files``: folders of its code, where it waits; empty: the module's package.
+    ``parsers``: methods that make it from the command line, a dict or a file.
     """
 
     module: str
@@ -47,20 +61,44 @@ class Construction:
     method: str = "__init__"
     fields: tuple[str, str] | None = None
     called: tuple[str, ...] = ()  # how the call is written, where that is not ``name``
+    passed_on: tuple[tuple[str, str], ...] = ()
+    files: tuple[str, ...] = ()
+    parsers: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
-        return self.module.partition(".")[0] + "." + self.name
+        package = self.module.partition(".")[0]
+        method = "" if self.method in ("", "__init__", "__post_init__", "generate") else "." + self.method
+        return package + "." + self.name + method
+
+    @property
+    def owned(self) -> tuple[str, ...]:
+        """Folders of the framework's code."""
+        return self.files or (self.module.partition(".")[0],)
 
     @property
     def arguments(self) -> set[str]:
         """All names that the settings speak of."""
-        return {name for each in self.settings for name in (*each.arguments, *each.unless)}
+        return {
+            name
+            for each in self.settings
+            for name in (*each.arguments, *each.unless, *(name for name, _ in each.only))
+        }
 
 
 def constructions() -> tuple[Construction, ...]:
     """Of all frameworks, those of one file together."""
     found: list[Construction] = []
-    for entry in sorted(pkgutil.iter_modules(__path__), key=lambda entry: entry.name):
-        found += importlib.import_module(__name__ + "." + entry.name).CONSTRUCTIONS
+    for module in _files():
+        found += module.CONSTRUCTIONS
     return tuple(found)
+
+
+def models() -> tuple[str, ...]:
+    """Patterns of dotted names whose calls make a model: a ``torch.nn.Module`` with code of its own."""
+    return tuple(pattern for module in _files() for pattern in getattr(module, "MODELS", ()))
+
+
+def _files() -> list[ModuleType]:
+    names = sorted(entry.name for entry in pkgutil.iter_modules(__path__))
+    return [importlib.import_module(__name__ + "." + name) for name in names]

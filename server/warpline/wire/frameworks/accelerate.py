@@ -10,8 +10,22 @@ CONSTRUCTIONS = (
         "Accelerator",
         (),
         (
-            Setting("fp32-matmul", {"mixed_precision": '"bf16"'}, "Train in bfloat16", needs="bf16"),
-            Setting("fp32-matmul", {"mixed_precision": '"fp16"'}, "Train in float16", needs="fp16"),
+            Setting(
+                "fp32-matmul",
+                {"mixed_precision": '"bf16"'},
+                "Train in bfloat16",
+                needs="bf16",
+                unless=("mixed_precision",),
+                first=True,
+            ),
+            Setting(
+                "fp32-matmul",
+                {"mixed_precision": '"fp16"'},
+                "Train in float16",
+                needs="fp16",
+                unless=("mixed_precision",),
+                first=True,
+            ),
         ),
     ),
 )

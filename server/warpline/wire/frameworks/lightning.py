@@ -1,17 +1,47 @@
-"""Lightning: its Trainer, under both of the package's names."""
+"""Lightning: its Trainer and Fabric, under both of the package's names."""
 
 from __future__ import annotations
 
 from . import Construction, Setting
 
-_SETTINGS = (
-    Setting("fp32-matmul", {"precision": '"bf16-mixed"'}, "Train in bfloat16", needs="bf16"),
-    Setting("fp32-matmul", {"precision": '"16-mixed"'}, "Train in float16", needs="fp16"),
-    Setting("untuned-convolution", {"benchmark": "True"}, "Turn on cuDNN's benchmark"),
-    Setting("anomaly-detection-on", {"detect_anomaly": "False"}, "Leave anomaly detection off"),
+_PRECISION = (
+    Setting("fp32-matmul", {"precision": '"bf16-mixed"'}, "Train in bfloat16", needs="bf16", first=True),
+    Setting("fp32-matmul", {"precision": '"16-mixed"'}, "Train in float16", needs="fp16", first=True),
 )
+#: ``Tensor.item()`` of what is logged, in ``utilities/apply_func.py``.
+_READ = "value.item()"
+_SETTINGS = (
+    *_PRECISION,
+    Setting(
+        "untuned-convolution", {"benchmark": "True"}, "Turn on cuDNN's benchmark", unless=("deterministic",)
+    ),
+    Setting("anomaly-detection-on", {"detect_anomaly": "False"}, "Leave anomaly detection off", first=True),
+    Setting(
+        "framework-wait",
+        {"log_every_n_steps": "50"},
+        "Log every 50 steps",
+        text=_READ,
+        only=(("log_every_n_steps", (1, 2, 3, 4, 5)),),
+    ),
+    Setting(
+        "framework-wait",
+        {"enable_progress_bar": "False"},
+        "Show no progress bar, for which each step's metrics are read",
+        text=_READ,
+    ),
+    Setting(
+        "unused-parameter-search",
+        {"strategy": '"ddp"'},
+        "Do not look for unused parameters",
+        only=(("strategy", ("ddp_find_unused_parameters_true",)),),
+        first=True,
+    ),
+)
+_FILES = ("lightning", "pytorch_lightning", "lightning_fabric")
 
-CONSTRUCTIONS = tuple(
-    Construction(module, "Trainer", (), _SETTINGS)
-    for module in ("lightning.pytorch.trainer.trainer", "pytorch_lightning.trainer.trainer")
+CONSTRUCTIONS = (
+    Construction("lightning.pytorch.trainer.trainer", "Trainer", (), _SETTINGS, files=_FILES),
+    Construction("pytorch_lightning.trainer.trainer", "Trainer", (), _SETTINGS, files=_FILES),
+    Construction("lightning.fabric.fabric", "Fabric", (), _PRECISION, files=_FILES),
+    Construction("lightning_fabric.fabric", "Fabric", (), _PRECISION, files=_FILES),
 )

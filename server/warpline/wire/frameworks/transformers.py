@@ -1,50 +1,129 @@
-"""transformers: ``TrainingArguments`` of its Trainer, and ``generate``."""
+"""transformers: ``TrainingArguments`` of its Trainer, models from checkpoints, ``pipeline``, ``generate``."""
 
 from __future__ import annotations
 
 from . import Construction, Setting
+
+MODELS = (
+    r"transformers\.(models\..+\.)?\w+(Model|For\w+|Head|HeadModel|Encoder)(\.(from_pretrained|_from_config))?",
+    r"transformers\.AutoModel\w*\.(from_pretrained|from_config)",
+)
+#: Names of subclasses in other packages as well (trl, sentence-transformers).
+_ARGUMENTS = (
+    "TrainingArguments", "Seq2SeqTrainingArguments", "SentenceTransformerTrainingArguments", "SFTConfig",
+    "DPOConfig", "GRPOConfig", "RewardConfig", "KTOConfig", "ORPOConfig",
+)  # fmt: skip
+_TRAINER = (
+    Setting("fp32-matmul", {"bf16": "True"}, "Train in bfloat16", needs="bf16", unless=("fp16",), first=True),
+    Setting("fp32-matmul", {"fp16": "True"}, "Train in float16", needs="fp16", unless=("bf16",), first=True),
+    Setting("fp32-matmul", {"tf32": "True"}, "Allow TF32 for float32 matrix products", first=True),
+    Setting(
+        "loader-without-workers",
+        {"dataloader_num_workers": "{workers}", "dataloader_persistent_workers": "True"},
+        "Use {workers} worker processes",
+        where_known=("dataloader_persistent_workers",),
+    ),
+    Setting(
+        "too-few-loader-workers", {"dataloader_num_workers": "{workers}"}, "Use {workers} worker processes"
+    ),
+    Setting("loader-workers-restart", {"dataloader_persistent_workers": "True"}, "Keep the loader's workers"),
+    Setting("pageable-host-copy", {"dataloader_pin_memory": "True"}, "Pin the loader's batches"),
+    Setting("launch-bound", {"torch_compile": "True"}, "Compile the model"),
+    Setting("unfused-elementwise", {"torch_compile": "True"}, "Compile the model"),
+    Setting("per-tensor-optimizer", {"optim": '"adamw_torch_fused"'}, "Use the fused AdamW"),
+    Setting("memory-headroom", {"gradient_checkpointing": "True"}, "Recompute activations in backward"),
+    Setting(
+        "needless-checkpointing",
+        {"gradient_checkpointing": "False"},
+        "Keep the activations",
+        only=(("gradient_checkpointing", (True,)),),
+        first=True,
+    ),
+    Setting("small-batch", {"per_device_train_batch_size": "{twice}"}, "Double the batch", first=True),
+    Setting(
+        "padded-batches",
+        {"train_sampling_strategy": '"group_by_length"'},
+        "Put samples of similar length into a batch",
+    ),
+    Setting("padded-batches", {"group_by_length": "True"}, "Put samples of similar length into a batch"),
+    Setting(
+        "cache-emptied-in-step",
+        {"torch_empty_cache_steps": "None"},
+        "Do not empty the cache",
+        unless=(),
+    ),
+    Setting(
+        "unused-parameter-search",
+        {"ddp_find_unused_parameters": "False"},
+        "Do not look for unused parameters",
+        first=True,
+    ),
+    Setting(
+        "framework-wait",
+        {"logging_nan_inf_filter": "False"},
+        "Do not look for NaN in the loss of each step",
+        text="isnan",
+    ),
+    Setting("framework-wait", {"logging_steps": "50"}, "Log every 50 steps", text=".mean().item()"),
+    Setting(
+        "framework-wait",
+        {"include_num_input_tokens_seen": "False"},
+        "Do not count the tokens",
+        text="num_input_tokens_seen",
+    ),
+)
+_LOADED = (
+    Setting("hand-written-attention", {"attn_implementation": '"sdpa"'}, "Use fused attention", first=True),
+    Setting(
+        "fp32-matmul",
+        {"dtype": "{bfloat16}"},
+        "Load the weights in bfloat16",
+        needs="bf16",
+        inference=True,
+        unless=("torch_dtype",),
+    ),
+    Setting(
+        "fp32-matmul",
+        {"torch_dtype": "{bfloat16}"},
+        "Load the weights in bfloat16",
+        needs="bf16",
+        inference=True,
+        unless=("dtype",),
+    ),
+)
+_OF_MODELS = (
+    ("attn_implementation", '"attn_implementation"'),
+    ("dtype", '"dtype"'),
+    ("torch_dtype", '"torch_dtype"'),
+)
 
 CONSTRUCTIONS = (
     Construction(
         "transformers.training_args",
         "TrainingArguments",
         (),
-        (
-            Setting("fp32-matmul", {"bf16": "True"}, "Train in bfloat16", needs="bf16", unless=("fp16",)),
-            Setting("fp32-matmul", {"fp16": "True"}, "Train in float16", needs="fp16", unless=("bf16",)),
-            Setting("fp32-matmul", {"tf32": "True"}, "Allow TF32 for float32 matrix products"),
-            Setting(
-                "loader-without-workers",
-                {"dataloader_num_workers": "{workers}", "dataloader_persistent_workers": "True"},
-                "Use {workers} worker processes",
-                where_known=("dataloader_persistent_workers",),
-            ),
-            Setting(
-                "too-few-loader-workers",
-                {"dataloader_num_workers": "{workers}"},
-                "Use {workers} worker processes",
-            ),
-            Setting(
-                "loader-workers-restart",
-                {"dataloader_persistent_workers": "True"},
-                "Keep the loader's workers",
-            ),
-            Setting("pageable-host-copy", {"dataloader_pin_memory": "True"}, "Pin the loader's batches"),
-            Setting("launch-bound", {"torch_compile": "True"}, "Compile the model"),
-            Setting("unfused-elementwise", {"torch_compile": "True"}, "Compile the model"),
-            Setting("per-tensor-optimizer", {"optim": '"adamw_torch_fused"'}, "Use the fused AdamW"),
-            Setting(
-                "memory-headroom", {"gradient_checkpointing": "True"}, "Recompute activations in backward"
-            ),
-            Setting(
-                "framework-wait",
-                {"logging_nan_inf_filter": "False"},
-                "Do not look for NaN in the loss of each step",
-                text="isnan",
-            ),
-        ),
+        _TRAINER,
         method="__post_init__",
-        called=("TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig", "DPOConfig", "GRPOConfig"),
+        called=_ARGUMENTS,
+        parsers=("parse_args_into_dataclasses", "parse_dict", "parse_json_file", "parse_yaml_file"),
+    ),
+    Construction(
+        "transformers.modeling_utils",
+        "PreTrainedModel",
+        ("transformers",),
+        _LOADED,
+        method="from_pretrained",
+        called=("from_pretrained",),
+        passed_on=_OF_MODELS,
+    ),
+    Construction(
+        "transformers.modeling_utils",
+        "PreTrainedModel",
+        ("transformers",),
+        _LOADED,
+        method="_from_config",
+        called=("from_config", "_from_config"),
+        passed_on=_OF_MODELS,
     ),
     Construction(
         "transformers.generation.utils",

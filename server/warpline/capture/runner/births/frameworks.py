@@ -18,6 +18,7 @@ from typing import Any
 from ....wire.frameworks import Construction, constructions
 from ..imports import when_imported
 from . import describe
+from .sites import NO_BIRTH, Birth
 
 #: Of one construction; a script that makes more has them in a loop.
 MOST = 20
@@ -47,33 +48,58 @@ class Frameworks:
         left, generates, began = [MOST], one.method == "generate", self.generated_ns.append
 
         def make(original: Any) -> Any:
-            def constructed(self_: Any, *arguments: Any, **named: Any) -> Any:
+            def constructed(*arguments: Any, **named: Any) -> Any:
                 if generates:
                     began(time_ns())
-                if left[0] > 0:
-                    left[0] -= 1
-                    self._note(one, original, (self_, *arguments), named, sys._getframe(1))
-                return original(self_, *arguments, **named)
+                if left[0] <= 0:
+                    return original(*arguments, **named)
+                left[0] -= 1
+                found = self._facts(one, original, arguments, named, sys._getframe(1))
+                made = original(*arguments, **named)
+                self._note(one, found, made, sys._getframe(1))
+                return made
 
             return constructed
 
-        self.sites.patches.replace(owner, one.method, make)
+        self.sites.patches.replace(*((owner, one.method) if one.method else (module, one.name)), make)
 
-    def _note(self, one: Construction, original: Any, arguments: Any, named: Any, frame: Any) -> None:
+    def _facts(
+        self, one: Construction, original: Any, arguments: Any, named: Any, frame: Any
+    ) -> tuple[dict[str, Any], Birth] | None:
+        """Before the call, which may change its arguments."""
+        try:
+            thing = arguments[0] if one.method and arguments else None
+            owner = thing if isinstance(thing, type) else type(thing)
+            facts = {"type": owner.__name__ if thing is not None else one.name, "construction": one.key}
+            facts.update(_passed(one, original, arguments, named))
+            birth = NO_BIRTH
+            if one.method in ("__init__", "__post_init__"):
+                whole = self.sites.birth("framework", frame, thing, original, arguments[1:], named)
+                wanted = [each for each in whole.arguments if each["name"] in one.arguments]
+                birth = whole._replace(arguments=wanted)
+            return facts, birth
+        except Exception:  # a framework that is made in another way than we know: it has no site
+            return None
+
+    def _note(
+        self, one: Construction, found: tuple[dict[str, Any], Birth] | None, made: Any, frame: Any
+    ) -> None:
         try:
             place = self.sites.place(frame)
-            if place is not None:
-                facts = {"type": type(arguments[0]).__name__, "construction": one.key}
-                facts.update(_passed(one, original, arguments, named))
-                self.sites.add("framework", place, None, facts)
-        except Exception:  # a framework that is made in another way than we know: it has no site
+            if found is not None and place is not None:
+                facts, birth = found
+                if any(each.lines for each in one.settings):
+                    facts["parts"] = _parts(made, {each.call for each in one.settings if each.call})
+                self.sites.add("framework", place, None, facts, birth)
+        except Exception:
             return
 
 
 def _passed(one: Construction, original: Any, arguments: Any, named: Any) -> dict[str, Any]:
     """``parameters``: the names that the call takes; ``values``: of those that settings speak of."""
-    wanted, self_ = one.arguments, arguments[0]
+    wanted = one.arguments
     if one.method == "__post_init__":  # of a dataclass, whose fields are set by now
+        self_ = arguments[0]
         parameters = list(inspect.signature(type(self_)).parameters)
         values = {name: getattr(self_, name) for name in parameters if name in wanted}
     else:
@@ -85,7 +111,23 @@ def _passed(one: Construction, original: Any, arguments: Any, named: Any) -> dic
     if one.fields is not None:
         fields = getattr(importlib.import_module(one.fields[0]), one.fields[1])
         parameters += [name for name in vars(fields()) if not name.startswith("_")]
+    if one.passed_on:
+        text = inspect.getsource(sys.modules[one.module])
+        parameters += [name for name, mark in one.passed_on if mark in text]
     return {
         "parameters": sorted(set(parameters)),
         "values": {name: describe.plain(value) for name, value in values.items()},
+    }
+
+
+def _parts(made: Any, methods: set[str]) -> dict[str, list[str]]:
+    """Attributes of ``made`` that are modules, the largest first, each with those of ``methods`` it has."""
+    module = sys.modules["torch"].nn.Module
+    sizes = {}
+    for name, part in list(vars(made).items()):
+        if isinstance(part, module):
+            sizes[name] = sum(tensor.numel() for tensor in part.parameters())
+    return {
+        name: sorted(method for method in methods if hasattr(getattr(made, name), method))
+        for name in sorted(sizes, key=lambda name: -sizes[name])
     }

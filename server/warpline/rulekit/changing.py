@@ -1,0 +1,100 @@
+"""Values of a call's arguments changed where they are written: in the call, a dict, a constant, an option."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import libcst as cst
+
+from warpline.rulekit.context import Context
+from warpline.rulekit.holders import argument, beside, by_hand, holder, literal_at
+from warpline.rulekit.origins import Origin, mapping, option_names, unpacked_origin
+from warpline.syntax.edits import Edits, Refused
+from warpline.syntax.source import Source
+from warpline.wire.run import Site
+
+
+class Changes:
+    """Edits of one fix, those of each file together.
+
+    ``positions``: of parameters that may be passed by position; ``others``: more edits of the same fix.
+    """
+
+    def __init__(
+        self, context: Context, positions: Mapping[str, int] | None = None, others: Iterable[Edits] = ()
+    ) -> None:
+        self.context = context
+        self.positions = positions or {}
+        self.edits = {other.source.path: other for other in others}
+        self.last: tuple[Source, cst.BaseExpression] | None = None  # where the value before was written
+
+    def of(self, source: Source) -> Edits:
+        return self.edits.setdefault(source.path, Edits(source))
+
+    def recorded(self, site: Site, source: Source, call: cst.Call, name: str, code: str) -> None:
+        """By what the run recorded: where the value is written, else beside what was changed before."""
+        found = argument(site, name)
+        held = holder(site, name)
+        if found is not None and held is not None:
+            reason = by_hand(held, name)
+            if reason:
+                raise Refused(reason)
+            where, node = literal_at(self.context, held, found.value)
+            self.of(where).replace(node, code)
+            self.last = where, node
+        elif found is not None and not found.passed and self.last is not None:
+            where, node = self.last
+            outer = beside(where, node)
+            if outer is None and where.path == source.path and where.inside(node, call):
+                outer = call
+            if isinstance(outer, cst.Dict):
+                self.of(where).set_entry(outer, name, code)
+            elif outer is not None:
+                self.of(where).set_argument(outer, name, code)
+            else:
+                self.of(source).set_argument(call, name, self._guarded(source, call, name, code))
+        elif found is not None and found.passed:
+            raise Refused(f"the code that sets `{name}` was not found")
+        else:
+            self.absent(source, call, name, code)
+
+    def _guarded(self, source: Source, call: cst.Call, name: str, code: str) -> str:
+        """``code``, where it may be passed whatever the number of workers is: others may set it to none."""
+        if name != "persistent_workers":
+            return code
+        present = source.argument(call, "num_workers", self.positions.get("num_workers"))
+        if present is None or not isinstance(present.value, (cst.Name, cst.Attribute, cst.Subscript)):
+            raise Refused("the number of workers is not in that call")
+        return f"{source.code(present.value)} > 0"
+
+    def absent(self, source: Source, call: cst.Call, name: str, code: str) -> None:
+        """The call does not pass ``name`` itself: in what it unpacks, else as a new argument."""
+        unpacked = source.unpacked(call)
+        for value in unpacked:
+            found = unpacked_origin(self.context, source, value, name)
+            if found is not None:
+                self.at_origin(found, name, code)
+                return
+        if not unpacked:
+            self.of(source).set_argument(call, name, code)
+            return
+        holder = mapping(self.context, source, unpacked[-1])
+        if holder is None:
+            raise Refused(f"`{name}` may be in the unpacked arguments")
+        where, display = holder
+        if isinstance(display, cst.Dict):
+            self.of(where).set_entry(display, name, code)
+        elif isinstance(display, cst.Call):
+            self.of(where).set_argument(display, name, code)
+
+    def at_origin(self, found: Origin, name: str, code: str) -> None:
+        """The value stands elsewhere: change it there."""
+        if not found.editable:
+            raise Refused(f"`{name}` comes from {found.words}, whose value was not found")
+        if found.kind == "argument":
+            call = found.source.enclosing(found.node, cst.Call)
+            options = option_names(found.source, call) if call is not None else []
+            for word in self.context.profile.manifest.argv:
+                if word.split("=")[0] in options:
+                    raise Refused(f"the command line passes `{word.split('=')[0]}`: change it there")
+        self.of(found.source).replace(found.node, code)

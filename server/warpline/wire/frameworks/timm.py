@@ -1,0 +1,45 @@
+"""timm: its models, and ``create_loader`` and ``create_optimizer_v2`` of its training script."""
+
+from __future__ import annotations
+
+from . import Construction, Setting
+
+MODELS = (r"timm\.create_model", r"timm\.models\..+")
+CONSTRUCTIONS = (
+    Construction(
+        "timm.data.loader",
+        "create_loader",
+        (),
+        (
+            Setting(
+                "loader-without-workers",
+                {"num_workers": "{workers}", "persistent_workers": "True"},
+                "Use {workers} worker processes",
+                where_known=("persistent_workers",),
+                first=True,
+            ),
+            Setting(
+                "too-few-loader-workers",
+                {"num_workers": "{workers}"},
+                "Use {workers} worker processes",
+                first=True,
+            ),
+            Setting(
+                "loader-workers-restart",
+                {"persistent_workers": "True"},
+                "Keep the loader's workers",
+                first=True,
+            ),
+            Setting("pageable-host-copy", {"pin_memory": "True"}, "Pin the loader's batches", first=True),
+        ),
+        method="",
+    ),
+    Construction(
+        "timm.optim._optim_factory",
+        "create_optimizer_v2",
+        (),
+        (Setting("per-tensor-optimizer", {"fused": "True"}, "Use the fused optimizer", unless=("foreach",)),),
+        method="",
+        passed_on=(("fused", "kwargs"),),
+    ),
+)
