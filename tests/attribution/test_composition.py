@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.kineto import AUTOGRAD, MAIN, KinetoRun, approx
 from warpline import pipeline
 from warpline.model.report import Composition, Report
+from warpline.wire.run import DeviceFacts
 
 
 def of(run: Path) -> tuple[Report, Composition]:
@@ -48,3 +50,27 @@ def test_exchanges_between_ranks_are_communication(recorded: Callable[[str], Pat
     totals = pipeline.profile_of(run).totals
     assert 0.99 * totals["exposed_communication_ms"] <= parts.communication_ms <= totals["communication_ms"]
     assert parts.optimizer_ms > 0
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_both_passes_in_an_optimizer_s_closure_are_not_the_optimizer(tmp_path: Path, on_gpu: bool) -> None:
+    """`optimizer.step(closure)`, as Lightning trains: torch's range is around all of the step."""
+    device = DeviceFacts("cuda", "NVIDIA H200", 1) if on_gpu else DeviceFacts("cpu", "a CPU", 1)
+    run = KinetoRun(tmp_path, 1000, device=device)
+    run.line(0, 10)
+    run.mark("Optimizer.step#SGD.step", 0, 1000)
+    for name, start, length, thread, numbers in (
+        ("aten::mm", 0, 200, MAIN, {"seq": 5}),
+        ("autograd::engine::evaluate_function: MmBackward0", 200, 500, AUTOGRAD, {"seq": 5, "fwd": 1}),
+        ("aten::add_", 700, 300, MAIN, {}),
+    ):
+        run.op(name, start, length, thread, **numbers)
+        if on_gpu:
+            run.kernel(start, length, launched=start, tid=thread)
+    parts = run.profile().composition
+    assert parts is not None
+    assert (parts.forward_ms, parts.backward_ms, parts.optimizer_ms) == (
+        approx(0.2),
+        approx(0.5),
+        approx(0.3),
+    )

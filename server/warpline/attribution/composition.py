@@ -16,7 +16,7 @@ from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import Pieces, union
 from warpline.attribution.waits import closing_wait, sync_calls
 from warpline.model.report import Composition
-from warpline.trace.columns import COMMUNICATION, Bools, Floats, Ints, Trace, take
+from warpline.trace.columns import COMMUNICATION, OP, Bools, Floats, Ints, take
 
 #: torch's own ranges around ``Optimizer.step`` and ``Optimizer.zero_grad``.
 OPTIMIZER_MARK = "Optimizer."
@@ -36,7 +36,8 @@ def composition(scene: Scene, accounted: Account) -> Composition:
         loading = (trace.host.thread[work] == trace.main) & inside(
             *loader_spans(trace, trace.main), trace.host.start_ns[work]
         )
-    optimizer = _in_optimizer(trace, begun) & ~collective & ~loading
+    # The closure of ``optimizer.step(closure)`` runs both passes, and Lightning's steps are all such.
+    optimizer = _in_optimizer(scene, begun) & (phase == FORWARD) & ~collective & ~loading
     backward = (phase != FORWARD) & ~collective & ~loading & ~optimizer
     forward = ~(collective | loading | optimizer | backward)
     loader, exchanged, waiting, host = idle_shares(scene, accounted.idle)
@@ -72,15 +73,20 @@ def idle_shares(scene: Scene, idle: Pieces) -> tuple[Floats, Floats, Floats, Flo
     return loader, exchanged, waiting, 1 - loader - exchanged - waiting
 
 
-def _in_optimizer(trace: Trace, event: Ints) -> Bools:
-    """Which host events (-1: none) began inside a call of an optimizer on their thread."""
-    found = np.zeros(len(event), bool)
+def _in_optimizer(scene: Scene, event: Ints) -> Bools:
+    """Which host events (-1: none) began inside a call of an optimizer on their thread, after its closure:
+    after the last backward operator that began there on any thread."""
+    trace, found = scene.trace, np.zeros(len(event), bool)
+    behind = np.sort(trace.host.start_ns[(scene.placed.phase != FORWARD) & (trace.host.kind == OP)])
     ranges = trace.names.mask(OPTIMIZER_MARK)[trace.marks.name]
     known = np.flatnonzero(event >= 0)
     thread = trace.host.thread[event[known]]
     for each in np.unique(trace.marks.thread[ranges]).tolist():
         rows = ranges & (trace.marks.thread == each)
-        spans = union(trace.marks.start_ns[rows], trace.marks.end_ns[rows])
+        start, end = trace.marks.start_ns[rows], trace.marks.end_ns[rows]
+        last = np.concatenate([[0], behind])[np.searchsorted(behind, end)]
+        start = np.maximum(start, last)
+        spans = union(start, end)
         mine = known[thread == each]
         found[mine] = inside(*spans, trace.host.start_ns[event[mine]])
     return found

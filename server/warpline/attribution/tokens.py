@@ -39,7 +39,7 @@ def _kind(
     wall = float(np.mean(wall_ms))
     words = f"{name} {units.ms(wall)} {per} ({len(wall_ms)} timed)"
     if not len(device):
-        return f"{words}, not captured"
+        return f"{words}, not captured (more --steps capture more)"
     busy = min(float(np.mean(device)), wall)
     return f"{words}: the device is busy for {units.ms(busy)} of it, the rest is host time"
 

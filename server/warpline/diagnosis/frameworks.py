@@ -12,10 +12,9 @@ import libcst as cst
 
 from warpline.model.change import MatmulRate
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused
+from warpline.rulekit import Context, Draft, Refused, Source
 from warpline.rulekit.frameworks import applies, construction_call, setting_fix
 from warpline.rulekit.reached import main_edit
-from warpline.syntax.source import Source
 from warpline.wire.frameworks import Construction, Setting, constructions
 from warpline.wire.run import Site
 from warpline.wire.sites import Framework, facts_of

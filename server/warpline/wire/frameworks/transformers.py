@@ -136,6 +136,12 @@ CONSTRUCTIONS = (
                 "Keep the cache at one size, so that decoding is compiled and replayed as a graph",
                 unless=("past_key_values",),
             ),
+            Setting(
+                "cat-in-loop",
+                {"cache_implementation": '"static"'},
+                "Keep the cache at one size, and write each token's keys and values into it",
+                unless=("past_key_values",),
+            ),
         ),
         method="generate",
         fields=("transformers.generation.configuration_utils", "GenerationConfig"),
