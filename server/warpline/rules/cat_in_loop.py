@@ -193,8 +193,10 @@ class CatInLoop(Rule):
 
 
 def _kept(context: Context, source: Source, cost: LineCost, rounds: float) -> Draft:
-    """A tensor that is longer in each call, as a cache of keys and values is. The line may call a whole model:
-    only the part of its time that the joins take counts."""
+    """A tensor that is longer in each call, as a cache of keys and values is.
+
+    The line may call a whole model: only the part of its time that the joins take counts.
+    """
     whole = sum(op.device_ms for op in cost.ops)
     share = sum(op.device_ms for op in cost.ops if op.name == "aten::cat") / whole if whole else 1.0
     spent, left = share * cost.step_ms, 1 - share * (1 - 1 / max(rounds, 2))
