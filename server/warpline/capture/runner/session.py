@@ -18,6 +18,7 @@ from ...wire.control import Purpose
 from ...wire.messages import Compiling, Ended, Failed, Ready
 from ...wire.stages import HELD, STARTING, WRITING
 from . import children, endings, imports, ranks, seeds
+from .agreement import Agreement
 from .before import Before
 from .device import kinds
 from .endings import Stopped, stop
@@ -70,6 +71,7 @@ class Session:
         self.host_forward_ns: int | None = None  # or with its forward
         self.timed: tuple[int, ...] = ()
         self.samples = Held()
+        self.agreement = Agreement(control)
         self.classes = Classes(control.world)
         self.boundaries = self.missed = 0  # step boundaries seen; ``missed``: before the beat was found
         self.begun = time_ns()
@@ -305,6 +307,7 @@ class Session:
         at_end, self.stage = self.stage.at_end, Stage(self)
         if purpose is not Purpose.TIME:
             ranks.wait_for_others(self.control, lambda told: self.pipe.progress(WRITING, 0, None, told))
+            self.agreement.forget()
         self.pipe.send(Ready(self.control.local_world))
         if self._recorder is not None:
             self._recorder.discard()  # now that the server reads, which takes longer

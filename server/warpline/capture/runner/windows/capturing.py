@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: How often a window is begun again because a step of another class came into it.
 TRIES = 8
+#: How long ranks wait until each has saved its trace: seconds for some hundred MB, on a slow disk a minute.
+SAVING_S = 120.0
 
 
 def stop(session: Session) -> None:
@@ -166,12 +168,15 @@ class Capture(Stage):
         if session.windows.captured > lengths.USUAL_STEPS:
             return True
         size = session.recorder.save()
-        fewer = lengths.fewer_steps(self.wanted, size)
-        if not fewer:
+        room = lengths.fewer_steps(self.wanted, size) or self.wanted
+        fewer = min(session.agreement.of("bytes", room, SAVING_S))
+        if fewer >= self.wanted:
             return True
+        whose = "the trace" if fewer == room else "another rank's trace"
+        much = "%d MB" % (size // 1_000_000) if fewer == room else "too many bytes"
         session.notes.append(
-            "the trace of %d steps has %d MB: only %d were kept (--steps %d keeps more)"
-            % (self.wanted, size // 1_000_000, fewer, lengths.USUAL_STEPS + 1)
+            "%s of %d steps has %s: only %d were kept (--steps %d keeps more)"
+            % (whose, self.wanted, much, fewer, lengths.USUAL_STEPS + 1)
         )
         session.windows = replace(session.windows, captured=fewer)
         session.recorder.discard()
@@ -187,7 +192,7 @@ class Capture(Stage):
 
     def _rehearsed(self) -> None:
         session = self.session
-        if session.recorder.needs_all_threads():
+        if any(session.agreement.of("threads", session.recorder.needs_all_threads())):
             session.recorder.discard()
             self.rest(all_threads=True)
             return
@@ -201,11 +206,14 @@ class Capture(Stage):
                 return
         session.recorder.choose_library_lines(sum(session.timed) / len(session.timed))
         lines = session.recorder.locations.forget_all_but_last()
-        self.wanted = lengths.captured_steps(session.windows.captured, lines)
+        room = lengths.captured_steps(session.windows.captured, lines)
+        self.wanted = min(session.agreement.of("lines", room))
         if self.wanted < session.windows.captured:
+            where = "a step" if room == self.wanted else "a step of another rank"
+            many = "%d" % lines if room == self.wanted else "too many"
             session.notes.append(
-                "a step runs %d lines of Python: only %d of %d steps were captured"
-                % (lines, self.wanted, session.windows.captured)
+                "%s runs %s lines of Python: only %d of %d steps were captured"
+                % (where, many, self.wanted, session.windows.captured)
             )
         self._count()
 
