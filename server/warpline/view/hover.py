@@ -135,15 +135,11 @@ def _inside(line: Standing, step_ms: float) -> Table:
 
 
 def _callers(found: Sequence[Caller]) -> Table:
+    names = ["-" if each.module is None else each.module or "the model" for each in found[:_TOP]]
     rows = [
-        (
-            _short(each.module or ("the model" if each.module == "" else "-")),
-            _place(each),
-            units.ms(each.step_ms),
-        )
-        for each in found[:_TOP]
+        (units.ms(each.step_ms), _short(name), _place(each)) for name, each in zip(names, found, strict=False)
     ]
-    return Table(("module", "your line", "of the step"), tuple(rows))
+    return Table(("of the step", "module", "your line"), tuple(rows))
 
 
 def _place(caller: Caller) -> str:
