@@ -119,7 +119,7 @@ export class Results implements vscode.TreeDataProvider<vscode.TreeItem>, vscode
       groups.set(key, [...(groups.get(key) ?? []), line]);
     }
     const labels = new Map(
-      totals.map(({ uri, function: name, label, total }) => [`${uri} ${name}`, total === null ? label : `self ${label}, total ${total}`]),
+      totals.map(({ uri, function: name, label, total }) => [`${uri} ${name}`, total === null ? label : `self ${label}, total ${total.split("  ")[0]}`]),
     );
     return [...groups].map(([key, members]) => {
       const [first] = members;

@@ -15,9 +15,12 @@ import pytest
 from tests.editors.desk import HERE, ROOT, Desk
 
 CELLS = (
-    "%matplotlib inline\nimport torch",
-    "model = torch.nn.Linear(512, 512)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
-    "for step in range(60):\n    loss = model(torch.randn(256, 512)).sum()\n"
+    "%matplotlib inline\nimport time\nimport torch",
+    "class Rows(torch.utils.data.Dataset):\n    def __len__(self):\n        return 4096\n\n"
+    "    def __getitem__(self, index):\n        time.sleep(0.0005)\n        return torch.randn(512)\n\n"
+    "loader = torch.utils.data.DataLoader(Rows(), batch_size=32)\nmodel = torch.nn.Linear(512, 512)\n"
+    "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
+    "for rows in loader:\n    loss = model(rows.repeat(8, 1)).sum()\n"
     "    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()",
 )
 

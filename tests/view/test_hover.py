@@ -31,8 +31,8 @@ def test_the_time_stands_before_the_name() -> None:
         "**25 % of the step · 12.0 ms** of 48.0 ms `step`",
         "device 9.00 ms (forward 3.00, backward 6.00), device idle 3.00 ms, host 6.00 ms; "
         "2 calls and 3 launches a step; 3.0 MiB at the memory peak",
-        "| device | kernel |  |\n|--:|---|---|\n| 6.00 ms | `gemm<float>` | backward, 2 launches |",
-        "| device | operator |  |\n|--:|---|---|\n| 3.00 ms | `aten::mm 64x128 128x32` | forward, 1 call |",
+        "| device | kernel |  |\n|--:|:--|:--|\n| 6.00 ms | `gemm<float>` | backward, 2 launches |",
+        "| device | operator |  |\n|--:|:--|:--|\n| 3.00 ms | `aten::mm 64x128 128x32` | forward, 1 call |",
         "Measured on NVIDIA H200.",
     ]
 
@@ -43,7 +43,7 @@ def test_on_a_cpu_there_is_no_device_beside_the_host() -> None:
     assert words.split("\n\n")[1:3] == [
         "operators 9.00 ms (forward 3.00, backward 6.00), outside of operators 3.00 ms; "
         "2 calls and 3 launches a step; 3.0 MiB at the memory peak",
-        "| time | operator |  |\n|--:|---|---|\n| 3.00 ms | `aten::mm 64x128 128x32` | forward, 1 call |",
+        "| time | operator |  |\n|--:|:--|:--|\n| 3.00 ms | `aten::mm 64x128 128x32` | forward, 1 call |",
     ]
 
 

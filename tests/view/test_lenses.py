@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.lsp.folder import lines
 from warpline.model.report import Function
-from warpline.view.lenses import functions, of_functions, totals_of
+from warpline.view.lenses import functions, of_file, of_functions, totals_of
 
 FILE = Path("/project/train.py")
 TEXT = """def step():
@@ -60,3 +60,8 @@ def test_of_earlier_runs_the_total_is_not_known() -> None:
 def test_functions_within_functions_are_named_as_their_lines_are() -> None:
     known = [Function("/f.py", "load.<locals>.decode", 1.0, 2.0)]
     assert totals_of(known) == {("/f.py", "load.decode"): 2.0}
+
+
+def test_of_a_file_without_time_only_the_step_is_told() -> None:
+    assert of_file(0.0, 100.0, None) == "100 ms a step"
+    assert of_file(25.0, 100.0, None) == "100 ms a step, 25.0 ms · 25 % in this file"

@@ -210,7 +210,7 @@ class _Markdown:
     def table(self, table: Table) -> str:
         if not table.rows:
             return ""
-        head = "| " + " | ".join(table.head) + " |\n|--:|---|---|"
+        head = "| " + " | ".join(table.head) + " |\n|--:|:--|:--|"
         rows = (f"| {time} | {self.code(name)} | {self.plain(rest)} |" for time, name, rest in table.rows)
         return head + "\n" + "\n".join(rows)
 

@@ -105,7 +105,8 @@ def of_file(
     words = f"{units.ms(step_ms)} a step"
     if before_ms is not None and change.is_change(before_ms, step_ms, noise):
         words += f" ({change.of_step(before_ms, step_ms, noise)}, was {units.ms(before_ms)})"
-    return words if file_ms >= step_ms * 0.999 else f"{words}, {total_of(file_ms, step_ms)} in this {what}"
+    all_or_nothing = file_ms >= step_ms * 0.999 or file_ms <= 0
+    return words if all_or_nothing else f"{words}, {total_of(file_ms, step_ms)} in this {what}"
 
 
 def total_of(total_ms: float, step_ms: float) -> str:

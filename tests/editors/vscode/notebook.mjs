@@ -1,5 +1,7 @@
 // A notebook without the Jupyter extension: the flame in its toolbar profiles its cells, whose lines then have hints,
-// bars and hovers. Called by test_vscode.py with one JSON object of options; ends with status 0 or with what was not so.
+// bars and hovers, and fixes that go into the cells. Called by test_vscode.py with one JSON object of options; ends with status 0 or with what was not so.
+import fs from "node:fs";
+import path from "node:path";
 import { Window } from "./window.mjs";
 
 const options = JSON.parse(process.argv[2]);
@@ -34,6 +36,22 @@ try {
   await page.mouse.move(700, 5);
   await window.command("Preferences: Toggle between Light/Dark Themes");
   await window.picture("vscode-notebook-dark");
+
+  // The fix of a finding is put into its cell, and with it into the notebook.
+  await cells.nth(1).locator(".view-line", { hasText: "DataLoader(" }).first().click();
+  const actions = page.locator(".action-widget:not(.action-list-submenu-panel) .monaco-list-row.action");
+  await window.until("the fixes of the line are offered", async () => {
+    await page.keyboard.press("Control+.");
+    await actions.first().waitFor({ timeout: 5_000 }).catch(() => {});
+    return (await actions.count()) > 0;
+  });
+  const titles = (await actions.allInnerTexts()).map((title) => title.trim());
+  window.log("actions", JSON.stringify(titles));
+  await window.choose(titles.find((title) => /worker/.test(title)));
+  await window.until("the fix is in the cell", async () => /DataLoader\(Rows\(\), batch_size=32, num_workers=/.test(await text(cells.nth(1))));
+  await page.keyboard.press("Control+S");
+  const file = path.join(options.workspace, "train.ipynb");
+  await window.until("and in the notebook", () => /num_workers=/.test(fs.readFileSync(file, "utf8")));
   await window.close();
 } catch (error) {
   await window.close(error);

@@ -192,7 +192,8 @@ export async function launching(session) {
   await window.until("the profile under torchrun is finished", async () => session.finishedRuns().length === earlier + 1 && (await session.toast("Profiling").count()) === 0);
   const ranks = session.newest("manifest.json");
   window.log("under torchrun", JSON.stringify(ranks.request));
-  window.expect("torchrun is the launcher", JSON.stringify(ranks.request.launcher) === '["torchrun","--standalone","--nproc-per-node","1"]');
+  window.expect("torchrun is the launcher, by the interpreter that was chosen", ranks.request.launcher.join(" ") ===
+    `${path.join(workspace, "env", "bin", "python")} -m torch.distributed.run --standalone --nproc-per-node 1`);
   window.expect("of the script with its own arguments", ranks.script === session.script && ranks.argv.join(" ") === "--ranks 1");
   await session.dismiss(session.toast("a step,"));
 

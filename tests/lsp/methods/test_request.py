@@ -90,10 +90,46 @@ def test_a_module(folder: Path, params: dict[str, Any]) -> None:
     ],
     ids=["setting", "none", "list", "text"],
 )
-def test_a_launcher(folder: Path, given: object, expected: tuple[str, ...]) -> None:
+def test_a_launcher(
+    folder: Path, given: object, expected: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "bin").mkdir()
+    for name in ("torchrun", "accelerate"):
+        (folder / "bin" / name).write_text("#!/bin/sh\n")
+        (folder / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder / "bin"))
     settings = Settings(python=sys.executable, launcher=("accelerate", "launch"))
     params = {"uri": (folder / "train.py").as_uri(), "launcher": given}
     assert made(folder, params, settings).launcher == expected
+
+
+def test_a_configuration_that_runs_torchrun_as_a_module(folder: Path) -> None:
+    """By its own interpreter, as VS Code would: the one on the PATH may be another environment's."""
+    launch = {
+        "name": "Ranks",
+        "type": "debugpy",
+        "request": "launch",
+        "module": "torch.distributed.run",
+        "python": sys.executable,
+        "args": ["--standalone", "--nproc-per-node", "2", "train.py", "--epochs", "3"],
+    }
+    found = made(folder, {"uri": (folder / "train.py").as_uri(), "launch": launch})
+    words = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    assert found.launcher == (sys.executable, *words)
+    assert (found.target, found.module, found.argv) == (str(folder / "train.py"), False, ("--epochs", "3"))
+
+
+def test_a_launcher_is_found_beside_the_interpreter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An editor that was started from a menu has no environment's programs on its PATH."""
+    there = folder / "env" / "bin"
+    there.mkdir(parents=True)
+    (there / "python").symlink_to(sys.executable)
+    (there / "torchrun").write_text("#!/bin/sh\n")
+    (there / "torchrun").chmod(0o755)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    params = {"uri": (folder / "train.py").as_uri(), "launcher": "torchrun --nproc-per-node 2"}
+    found = made(folder, params, Settings(python=str(there / "python")))
+    assert found.launcher == (str(there / "torchrun"), "--nproc-per-node", "2")
 
 
 def test_wrong_parameters_are_refused(folder: Path) -> None:

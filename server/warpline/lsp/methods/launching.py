@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 _VARIABLE = re.compile(r"\$\{(?:(env|command|input|config):)?([^}]+)\}")
 #: The fields of a configuration that are read.
 _FIELDS = ("program", "module", "args", "python", "cwd", "env", "envFile", "request", "type", "name")
-#: Launchers as a configuration names them: by module, or by the program that pip installs.
-_LAUNCHERS = {
-    "torch.distributed.run": "torchrun",
-    "torch.distributed.launch": "torchrun",
-    "accelerate.commands.launch": "accelerate launch",
-}
+#: In a launcher, the interpreter that runs the script.
+PYTHON = "${python}"
+#: Launchers as a configuration names them: by module, which its interpreter runs as VS Code would have it do,
+#: or by the program that pip installs.
+_LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
 _PROGRAMS = {"torchrun": ("torchrun",), "accelerate": ("accelerate",), "deepspeed": ("deepspeed",)}
 
 
@@ -96,12 +96,22 @@ def configuration(launch: Mapping[str, Any], path: str, folder: Path) -> dict[st
     return found
 
 
+def launcher_with(words: Sequence[str], python: str) -> tuple[str, ...]:
+    """A launcher as a command: with the interpreter, and from beside it where the PATH has no such program.
+    An editor that was started from a menu does not have the environment's programs on its PATH."""
+    found = [python if word == PYTHON else word for word in words]
+    if found and os.sep not in found[0] and shutil.which(found[0]) is None:
+        beside = Path(python).with_name(found[0])
+        found[0] = str(beside) if os.access(beside, os.X_OK) else found[0]
+    return tuple(found)
+
+
 def _without_launcher(found: Mapping[str, Any]) -> dict[str, Any]:
     """``torchrun --nproc-per-node 2 train.py --epochs 1`` as the launcher, the script and its arguments."""
     program, module = str(found.get("program") or ""), str(found.get("module") or "")
     args = [str(arg) for arg in found.get("args") or ()]
     if module in _LAUNCHERS:
-        launcher = _LAUNCHERS[module].split()
+        launcher = [PYTHON, "-m", module]
     elif Path(program).stem in _PROGRAMS and Path(program).suffix in ("", ".py", ".exe"):
         launcher = [program if os.sep in program else Path(program).stem]
         if args[:1] == ["launch"]:
@@ -123,4 +133,4 @@ def _without_launcher(found: Mapping[str, Any]) -> dict[str, Any]:
                 "module": None,
                 "args": args[at + 1 :],
             }
-    raise Unresolved(f"it starts {launcher[0]}, but none of its arguments is a script")
+    raise Unresolved(f"it starts {module or launcher[0]}, but none of its arguments is a script")

@@ -139,7 +139,8 @@ def request(params: ProfileParams, path: str, folder: Path, settings: Settings) 
         include=tuple(params.include if params.include is not None else settings.include),
     )
     try:
-        return replace(made, python=interpreter.find(made))
+        found = interpreter.find(made)
+        return replace(made, python=found, launcher=launching.launcher_with(made.launcher, found))
     except Problem as problem:
         raise Refused(f"{problem}", "no-python") from None
 
