@@ -39,6 +39,8 @@ QUESTIONS = (
     Question("cross_entropy", (Tensor((16, 10)),), ("one_hot",), backward=True),
     Question("attention", HEADS, ("causal",), backward=True),
     Question("attention", HEADS, ("mask",)),
+    Question("attention", HEADS, ("mask", "einsum"), backward=True),
+    Question("attention", (Tensor((2, 8, 4)), Tensor((2, 4, 8)), Tensor((2, 8, 4))), backward=True),
     Question("fused_attention", (Tensor((2, 8, 16)),) * 3, ("no-heads", "mask"), backward=True),
     Question("fused_attention", (Tensor((2, 4, 8, 16)), *[Tensor((2, 1, 8, 16))] * 2), ("broadcast",)),
     Question("fused_attention", (Tensor((2, 4, 8, 16)),) * 3, ("causal",), backward=True),

@@ -63,6 +63,23 @@ def test_attention_is_asked_about_by_both_products() -> None:
     assert [tensor.shape for tensor in one.tensors] == [(2, 4, 64, 32), (2, 4, 32, 64), (2, 4, 64, 32)]
 
 
+def test_attention_by_einsum_is_asked_about_in_the_shape_of_its_softmax() -> None:
+    found = run(
+        op("einsum", ms=0.0),
+        op("bmm", (2, 256, 16), (2, 16, 64)),  # four heads of 64 rows share a key
+        op("softmax", (2, 4, 64, 64)),
+        op("bmm", (2, 256, 64), (2, 64, 32)),
+    )
+    (one,) = questions(found, Replace("attention", (PLACE,), OTHERWISE, ("mask",)))
+    assert [tensor.shape for tensor in one.tensors] == [(2, 4, 64, 16), (2, 4, 16, 64), (2, 4, 64, 32)]
+    assert one.options == ("mask", "einsum")
+    # Products of other sizes are no part of it.
+    assert not questions(
+        run(op("bmm", (2, 9, 16), (2, 16, 64)), op("softmax", (2, 4, 64, 64))),
+        Replace("attention", (PLACE,), OTHERWISE),
+    )
+
+
 def test_an_optimizer_is_asked_about_by_the_shapes_of_its_site() -> None:
     site = Site("optimizer", FILE, 5, "", {"type": "AdamW", "shapes": [[2, 8, 8], [1, 8]]}, uses=(PLACE,))
     (one,) = questions(run(sites=(site,)), Replace("optimizer", (PLACE,), OTHERWISE, ("AdamW",)))

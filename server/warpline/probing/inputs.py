@@ -98,28 +98,40 @@ def products(costs: Iterable[LineCost]) -> list[tuple[tuple[Tensor, Tensor], Op]
 
 
 def attended(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
-    """Attention: query and key of the first product, value of the second, by their shapes.
+    """Attention: query and key of the first product, value of the second, by the shape of the softmax.
 
-    The calls that the lines made themselves (``aten::matmul``) have the heads as a dimension of their own.
+    Einsum, and calls without a dimension for the heads, lay a product's batch and rows out in other ways than
+    the softmax does, so products are known by their sizes. What several queries share (a key for all heads)
+    is asked about as if each had its own.
     """
     calls = [op for op in forward(costs) if op.name == "aten::matmul"] or [
         op for op in forward(costs) if op.name == "aten::bmm"
     ]
-    weighed = {op.shapes[0] for op in forward(costs) if "softmax" in op.name and op.shapes}
+    if any(op.name == "aten::einsum" for op in forward(costs)):
+        options = (*options, "einsum")
+    weighed = [op for op in forward(costs) if "softmax" in op.name and op.shapes and len(op.shapes[0]) > 2]
     found: dict[tuple[Tensor, ...], float] = {}
-    for op in calls:
-        query, key = tensor(op, 0), tensor(op, 1)
-        if query is None or key is None or len(query.shape) < 3 or len(key.shape) != len(query.shape):
+    pairs = [(first, second, op) for op in calls for first, second in [(tensor(op, 0), tensor(op, 1))]]
+    for left, turned, op in pairs:
+        if left is None or turned is None or len(left.shape) < 3 or len(turned.shape) < 3:
             continue
-        scores = (*query.shape[:-1], key.shape[-1])
-        if weighed and scores not in weighed:
-            continue
-        for other in calls:
-            weights, value = tensor(other, 0), tensor(other, 1)
-            if other is op or weights is None or value is None or weights.shape != scores:
+        own = (*left.shape[:-1], turned.shape[-1])
+        for scores in [one.shapes[0] for one in weighed] or [own]:
+            heads, rows, columns = scores[:-2], scores[-2], scores[-1]
+            if prod(scores) != prod(own) or columns not in (turned.shape[-1], rows):
                 continue
-            if query.shape[-1] == key.shape[-2] and value.shape[-2] == scores[-1]:
-                found[query, key, value] = max(found.get((query, key, value), 0.0), op.count)
+            for weights, value, other in pairs:
+                if other is op or weights is None or value is None or len(value.shape) < 3:
+                    continue
+                if prod(weights.shape) != prod(scores) or value.shape[-2] != columns:
+                    continue
+                deep, wide = left.shape[-1], value.shape[-1]
+                if scores == own and len(turned.shape) == len(scores):
+                    key = left, turned, value  # as they are, strides and all
+                else:
+                    sizes = (rows, deep), (deep, columns), (columns, wide)
+                    key = tuple(Tensor((*heads, *size), left.dtype) for size in sizes)
+                found[key] = max(found.get(key, 0.0), op.count)
     return _asked(by, options, costs, found)
 
 

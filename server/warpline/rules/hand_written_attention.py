@@ -172,7 +172,8 @@ class HandWrittenAttention(Rule):
             yield written_out(context, formula, formula.place, what, change, [partial(_fix, formula)])
         for one in without_formulas(matched(context, ATTENTION), told):
             what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
-            yield written_out(context, one, one.place, what, Fuse(one.places))
+            change = one.replaced("attention", *one.match.words, otherwise=Fuse(one.places))
+            yield written_out(context, one, one.place, what, change)
 
 
 def _fix(formula: Formula[Attention]) -> Fix:

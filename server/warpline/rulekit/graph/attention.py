@@ -13,6 +13,7 @@ _ON_SCORES = frozenset({
     "mul", "div", "true_divide", "add", "sub", "masked_fill", "where", "clamp", "clamp_min", "tanh", "tril",
     "maximum", "minimum", "copy", "index_put",
 })  # fmt: skip
+_MASKS = frozenset({"masked_fill", "where", "tril", "index_put", "add", "sub"})
 #: And to weights: dropout, also made of a mask, or a mask again.
 _ON_WEIGHTS = frozenset({"dropout", "native_dropout", "mul", "div", "masked_fill", "nan_to_num", "where"})
 #: Operators on each side of the softmax that are looked through.
@@ -33,8 +34,16 @@ def attentions(graph: Graph) -> list[Match]:
             continue
         nodes = (*before, *softmax.nodes, *after)
         if is_written_out(graph, (before[0], after[-1])):
-            found.append(Match("Attention", "F.scaled_dot_product_attention", nodes, after[-1]))
+            call = "F.scaled_dot_product_attention"
+            found.append(Match("Attention", call, nodes, after[-1], words=_words(before, after)))
     return largest(found)
+
+
+def _words(before: list[Node], after: list[Node]) -> tuple[str, ...]:
+    """What the fused call is tried with: a mask or bias as a tensor, dropout of the weights."""
+    masked = any(node.name in _MASKS for node in before)
+    dropped = any("dropout" in node.name for node in after)
+    return (*(("mask",) if masked else ()), *(("dropout",) if dropped else ()))
 
 
 def _scores(graph: Graph, value: int) -> list[Node] | None:

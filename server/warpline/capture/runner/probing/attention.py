@@ -18,28 +18,40 @@ def attention(question: Question, device: str) -> Pair:
     """Tensors: query, key (rows are features, as the product takes it) and value.
 
     Options: "causal" or "mask" (one that hides the upper triangle, given as a tensor), "dropout" (a tenth,
-    and then results cannot be compared).
+    and then results cannot be compared), "einsum" (heads are the last dimension but one of what comes in and
+    goes out). The fused call gets a dimension for heads where there is none, as its kernels want one.
     """
     query, turned, value = (made(one, device) for one in question.tensors)
     inputs = [leaf(query, question), leaf(turned.transpose(-2, -1), question), leaf(value, question)]
-    rows, columns = query.shape[-2], turned.shape[-1]
+    rows, columns, rank = query.shape[-2], turned.shape[-1], query.dim()
     seen = None
     if "causal" in question.options or "mask" in question.options:
         seen = torch.ones(rows, columns, dtype=torch.bool, device=device).tril()
     dropout = 0.1 if "dropout" in question.options else 0.0
 
+    summed = "einsum" in question.options and query.dim() == 4
+    if summed:
+        inputs = [leaf(one.detach().transpose(1, 2).contiguous(), question) for one in inputs]
+
     def written(q: Any, k: Any, v: Any) -> Any:
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        scores = torch.einsum("bihd,bjhd->bhij", q, k) if summed else q @ k.transpose(-2, -1)
+        scores = scores / math.sqrt(q.shape[-1])
         if seen is not None:
             scores = scores.masked_fill(~seen, float("-inf"))
         weights = torch.softmax(scores, -1)
-        return (F.dropout(weights, dropout) if dropout else weights) @ v
+        weights = F.dropout(weights, dropout) if dropout else weights
+        return torch.einsum("bhij,bjhd->bihd", weights, v) if summed else weights @ v
 
     causal = "causal" in question.options
 
     def fused(q: Any, k: Any, v: Any) -> Any:
         mask = None if causal else seen
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal)
+        if summed:
+            q, k, v = (one.transpose(1, 2) for one in (q, k, v))
+        elif q.dim() == 3:
+            q, k, v = (one.unsqueeze(1) for one in (q, k, v))
+        found = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal)
+        return found.transpose(1, 2) if summed else found.squeeze(1) if rank == 3 else found
 
     return Pair(
         with_gradients(question, written, inputs), with_gradients(question, fused, inputs), same=not dropout
