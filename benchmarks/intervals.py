@@ -27,7 +27,8 @@ KNOWN = ROOT / "server/warpline/measure/known.json"
 def interval(one: Reading, readings: tuple[Reading, ...]) -> tuple[float, float]:
     """``(low, high)`` of what ``one`` promised, by the readings of other scripts."""
     others = [other for other in readings if other.script != one.script]
-    found = with_bounds(Predicted(1.0, one.predicted, one.basis), [], others)  # type: ignore[arg-type]
+    said = Predicted(1.0, one.predicted, one.basis)  # type: ignore[arg-type]
+    found = with_bounds(said, [], others, one.device)
     return found.low or one.predicted, found.high or one.predicted
 
 

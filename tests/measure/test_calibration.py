@@ -7,7 +7,17 @@ import random
 
 import pytest
 
-from warpline.measure.calibration import ENOUGH, FEW, LEAST_READINGS, Miss, known, scale, width, with_bounds
+from warpline.measure.calibration import (
+    ENOUGH,
+    FEW,
+    LEAST_READINGS,
+    Miss,
+    Reading,
+    known,
+    scale,
+    width,
+    with_bounds,
+)
 from warpline.model.report import Predicted
 
 
@@ -31,7 +41,7 @@ def test_nine_of_ten_lie_inside_the_intervals_that_other_scripts_make() -> None:
     missed = 0
     for one in known():
         others = [other for other in known() if other.script != one.script]
-        found = with_bounds(predicted(one.predicted, one.basis), [], others)
+        found = with_bounds(predicted(one.predicted, one.basis), [], others, one.device)
         assert found.low is not None
         assert found.high is not None
         missed += not found.low <= one.measured <= found.high
@@ -41,9 +51,19 @@ def test_nine_of_ten_lie_inside_the_intervals_that_other_scripts_make() -> None:
 
 
 def test_few_readings_leave_more_room_than_many() -> None:
-    some = [Miss("estimate", 2.0, 2.5)]
+    some = [Reading("estimate", 2.0, 2.5)]
     assert width("estimate", [], some) == pytest.approx(FEW * width("estimate", [], some * LEAST_READINGS))
     assert width("estimate", [], []) > 1.0
+
+
+def test_readings_of_the_same_device_come_first() -> None:
+    close = [Reading("simulated", 2.0, 2.1, device="cuda")] * LEAST_READINGS
+    far = [Reading("simulated", 2.0, 4.0, device="cpu")] * LEAST_READINGS
+    here = width("simulated", [], [*close, *far], "cuda")
+    assert here == pytest.approx(close[0].error)
+    assert width("simulated", [], [*close, *far], "cpu") == pytest.approx(far[0].error)
+    # A trial that nothing is known of is as good as what it replaces.
+    assert width("probed", [], [*close, *far], "cuda") == here
 
 
 def test_measurements_here_make_it_as_wide_as_they_need_it() -> None:
@@ -64,7 +84,8 @@ def test_a_few_measurements_widen_it_and_do_not_narrow_it_yet() -> None:
 
 
 def test_a_bound_may_gain_nothing_and_is_less_certain_than_a_replay() -> None:
-    bound, replayed = with_bounds(predicted(3.0, "bound"), []), with_bounds(predicted(3.0), [])
+    bound = with_bounds(predicted(3.0, "bound"), [], device="cuda")
+    replayed = with_bounds(predicted(3.0), [], device="cuda")
     assert bound.low is not None
     assert bound.low <= 1.0
     assert bound.high is not None

@@ -68,28 +68,30 @@ def scale(predicted: float) -> float:
     return min(1.0, LEAST_SCALE + abs(math.log(max(predicted, 1e-9))))
 
 
-def bounded(findings: Sequence[Finding], past: Sequence[Miss]) -> tuple[Finding, ...]:
-    """``findings`` with ``low`` and ``high`` of their predictions."""
+def bounded(findings: Sequence[Finding], past: Sequence[Miss], device: str = "") -> tuple[Finding, ...]:
+    """``findings`` with ``low`` and ``high`` of their predictions, made of a run on a ``device`` ("cuda")."""
     return tuple(
-        one if one.predicted is None else replace(one, predicted=with_bounds(one.predicted, past))
+        one
+        if one.predicted is None
+        else replace(one, predicted=with_bounds(one.predicted, past, device=device))
         for one in findings
     )
 
 
 def with_bounds(
-    predicted: Predicted, past: Sequence[Miss], before: Sequence[Miss] | None = None
+    predicted: Predicted, past: Sequence[Miss], before: Sequence[Reading] | None = None, device: str = ""
 ) -> Predicted:
     """``predicted`` with the interval that nine of ten measured gains lie in. ``before``: instead of
     ``known()``."""
-    half = width(predicted.basis, past, before) * scale(predicted.speedup)
+    half = width(predicted.basis, past, before, device) * scale(predicted.speedup)
     low, high = predicted.speedup * math.exp(-half), predicted.speedup * math.exp(half)
     if predicted.basis == "bound":
         low = min(low, 1.0)
     return replace(predicted, low=low, high=high)
 
 
-#: The bases whose errors are taken together: a trial replaces a guess in the same replay; a bound and an
-#: estimate both rest on a figure that is not of this run.
+#: The bases whose errors are taken together where one has too few: a trial replaces a guess in the same
+#: replay; a bound and an estimate both rest on a figure that is not of this run.
 _ALIKE = {
     "simulated": ("simulated",),
     "probed": ("simulated", "probed"),
@@ -98,16 +100,27 @@ _ALIKE = {
 }
 
 
-def width(basis: str, past: Sequence[Miss], before: Sequence[Miss] | None = None) -> float:
-    """Of the logarithm, to either side, in units of ``scale``."""
+def width(
+    basis: str, past: Sequence[Miss], before: Sequence[Reading] | None = None, device: str = ""
+) -> float:
+    """Of the logarithm, to either side, in units of ``scale``.
+
+    The errors are those of the same basis on the same kind of device, as long as there are nine; else of
+    bases that are alike, then of all devices.
+    """
     own = [one.error for one in past if one.basis == basis]
     if len(own) >= ENOUGH:
         return _quantile(own)
     earlier = known() if before is None else before
-    found = [*(one.error for one in earlier if one.basis in _ALIKE.get(basis, (basis,))), *own]
-    if not found:
-        return FEW
-    return _quantile(found) * (1.0 if len(found) >= LEAST_READINGS else FEW)
+    alike = _ALIKE.get(basis, (basis,))
+    found: list[float] = []
+    for here in (True, False):
+        for bases in ((basis,), alike):
+            some = [one for one in earlier if one.basis in bases and (not here or one.device == device)]
+            found = [*(one.error for one in some), *own]
+            if len(some) >= LEAST_READINGS:
+                return _quantile(found)
+    return FEW * (_quantile(found) if found else 1.0)
 
 
 def _quantile(errors: Sequence[float]) -> float:
