@@ -21,7 +21,7 @@ KINDS = frozenset({
 LOOPED = frozenset({
     "abs", "neg", "exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "relu", "square", "gelu",
     "silu", "add", "sub", "mul", "div", "maximum", "minimum", "softmax", "log_softmax", "sum", "mean", "amax",
-    "linear", "matmul", "mm",
+    "std", "var", "linear", "matmul", "mm",
 })  # fmt: skip
 
 

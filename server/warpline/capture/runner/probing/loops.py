@@ -20,6 +20,8 @@ REDUCTIONS: Dict[str, Callable[..., Any]] = {
     "sum": lambda x: x.sum(-1),
     "mean": lambda x: x.mean(-1),
     "amax": lambda x: x.amax(-1),
+    "std": lambda x: x.std(-1),
+    "var": lambda x: x.var(-1),
 }
 ELEMENTWISE: Dict[str, Callable[..., Any]] = {
     name: getattr(torch, name)
