@@ -13,8 +13,8 @@ one round share the plain runs). The gain is the median of the
 rounds' ratios; on a CPU of the median steps (on a shared machine a few steps take many times as long), on a
 GPU of the mean ones. ``--processor`` takes the process's own processor time instead, on machines
 that are busy with something else; it says nothing of fixes that end a wait (loaders), which are left out.
-What runs beside slows processor time down too, for seconds at a time: ``--interleaved`` runs plain and changed
-in turn, in slices.
+What runs beside slows processor time down too, for seconds at a time: ``--interleaved`` runs plain and
+changed in turn, in slices.
 ``show`` prints the table, with first contact and later rounds (``--label``) apart.
 
 Fixes that change how many samples a step has (``small-batch``) are left out: steps do not compare then.
