@@ -126,9 +126,8 @@ def attended(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weight
                 if prod(weights.shape) != prod(scores) or value.shape[-2] != columns:
                     continue
                 deep, wide = left.shape[-1], value.shape[-1]
-                if scores == own and len(turned.shape) == len(scores):
-                    key = left, turned, value  # as they are, strides and all
-                else:
+                key: tuple[Tensor, ...] = left, turned, value  # as they are, strides and all
+                if scores != own or len(turned.shape) != len(scores):
                     sizes = (rows, deep), (deep, columns), (columns, wide)
                     key = tuple(Tensor((*heads, *size), left.dtype) for size in sizes)
                 found[key] = max(found.get(key, 0.0), op.count)
