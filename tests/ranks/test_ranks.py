@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from warpline.attribution import attribute
 from warpline.model.profile import Profile
 from warpline.ranks.merge import merge
 from warpline.ranks.paths import of_ranks
-from warpline.ranks.reduce import table_of
+from warpline.ranks.reduce import LineTime, RankTable, table_of
 from warpline.trace.columns import Trace
 
 RANKS, STEPS, STEP_US = 4, 6, 1000
@@ -95,6 +96,34 @@ def test_ranks_whose_hosts_run_ahead_are_compared_by_what_each_step_queued(tmp_p
     assert merged.notes == ()
     assert merged.straggler is not None
     assert (merged.straggler.rank, round(merged.straggler.late_ms, 3)) == (1, 0.3)
+
+
+def recorded_ranks(**more: bool) -> list[RankTable]:
+    """Two ranks on hosts. A step of 20 ms takes 350 ms while it is recorded: rank 1 computes in plain Python
+    for 8 ms more, and for 330 ms more when that is recorded."""
+    ms = 1_000_000
+    found = []
+    for rank, (compute_ms, exchange_ns) in enumerate([(1.0, 340 * ms), (9.0, 10 * ms)]):
+        lines = (
+            LineTime("train.py", 5, "slow", compute_ms, 0.0, 0.0),
+            LineTime("train.py", 9, "main", 20.0 - compute_ms, 0.0, 0.0),
+        )
+        table = RankTable(str(rank), rank, 2, timed=True, step_ms=20.0, steps_ns=(350 * ms,) * 5, lines=lines)
+        found.append(replace(table, exchanges_ns=((exchange_ns,),) * 5, **more))  # type: ignore[arg-type]
+    return found
+
+
+def test_what_recording_adds_to_a_late_rank_is_not_waited_for() -> None:
+    found = merge(recorded_ranks(on_host=True, sampled=True)).straggler
+    assert found is not None
+    assert (found.rank, found.line, round(found.late_ms, 3)) == (1, 5, 8.0)
+
+
+def test_a_rank_that_is_late_only_while_it_is_recorded_is_not_blamed() -> None:
+    tables = recorded_ranks(on_host=True, sampled=True)
+    same = merge([tables[0], replace(tables[1], lines=tables[0].lines)])
+    assert same.straggler is None
+    assert "perhaps only because it is being recorded" in same.notes[0]
 
 
 @pytest.mark.parametrize("seed", range(3))

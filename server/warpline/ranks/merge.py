@@ -13,7 +13,7 @@ import numpy as np
 
 from warpline.attribution.communication import late_rank
 from warpline.model.ranks import LATE_RANK_PERCENT
-from warpline.ranks.reduce import RankTable
+from warpline.ranks.reduce import LineTime, RankTable
 
 _MOST_NAMED = 5  # notes, so that hundreds of ranks do not make a page of them
 
@@ -129,23 +129,52 @@ def _straggler(tables: Sequence[RankTable]) -> tuple[Straggler | None, list[str]
     # In every step: of few ranks and steps, one may be the last in all of them by chance.
     if float(of_steps.min()) * 100 < LATE_RANK_PERCENT * recorded_ms:
         return None, []
-    if late.timed and late_ms <= recorded_ms - late.step_ms:
+    plain_ms = _without_recording(tables, last, late_ms, recorded_ms)
+    only_recorded = late_ms <= recorded_ms - late.step_ms and not all(one.sampled for one in tables)
+    if late.timed and (only_recorded or plain_ms * 100 < LATE_RANK_PERCENT * late.step_ms):
         return None, [f"rank {late.rank} comes last, perhaps only because it is being recorded"]
-    return _blamed(tables, last, late_ms), []
+    return _blamed(tables, last, plain_ms), []
+
+
+def _without_recording(
+    tables: Sequence[RankTable], last: int, recorded_late_ms: float, recorded_ms: float
+) -> float:
+    """What the others wait for rank ``last`` where nothing is recorded.
+
+    Recording slows plain Python most, so a rank that is late by it is later still in the captured steps.
+    Nobody waits for longer than a step takes; without a device the wait shrinks as the step does; and where
+    lines were sampled it is no more than what the rank spends on its lines beyond what the others do.
+    """
+    late = tables[last]
+    if not late.timed:
+        return recorded_late_ms
+    late_ms = min(recorded_late_ms, late.step_ms)
+    if late.on_host and recorded_ms > 0:
+        late_ms = min(late_ms, recorded_late_ms * late.step_ms / recorded_ms)
+    if all(one.sampled for one in tables):
+        late_ms = min(late_ms, sum(more for _, more in _surplus(tables, last)))
+    return late_ms
 
 
 def _blamed(tables: Sequence[RankTable], last: int, late_ms: float) -> Straggler:
     """With the line on which the rank spends most more than the others do, exchanges aside."""
+    found = Straggler(tables[last].rank, late_ms)
+    cost, more = max(_surplus(tables, last), key=lambda one: one[1], default=(None, 0.0))
+    return replace(found, file=cost.file, line=cost.line, more_ms=more) if cost is not None else found
+
+
+def _surplus(tables: Sequence[RankTable], last: int) -> list[tuple[LineTime, float]]:
+    """Lines of rank ``last`` that take longer there than the median of the others, and by how many ms."""
     others: dict[tuple[str, int], list[float]] = {}
     for at, one in enumerate(tables):
         for cost in one.lines:
             if at != last:
                 others.setdefault((cost.file, cost.line), []).append(cost.step_ms - cost.communication_ms)
-    found = Straggler(tables[last].rank, late_ms)
+    found = []
     for cost in tables[last].lines:
         usual = others.get((cost.file, cost.line), [])
         usual = usual + [0.0] * (len(tables) - 1 - len(usual))
         more = cost.step_ms - cost.communication_ms - float(np.median(usual))
-        if more > found.more_ms:
-            found = replace(found, file=cost.file, line=cost.line, more_ms=more)
+        if more > 0:
+            found.append((cost, more))
     return found

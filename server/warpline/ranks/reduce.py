@@ -9,6 +9,7 @@ from pathlib import Path
 from warpline import runs, trace
 from warpline.attribution import attribute
 from warpline.attribution.communication import exchanges_by_step
+from warpline.attribution.sampled import FEWEST
 from warpline.model.problem import Problem
 from warpline.trace import foreign
 
@@ -40,6 +41,8 @@ class RankTable:
     world: int = 1
     timed: bool = False  # step_ms is of steps without the profiler
     step_ms: float = 0.0
+    on_host: bool = False  # without a device: its exchanges are slowed by the recording as the rest is
+    sampled: bool = False  # the lines have the times of a window in which nothing was recorded
     steps_ns: tuple[int, ...] = ()
     exchanges_ns: tuple[tuple[int, ...], ...] = ()
     lines: tuple[LineTime, ...] = ()
@@ -70,6 +73,8 @@ def _table(path: Path) -> RankTable:
         manifest.world_size,
         bool(manifest.timed_ns),
         profile.steps.step_ms,
+        not events.on_gpu,
+        not events.on_gpu and events.facts.samples.total >= FEWEST,
         tuple(end - begin for begin, end in manifest.captured),
         tuple(tuple(lengths[step == number].tolist()) for number in range(len(manifest.captured))),
         tuple(
