@@ -31,6 +31,8 @@ class Frames(Child):
 
     def __init__(self, rate: float = RATE) -> None:
         """``rate``: looks a second."""
+        if "python" not in os.path.basename(sys.executable or "").lower():
+            raise OSError("%s is no Python" % sys.executable)  # a program that has one inside
         self.layout = layout.of_this_thread()
         super().__init__([sys.executable, "-I", "-S", snapshots.__file__])
         asked = {
