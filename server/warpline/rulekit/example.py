@@ -68,6 +68,7 @@ class _Reader:
     manifest: dict[str, Any] = field(default_factory=dict)
     gc_ns: list[tuple[int, int]] = field(default_factory=list)
     padding: list[tuple[OperatorSite, Padding]] = field(default_factory=list)
+    nodes: list[tuple[OperatorSite, str, dict[str, Any]]] = field(default_factory=list)
 
     def read(self, file: str, code: str) -> None:
         """All annotations of one file. Lines of annotations alone belong to no line of the text."""
@@ -116,6 +117,8 @@ class _Reader:
         elif verb == "padding":
             site = OperatorSite(*place, "<module>")
             self.padding.append((site, Padding(value=len(self.padding), site=len(self.padding), **values)))
+        elif verb == "node":
+            self.nodes.append((OperatorSite(*place, str(values.pop("function", "<module>"))), plain[0], values))
         elif verb == "gc":
             self.gc_ns.append((0, int(float(values["ms"]) * 1e6)))
         else:
@@ -165,7 +168,7 @@ def _profile(texts: dict[str, str], reader: _Reader) -> Profile:
         sites=tuple(replace(site, uses=tuple(reader.uses.get(word, ()))) for word, site in reader.sites),
         flags=Flags(**({"cpu_count": 16} | reader.flags)),
         gc_ns=tuple(reader.gc_ns),
-        dataflow=_looked_up(reader.padding),
+        dataflow=_computed(reader.nodes) if reader.nodes else _looked_up(reader.padding),
         compile_events=tuple(reader.events),
         memory=Memory(**reader.memory),
         peaks=MeasuredPeaks(**reader.peaks),
@@ -201,6 +204,39 @@ def _looked_up(padding: list[tuple[OperatorSite, Padding]]) -> Dataflow:
         dtype=tuple(0 for _ in many),
         padding=tuple(one for _, one in padding),
     )
+
+
+def _computed(nodes: list[tuple[OperatorSite, str, dict[str, Any]]]) -> Dataflow:
+    """The record of a step of ``nodes``, each with one result, in the order of the text.
+
+    ``args``: its arguments, with ``%0`` for the result of the first node and so on (a number of no node before
+    it: a tensor that the step did not make); ``shape`` and ``dtype``: the result's.
+    """
+    given = [_arguments(values.get("args", ())) for _, _, values in nodes]
+    before = range(len(nodes), 1 + max(map(int, _VALUE.findall(str(given))), default=0))
+    shapes = [tuple(values.get("shape", ())) for _, _, values in nodes] + [() for _ in before]
+    dtypes = [str(values.get("dtype", "float32")) for _, _, values in nodes] + ["float32" for _ in before]
+    many = range(len(nodes))
+    return Dataflow(
+        missing="",
+        names=tuple(name for _, name, _ in nodes),
+        sites=tuple(site for site, _, _ in nodes),
+        shapes=tuple(shapes),
+        dtypes=tuple(dtypes),
+        name=tuple(many),
+        site=tuple(many),
+        arguments=tuple(given),
+        outputs=tuple((index,) for index in many),
+        shape=tuple(range(len(shapes))),
+        dtype=tuple(range(len(dtypes))),
+    )
+
+
+_VALUE = re.compile(r"%(\d+)")
+
+
+def _arguments(written: Any) -> Any:
+    return ast.literal_eval(_VALUE.sub(r'"\g<0>"', written)) if isinstance(written, str) else written
 
 
 def _op(name: str, values: dict[str, Any]) -> Op:

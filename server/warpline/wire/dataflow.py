@@ -68,4 +68,6 @@ class Dataflow:
     #: Parameters that ask for gradients, while no optimizer has them and nothing wrote to them in the step.
     #: Empty where no parameter of the step is an optimizer's.
     unheld: tuple[int, ...] = ()
+    #: Values that were there before the step, are buffers of the script's modules, and were not written to.
+    buffers: tuple[int, ...] = ()
     padding: tuple[Padding, ...] = ()

@@ -140,7 +140,7 @@ class Observers:
         try:
             from .dataflow.mode import Recording
 
-            self.recording = Recording(self.sites, self.optimizers)
+            self.recording = Recording(self.sites, self.optimizers, lambda: self.sites.living("module"))
             self.recording.start()
         except Exception as error:
             self.facts["dataflow"] = Dataflow("this torch cannot be listened to (%s)" % type(error).__name__)

@@ -59,6 +59,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.missing = ""
         self.running = True
         self.unheld: Tuple[int, ...] = ()
+        self.buffers: Tuple[int, ...] = ()
         self.values = Values(torch, self._alias)
         self.looked_up = LookedUp()
         self.padding: Tuple[Padding, ...] = ()
@@ -192,6 +193,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
             dtype=tuple(self.values.dtype),
             parameters=tuple(self.values.parameters),
             unheld=self.unheld,
+            buffers=self.buffers,
             padding=self.padding,
         )
 
@@ -202,10 +204,15 @@ _FURTHER = (DIRECT, MODULE, OPTIMIZER, LIBRARY)
 class Recording:
     """One step under ``Operators``."""
 
-    def __init__(self, sites: Sites, optimizers: Callable[[], Optional[List[Any]]] = list) -> None:
-        """``optimizers`` gives those of the script; None where not all are known."""
+    def __init__(
+        self,
+        sites: Sites,
+        optimizers: Callable[[], Optional[List[Any]]] = list,
+        modules: Callable[[], List[Any]] = list,
+    ) -> None:
+        """``optimizers`` gives those of the script, None where not all are known; ``modules`` its modules."""
         self.mode = Operators(sites)
-        self._optimizers = optimizers
+        self._optimizers, self._modules = optimizers, modules
         self._call: Optional[Callable[..., Any]] = None
 
     def start(self) -> None:
@@ -226,6 +233,9 @@ class Recording:
             self._call = None
         with contextlib.suppress(Exception):  # an optimizer of an unusual kind: then nothing is said of it
             self.mode.unheld = self.mode.values.unheld(self._optimizers() or [])
+        with contextlib.suppress(Exception):  # a module that was not set up
+            buffers = [one for module in self._modules() for one in module._buffers.values()]
+            self.mode.buffers = self.mode.values.unchanged(one for one in buffers if one is not None)
         with contextlib.suppress(Exception):  # indices on a device that has run out of memory, say
             self.mode.padding = self.mode.looked_up.padding()
         self.mode.values.close()

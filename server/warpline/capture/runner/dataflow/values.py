@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Tuple
 
 Layout = Tuple[int, Tuple[int, ...], Tuple[int, ...], Any]
 
@@ -33,6 +33,7 @@ class Values:
         self.shape: List[int] = []
         self.dtype: List[int] = []
         self.parameters: List[int] = []
+        self._before: dict[int, int] = {}  # storage that was there before the step -> first value
         self._asking: dict[int, int] = {}  # storage of a parameter that asks for gradients -> first value
         self._others_ask = False  # another tensor that the script made does
 
@@ -45,7 +46,7 @@ class Values:
             if storage in self._latest:
                 self._alias(found, self._latest[storage])
             else:
-                self._latest[storage] = found
+                self._latest[storage] = self._before[storage] = found
         return found
 
     def made(self, tensor: Any, in_place: bool) -> int:
@@ -101,8 +102,18 @@ class Values:
         )
         return () if self._others_ask or held.isdisjoint(self._asking) else found
 
+    def unchanged(self, tensors: Iterable[Any]) -> Tuple[int, ...]:
+        """The values of those of ``tensors`` that were there before the step and that nothing wrote to."""
+        storages = {int(tensor.untyped_storage()._cdata) for tensor in tensors}
+        return tuple(
+            number
+            for storage, number in self._before.items()
+            if storage in storages and self._latest.get(storage) == number
+        )
+
     def close(self) -> None:
         """Let go of the storages."""
+        self._before.clear()
         self._alive.clear()
         self._known.clear()
         self._latest.clear()

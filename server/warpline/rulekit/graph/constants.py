@@ -1,0 +1,113 @@
+"""What a step computes of nothing that changes: of numbers, of buffers, and of what it made of those."""
+
+from __future__ import annotations
+
+import math
+
+from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node
+
+#: Operators that fill a new tensor, whatever tensor they take their size from.
+_FILLS = frozenset({
+    "arange", "linspace", "logspace", "zeros", "ones", "full", "eye", "empty", "scalar_tensor", "tril_indices",
+    "triu_indices", "hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window",
+    "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty",
+    "empty_strided", "new_empty_strided", "empty_permuted", "fft_fftfreq", "fft_rfftfreq", "vander",
+})  # fmt: skip
+_RANDOM = frozenset({
+    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "uniform",
+    "bernoulli", "multinomial", "exponential", "random", "dropout", "native_dropout", "poisson", "cauchy",
+    "geometric", "log_normal", "rrelu", "normal_functional", "_fused_dropout", "binomial",
+})  # fmt: skip
+#: Where their first number is another one than 0 or 1, it may be the step's: a position, a time.
+_COUNTED = frozenset({"arange", "linspace"})
+#: The place of the value that these fill with.
+_VALUE = {"full": 1, "full_like": 1, "new_full": 2, "scalar_tensor": 0, "fill": 1}
+#: Masks are filled with numbers of at least this size; steps, times and temperatures are smaller.
+_OF_MASKS = 1e4
+_COPIES = frozenset({"clone", "contiguous", "_to_copy", "to", "lift_fresh_copy"})
+VIEWS = (SAME - _COPIES) | MOVED | {
+    "slice", "select", "diagonal", "narrow", "split", "split_with_sizes", "chunk", "unbind", "unfold",
+    "as_strided", "view_as_real", "view_as_complex", "real", "imag", "tensor_split", "hsplit", "vsplit",
+}  # fmt: skip
+
+
+def constant_nodes(graph: Graph) -> list[Node]:
+    """The operators whose results are the same in each step, as far as one step shows; views are left out.
+
+    Numbers among their arguments may be others in the next step: those that look like a position, a time or a
+    temperature are taken to be. A tensor that something else is written into later is no constant.
+    """
+    own = _families(graph)
+    changing: set[int] = set()  # families that a step's own data is written into
+    while True:
+        constant = _constant(graph, own, changing)
+        more = {
+            own[value]
+            for node in graph.nodes
+            for value in node.outputs
+            if value not in constant and own[value] not in changing
+        }
+        # A family is constant as a whole, or not at all.
+        mixed = more & {own[value] for value in constant}
+        if not mixed:
+            break
+        changing |= mixed
+    return [
+        node
+        for node in graph.nodes
+        if node.name not in VIEWS and node.outputs and all(value in constant for value in node.outputs)
+    ]
+
+
+def _constant(graph: Graph, own: list[int], changing: set[int]) -> set[int]:
+    constant = {value for value in graph.flow.buffers if own[value] not in changing}
+    for node in graph.nodes:
+        if _is_constant(node, constant):
+            constant.update(value for value in node.outputs if own[value] not in changing)
+    return constant
+
+
+def _is_constant(node: Node, constant: set[int]) -> bool:
+    if node.name in _RANDOM or not _is_fixed(node):
+        return False
+    if node.name in _FILLS:
+        return True
+    inputs = node.inputs
+    return bool(inputs) and all(value in constant for value in inputs)
+
+
+def _is_fixed(node: Node) -> bool:
+    """Whether the numbers that a tensor is filled with do not look like the step's own."""
+    if node.name in _COUNTED and len([one for one in node.arguments if type(one) in (int, float)]) > 1:
+        first = node.arguments[0]
+        return first in (0, 1) or node.name == "linspace"
+    if node.name not in _VALUE:
+        return True
+    value = node.argument(_VALUE[node.name], "fill_value", 0)
+    return not isinstance(value, (int, float)) or value in (-1, 0, 1) or not abs(value) < _OF_MASKS
+
+
+def _families(graph: Graph) -> list[int]:
+    """By value: the first value of the same memory, as views and operators in place show it."""
+    parent = list(range(len(graph.flow.shape)))
+
+    def find(value: int) -> int:
+        while parent[value] != value:
+            parent[value] = parent[parent[value]]
+            value = parent[value]
+        return value
+
+    for node in graph.nodes:
+        inputs = node.inputs
+        name = graph.flow.names[graph.flow.name[node.index]].split(".")
+        in_place = len(name) > 1 and name[1].endswith("_")
+        if inputs and (in_place or node.name in VIEWS):
+            for value in node.outputs:
+                parent[find(value)] = find(inputs[0])
+    return [find(value) for value in range(len(parent))]
+
+
+def traffic(graph: Graph, node: Node) -> int:
+    """Elements that an operator reads and writes."""
+    values = {*node.inputs, *node.outputs}
+    return sum(math.prod(graph.shape(value)) for value in values)

@@ -1,0 +1,204 @@
+"""A tensor is computed again in each step from nothing that changes.
+
+## What it does
+
+Finds operators of which all results are the same in each step: position encodings, masks, grids, windows,
+made of sizes, of a module's buffers and of what was made of those, by how the tensors of one step depend on
+each other. It reports nothing where the captured steps work on tensors of different sizes there, where a
+number looks like a position or a time, and where the line takes almost no time.
+
+## Why is this slow
+
+The device fills the tensor again in each step (in each layer, if that makes it), and the host queues those
+kernels. Made once and kept, it is only read.
+
+## Example
+
+```python
+import torch
+
+def encoding(length, width, device):
+    position = torch.arange(length, device=device).float()[:, None]
+    rate = torch.exp(torch.arange(0, width, 2, device=device) * (-9.2 / width))
+    return torch.cat([torch.sin(position * rate), torch.cos(position * rate)], dim=1)
+    #^ cost step_ms=4 device_ms=4 forward_ms=4
+    #^ node aten.arange.default function=encoding args=[4096] shape=[4096]
+    #^ node aten.sin.default function=encoding args=[%0] shape=[4096,512]
+    #^ node aten.cos.default function=encoding args=[%0] shape=[4096,512]
+    #^ node aten.cat.default function=encoding args=[[%1,%2]] shape=[4096,1024]
+
+for tokens in loader:
+    x = embed(tokens) + encoding(4096, 1024, "cuda")
+    #^ found; cost step_ms=6 device_ms=6
+    #^ node aten.add.Tensor args=[%9,%3] shape=[32,4096,1024]
+    train(x)  #> cost device_ms=30
+```
+
+## Use instead
+
+Make it once before the loop, or in the module's `__init__` with `register_buffer`, and use that.
+
+## Example
+
+```python
+import torch
+
+class Layer(torch.nn.Module):
+    def forward(self, scores):
+        length = scores.shape[-1]
+        future = torch.ones(length, length, dtype=torch.bool, device=scores.device).triu(1)
+        #^ found; cost step_ms=4 device_ms=4 forward_ms=4
+        #^ node aten.ones.default function=Layer.forward args=[[8192,8192]] shape=[8192,8192] dtype=bool
+        #^ node aten.triu.default function=Layer.forward args=[%0,1] shape=[8192,8192] dtype=bool
+        return scores.masked_fill(future, float("-inf"))
+        #^ cost step_ms=9 device_ms=9 forward_ms=9
+        #^ node aten.masked_fill.Scalar function=Layer.forward args=[%9,%1] shape=[8,8192,8192]
+```
+
+## Use instead
+
+The same: a buffer of the longest length, of which each call takes a slice.
+
+## Near misses
+
+The sizes change from step to step:
+
+```python
+import torch
+
+for tokens in loader:
+    position = torch.arange(tokens.shape[1], device="cuda").float().sin()
+    #^ cost step_ms=4 device_ms=4 forward_ms=4
+    #^ op aten::sin shapes=[[4096]] count=0.6 device_ms=2; op aten::sin shapes=[[4000]] count=0.4 device_ms=2
+    #^ node aten.arange.default args=[4096] shape=[4096]; node aten.sin.default args=[%0] shape=[4096]
+    train(embed(tokens) + position)  #> cost device_ms=30
+```
+
+The tensor is random:
+
+```python
+import torch
+
+for images in loader:
+    noise = torch.zeros(4096, 4096, device="cuda").normal_()
+    #^ cost step_ms=4 device_ms=4 forward_ms=4
+    #^ node aten.zeros.default args=[[4096,4096]] shape=[4096,4096]
+    #^ node aten.normal_.default args=[%0] shape=[4096,4096]
+    train(images, noise)  #> cost device_ms=30
+```
+
+Something of the step is written into it:
+
+```python
+import torch
+
+for images in loader:
+    padded = torch.zeros(64, 3, 512, 512, device="cuda")
+    #^ cost step_ms=4 device_ms=4 forward_ms=4
+    #^ node aten.zeros.default args=[[64,3,512,512]] shape=[64,3,512,512]
+    padded[:, :, 16:-16, 16:-16] = images
+    #^ cost step_ms=4 device_ms=4 forward_ms=4
+    #^ node aten.slice.Tensor args=[%0,2,16] shape=[64,3,480,480]
+    #^ node aten.copy_.default args=[%1,%9] shape=[64,3,480,480]
+    train(padded)  #> cost device_ms=30
+```
+
+It depends on the time of the step, which is a number:
+
+```python
+import torch
+
+for step in range(1000):
+    time = torch.full((4096, 4096), float(step), device="cuda").sin()
+    #^ cost step_ms=4 device_ms=4 forward_ms=4
+    #^ node aten.full.default args=[[4096,4096],17.0] shape=[4096,4096]
+    #^ node aten.sin.default args=[%0] shape=[4096,4096]
+    train(time)  #> cost device_ms=30
+```
+
+On tensors of this size it takes almost no time:
+
+```python
+import torch
+
+for images in loader:
+    real = torch.ones(64, device="cuda")
+    #^ cost step_ms=0.02; node aten.ones.default args=[[64]] shape=[64]
+    train(images, real)  #> cost device_ms=30
+```
+
+## Fix safety
+
+No edit is offered. A tensor that is kept must not be changed in place, must be on the model's device, and
+takes memory. If it depends on a setting that the script changes later, make it again then.
+
+## References
+
+- [torch.nn.Module.register_buffer](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_buffer)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warpline.model.change import Scale, Together
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit.constants import made_at
+from warpline.rulekit.graph import Graph, Node, graph_of
+from warpline.rulekit.graph.constants import constant_nodes
+from warpline.rulekit.graph.parts import Part, every_step, parts
+from warpline.wire.dataflow import DIRECT, MODULE
+
+
+class ConstantRebuilt(Rule):
+    area = "fusion"
+    covers = ("unfused-elementwise",)
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        flow = context.profile.facts.dataflow
+        if flow.missing or not flow.name:
+            return
+        graph = graph_of(flow)
+        for nodes in _by_function(graph).values():
+            own = parts(context, graph, nodes)
+            if not context.matters(sum(part.step_ms for part in own)):
+                continue
+            place = made_at(context, graph, nodes, [part for part in own if every_step(part.cost)])
+            if place is not None and all(every_step(part.cost) for part in own):
+                yield _draft(context, place, nodes, own)
+
+
+def _by_function(graph: Graph) -> dict[tuple[str, str], list[Node]]:
+    found: dict[tuple[str, str], list[Node]] = {}
+    for node in constant_nodes(graph):
+        site = graph.site(node)
+        if site is not None and site.via in (DIRECT, MODULE):
+            found.setdefault((site.file, site.function), []).append(node)
+    return found
+
+
+def _draft(context: Context, place: tuple[str, int], nodes: list[Node], own: list[Part]) -> Draft:
+    spent = sum(part.step_ms for part in own)
+    hottest = max(own, key=lambda part: part.step_ms)
+    return context.draft(
+        place,
+        hottest.place,
+        "The same tensor is computed again in each step, from nothing that changes: {calls} "
+        "operators, which take {spent} ({share}).",
+        {
+            "calls": count("operators on constants", len(nodes), "per step"),
+            "spent": ms("computing constants", spent),
+            "share": percent("computing constants", context.share(spent)),
+        },
+        cost_ms=spent,
+        change=Together(tuple(Scale((part.place,), device=part.left, host=part.left) for part in own)),
+        fixes=[_by_hand],
+    )
+
+
+def _by_hand() -> Fix:
+    raise Refused(
+        "make it once before the loop, or in `__init__` with `register_buffer`, "
+        "if nothing that it is made of changes later"
+    )
