@@ -98,6 +98,8 @@ otherwise), ``true``/``false`` or plain text:
   ``with.lr=0.1`` is an argument that it was made with
 - ``event graph_break reason="…"`` (CompileEvent)
 - ``padding rows=32 columns=512 padded=9000 shared=100``: what the embedding on this line looked up
+- ``node aten.mul.Tensor args=[%0,2] shape=[8,4] dtype=float32 function=f``: an operator of the recorded step,
+  ``%0`` being the result of the first one; a number that no operator has is a tensor from before the step
 - for the run: ``device …`` (DeviceFacts; an H200 unless said), ``steps step_ms= device_busy_percent=``
   (``step_ms`` defaults to the lines' sum), ``flags …``, ``memory …``, ``peaks …``, ``totals …``,
   ``manifest …``, ``gc ms=5``

@@ -18,8 +18,8 @@ _DEPTH = 4  # functions that only call such functions
 
 
 def made_at(context: Context, graph: Graph, nodes: Sequence[Node], own: Sequence[Part]) -> FileLine | None:
-    """The line to take out of the step: the call of the function that computes nothing but ``nodes`` where one
-    line calls it, else the line of ``own`` that takes longest.
+    """The line to take out of the step: the call of the function that computes nothing but ``nodes`` where
+    one line calls it, else the line of ``own`` that takes longest.
 
     None where a name on that line is counted by the loop around it, so the next step has another value.
     """

@@ -118,7 +118,9 @@ class _Reader:
             site = OperatorSite(*place, "<module>")
             self.padding.append((site, Padding(value=len(self.padding), site=len(self.padding), **values)))
         elif verb == "node":
-            self.nodes.append((OperatorSite(*place, str(values.pop("function", "<module>"))), plain[0], values))
+            self.nodes.append(
+                (OperatorSite(*place, str(values.pop("function", "<module>"))), plain[0], values)
+            )
         elif verb == "gc":
             self.gc_ns.append((0, int(float(values["ms"]) * 1e6)))
         else:
@@ -209,8 +211,8 @@ def _looked_up(padding: list[tuple[OperatorSite, Padding]]) -> Dataflow:
 def _computed(nodes: list[tuple[OperatorSite, str, dict[str, Any]]]) -> Dataflow:
     """The record of a step of ``nodes``, each with one result, in the order of the text.
 
-    ``args``: its arguments, with ``%0`` for the result of the first node and so on (a number of no node before
-    it: a tensor that the step did not make); ``shape`` and ``dtype``: the result's.
+    ``args``: its arguments, with ``%0`` for the result of the first node and so on (a number of no node:
+    a tensor that the step did not make); ``shape`` and ``dtype``: the result's.
     """
     given = [_arguments(values.get("args", ())) for _, _, values in nodes]
     before = range(len(nodes), 1 + max(map(int, _VALUE.findall(str(given))), default=0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,8 +14,11 @@ from warpline.rulekit.graph.known import known
 from warpline.wire.dataflow import Dataflow
 
 
-def recorded(act: Callable[[], Any]) -> Graph:
-    """What ``act`` computes, by way of the run folder's JSON. Files in this one's folder are the user's."""
+def recorded(act: Callable[[], Any], modules: Sequence[Any] = ()) -> Graph:
+    """What ``act`` computes, by way of the run folder's JSON. Files in this one's folder are the user's.
+
+    ``modules``: those of the script.
+    """
     from warpline.capture.runner.dataflow.mode import Recording
     from warpline.capture.runner.folder import finite
     from warpline.capture.runner.lines.names import QualifiedNames
@@ -23,7 +26,7 @@ def recorded(act: Callable[[], Any]) -> Graph:
 
     files = UserFiles([str(Path(__file__).parent)], [])
     sites: Any = SimpleNamespace(user_files=files, names=QualifiedNames())
-    recording = Recording(sites)
+    recording = Recording(sites, modules=lambda: list(modules))
     recording.start()
     try:
         act()

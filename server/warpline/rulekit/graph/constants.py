@@ -8,10 +8,11 @@ from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node
 
 #: Operators that fill a new tensor, whatever tensor they take their size from.
 _FILLS = frozenset({
-    "arange", "linspace", "logspace", "zeros", "ones", "full", "eye", "empty", "scalar_tensor", "tril_indices",
-    "triu_indices", "hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window",
-    "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty",
-    "empty_strided", "new_empty_strided", "empty_permuted", "fft_fftfreq", "fft_rfftfreq", "vander",
+    "arange", "linspace", "logspace", "zeros", "ones", "full", "eye", "empty", "scalar_tensor",
+    "tril_indices", "triu_indices", "hann_window", "hamming_window", "blackman_window", "bartlett_window",
+    "kaiser_window", "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones",
+    "new_full", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted", "fft_fftfreq",
+    "fft_rfftfreq", "vander",
 })  # fmt: skip
 _RANDOM = frozenset({
     "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "uniform",
@@ -55,7 +56,11 @@ def constant_nodes(graph: Graph) -> list[Node]:
     return [
         node
         for node in graph.nodes
-        if node.name not in VIEWS and node.outputs and all(value in constant for value in node.outputs)
+        if node.name not in VIEWS
+        and node.outputs
+        and all(value in constant for value in node.outputs)
+        # Of one number is what `backward` starts with, too.
+        and any(graph.size(value) > 1 for value in node.outputs)
     ]
 
 

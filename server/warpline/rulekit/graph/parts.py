@@ -70,7 +70,6 @@ def _forward_ms(cost: LineCost) -> float:
     return cost.step_ms * (1 - again / both) if both > 0 else cost.step_ms
 
 
-
 def _without_products(cost: LineCost) -> float:
     """Share of the line's forward operators' time that is of no matrix product, convolution or attention."""
     forward = [op for op in cost.ops if op.phase == "forward"]

@@ -1,0 +1,217 @@
+"""Copies of a step that give tensors another layout or type, and those among them that nothing needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from warpline.rulekit.graph.constants import VIEWS
+from warpline.rulekit.graph.evaluate import REDUCTIONS
+from warpline.rulekit.graph.graph import MOVED, Graph, Node, Ref
+from warpline.rulekit.graph.pointwise import POINTWISE
+from warpline.wire.dataflow import DIRECT
+
+Order = tuple[int, ...]  # of dimensions, as for ``permute``
+
+_LAYOUT = frozenset({"clone", "contiguous"})
+_CASTS = frozenset({"_to_copy", "to"})
+_ATTENTION = "_scaled_dot_product"
+#: Dimensions from which on convolutions take channels last.
+_IMAGES = 4
+#: These give a tensor of their first argument's layout, and take any.
+_SAME_LAYOUT = POINTWISE | {
+    "dropout", "native_dropout", "_softmax", "_log_softmax", "native_layer_norm", "layer_norm", "_to_copy",
+    "linear", "_fused_rms_norm", "rms_norm", "detach", "alias", "silu", "gelu", "relu",
+}  # fmt: skip
+_LINEAR = frozenset({"mm", "addmm"})
+_RESHAPING = frozenset({"view", "_unsafe_view", "reshape"})
+#: A chain of more operators between two copies is none.
+_FURTHEST = 40
+
+#: Why nothing needs a copy.
+ANY_LAYOUT, THERE_AND_BACK, AGAIN, CAST_BACK = "any layout", "there and back", "again", "cast back"
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    nodes: tuple[Node, ...]
+    why: str
+
+
+def needless(graph: Graph) -> Iterator[Copies]:
+    """Groups of copies that the user's lines ask for and that nothing needs.
+
+    Of a permuted tensor: all that reads the copy takes any layout, or the copy undoes an earlier one and what
+    lies between works in either. Of the same tensor, to the same layout and type, as an earlier one. To
+    another type and back with nothing computed in between.
+    """
+    mixed = {node.site for node in graph.nodes if node.name not in VIEWS | _LAYOUT | _CASTS}
+    own = [node for node in graph.nodes if _is_own(graph, node, mixed)]
+    for node in own:
+        if node.name in _LAYOUT and _order(graph, node) is not None:
+            if _read_in_any_layout(graph, node):
+                yield Copies((node,), ANY_LAYOUT)
+            elif (first := _undone(graph, node, own)) is not None:
+                yield Copies((first, node), THERE_AND_BACK)
+        elif node.name in _CASTS and (back := _cast_back(graph, node, own)) is not None:
+            yield Copies((node, back), CAST_BACK)
+    yield from _again(graph, own)
+
+
+def _is_own(graph: Graph, node: Node, mixed: set[int]) -> bool:
+    """Whether the line itself asks for the copy: no operator of the same call computes anything, as those do
+    for which autocast casts."""
+    site = graph.site(node)
+    if site is None or site.via != DIRECT or node.site in mixed or not node.arguments:
+        return False
+    first = node.arguments[0]
+    if not isinstance(first, Ref) or not node.outputs or graph.size(first.value) <= 1:
+        return False
+    if node.name in _CASTS:
+        return graph.dtype(first.value) != graph.dtype(node.outputs[0])
+    # `x.clone()` has no such argument: its copy is the user's to change.
+    return node.name == "contiguous" or (node.name in _LAYOUT and "memory_format" in node.named)
+
+
+def _order(graph: Graph, node: Node) -> Order | None:
+    """How the tensor that ``node`` copies was permuted before; None if it was not."""
+    first = node.arguments[0]
+    before = graph.producer.get(first.value) if isinstance(first, Ref) else None
+    order = _moved(graph, before) if before is not None else None
+    return order if order is not None and order != tuple(sorted(order)) else None
+
+
+def _moved(graph: Graph, node: Node) -> Order | None:
+    """The order that an operator puts dimensions into, None for another operator."""
+    if node.name not in MOVED or not node.outputs:
+        return None
+    rank = len(graph.shape(node.outputs[0]))
+    order = list(range(rank))
+    if node.name == "permute":
+        dims = node.argument(1, "dims")
+        if not isinstance(dims, tuple) or len(dims) != rank:
+            return None
+        return tuple(int(dim) % rank for dim in dims)
+    if node.name == "movedim" or rank < 2:
+        return None
+    pair = node.arguments[1:3] if node.name in ("transpose", "swapaxes") else (-1, -2)
+    if len(pair) != 2 or any(not isinstance(dim, int) for dim in pair):
+        return None
+    a, b = (dim % rank for dim in pair)
+    order[a], order[b] = order[b], order[a]
+    return tuple(order)
+
+
+def _read_in_any_layout(graph: Graph, node: Node) -> bool:
+    readers = graph.consumers.get(node.outputs[0], [])
+    order = _order(graph, node)
+    last = order is not None and order[-1] == len(order) - 1
+    return bool(readers) and all(
+        reader.name in POINTWISE | REDUCTIONS
+        or (reader.name == "convolution" and len(graph.shape(node.outputs[0])) >= _IMAGES)
+        or (reader.name.startswith(_ATTENTION) and last)
+        for reader in readers
+    )
+
+
+def _undone(graph: Graph, node: Node, own: list[Node]) -> Node | None:
+    """The earlier copy that ``node`` undoes: between them only what keeps dimensions in their places."""
+    found = _order(graph, node)
+    if found is None:
+        return None
+    order: Order = found
+    value = graph.producer[node.inputs[0]].inputs[0]
+    for _ in range(_FURTHEST):
+        before = graph.producer.get(value)
+        if before is None:
+            return None
+        if before in own and before.name in _LAYOUT and (first := _order(graph, before)) is not None:
+            return before if _after(first, order) == tuple(range(len(order))) else None
+        moved = _moved(graph, before)
+        if moved is not None:
+            order = _after(moved, order)
+        step = _through(graph, before, value)
+        if step is None:
+            return None
+        value = step
+    return None
+
+
+def _after(first: Order, second: Order) -> Order:
+    return tuple(first[dim] for dim in second) if len(first) == len(second) else ()
+
+
+def _through(graph: Graph, node: Node, value: int) -> int | None:
+    """The value that has the dimensions of ``value``, which ``node`` made, in the same places."""
+    if not node.arguments or not isinstance(node.arguments[0], Ref):
+        return None
+    first = node.arguments[0].value
+    if node.name in MOVED:
+        return first
+    if node.name in _SAME_LAYOUT:
+        same = [one for one in node.inputs if len(graph.shape(one)) == len(graph.shape(value))]
+        return same[0] if same else None
+    if node.name not in _RESHAPING:
+        return None
+    # A linear layer: its rows are taken together, multiplied, and taken apart again.
+    product = graph.producer.get(first)
+    if product is None or product.name not in _LINEAR:
+        return None
+    rows = product.inputs[1 if product.name == "addmm" else 0]
+    merged = graph.producer.get(rows)
+    if merged is None or merged.name not in _RESHAPING or not merged.inputs:
+        return None
+    whole = merged.inputs[0]
+    before, after = graph.shape(whole), graph.shape(value)
+    last = (before[-1:], after[-1:]) == (graph.shape(rows)[-1:], graph.shape(first)[-1:])
+    return whole if last and before[:-1] == after[:-1] else None
+
+
+def _cast_back(graph: Graph, node: Node, own: list[Node]) -> Node | None:
+    """The cast back to the type that ``node`` cast from, if only such casts read what it gives."""
+    first = node.inputs[0]
+    readers = [reader for reader, _ in _readers(graph, node.outputs[0])]
+    back = [
+        reader
+        for reader in readers
+        if reader in own and reader.name in _CASTS and graph.dtype(reader.outputs[0]) == graph.dtype(first)
+    ]
+    return back[0] if back and len(back) == len(readers) else None
+
+
+def _readers(graph: Graph, value: int) -> Iterator[tuple[Node, int]]:
+    """Operators that read a value or a view of it."""
+    waiting, seen = [value], {value}
+    while waiting:
+        current = waiting.pop()
+        for node in graph.consumers.get(current, ()):
+            if node.name not in VIEWS:
+                yield node, current
+                continue
+            fresh = [output for output in node.outputs if output not in seen]
+            seen.update(fresh)
+            waiting += fresh
+
+
+def _again(graph: Graph, own: list[Node]) -> Iterator[Copies]:
+    """Copies of one tensor to one type and layout; the first of them is needed."""
+    groups: dict[tuple[object, ...], list[Node]] = {}
+    for node in own:
+        before = graph.producer.get(node.inputs[0])
+        order = _order(graph, node)
+        if node.name in _LAYOUT and (order is None or before is None):
+            continue
+        # Each call of `permute` gives a value of the same number: the layout is the same.
+        groups.setdefault((node.inputs[0], node.name, graph.dtype(node.outputs[0])), []).append(node)
+    for nodes in groups.values():
+        if len(nodes) > 1 and not any(_is_written(graph, node) for node in nodes):
+            yield Copies(tuple(nodes[1:]), AGAIN)
+
+
+def _is_written(graph: Graph, node: Node) -> bool:
+    """Whether something writes into the copy: then each needs its own."""
+    for reader, _ in _readers(graph, node.outputs[0]):
+        name = graph.flow.names[graph.flow.name[reader.index]].split(".")
+        if len(name) > 1 and name[1].endswith("_"):
+            return True
+    return False

@@ -1,0 +1,166 @@
+"""Copies turn a tensor into another layout or type, and nothing needs them.
+
+## What it does
+
+Finds copies that a line asks for (`.contiguous()` after a permutation, `.float()`, `.half()`,
+`.to(dtype)`) and of which the step's record shows that nothing needs them: all that reads the copy takes
+a tensor of any layout; a later copy undoes it, and what lies between works in either layout; the same
+tensor was copied the same way before; a type is cast and cast back with nothing computed in between. It
+reports nothing where a `view` needs the copy, and no casts that autocast makes.
+
+## Why is this slow
+
+A copy reads and writes the whole tensor. Elementwise operators, convolutions of images and
+`scaled_dot_product_attention` read permuted tensors as they are, and linear layers and norms work on the last
+dimension, whatever the order of the others.
+
+## Example
+
+```python
+import torch
+
+class Stage(torch.nn.Module):
+    def forward(self, x):
+        y = self.mlp(self.conv(x).permute(0, 2, 3, 1))
+        y = y.permute(0, 3, 1, 2).contiguous()
+        #^ found; cost step_ms=4 device_ms=4 forward_ms=4
+        #^ node aten.permute.default args=[%9,[0,3,1,2]] shape=[32,128,64,64] function=Stage.forward
+        #^ node aten.clone.default args=[%0,'{"memory_format":0}'] shape=[32,128,64,64] function=Stage.forward
+        return x + y
+        #^ cost step_ms=4 device_ms=4 forward_ms=4
+        #^ node aten.add.Tensor args=[%10,%1] shape=[32,128,64,64] function=Stage.forward
+
+for images in loader:
+    train(images)  #> cost device_ms=60
+```
+
+## Use instead
+
+`x + y.permute(0, 3, 1, 2)`, and a model in channels-last layout
+(`model.to(memory_format=torch.channels_last)`).
+
+## Near misses
+
+What follows needs the copy:
+
+```python
+import torch
+
+class A(torch.nn.Module):
+    def forward(self, y):
+        return self.out(y.transpose(1, 2).contiguous().view(8, 1024, 768))
+        #^ cost step_ms=9 device_ms=9 forward_ms=9
+        #^ node aten.transpose.int args=[%9,1,2] shape=[8,1024,12,64] function=A.forward
+        #^ node aten.clone.default args=[%0,'{"memory_format":0}'] shape=[8,1024,12,64] function=A.forward
+        #^ node aten.view.default args=[%1,[8,1024,768]] shape=[8,1024,768] function=A.forward
+```
+
+It takes almost no time:
+
+```python
+import torch
+
+for images in loader:
+    x = images.permute(0, 3, 1, 2).contiguous()
+    #^ cost step_ms=0.1
+    #^ node aten.permute.default args=[%9,[0,3,1,2]] shape=[32,3,64,64]
+    #^ node aten.clone.default args=[%0,'{"memory_format":0}'] shape=[32,3,64,64]
+    y = x * 2  #> cost device_ms=60; node aten.mul.Tensor args=[%1,2] shape=[32,3,64,64]
+```
+
+## Fix safety
+
+No edit is offered. Results are the same, but what follows then gets a tensor of other strides: `view` raises
+where it cannot show it (use `reshape`), and an operator that copies its input itself gains nothing.
+
+## References
+
+- [torch.Tensor.contiguous](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.contiguous.html)
+- [Channels last memory format](https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from warpline.model.change import Scale, Together
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit.graph import Graph, Node, graph_of
+from warpline.rulekit.graph.copies import AGAIN, ANY_LAYOUT, CAST_BACK, THERE_AND_BACK, needless
+from warpline.rulekit.graph.parts import Part, parts
+
+_WHY = {
+    ANY_LAYOUT: "all that reads the copy takes a tensor of any layout",
+    THERE_AND_BACK: "a layout is changed and changed back",
+    AGAIN: "the same tensor was copied the same way before",
+    CAST_BACK: "a type is cast and cast back with nothing computed in between",
+}
+_BY_HAND = {
+    ANY_LAYOUT: "leave out `.contiguous()`, and in a model of convolutions use "
+    "`memory_format=torch.channels_last`",
+    THERE_AND_BACK: "keep one layout through these lines: linear layers and norms work on the last "
+    "dimension, whatever the order of the others",
+    AGAIN: "copy it once and use that copy again",
+    CAST_BACK: "leave out both casts",
+}
+
+
+class LayoutChurn(Rule):
+    area = "fusion"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        flow = context.profile.facts.dataflow
+        if flow.missing or not flow.name:
+            return
+        graph = graph_of(flow)
+        for found in _by_function(graph).values():
+            own = parts(context, graph, list(found))
+            if context.matters(sum(part.step_ms for part in own)):
+                yield _draft(context, graph, found, own)
+
+
+def _by_function(graph: Graph) -> dict[tuple[str, str], dict[Node, str]]:
+    """By function: its needless copies, and why nothing needs each."""
+    functions: dict[tuple[str, str], dict[Node, str]] = {}
+    for copies in needless(graph):
+        for node in copies.nodes:
+            site = graph.site(node)
+            if site is not None:
+                functions.setdefault((site.file, site.function), {}).setdefault(node, copies.why)
+    return functions
+
+
+def _draft(context: Context, graph: Graph, found: dict[Node, str], own: list[Part]) -> Draft:
+    spent = sum(part.step_ms for part in own)
+    hottest = max(own, key=lambda part: part.step_ms)
+    why = next(
+        why
+        for node, why in found.items()
+        if (site := graph.site(node)) is not None and (site.file, site.line) == hottest.place
+    )
+    return context.draft(
+        hottest.place,
+        hottest.place,
+        f"{{copies}} copies a step change the layout or the type of a tensor without need: {_WHY[why]}. They "
+        "take {spent} ({share}).",
+        {
+            "copies": count("needless copies", len(found), "per step"),
+            "spent": ms("needless copies", spent),
+            "share": percent("needless copies", context.share(spent)),
+        },
+        cost_ms=spent,
+        # What reads the tensor may be slower without the copy.
+        change=Together(tuple(_without(context, part) for part in own)),
+        fixes=[partial(_by_hand, why)],
+    )
+
+
+def _without(context: Context, part: Part) -> Scale:
+    host = 1.0 if context.on_gpu else part.left
+    return Scale((part.place,), device=part.left, host=host, at_most=True)
+
+
+def _by_hand(why: str) -> Fix:
+    raise Refused(_BY_HAND[why])

@@ -1,0 +1,104 @@
+"""Copies that nothing needs, and those that something does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.rulekit.graph.recording import recorded
+from warpline.rulekit.graph.copies import AGAIN, ANY_LAYOUT, CAST_BACK, THERE_AND_BACK, needless
+
+X = torch.randn(2, 6, 5, 4)
+ROWS = torch.randn(3, 5, 8)
+LINEAR, NORM = torch.nn.Linear(8, 8), torch.nn.LayerNorm(8)
+CONV = torch.nn.Conv2d(6, 6, 3, padding=1)
+HALF = torch.randn(4, 8).bfloat16()
+
+
+def turned_before_a_sum() -> Any:
+    y = F.layer_norm(X.permute(0, 2, 3, 1), (6,))
+    return X + y.permute(0, 3, 1, 2).contiguous()
+
+
+def turned_before_a_convolution() -> Any:
+    return CONV(F.linear(X.movedim(1, -1), torch.eye(6)).permute(0, 3, 1, 2).contiguous())
+
+
+def heads_before_attention() -> Any:
+    q = X.transpose(1, 2).contiguous()
+    return F.scaled_dot_product_attention(q, q, q)
+
+
+def time_first_and_back() -> Any:
+    y = ROWS.transpose(0, 1).contiguous()
+    y = LINEAR(torch.relu(LINEAR(NORM(y))))
+    return LINEAR(y.transpose(0, 1).contiguous())
+
+
+def the_same_twice() -> Any:
+    return (
+        ROWS.transpose(1, 2).contiguous().view(-1).sum() + ROWS.transpose(1, 2).contiguous().view(-1).prod()
+    )
+
+
+def weight_cast_for_each_part() -> Any:
+    return sum(part @ LINEAR.weight.to(torch.bfloat16) for part in HALF.split(2))
+
+
+def wide_and_narrow() -> Any:
+    y = HALF.float()
+    return y.view(8, 4).to(torch.bfloat16) * 2
+
+
+@pytest.mark.parametrize(
+    ("act", "why"),
+    [
+        (turned_before_a_sum, ANY_LAYOUT),
+        (turned_before_a_convolution, ANY_LAYOUT),
+        (heads_before_attention, ANY_LAYOUT),
+        (time_first_and_back, THERE_AND_BACK),
+        (the_same_twice, AGAIN),
+        (weight_cast_for_each_part, AGAIN),
+        (wide_and_narrow, CAST_BACK),
+    ],
+)
+def test_needless(act: Callable[[], Any], why: str) -> None:
+    assert {copies.why for copies in needless(recorded(act))} == {why}
+
+
+def heads_joined() -> Any:
+    return LINEAR(torch.randn(2, 2, 5, 4).transpose(1, 2).contiguous().view(2, 5, 8))
+
+
+def windows() -> Any:
+    y = X.view(2, 3, 2, 5, 4).permute(0, 1, 3, 2, 4).contiguous().view(-1, 8)
+    return LINEAR(y).view(2, 3, 5, 2, 4).permute(0, 1, 3, 2, 4).contiguous().view(2, 6, 5, 4)
+
+
+def norm_in_float32() -> Any:
+    return F.rms_norm(HALF.float(), (8,)).to(torch.bfloat16)
+
+
+def own_copy() -> Any:
+    y = ROWS.transpose(1, 2).clone()
+    return y.add_(1)
+
+
+def under_autocast() -> Any:
+    with torch.autocast("cpu", torch.bfloat16):
+        return LINEAR(ROWS) + LINEAR(ROWS)
+
+
+def other_tensors() -> Any:
+    return [part.transpose(0, 1).contiguous().view(-1) for part in ROWS]
+
+
+@pytest.mark.parametrize(
+    "act", [heads_joined, windows, norm_in_float32, own_copy, under_autocast, other_tensors]
+)
+def test_needed(act: Callable[[], Any]) -> None:
+    assert list(needless(recorded(act))) == []
