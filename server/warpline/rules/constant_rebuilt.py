@@ -164,6 +164,9 @@ class ConstantRebuilt(Rule):
             own = parts(context, graph, nodes)
             if not context.matters(sum(part.step_ms for part in own)):
                 continue
+            # What datasets make of an index is data.
+            if any(part.cost.loader_ms > 0 for part in own):
+                continue
             place = made_at(context, graph, nodes, [part for part in own if every_step(part.cost)])
             if place is not None and all(every_step(part.cost) for part in own):
                 yield _draft(context, place, nodes, own)

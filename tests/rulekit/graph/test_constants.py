@@ -59,9 +59,10 @@ def test_of_buffers_that_nothing_writes_to() -> None:
         (lambda: torch.arange(5, 21).float().exp() + DATA, "exp"),
         (lambda: torch.tensor([[0.0] * 16]).exp() + DATA, "exp"),
         (lambda: torch.zeros(8, 16).add_(DATA).exp(), "zeros"),
+        (lambda: [(DATA + torch.ones(8, 16) * index).exp() for index in range(3)], "mul"),
         (lambda: torch.nn.functional.one_hot(DATA.argmax(1), 16), "scatter"),
     ],
-    ids=["random", "random-like", "a-time", "a-position", "given", "accumulator", "of-data"],
+    ids=["random", "random-like", "a-time", "a-position", "given", "accumulator", "of-samples", "of-data"],
 )
 def test_what_may_change(act: Callable[[], Any], never: str) -> None:
     assert never not in names(act)

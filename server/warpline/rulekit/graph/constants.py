@@ -36,12 +36,14 @@ def constant_nodes(graph: Graph) -> list[Node]:
     """The operators whose results are the same in each step, as far as one step shows; views are left out.
 
     Numbers among their arguments may be others in the next step: those that look like a position, a time or a
-    temperature are taken to be. A tensor that something else is written into later is no constant.
+    temperature, or that differ from call to call in one step, are taken to be. A tensor that something else
+    is written into later is no constant.
     """
     own = _families(graph)
     changing: set[int] = set()  # families that a step's own data is written into
+    counted = _counted(graph)
     while True:
-        constant = _constant(graph, own, changing)
+        constant = _constant(graph, own, changing, counted)
         more = {
             own[value]
             for node in graph.nodes
@@ -64,12 +66,22 @@ def constant_nodes(graph: Graph) -> list[Node]:
     ]
 
 
-def _constant(graph: Graph, own: list[int], changing: set[int]) -> set[int]:
+def _constant(graph: Graph, own: list[int], changing: set[int], counted: set[tuple[int, str]]) -> set[int]:
     constant = {value for value in graph.flow.buffers if own[value] not in changing}
     for node in graph.nodes:
-        if _is_constant(node, constant):
+        if (node.site, node.name) not in counted and _is_constant(node, constant):
             constant.update(value for value in node.outputs if own[value] not in changing)
     return constant
+
+
+def _counted(graph: Graph) -> set[tuple[int, str]]:
+    """Calls, by site and name, that get other numbers each time in one step, as a sample's index is one."""
+    numbers: dict[tuple[int, str], set[tuple[object, ...]]] = {}
+    for node in graph.nodes:
+        if node.name not in VIEWS:
+            given = tuple(one for one in node.arguments if type(one) in (int, float))
+            numbers.setdefault((node.site, node.name), set()).add(given)
+    return {key for key, seen in numbers.items() if len(seen) > 1 and key[0] >= 0}
 
 
 def _is_constant(node: Node, constant: set[int]) -> bool:
