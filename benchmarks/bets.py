@@ -67,7 +67,9 @@ def predict(options: argparse.Namespace) -> None:
             say(f"{word}: no time left")
             continue
         script = Path(word).resolve()
-        request = Request(target=str(script), cwd=str(script.parent), python=options.python)
+        request = Request(
+            target=str(script), cwd=str(script.parent), python=options.python, timeout_s=options.limit
+        )
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             try:
@@ -281,13 +283,13 @@ def main() -> None:
     two.add_argument(
         "--interleaved", action="store_true", help="with --processor: all at once, in slices of SLICE_S"
     )
-    two.add_argument("--limit", type=float, default=60.0, help="seconds for one process (60)")
     two.set_defaults(work=time_them)
     three = commands.add_parser("show")
     three.add_argument("bets", type=Path, nargs="+")
     three.set_defaults(work=show)
     for each in (one, two):
         each.add_argument("--python", default=sys.executable)
+        each.add_argument("--limit", type=float, default=90.0, help="seconds for one process (90)")
         each.add_argument("--seconds", type=float, default=math.inf, help="begin no script after so long")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a stopped child would stay

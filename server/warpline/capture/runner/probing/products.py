@@ -68,7 +68,8 @@ def convolution(question: Question, device: str) -> Pair:
 
     before = with_gradients(question, convolve, [image, weight])
     if what == "benchmark":
-        return Pair(_tuned(before, False), _tuned(before, True))
+        # On a device that precision may be TF32, in which algorithms differ by more than float32 does.
+        return Pair(_tuned(before, False), _tuned(before, True), tolerance=torch.float16)
     if what == "channels_last":
         turned = [
             leaf(one.detach().contiguous(memory_format=torch.channels_last), question)
