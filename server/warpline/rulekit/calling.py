@@ -28,14 +28,15 @@ def called_at(context: Context, cost: LineCost, own: Callable[[LineCost], bool])
         whole = bool(recording) and all(map(own, recording))
         if len(parts) < 2 or parts[-1] != "forward" or not whole:
             return place if place != (cost.file, cost.line) else None
-        callers = _callers(context, parts[-2])
+        callers = callers(context, parts[-2])
         if len(callers) != 1:
             return None
         place, function = (callers[0].file, callers[0].line), callers[0].function
     return None
 
 
-def _callers(context: Context, name: str) -> list[LineCost]:
+def callers(context: Context, name: str) -> list[LineCost]:
+    """Lines that ran and call a name that holds an object of class ``name``."""
     holders = _holders(context, name)
     found = []
     for cost in context.profile.lines:

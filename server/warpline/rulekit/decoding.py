@@ -1,0 +1,150 @@
+"""Attention over a sequence that gets longer from call to call, and the call in the loop that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import libcst as cst
+
+from warpline.model.profile import Op
+from warpline.rulekit.calling import callers
+from warpline.rulekit.context import Context
+from warpline.rulekit.graph import Graph, graph_of
+from warpline.rulekit.growing import LEAST_LENGTHS, grows
+
+#: Attention as one operator, and the position of ``is_causal`` among its arguments.
+_CAUSAL = {
+    "scaled_dot_product_attention": 5,
+    "_scaled_dot_product_flash_attention": 4,
+    "_scaled_dot_product_flash_attention_for_cpu": 4,
+    "_scaled_dot_product_efficient_attention": 6,
+    "_scaled_dot_product_cudnn_attention": 6,
+}
+#: Layers as one operator, for inference; their input has rows, positions and features.
+_LAYERS = ("_transformer_encoder_layer_fwd", "_native_multi_head_attention")
+_SOFTMAX = ("_softmax", "softmax", "_masked_softmax", "_safe_softmax", "_softmax_backward_data")
+#: What puts a mask on scores.
+_MASKS = frozenset({"masked_fill", "where", "add", "tril", "triu", "baddbmm", "mul", *_LAYERS, *_CAUSAL})
+_DEPTH = 4  # modules inside modules
+
+
+@dataclass(frozen=True, slots=True)
+class Growing:
+    lengths: tuple[int, ...]  # of the sequence, one after the other
+    places: tuple[tuple[str, int, str], ...]  # file, line and function of the attention
+
+    @property
+    def piece(self) -> int:
+        return self.lengths[1] - self.lengths[0]
+
+    @property
+    def mean(self) -> float:
+        return sum(self.lengths) / len(self.lengths)
+
+
+def growing(context: Context) -> Growing | None:
+    """The captured steps' attention, where its query and key grow together, and nothing goes backward."""
+    lengths: dict[str, set[int]] = {"forward": set(), "backward": set()}
+    places: dict[tuple[str, int, str], None] = {}
+    for cost in context.profile.lines:
+        for op in cost.ops:
+            length = _length(op)
+            if length is not None and op.phase in lengths:
+                lengths[op.phase].add(length)
+                places[cost.file, cost.line, cost.function] = None
+    found = tuple(sorted(lengths["forward"]))
+    if len(found) < LEAST_LENGTHS or len(lengths["backward"]) >= LEAST_LENGTHS:
+        return None
+    pieces = {after - before for before, after in pairwise(found)}
+    if len(pieces) != 1 or (pieces != {1} and not _joined(context)):
+        return None
+    return Growing(found, tuple(places)) if _is_causal(graph_of(context.profile.facts.dataflow)) else None
+
+
+def _length(op: Op) -> int | None:
+    """Positions of self-attention; None for another operator, and where the key is longer than the query."""
+    name = op.name.removeprefix("aten::")
+    shapes = [shape for shape in op.shapes if shape]
+    if name.startswith(("scaled_dot_product_attention", "_scaled_dot_product")):
+        same = len(shapes) >= 2 and min(len(shapes[0]), len(shapes[1])) >= 3 and shapes[0][-2] == shapes[1][-2]
+        return shapes[0][-2] if same else None
+    if name in _SOFTMAX and shapes and len(shapes[0]) >= 3 and shapes[0][-1] == shapes[0][-2]:
+        return shapes[0][-1]
+    return shapes[0][1] if name in _LAYERS and shapes and len(shapes[0]) == 3 else None
+
+
+def _joined(context: Context) -> bool:
+    return any(grows([op for op in cost.ops if op.name == "aten::cat"]) for cost in context.profile.lines)
+
+
+def _is_causal(graph: Graph) -> bool:
+    """Whether a mask may be on the recorded step's attention; True where no attention was recorded."""
+    attention = [node for node in graph.nodes if node.name in (*_CAUSAL, *_LAYERS, *_SOFTMAX)]
+    for node in graph.nodes:
+        at = _CAUSAL.get(node.name)
+        if at is not None and node.argument(at, "is_causal") is True:
+            return True
+        if node.name in _MASKS and any(_is_square(graph, value) for value in node.inputs):
+            return True
+    return not attention
+
+
+def _is_square(graph: Graph, value: int) -> bool:
+    shape = graph.shape(value)
+    return len(shape) >= 2 and shape[-1] == shape[-2] > 1 and graph.size(value) == shape[-1] ** 2
+
+
+def loop_call(context: Context, places: tuple[tuple[str, int, str], ...]) -> tuple[str, int] | None:
+    """The line of a loop that calls the model whose attention is at ``places``: the one that calls an object
+    of its class, else the one that makes what the first operator after the model reads."""
+    for file, line, function in places:
+        place, name = (file, line), function
+        for _ in range(_DEPTH):
+            if not name.endswith(".forward"):
+                return place
+            calling = callers(context, name.split(".")[-2])
+            if len(calling) != 1:
+                break
+            place, name = (calling[0].file, calling[0].line), calling[0].function
+    return _made_for_the_loop(context)
+
+
+def _made_for_the_loop(context: Context) -> tuple[str, int] | None:
+    graph = graph_of(context.profile.facts.dataflow)
+    inside = False
+    for node in graph.nodes:
+        site = graph.site(node)
+        if site is None:
+            continue
+        if site.function.endswith(".forward"):
+            inside = True
+        elif inside:
+            return _called_before(context, site.file, site.line)
+    return None
+
+
+def _called_before(context: Context, file: str, line: int) -> tuple[str, int] | None:
+    """The statement of the same block that made, by a call, what the statement at ``line`` reads; else that
+    line."""
+    source = context.source(file)
+    statement = source.statement_at(line) if source is not None else None
+    if source is None or statement is None:
+        return None
+    read = {name.value for name in source.nodes(cst.Name, within=statement)}
+    block = source.block(statement)
+    for before in reversed(block[: block.index(statement)]):
+        small = before.body[0] if isinstance(before, cst.SimpleStatementLine) else None
+        if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call):
+            names = {name.value for target in small.targets for name in _names(target.target)}
+            if names & read:
+                return file, source.line(before)
+    return file, line
+
+
+def _names(target: cst.BaseAssignTargetExpression) -> Iterator[cst.Name]:
+    if isinstance(target, cst.Name):
+        yield target
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        yield from (one.value for one in target.elements if isinstance(one.value, cst.Name))

@@ -1,0 +1,155 @@
+"""Each new token sends the whole sequence through the model again.
+
+## What it does
+
+Finds attention, without a backward pass, whose query and key have the same length, and that length grows by
+one (or by a piece that is joined to a tensor) from call to call. A model with a cache of keys and values gets
+only the new token, so its query has the length of one. It reports nothing where the record shows attention
+without a causal mask: there, every new token changes the keys and values of all earlier ones.
+
+It does not know what a call for one token would cost: reading the weights and launching the kernels remain.
+So the gain is a bound.
+
+## Why is this slow
+
+The keys and values of earlier tokens do not change, and are computed again for each new token. The work for
+`n` tokens grows with `n * n` instead of `n`, in attention even with `n * n * n`.
+
+## Example
+
+```python
+import torch
+
+@torch.inference_mode()
+def write(model, ids, count):
+    for _ in range(count):
+        scores = model(ids)[:, -1]
+        #^ found; cost step_ms=30 device_ms=30
+        #^ op aten::linear shapes=[[8,400,512],[512,512]] count=0.2 device_ms=9
+        #^ op aten::linear shapes=[[8,401,512],[512,512]] count=0.2 device_ms=9
+        #^ op aten::linear shapes=[[8,402,512],[512,512]] count=0.2 device_ms=9
+        #^ op aten::scaled_dot_product_attention shapes=[[8,8,400,64],[8,8,400,64]] count=0.2 device_ms=1
+        #^ op aten::scaled_dot_product_attention shapes=[[8,8,401,64],[8,8,401,64]] count=0.2 device_ms=1
+        #^ op aten::scaled_dot_product_attention shapes=[[8,8,402,64],[8,8,402,64]] count=0.2 device_ms=1
+        ids = torch.cat([ids, scores.argmax(-1, keepdim=True)], dim=1)
+    return ids
+```
+
+## Use instead
+
+Keep each layer's keys and values, and give the model only the new token: `use_cache=True` and
+`past_key_values` in Transformers; in a model of your own, tensors of the final length
+(`keys[:, :, at : at + 1] = k`) to whose filled part the new token's query attends.
+
+## Near misses
+
+A model with a cache: the query is one token, and only the keys get longer:
+
+```python
+scores = model(token, cache)
+#^ cost step_ms=30 device_ms=30
+#^ op aten::scaled_dot_product_attention shapes=[[8,8,1,64],[8,8,400,64]] count=0.2 device_ms=10
+#^ op aten::scaled_dot_product_attention shapes=[[8,8,1,64],[8,8,401,64]] count=0.2 device_ms=10
+#^ op aten::scaled_dot_product_attention shapes=[[8,8,1,64],[8,8,402,64]] count=0.2 device_ms=10
+```
+
+Batches of different lengths:
+
+```python
+scores = model(batch)
+#^ cost step_ms=30 device_ms=30
+#^ op aten::scaled_dot_product_attention shapes=[[8,8,96,64],[8,8,96,64]] count=0.2 device_ms=10
+#^ op aten::scaled_dot_product_attention shapes=[[8,8,104,64],[8,8,104,64]] count=0.2 device_ms=10
+#^ op aten::scaled_dot_product_attention shapes=[[8,8,112,64],[8,8,112,64]] count=0.2 device_ms=10
+```
+
+Training on sequences that get longer, whose gradients need every position:
+
+```python
+loss = model(batch)
+#^ cost step_ms=30 device_ms=30 backward_ms=15
+#^ op aten::_softmax shapes=[[8,8,96,96]] count=0.2 device_ms=5
+#^ op aten::_softmax shapes=[[8,8,97,97]] count=0.2 device_ms=5
+#^ op aten::_softmax shapes=[[8,8,98,98]] count=0.2 device_ms=5
+#^ op aten::_softmax_backward_data phase=backward shapes=[[8,8,96,96],[8,8,96,96]] count=0.2 device_ms=5
+#^ op aten::_softmax_backward_data phase=backward shapes=[[8,8,97,97],[8,8,97,97]] count=0.2 device_ms=5
+#^ op aten::_softmax_backward_data phase=backward shapes=[[8,8,98,98],[8,8,98,98]] count=0.2 device_ms=5
+```
+
+The attention costs nothing:
+
+```python
+scores = model(ids)
+#^ op aten::scaled_dot_product_attention shapes=[[8,8,400,64],[8,8,400,64]]
+#^ op aten::scaled_dot_product_attention shapes=[[8,8,401,64],[8,8,401,64]]
+#^ op aten::scaled_dot_product_attention shapes=[[8,8,402,64],[8,8,402,64]]
+```
+
+## Fix safety
+
+No edit: the model has to take and return the cache. The values are the same up to rounding.
+
+## References
+
+- [Caching in Transformers](https://huggingface.co/docs/transformers/cache_explanation)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warpline.model.change import Scale, Together
+from warpline.model.profile import LineCost, Op
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit.decoding import Growing, growing, loop_call
+
+
+class GenerationWithoutCache(Rule):
+    area = "fusion"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        found = growing(context)
+        if found is None:
+            return
+        parts = {cost: sum(op.device_ms for op in _growing_ops(cost, found)) for cost in context.profile.lines}
+        spent = {cost: min(part, cost.device_ms) for cost, part in parts.items() if part > 0}
+        whole = sum(spent.values())
+        if not context.matters(whole):
+            return
+        again = 1 - found.piece / found.mean
+        hottest = max(spent, key=lambda cost: spent[cost])
+        cause = (hottest.file, hottest.line)
+        yield context.draft(
+            loop_call(context, found.places) or cause,
+            cause,
+            "Each call of the model computes the whole sequence again, {length} positions in the mean, to add "
+            "{piece}. What grows with the sequence takes {spent} a step ({share}).",
+            {
+                "length": count("positions", round(found.mean)),
+                "piece": count("new positions", found.piece),
+                "spent": ms("growing sequence", whole),
+                "share": percent("growing sequence", context.share(whole)),
+            },
+            cost_ms=whole,
+            saving_ms=whole * again,
+            change=Together(tuple(_without(context, cost, part * again) for cost, part in spent.items())),
+            fixes=[_by_hand],
+        )
+
+
+def _growing_ops(cost: LineCost, found: Growing) -> list[Op]:
+    """Operators of the line that ran with other sizes for each length."""
+    sizes: dict[str, set[tuple[tuple[int, ...], ...]]] = {}
+    for op in cost.ops:
+        sizes.setdefault(op.name, set()).add(op.shapes)
+    return [op for op in cost.ops if op.phase == "forward" and len(sizes[op.name]) >= len(found.lengths)]
+
+
+def _without(context: Context, cost: LineCost, saved: float) -> Scale:
+    left = 1 - saved / cost.device_ms
+    return Scale(((cost.file, cost.line),), left, 1.0 if context.on_gpu else left, at_most=True)
+
+
+def _by_hand() -> Fix:
+    raise Refused("keep the keys and values of each layer, and give the model only the new positions")
