@@ -6,6 +6,7 @@ Annotations are comments that begin with ``#>`` or ``#^``; see :mod:`warpline.ru
 from __future__ import annotations
 
 import ast
+import math
 import re
 import shlex
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from warpline.model.profile import Kernel, LineCost, Op, Profile
 from warpline.model.report import Attributed, Inside, Steps, Unattributed
 from warpline.rulekit.page import without_annotations
 from warpline.wire.births import Argument
-from warpline.wire.dataflow import TENSOR, Dataflow, OperatorSite, Padding
+from warpline.wire.dataflow import TENSOR, Dataflow, OperatorSite, Padding, Unscored
 from warpline.wire.facts import Flags, MeasuredPeaks, Memory
 from warpline.wire.run import CompileEvent, DeviceFacts, Facts, Manifest, Request, Site
 
@@ -69,6 +70,7 @@ class _Reader:
     gc_ns: list[tuple[int, int]] = field(default_factory=list)
     padding: list[tuple[OperatorSite, Padding]] = field(default_factory=list)
     nodes: list[tuple[OperatorSite, str, dict[str, Any]]] = field(default_factory=list)
+    tensors: dict[int, dict[str, Any]] = field(default_factory=dict)  # those from before the step
 
     def read(self, file: str, code: str) -> None:
         """All annotations of one file. Lines of annotations alone belong to no line of the text."""
@@ -117,6 +119,8 @@ class _Reader:
         elif verb == "padding":
             site = OperatorSite(*place, "<module>")
             self.padding.append((site, Padding(value=len(self.padding), site=len(self.padding), **values)))
+        elif verb == "tensor":
+            self.tensors[int(plain[0].removeprefix("%"))] = values
         elif verb == "node":
             self.nodes.append(
                 (OperatorSite(*place, str(values.pop("function", "<module>"))), plain[0], values)
@@ -170,7 +174,7 @@ def _profile(texts: dict[str, str], reader: _Reader) -> Profile:
         sites=tuple(replace(site, uses=tuple(reader.uses.get(word, ()))) for word, site in reader.sites),
         flags=Flags(**({"cpu_count": 16} | reader.flags)),
         gc_ns=tuple(reader.gc_ns),
-        dataflow=_computed(reader.nodes) if reader.nodes else _looked_up(reader.padding),
+        dataflow=_computed(reader.nodes, reader.tensors) if reader.nodes else _looked_up(reader.padding),
         compile_events=tuple(reader.events),
         memory=Memory(**reader.memory),
         peaks=MeasuredPeaks(**reader.peaks),
@@ -208,15 +212,18 @@ def _looked_up(padding: list[tuple[OperatorSite, Padding]]) -> Dataflow:
     )
 
 
-def _computed(nodes: list[tuple[OperatorSite, str, dict[str, Any]]]) -> Dataflow:
+def _computed(
+    nodes: list[tuple[OperatorSite, str, dict[str, Any]]], tensors: dict[int, dict[str, Any]]
+) -> Dataflow:
     """The record of a step of ``nodes``, each with one result, in the order of the text.
 
     ``args``: its arguments, with ``%0`` for the result of the first node and so on (a number of no node:
-    a tensor that the step did not make); ``shape`` and ``dtype``: the result's.
+    a tensor that the step did not make, described by ``tensors``); ``shape`` and ``dtype``: the result's.
     """
     given = [_arguments(values.get("args", ())) for _, _, values in nodes]
     before = range(len(nodes), 1 + max(map(int, _VALUE.findall(str(given))), default=0))
-    shapes = [tuple(values.get("shape", ())) for _, _, values in nodes] + [() for _ in before]
+    shapes = [tuple(values.get("shape", ())) for _, _, values in nodes]
+    shapes += [tuple(tensors.get(index, {}).get("shape", ())) for index in before]
     dtypes = [str(values.get("dtype", "float32")) for _, _, values in nodes] + ["float32" for _ in before]
     many = range(len(nodes))
     return Dataflow(
@@ -231,6 +238,12 @@ def _computed(nodes: list[tuple[OperatorSite, str, dict[str, Any]]]) -> Dataflow
         outputs=tuple((index,) for index in many),
         shape=tuple(range(len(shapes))),
         dtype=tuple(range(len(dtypes))),
+        parameters=tuple(index for index in tensors if tensors[index].get("parameter")),
+        unscored=tuple(
+            Unscored(index, math.prod(given["shape"]), given["unscored"])
+            for index, given in tensors.items()
+            if "unscored" in given
+        ),
     )
 
 

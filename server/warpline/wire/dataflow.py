@@ -49,6 +49,16 @@ class Padding:
 
 
 @dataclass(frozen=True)
+class Unscored:
+    """Entries of a loss that count for nothing: targets of the class to ignore, or zeros of a mask that the
+    loss of each entry is multiplied with."""
+
+    value: int  # the number of the tensor with the targets or the mask
+    entries: int
+    unscored: int
+
+
+@dataclass(frozen=True)
 class Dataflow:
     """Columns. ``name``, ``site``, ``arguments`` and ``outputs`` have an entry for each operator, in order of
     their calls; ``shape``, ``dtype`` and ``parameter`` one for each value."""
@@ -71,3 +81,4 @@ class Dataflow:
     #: Values that were there before the step, are buffers of the script's modules, and were not written to.
     buffers: tuple[int, ...] = ()
     padding: tuple[Padding, ...] = ()
+    unscored: tuple[Unscored, ...] = ()

@@ -27,10 +27,12 @@ from ....wire.dataflow import (
     Dataflow,
     OperatorSite,
     Padding,
+    Unscored,
 )
 from ..modes import taken_off
 from ..tracebacks import is_ours
 from .padding import LookedUp
+from .unscored import Scored
 from .values import Interned, Values
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.values = Values(torch, self._alias)
         self.looked_up = LookedUp()
         self.padding: Tuple[Padding, ...] = ()
+        self.scored = Scored(torch)
+        self.unscored: Tuple[Unscored, ...] = ()
         self._embedding = torch.ops.aten.embedding.default
         self.names, self.sites = Interned(), Interned()
         self.name: List[int] = []
@@ -88,6 +92,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
                 self._note(function, before, result, sys._getframe(1))
                 if function is self._embedding:
                     self.looked_up.add(arguments, self.arguments[-1], self.site[-1])
+                self.scored.add(function, arguments, before, result)
             except Exception as error:
                 self._stop("an operator could not be read (%s)" % type(error).__name__)
         return result
@@ -195,6 +200,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
             unheld=self.unheld,
             buffers=self.buffers,
             padding=self.padding,
+            unscored=self.unscored,
         )
 
 
@@ -238,6 +244,8 @@ class Recording:
             self.mode.buffers = self.mode.values.unchanged(one for one in buffers if one is not None)
         with contextlib.suppress(Exception):  # indices on a device that has run out of memory, say
             self.mode.padding = self.mode.looked_up.padding()
+        with contextlib.suppress(Exception):  # the same for targets
+            self.mode.unscored = self.mode.scored.unscored()
         self.mode.values.close()
         return self.mode.found()
 

@@ -1,0 +1,140 @@
+"""Products of which only some rows are used: a head over a vocabulary, and the few positions of a loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node
+from warpline.rulekit.graph.pointwise import POINTWISE
+
+_PRODUCTS = frozenset({"mm", "addmm", "linear", "matmul"})
+#: What takes some rows of a tensor. With tensors of places, the places are known where they are taken.
+_BY_PLACES = frozenset({"index", "gather", "index_select", "masked_select", "take_along_dim"})
+_PIECES = frozenset({"slice", "select", "narrow"})
+#: What makes of each row its own result.
+_ROW_BY_ROW = POINTWISE | {
+    "_log_softmax", "log_softmax", "_softmax", "softmax", "argmax", "amax", "max", "logsumexp", "sum", "topk",
+}  # fmt: skip
+_LOSSES = frozenset({"nll_loss_forward", "nll_loss2d_forward"})
+_FAR = 24
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartlyUsed:
+    """``used`` of the ``rows`` of a product; ``nodes``: all that computes on the whole of them, ``taken``: what
+    takes rows out at places that are known only there."""
+
+    product: Node
+    rows: int
+    columns: int
+    used: int
+    nodes: tuple[Node, ...]
+    taken: Node | None
+
+
+def partly_used(graph: Graph, most: float) -> Iterator[PartlyUsed]:
+    """Products with a parameter of which at most the share ``most`` of the rows is used in the step."""
+    losses = frozenset(node.site for node in graph.nodes if node.name in _LOSSES)
+    for node in graph.nodes:
+        if node.name not in _PRODUCTS or not node.outputs or graph.site(node) is None:
+            continue
+        shape = graph.shape(node.outputs[0])
+        held = any(graph.origin(value, MOVED) in graph.parameters for value in node.inputs)
+        if not held or len(shape) < 2 or not math.prod(shape):
+            continue
+        rows = math.prod(shape[:-1])
+        uses = _Uses(graph, shape[-1], losses)
+        used = uses.of(node.outputs[0], rows, _FAR)
+        if 0 < used <= most * rows:
+            yield PartlyUsed(node, rows, shape[-1], used, (node, *uses.nodes), uses.taken)
+
+
+class _Uses:
+    def __init__(self, graph: Graph, columns: int, losses: frozenset[int]) -> None:
+        self.graph = graph
+        self.columns = columns
+        self.nodes: dict[Node, None] = {}
+        self.taken: Node | None = None
+        self._waiting: set[int] = set()
+        self._losses = losses
+        self.unscored = {one.value: one for one in graph.flow.unscored}
+
+    def of(self, value: int, rows: int, far: int) -> int:
+        """Rows of ``value`` that something uses, ``rows`` where that is not known."""
+        if value in self._waiting:  # a view back to the layout of before is the same value
+            return 0
+        self._waiting.add(value)
+        used = min(rows, self._of(value, rows, far))
+        self._waiting.discard(value)
+        return used
+
+    def _of(self, value: int, rows: int, far: int) -> int:
+        readers = self.graph.consumers.get(value, ())
+        used = 0
+        for node in readers:
+            if value in node.outputs:  # autograd's own note of it
+                continue
+            # A loss that smooths its labels adds a part with a mask of its own, below the same call.
+            if node.site in self._losses and node.name in ("sum", "neg"):
+                continue
+            used += self._by(node, value, rows, far)
+        return used
+
+    def _by(self, node: Node, value: int, rows: int, far: int) -> int:
+        if not far or not node.outputs or node.named.get("device") is not None:
+            return rows
+        if node.name in _LOSSES:
+            return self._scored(node, rows)
+        size, result = self.graph.size(node.outputs[0]), node.outputs[0]
+        if node.name in _BY_PLACES | _PIECES and size != self.graph.size(value):
+            return self._taken(node, value, rows, far)
+        if node.name in SAME | MOVED | _PIECES | _BY_PLACES and size == self.graph.size(value):
+            return self.of(result, rows, far - 1)
+        if node.name in _ROW_BY_ROW and size % rows == 0 and self._keeps_rows(node, value, rows):
+            masked = [self.unscored[one] for one in node.inputs if one in self.unscored and one != value]
+            if masked and size == rows:
+                return rows - min(masked[0].unscored, rows)
+            if all(one == value or self._is_same_for_rows(one) for one in node.inputs):
+                self.nodes[node] = None
+                return self.of(result, rows, far - 1)
+        return rows
+
+    def _is_same_for_rows(self, value: int) -> bool:
+        """Whether it is one number, or a bias with one for each column."""
+        return self.graph.size(value) == 1 or self.graph.shape(value) == (self.columns,)
+
+    def _keeps_rows(self, node: Node, value: int, rows: int) -> bool:
+        """Whether the result has the sizes of ``value``, or those but for its columns."""
+        before, after = list(self.graph.shape(value)), list(self.graph.shape(node.outputs[0]))
+        if before == after:
+            return True
+        if self.columns not in before:
+            return False
+        at = len(before) - 1 if before[-1] == self.columns else before.index(self.columns)
+        rest = before[:at] + before[at + 1 :]
+        return math.prod(rest) == rows and (after == rest or after[:at] + after[at + 1 :] == rest)
+
+    def _taken(self, node: Node, value: int, rows: int, far: int) -> int:
+        shape, size = self.graph.shape(node.outputs[0]), self.graph.size(node.outputs[0])
+        whole = self.columns in shape and self.columns in self.graph.shape(value)
+        left = size // self.columns if whole else size
+        if left >= rows:
+            if not whole and size == rows:  # the column of each row's class
+                self.nodes[node] = None
+                return self.of(node.outputs[0], rows, far - 1)
+            return rows
+        if node.name in _BY_PLACES:
+            self.taken = node
+        self.nodes[node] = None
+        return min(left, self.of(node.outputs[0], left, far - 1)) or left
+
+    def _scored(self, node: Node, rows: int) -> int:
+        targets = self.unscored.get(node.inputs[1]) if len(node.inputs) > 1 else None
+        self.nodes[node] = None
+        if targets is not None and targets.entries == rows:
+            return rows - targets.unscored
+        # One loss for each row may be masked later.
+        result = node.outputs[0]
+        return self.of(result, rows, _FAR) if self.graph.size(result) == rows > 1 else rows

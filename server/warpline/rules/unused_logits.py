@@ -1,0 +1,188 @@
+"""A layer computes its result for all positions, and the step uses only some of them.
+
+## What it does
+
+Follows each product with a weight through the recorded step. It finds those of which at most half of the rows
+are used: other rows are left out by an index or a slice, by targets that the loss ignores, or by a mask of the
+loss. How many targets are ignored, and how many entries of a mask are zero, is counted in one step. It reports
+nothing where another operator reads all rows, or where the record of the step is not complete.
+
+## Why is this slow
+
+The head of a language model has a column for each word: for 30,000 words its product, its softmax and their
+gradients often cost more than a layer, and their memory is the largest of the step. In masked language
+modelling only about 15 % of the positions have a loss.
+
+## Example
+
+```python
+import torch
+import torch.nn.functional as F
+
+def objective(model, ids, labels):
+    #> tensor %20 shape=[30000,512] parameter=true; tensor %21 shape=[4096,512]
+    #> tensor %22 shape=[4096] unscored=3500
+    scores = model.head(model.encode(ids))
+    #^ found; cost step_ms=9 device_ms=9 backward_ms=6
+    #^ op aten::mm shapes=[[4096,512],[512,30000]] device_ms=3
+    #^ op aten::mm phase=backward shapes=[[30000,4096],[4096,512]] device_ms=6
+    #^ node aten.t.default args=[%20] shape=[512,30000]
+    #^ node aten.mm.default args=[%21,%0] shape=[4096,30000]
+    return F.cross_entropy(scores, labels, ignore_index=-100)
+    #^ cost step_ms=3 device_ms=3
+    #^ op aten::_log_softmax shapes=[[4096,30000]] device_ms=3
+    #^ node aten._log_softmax.default args=[%1] shape=[4096,30000]
+    #^ node aten.nll_loss_forward.default args=[%2,%22] shape=[]
+```
+
+## Use instead
+
+Select the positions before the layer: `wanted = labels != -100`, then `model.head(states[wanted])` and
+`labels[wanted]`. For the next token of a generation, `model.head(states[:, -1:])`.
+
+## Near misses
+
+Nearly all targets count:
+
+```python
+#> tensor %20 shape=[30000,512] parameter=true; tensor %21 shape=[4096,512]
+#> tensor %22 shape=[4096] unscored=200
+scores = model.head(states)
+#^ cost step_ms=9 device_ms=9; op aten::mm shapes=[[4096,512],[512,30000]] device_ms=3
+#^ node aten.t.default args=[%20] shape=[512,30000]
+#^ node aten.mm.default args=[%21,%0] shape=[4096,30000]
+loss = F.cross_entropy(scores, labels)
+#^ node aten._log_softmax.default args=[%1] shape=[4096,30000]
+#^ node aten.nll_loss_forward.default args=[%2,%22] shape=[]
+```
+
+Some rows are taken for one loss, and another one reads all of them:
+
+```python
+#> tensor %20 shape=[30000,512] parameter=true; tensor %21 shape=[4096,512]; tensor %22 shape=[100]
+scores = model.head(states)
+#^ cost step_ms=9 device_ms=9; op aten::mm shapes=[[4096,512],[512,30000]] device_ms=3
+#^ node aten.t.default args=[%20] shape=[512,30000]
+#^ node aten.mm.default args=[%21,%0] shape=[4096,30000]
+total = score(scores[places]) + scores.mean()
+#^ node aten.index.Tensor args=[%1,%22] shape=[100,30000]
+#^ node aten.mean.default args=[%1] shape=[]
+```
+
+Each class' score is looked up in its own row:
+
+```python
+#> tensor %20 shape=[8,512] parameter=true; tensor %21 shape=[4096,512]; tensor %22 shape=[4096,1]
+values = model.head(states)
+#^ cost step_ms=9 device_ms=9; op aten::mm shapes=[[4096,512],[512,8]] device_ms=3
+#^ node aten.t.default args=[%20] shape=[512,8]
+#^ node aten.mm.default args=[%21,%0] shape=[4096,8]
+chosen = values.gather(1, actions)
+#^ node aten.gather.default args=[%1,%22] shape=[4096,1]
+#^ node aten.mean.default args=[%2] shape=[]
+```
+
+No product, no cost:
+
+```python
+scores = model.head(states)  #> cost device_ms=9
+```
+
+## Fix safety
+
+No edit: the positions have to reach the layer. The loss is the same up to rounding. Selecting by a mask makes
+the host wait for the number of rows; where each row has as many positions, `topk` or `gather` do not.
+
+## References
+
+- [torch.nn.CrossEntropyLoss](https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html)
+- [BERT, section 3.1: masked language modelling](https://arxiv.org/abs/1810.04805)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from warpline.model.change import Scale, Together
+from warpline.model.profile import LineCost, Op
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit.graph import graph_of
+from warpline.rulekit.graph.graph import Graph, Node
+from warpline.rulekit.graph.rows import PartlyUsed, partly_used
+
+#: Of the rows. Selecting rows costs a copy of them and a wait, and fewer rows than half are worth both.
+#: Chosen, not fitted.
+MOST_USED = 0.5
+
+
+class UnusedLogits(Rule):
+    area = "fusion"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        flow = context.profile.facts.dataflow
+        if flow.missing or not flow.name:
+            return
+        graph, seen = graph_of(flow), set()
+        for found in partly_used(graph, MOST_USED):
+            place = _place(graph, found.taken or found.product)
+            if place is None or (place, found.columns) in seen:
+                continue
+            seen.add((place, found.columns))
+            yield from _judged(context, graph, found, place)
+
+
+def _judged(context: Context, graph: Graph, found: PartlyUsed, place: tuple[str, int]) -> Iterator[Draft]:
+    lines = dict.fromkeys(at for node in found.nodes if (at := _place(graph, node)) is not None)
+    spent = {cost: _spent(cost, found) for cost in context.costs(lines)}
+    spent = {cost: part for cost, part in spent.items() if part > 0}
+    unused, whole = 1 - found.used / found.rows, sum(spent.values())
+    if not spent:
+        return
+    hottest = max(spent, key=lambda cost: spent[cost])
+    yield context.draft(
+        place,
+        (hottest.file, hottest.line),
+        "A layer with {columns} outputs is computed for {rows} positions, of which the step uses {used}. All of "
+        "them take {spent} a step ({share}) here and in what follows.",
+        {
+            "columns": count("outputs", found.columns),
+            "rows": count("positions", found.rows),
+            "used": count("positions used", found.used),
+            "spent": ms("all positions", whole),
+            "share": percent("all positions", context.share(whole)),
+        },
+        cost_ms=whole * unused,
+        change=Together(tuple(_without(context, cost, part * unused) for cost, part in spent.items())),
+        fixes=[_by_hand],
+    )
+
+
+def _place(graph: Graph, node: Node) -> tuple[str, int] | None:
+    site = graph.site(node)
+    return (site.file, site.line) if site is not None else None
+
+
+def _spent(cost: LineCost, found: PartlyUsed) -> float:
+    """Device time of the line's operators on all rows, those of the backward pass included."""
+    return min(cost.device_ms, sum(op.device_ms for op in cost.ops if _is_whole(op, found)))
+
+
+def _is_whole(op: Op, found: PartlyUsed) -> bool:
+    whole = found.rows * found.columns
+    if any(math.prod(shape) == whole for shape in op.shapes if shape):
+        return True
+    tables = [shape for shape in op.shapes if len(shape) >= 2]
+    if op.name == "aten::linear":
+        return len(tables) > 1 and math.prod(tables[0][:-1]) * tables[1][0] == whole
+    return op.name in ("aten::mm", "aten::addmm") and len(tables) > 1 and tables[-2][0] * tables[-1][1] == whole
+
+
+def _without(context: Context, cost: LineCost, saved: float) -> Scale:
+    left = 1 - saved / cost.device_ms
+    return Scale(((cost.file, cost.line),), left, 1.0 if context.on_gpu else left, at_most=True)
+
+
+def _by_hand() -> Fix:
+    raise Refused("select the positions that are used before this layer, and compute it only for them")
