@@ -28,10 +28,10 @@ def called_at(context: Context, cost: LineCost, own: Callable[[LineCost], bool])
         whole = bool(recording) and all(map(own, recording))
         if len(parts) < 2 or parts[-1] != "forward" or not whole:
             return place if place != (cost.file, cost.line) else None
-        callers = callers(context, parts[-2])
-        if len(callers) != 1:
+        found = callers(context, parts[-2])
+        if len(found) != 1:
             return None
-        place, function = (callers[0].file, callers[0].line), callers[0].function
+        place, function = (found[0].file, found[0].line), found[0].function
     return None
 
 

@@ -68,7 +68,9 @@ def _length(op: Op) -> int | None:
     name = op.name.removeprefix("aten::")
     shapes = [shape for shape in op.shapes if shape]
     if name.startswith(("scaled_dot_product_attention", "_scaled_dot_product")):
-        same = len(shapes) >= 2 and min(len(shapes[0]), len(shapes[1])) >= 3 and shapes[0][-2] == shapes[1][-2]
+        same = (
+            len(shapes) >= 2 and min(len(shapes[0]), len(shapes[1])) >= 3 and shapes[0][-2] == shapes[1][-2]
+        )
         return shapes[0][-2] if same else None
     if name in _SOFTMAX and shapes and len(shapes[0]) >= 3 and shapes[0][-1] == shapes[0][-2]:
         return shapes[0][-1]

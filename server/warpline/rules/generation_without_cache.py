@@ -112,7 +112,9 @@ class GenerationWithoutCache(Rule):
         found = growing(context)
         if found is None:
             return
-        parts = {cost: sum(op.device_ms for op in _growing_ops(cost, found)) for cost in context.profile.lines}
+        parts = {
+            cost: sum(op.device_ms for op in _growing_ops(cost, found)) for cost in context.profile.lines
+        }
         spent = {cost: min(part, cost.device_ms) for cost, part in parts.items() if part > 0}
         whole = sum(spent.values())
         if not context.matters(whole):
@@ -123,7 +125,7 @@ class GenerationWithoutCache(Rule):
         yield context.draft(
             loop_call(context, found.places) or cause,
             cause,
-            "Each call of the model computes the whole sequence again, {length} positions in the mean, to add "
+            "Each call of the model computes the whole sequence again, {length} positions on average, to add "
             "{piece}. What grows with the sequence takes {spent} a step ({share}).",
             {
                 "length": count("positions", round(found.mean)),

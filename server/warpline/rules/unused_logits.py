@@ -2,10 +2,10 @@
 
 ## What it does
 
-Follows each product with a weight through the recorded step. It finds those of which at most half of the rows
-are used: other rows are left out by an index or a slice, by targets that the loss ignores, or by a mask of the
-loss. How many targets are ignored, and how many entries of a mask are zero, is counted in one step. It reports
-nothing where another operator reads all rows, or where the record of the step is not complete.
+Follows each product with a weight through the recorded step. It finds those of which at most half of the
+rows are used: other rows are left out by an index or a slice, by targets that the loss ignores, or by a mask
+of the loss. How many targets are ignored, and how many entries of a mask are zero, is counted in one step.
+It reports nothing where another operator reads all rows, or where the record of the step is not complete.
 
 ## Why is this slow
 
@@ -144,8 +144,8 @@ def _judged(context: Context, graph: Graph, found: PartlyUsed, place: tuple[str,
     yield context.draft(
         place,
         (hottest.file, hottest.line),
-        "A layer with {columns} outputs is computed for {rows} positions, of which the step uses {used}. All of "
-        "them take {spent} a step ({share}) here and in what follows.",
+        "A layer with {columns} outputs is computed for {rows} positions, of which the step uses {used}. "
+        "All of them take {spent} a step ({share}) here and in what follows.",
         {
             "columns": count("outputs", found.columns),
             "rows": count("positions", found.rows),
@@ -176,7 +176,9 @@ def _is_whole(op: Op, found: PartlyUsed) -> bool:
     tables = [shape for shape in op.shapes if len(shape) >= 2]
     if op.name == "aten::linear":
         return len(tables) > 1 and math.prod(tables[0][:-1]) * tables[1][0] == whole
-    return op.name in ("aten::mm", "aten::addmm") and len(tables) > 1 and tables[-2][0] * tables[-1][1] == whole
+    return (
+        op.name in ("aten::mm", "aten::addmm") and len(tables) > 1 and tables[-2][0] * tables[-1][1] == whole
+    )
 
 
 def _without(context: Context, cost: LineCost, saved: float) -> Scale:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.rulekit.graph.recording import recorded
 
+from tests.rulekit.graph.recording import recorded
 from warpline.rulekit.graph.rows import partly_used
 
 ROWS, LENGTH, WIDTH, WORDS = 4, 16, 8, 50

@@ -23,8 +23,8 @@ _FAR = 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartlyUsed:
-    """``used`` of the ``rows`` of a product; ``nodes``: all that computes on the whole of them, ``taken``: what
-    takes rows out at places that are known only there."""
+    """``used`` of the ``rows`` of a product; ``nodes``: all that computes on the whole of them; ``taken``:
+    what takes rows out at places that are known only there."""
 
     product: Node
     rows: int

@@ -19,7 +19,9 @@ class Scored:
         aten = torch.ops.aten
         self._losses = {aten.nll_loss_forward.default, aten.nll_loss2d_forward.default}
         self._product = aten.mul.Tensor
-        self._kept: List[Tuple[Any, Optional[int], int]] = []  # tensor, the class that counts for nothing, value
+        self._kept: List[
+            Tuple[Any, Optional[int], int]
+        ] = []  # tensor, the class that counts for nothing, value
         self._entries = 0  # of the last loss with an entry for each target
 
     def add(self, function: Any, arguments: Tuple[Any, ...], given: List[Any], made: Any) -> None:
