@@ -100,7 +100,8 @@ otherwise), ``true``/``false`` or plain text:
 - ``padding rows=32 columns=512 padded=9000 shared=100``: what the embedding on this line looked up
 - ``node aten.mul.Tensor args=[%0,2] shape=[8,4] dtype=float32 function=f``: an operator of the recorded step,
   ``%0`` being the result of the first one; a number that no operator has is a tensor from before the step
-- ``tensor %9 shape=[8,4] parameter=true unscored=3``: such a tensor, of whose entries so many do not count in a loss
+- ``tensor %9 shape=[8,4] parameter=true unscored=3``: such a tensor; of its entries so many count for nothing
+  in a loss
 - for the run: ``device …`` (DeviceFacts; an H200 unless said), ``steps step_ms= device_busy_percent=``
   (``step_ms`` defaults to the lines' sum), ``flags …``, ``memory …``, ``peaks …``, ``totals …``,
   ``manifest …``, ``gc ms=5``
