@@ -236,6 +236,24 @@ def test_a_hot_line_hidden_behind_the_loader_is_worth_nothing() -> None:
     assert more.step_ms < 0.6 * truth
 
 
+def test_taking_a_batch_from_workers_is_no_wait_beside_a_long_wait_for_the_device() -> None:
+    """300 us for a batch are most of the host's own time and 3 % of the step: the device sets the pace."""
+
+    def device_at(us: float) -> Program:
+        def program(m: Machine) -> None:
+            m.load(5, 300)
+            m.op(10, "aten::mm", 40, us)
+            m.sync(12)
+
+        return program
+
+    found, _ = simulation(device_at(9000), workers=2)
+    predicted = found.predict(Scale(AT[10], device=0.2))
+    _, truth = run(device_at(1800))
+    assert predicted is not None
+    assert predicted.step_ms == pytest.approx(truth, rel=0.05)
+
+
 def test_one_fix_makes_room_for_the_next() -> None:
     found, _ = simulation(on_cpu, on_gpu=False)
     loader = LoaderWorkers(8, AT[5])

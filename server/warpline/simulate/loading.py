@@ -28,18 +28,20 @@ def waited_ns(timeline: Timeline) -> tuple[float, int]:
     return float(timeline.host_ns[inside].sum()), int(begins.sum())
 
 
-def present_feed(timeline: Timeline, workers: int, step_ns: float) -> Feed | None:
+def present_feed(timeline: Timeline, workers: int, step_ns: float, captured_ns: float) -> Feed | None:
     """How batches come now; None when the main process makes them itself (its work is in the trace).
 
-    Workers that keep the step waiting set its pace, so a batch is ready every ``step_ns``.
+    Workers that keep the step waiting set its pace, so a batch is ready every ``step_ns``. Otherwise the time
+    in the loader is what taking a batch costs there. ``captured_ns`` is the length of a captured step, with
+    its waits for the device, which the timeline's host time no longer has.
     """
     spent, batches = waited_ns(timeline)
     if not workers or not batches:
         return None
-    bound = spent / timeline.host_ns.sum() > WAITS
-    per_step = batches / timeline.steps
-    take = min(TAKE_NS, spent / batches)
-    return Feed(step_ns / per_step if bound else 0.0, PREFETCH * workers, take)
+    per_step, taken = batches / timeline.steps, spent / batches
+    if spent > WAITS * captured_ns * timeline.steps:
+        return Feed(step_ns / per_step, PREFETCH * workers, min(TAKE_NS, taken))
+    return Feed(0.0, PREFETCH * workers, taken)
 
 
 def changed_feed(

@@ -46,7 +46,7 @@ class Simulation:
         if len(timeline.kernel_ns):
             timeline = calibrate.evened(calibrate.relieved(trace, timeline, self.step_ns))
         self._timeline = timeline if profile is None else calibrate.by_line(timeline, places, profile)
-        self._feed = loading.present_feed(self._timeline, _workers(trace), self.step_ns)
+        self._feed = loading.present_feed(self._timeline, _workers(trace), self.step_ns, window)
         self._clock = calibrate.calibrated(self._timeline, self.step_ns, self._feed, trace.facts)
 
     @property
