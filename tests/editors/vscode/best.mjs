@@ -31,7 +31,6 @@ try {
   window.log("said:", said);
   window.expect("the gain has its interval, and is applied", /Best set, 1 fix: [\d.]+x, [\d.]+ to [\d.]+\. Applied/.test(said));
   await window.until("the fix is in the editor", written);
-  await window.picture("vscode-best");
   const gain = Number(/1 fix: ([\d.]+)x/.exec(said)?.[1]);
   window.expect("workers that wait side by side gain what arithmetic says", gain > 1.3);
   await page.locator(".editor-group-container.active .monaco-editor .view-line").first().click();

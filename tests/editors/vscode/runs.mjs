@@ -203,5 +203,8 @@ export async function launching(session) {
   await window.until("a run that is the only one of its kind is not compared", async () => !(await session.offers("Compare with Previous Run")));
   await window.openFile("train.py");
   await window.until("train.py keeps its results", async () => Object.keys(await session.hints()).length > 0);
-  await window.until("and is compared with its own runs", () => session.offers("Compare with Previous Run"));
+  window.expect("with arguments of its own it is compared with nothing", !(await session.offers("Compare with Previous Run")));
+  // Of its runs without arguments, below those with them, the newest has one before it.
+  await session.listed.nth(3).click();
+  await window.until("and without them with its own runs", () => session.offers("Compare with Previous Run"));
 }
