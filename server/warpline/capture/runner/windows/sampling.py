@@ -66,6 +66,7 @@ class Sampling(Stage):
         self.until_ns = self.began_ns + self.window_ns
         if not self.waits:
             self.sampler.go()
+            self.session.observers.workers.sample(True)
 
     def _sampler(self, rate: float) -> Frames | PySpy:
         """Raises OSError."""
@@ -120,6 +121,7 @@ class Sampling(Stage):
         if not self.ending.acquire(blocking=False):
             return False
         self.over_ns = monotonic_ns()
+        self.session.observers.workers.sample(False)
         self.deadline.cancel()
         self.sampler.stop()
         return True

@@ -1,4 +1,4 @@
-"""The time of each line that loads batches: a trace function in the workers, for two batches each.
+"""The lines that load batches: a trace function in the workers, for two batches each.
 
 While the main process is captured, each worker records the lines of its next batches; before that it only
 notes how long its batches take. An event costs what makes recorded batches longer than others, divided by
@@ -15,17 +15,20 @@ import os
 import sys
 from collections import deque
 from time import monotonic, perf_counter_ns, sleep
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Callable, Tuple
 
 from ..lines.names import QualifiedNames
 from ..lines.userfiles import UserFiles
 from ..patches import Patches
+from .sampled import Sampled, line_ns, times
 
 FOLDER = "workers"
 #: Batches that a worker records line by line, as design.md asks, and unrecorded ones it remembers.
 RECORDED, REMEMBERED = 2, 8
-#: Seconds that a recorded batch may take after the capture, where none came out of it before. Captured steps
+#: Bytes of the shared flag before those of the workers, and how many of those there are.
+AT_WORK, MOST_WORKERS = 3, 64
+#: Seconds that a recorded batch may take after the capture. Captured steps
 #: may be over in less time than a worker needs for one batch.
 PATIENCE_S = 5.0
 #: Events by which the cost of one is measured.
@@ -47,8 +50,9 @@ class WorkerLines:
         self.names = names
         self.folder = os.path.join(folder, FOLDER)
         self.patches = Patches()
-        #: Shared with every process that is forked from here on: workers record; one has begun a batch so.
-        self.flag = mmap.mmap(-1, 2)
+        #: Shared with every process that is forked from here on: workers record; one has begun a batch so;
+        #: workers are sampled. Then for each worker whether it is recording a batch now.
+        self.flag = mmap.mmap(-1, AT_WORK + MOST_WORKERS)
 
     def install(self) -> None:
         from torch.utils.data._utils import worker
@@ -59,13 +63,16 @@ class WorkerLines:
         os.makedirs(self.folder, exist_ok=True)
         self.flag[0] = 1
 
+    def sample(self, wanted: bool) -> None:
+        self.flag[2] = wanted
+
     def remove(self) -> None:
-        self.flag[0] = 0
+        self.flag[0] = self.flag[2] = 0
         self.patches.restore()
 
     def found(self) -> list[dict[str, Any]]:
         """What the workers have written so far; the folder goes."""
-        self._wait_for_one()
+        self._wait_for_them()
         told = []
         with contextlib.suppress(OSError):
             for name in os.listdir(self.folder):
@@ -76,12 +83,13 @@ class WorkerLines:
             os.rmdir(self.folder)
         return told
 
-    def _wait_for_one(self) -> None:
-        """Until a worker that records a batch has written it, while there are workers."""
+    def _wait_for_them(self) -> None:
+        """Until the workers that record a batch have written it, while there are workers."""
         processes = sys.modules.get("multiprocessing")
         deadline = monotonic() + PATIENCE_S
         while self.flag[1] and processes is not None and processes.active_children():
-            if monotonic() > deadline or any(name.endswith(".json") for name in os.listdir(self.folder)):
+            written = any(name.endswith(".json") for name in os.listdir(self.folder))
+            if monotonic() > deadline or (written and not any(self.flag[AT_WORK:])):
                 return
             sleep(0.01)
 
@@ -102,6 +110,8 @@ class Worker:
         self.plain: deque[int] = deque(maxlen=REMEMBERED)
         self.recorded = self.recorded_ns = self.events = 0
         self.spent: dict[Location, list[float]] = {}  # ns, events, calls
+        self.sampled = Sampled()
+        self.codes: set[CodeType] = set()
 
     def install(self) -> None:
         from torch.utils.data._utils import fetch
@@ -110,7 +120,11 @@ class Worker:
             Patches().replace(kind, "fetch", self._timed)
 
     def _timed(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        from torch.utils.data import get_worker_info
+
         def fetch(fetcher: Any, index: Any) -> Any:
+            with contextlib.suppress(Exception):  # it costs the samples, not the batch
+                self.sampled.batch(bool(self.main.flag[2]))
             if not self.main.flag[0] or self.recorded >= RECORDED or sys.gettrace() is not None:
                 began = perf_counter_ns()
                 batch = original(fetcher, index)
@@ -118,10 +132,15 @@ class Worker:
                 return batch
             lines = Lines(self.main.user_files)
             self.main.flag[1] = 1
-            with lines:
-                batch = original(fetcher, index)
-            with contextlib.suppress(Exception):  # a full disk costs these lines, not the batch
-                self._keep(lines)
+            place = AT_WORK + (getattr(get_worker_info(), "id", 0) % MOST_WORKERS)
+            self.main.flag[place] = 1
+            try:
+                with lines:
+                    batch = original(fetcher, index)
+                with contextlib.suppress(Exception):  # a full disk costs these lines, not the batch
+                    self._keep(lines)
+            finally:
+                self.main.flag[place] = 0
             return batch
 
         return fetch
@@ -131,6 +150,7 @@ class Worker:
         self.recorded_ns += lines.total_ns
         self.events += lines.events
         for (code, line), figures in lines.spent.items():
+            self.codes.add(code)
             path = str(self.main.user_files[code.co_filename])
             spent = self.spent.setdefault((path, line, self.main.names.of(code, path)), [0.0, 0.0, 0.0])
             for at, figure in enumerate(figures):
@@ -146,6 +166,7 @@ class Worker:
             "event_ns": event_ns(),
             "plain_ns": list(self.plain),
             "lines": [[*place, *spent] for place, spent in self.spent.items()],
+            "sampled": self.sampled.told(self.main.user_files, self.codes),
         }
         with open(path + ".part", "w", encoding="utf-8") as file:
             json.dump(told, file)
@@ -239,20 +260,46 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
             spent = lines.setdefault((file, line, function), [0.0, 0.0])
             spent[0] += max(0.0, ns - cost * events)
             spent[1] += calls
+    for spent in lines.values():
+        spent[0] /= batches
+    plain = [ns for one in told for ns in one["plain_ns"]]
+    batch_ns = total / batches
+    if _by_samples(told, lines) and plain:
+        batch_ns = sum(plain) / len(plain)
     return {
         "batches": batches,
-        "batch_ms": total / batches / 1e6,
+        "batch_ms": batch_ns / 1e6,
         "lines": [
             {
                 "file": file,
                 "line": line,
                 "function": function,
-                "batch_ms": ns / batches / 1e6,
+                "batch_ms": ns / 1e6,
                 "calls": calls / batches,
             }
             for (file, line, function), (ns, calls) in sorted(lines.items(), key=lambda item: -item[1][0])
         ],
     }
+
+
+def _by_samples(told: list[dict[str, Any]], lines: dict[Location, list[float]]) -> bool:
+    """Where workers were sampled: the times of ``lines`` (ns a batch) by that. Code inside of a line has its
+    own row, as a generator has; all of the line's time stands at the one that took longest. False: they were
+    not."""
+    sampled = times(told)
+    if sampled is None:
+        return False
+    counts, sample_ns = sampled
+    rows: dict[tuple[str, int], list[list[float]]] = {}
+    for (file, line, _), spent in lines.items():
+        rows.setdefault((file, line), []).append(spent)
+    for place, several in rows.items():
+        whole = sum(spent[0] for spent in several)
+        longest = max(several, key=lambda spent: spent[0])
+        for spent in several:
+            spent[0] = 0.0
+        longest[0] = line_ns(whole, counts.get(place, 0.0), sample_ns)
+    return True
 
 
 def _event_cost(one: dict[str, Any]) -> float:

@@ -1,0 +1,97 @@
+"""The lines of a worker by samples, while nothing of it is recorded.
+
+A trace function slows plain Python many times over, and by how much differs from line to line: no cost of an
+event is right for all. So the recorded batches say which lines run and how often, and the samples, where the
+main process's sampled window has some, how long they take.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Tuple
+
+from ..sampler.frames import Frames
+
+if TYPE_CHECKING:
+    from ..lines.userfiles import UserFiles
+
+#: Samples of the user's lines in all workers: with fewer the recorded times stay.
+FEWEST = 200
+#: Samples of a line: with fewer it takes no longer than what was recorded.
+ENOUGH = 10
+
+
+class Sampled:
+    """In a worker. Sampled from the beginning of one batch to that of another, waits in between included."""
+
+    def __init__(self) -> None:
+        self.sampler: Optional[Frames] = None
+        self.failed = self.over = False
+        self.batches = self.took_ns = 0
+
+    def batch(self, wanted: bool) -> None:
+        """A batch begins; ``wanted``: the main process samples now."""
+        if self.sampler is None:
+            if wanted and not self.failed:
+                self._begin()
+        elif wanted and not self.over:
+            self.batches += 1
+        elif not self.over:
+            self.batches += 1
+            self.over = True
+            self.took_ns = perf_counter_ns() - self.began
+            self.sampler.stop()
+
+    def _begin(self) -> None:
+        try:
+            self.sampler = Frames()
+        except Exception:  # no permission, another Python: the recorded times are what there is
+            self.failed = True
+            return
+        self.began = perf_counter_ns()
+        self.sampler.go()
+
+    def told(self, user_files: UserFiles, codes: Iterable[CodeType]) -> Optional[Dict[str, Any]]:
+        """``codes``: those of the user's that ran, without the code inside of them."""
+        if self.sampler is None or not self.over:
+            return None
+        try:
+            found = self.sampler.found(user_files, with_inner(codes))
+        except OSError:
+            return None
+        return {"batches": self.batches, "ns": self.took_ns, **found}
+
+
+def with_inner(codes: Iterable[CodeType]) -> List[CodeType]:
+    """``codes``, and comprehensions and functions inside of them."""
+    found: Dict[int, CodeType] = {}
+    waiting = list(codes)
+    while waiting:
+        code = waiting.pop()
+        if id(code) not in found:
+            found[id(code)] = code
+            waiting += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+    return list(found.values())
+
+
+def times(told: List[Dict[str, Any]]) -> Optional[Tuple[Dict[Tuple[str, int], float], float]]:
+    """Samples a batch of each line, over all workers, and the nanoseconds that one sample stands for. None
+    where there are too few."""
+    one_each = [one["sampled"] for one in told if one.get("sampled")]
+    batches = sum(one["batches"] for one in one_each)
+    total = sum(one["total"] for one in one_each)
+    counts: Dict[Tuple[str, int], float] = {}
+    for one in one_each:
+        for file, line, count in one["lines"]:
+            counts[file, line] = counts.get((file, line), 0) + count
+    if sum(counts.values()) < FEWEST or not batches or not total:
+        return None
+    return counts, sum(one["ns"] for one in one_each) / total / batches
+
+
+def line_ns(recorded_ns: float, count: float, sample_ns: float) -> float:
+    """Of a line, a batch."""
+    if count >= ENOUGH:
+        return count * sample_ns
+    return min(recorded_ns, (count + 1) * sample_ns)
