@@ -2,6 +2,7 @@
 # make check     set up, check the style and the types, run every test that starts no process
 # make test      the same, and every test
 # make editors   once, about 3 minutes: the real editors that tests/editors drives
+# make frameworks  once: transformers, accelerate, pytorch-lightning and diffusers, for tests/frameworks
 # make bench     the speed of everything beside its peers, about half an hour; PARTS=import for one part
 # make gpu-test  the tests that need a CUDA device
 # make PYTHON=/path/to/python3.12 …  uses another interpreter (3.10 to 3.14)
@@ -18,7 +19,7 @@ pip := $(bin)/python -m pip --disable-pip-version-check install --quiet --constr
 # By file: what a file's tests share is made once. In the order of tests/processes.py.
 parallel := --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo check test bench gpu-test lint lint-types lint-style lint-extension lint-page editors readme pictures clean
+.PHONY: demo check test frameworks bench gpu-test lint lint-types lint-style lint-extension lint-page editors readme pictures clean
 
 demo: $(VENV)/.ready-examples
 	$(bin)/warpline profile $(DEMO)
@@ -26,8 +27,10 @@ demo: $(VENV)/.ready-examples
 check: lint
 	$(bin)/python -m pytest $(parallel) -m "not process and not gpu and not editor"
 
-# The editors are heavy, so `make editors` gets them; without them their tests are left out, and it says so.
+# Editors and frameworks are heavy: `make editors frameworks` gets them. Without them their tests are left out,
+# and it says so.
 test: lint
+	@$(bin)/python tests/frameworks/installed.py || true
 	@if tests/editors/install.sh --check; then marks="not gpu"; else marks="not gpu and not editor"; fi; \
 		echo "$(bin)/python -m pytest $(parallel) -m \"$$marks\""; \
 		$(bin)/python -m pytest $(parallel) -m "$$marks"
@@ -46,6 +49,9 @@ bench: $(VENV)/.ready-dev .cache/peers/.ready
 
 editors: node_modules/.package-lock.json
 	tests/editors/install.sh
+
+# What tests/frameworks runs; without them its tests are left out, and `make test` says so.
+frameworks: $(VENV)/.ready-frameworks
 
 # What takes longest comes first: two at a time, mypy beside the others.
 lint: $(VENV)/.ready-dev node_modules/.package-lock.json

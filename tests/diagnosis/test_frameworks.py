@@ -135,6 +135,102 @@ out = model.generate(prompts, max_new_tokens=32)
     assert finding.fixes == ()
 
 
+PARSED = """\
+#> flags allow_tf32=false; steps step_ms=100
+from transformers import HfArgumentParser, Trainer, TrainingArguments
+{before}
+parser = HfArgumentParser(TrainingArguments)
+(args,) = parser.parse_args_into_dataclasses()
+#^ site framework construction=transformers.TrainingArguments "parameters=['bf16']" type={type}
+Trainer(model=model, args=args).train()  #> {MATMUL}
+#^ inside file=/lib/transformers/modeling_bert.py line=9 step_ms=90
+"""
+OWN = """
+class Settings(TrainingArguments):
+    output_dir: str = "out"
+    {field}
+
+"""
+
+
+def parsed(before: str = "", type_: str = "TrainingArguments") -> str:
+    return PARSED.replace("{before}", before).replace("{type}", type_).replace("{MATMUL}", MATMUL)
+
+
+def test_arguments_of_a_parser_get_a_default() -> None:
+    finding, text = found(parsed())
+    assert "parser.set_defaults(bf16=True)\n(args,) = parser.parse" in apply(text, finding.fixes[0].edits)
+    assert text.splitlines()[finding.line - 1].startswith("(args,) =")
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("steps: int = 9", "steps: int = 9\n    bf16: bool = True\n"),
+        ("bf16: bool = False", "bf16: bool = True\n"),
+        ("bf16: bool = field(default=False)", "bf16: bool = field(default=True)\n"),
+    ],
+)
+def test_the_user_s_own_class_of_arguments_has_the_field(field: str, expected: str) -> None:
+    finding, text = found(parsed(OWN.replace("{field}", field), "Settings"))
+    assert expected in apply(text, finding.fixes[0].edits)
+    assert text.splitlines()[finding.line - 1].startswith("class Settings")
+
+
+EAGER = """\
+#> steps step_ms=100
+model = AutoModelForCausalLM.from_config(config{argument})
+#^ site framework construction=transformers.PreTrainedModel._from_config "parameters=['attn_implementation']"
+loss = model(ids).loss  #> cost step_ms=90 device_ms=90
+#^ inside file=/s/transformers/llama.py line=9 function=eager_attention_forward step_ms=40
+#^ inside file=/s/transformers/llama.py line=90 function=forward step_ms=50
+"""
+
+
+@pytest.mark.parametrize("argument", ["", ", attn_implementation='eager'"])
+def test_eager_attention_is_found_by_its_function(argument: str) -> None:
+    finding, text = found(EAGER.replace("{argument}", argument), "hand-written-attention")
+    assert text.splitlines()[finding.line - 1].startswith("model = ")
+    assert 'from_config(config, attn_implementation="sdpa")' in apply(text, finding.fixes[0].edits)
+    assert finding.predicted is not None
+
+
+def test_weights_of_a_model_that_only_infers_are_loaded_in_16_bits() -> None:
+    code = f"""\
+#> flags allow_tf32=false; steps step_ms=100; device bf16=true
+import torch
+from transformers import AutoModel
+
+model = AutoModel.from_pretrained("name")
+#^ site framework construction=transformers.PreTrainedModel.from_pretrained "parameters=['dtype']"
+out = model(ids)  #> {MATMUL}
+#^ inside file=/lib/transformers/modeling_bert.py line=9 step_ms=90
+"""
+    finding, text = found(code)
+    assert 'from_pretrained("name", dtype=torch.bfloat16)' in apply(text, finding.fixes[0].edits)
+    finding, text = found(code.replace("step_ms=90 device_ms=90", "step_ms=90 device_ms=90 backward_ms=50"))
+    assert not any("dtype=" in apply(text, fix.edits) for fix in finding.fixes)
+
+
+def test_a_static_cache_is_set_in_the_generation_config() -> None:
+    finding, text = found(
+        """\
+#> steps step_ms=20 device_busy_percent=30
+settings = GenerationConfig(max_new_tokens=32)
+#^ site framework construction=transformers.GenerationConfig "parameters=['cache_implementation']"
+out = model.generate(**inputs, generation_config=settings)
+#^ cost step_ms=20 device_ms=6 idle_ms=14 cpu_ms=20 launches=600
+#^ site framework construction=transformers.GenerationMixin "parameters=['cache_implementation']"
+#^ inside file=/lib/transformers/modeling_gpt2.py line=9 step_ms=20
+""",
+        "launch-bound",
+    )
+    assert 'GenerationConfig(max_new_tokens=32, cache_implementation="static")' in apply(
+        text, finding.fixes[0].edits
+    )
+    assert finding.line == 1
+
+
 def test_every_framework_s_file_is_whole() -> None:
     keys = [one.key for one in constructions()]
     assert {"transformers.TrainingArguments", "lightning.Trainer", "accelerate.Accelerator"} <= set(keys)

@@ -13,7 +13,7 @@ import libcst as cst
 from warpline.model.change import MatmulRate
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Source
-from warpline.rulekit.frameworks import applies, construction_call, setting_fix
+from warpline.rulekit.frameworks import applies, construction_call, own_class, setting_fix
 from warpline.rulekit.reached import main_edit
 from warpline.wire.frameworks import Construction, Setting, constructions
 from warpline.wire.run import Site
@@ -96,8 +96,11 @@ def _moved(
         message += f" The setting is `{name}` of `{facts_of(Framework, site).type or one.name}` here."
     file, line = _place(found, made, site)
     moved = replace(draft, file=file, line=line, message=message, evidence=evidence, fixes=fixes)
-    if len(fixes) > 1 and isinstance(draft.change, MatmulRate) and draft.alternative is None:
-        return replace(moved, alternative=MatmulRate("tf32", draft.change.places))
+    if made and isinstance(draft.change, MatmulRate):
+        if any(setting.inference and setting.title == made[0].title for setting in settings):
+            moved = replace(moved, change=replace(draft.change, weights=True))
+        if len(fixes) > 1 and draft.alternative is None:
+            return replace(moved, alternative=MatmulRate("tf32", draft.change.places))
     return moved
 
 
@@ -108,4 +111,9 @@ def _place(found: tuple[Source, cst.Call], made: list[Fix], site: Site) -> tuple
     edit = main_edit(made[0]) if made else None
     if edit is None or (edit.file == site.file and first - 1 <= edit.start[0] <= last + 1):
         return site.file, site.line
+    own = own_class(source, facts_of(Framework, site).type)
+    if own is not None and edit.file == site.file:
+        begins, ends = source.span(own)[0][0], source.span(own)[1][0]
+        if begins <= edit.start[0] <= ends + 1:
+            return edit.file, source.line(own.name)
     return edit.file, edit.start[0]

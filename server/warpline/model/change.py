@@ -92,6 +92,7 @@ class MatmulRate:
     """Matrix products (and convolutions, attention) at ``places`` run in another precision.
 
     ``elementwise``: under autocast, memory-bound kernels between them move half the bytes too.
+    ``weights``: the weights are kept in that precision, so nothing is copied to it.
     ``factor``: the speed-up of the products; None: from the device's rates. ``tried``: the share of its time
     that is left of a product that was tried in that precision.
     """
@@ -101,6 +102,7 @@ class MatmulRate:
     factor: float | None = None
     elementwise: bool = False
     tried: tuple[tuple[Operator, float], ...] = ()
+    weights: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import libcst as cst
 from warpline.model.report import Fix
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
-from warpline.rulekit.holders import argument
+from warpline.rulekit.holders import argument, beside, literal_at
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source
 from warpline.wire.frameworks import Construction, Setting
@@ -87,7 +87,7 @@ def _set(
     if "{twice}" in code and twice is None:
         raise Refused(f"the value of `{name}` is unknown")
     if source.is_named(call.func, *one.parsers):
-        _parsed(context, source, call, changes, name, code.format(workers=workers, twice=twice))
+        _parsed(context, site, found, changes, name, code.format(workers=workers, twice=twice))
         return
     half = changes.of(source).add_import("torch.bfloat16", "import torch") if "{bfloat16}" in code else ""
     wanted = code.format(workers=workers, twice=twice, bfloat16=half)
@@ -99,7 +99,10 @@ def _set(
         if source.literal(present.value) is not NOT_LITERAL or "{bfloat16}" in code:
             changes.of(source).replace(present.value, wanted)
             return
-    if recorded is not None and (recorded.passed or source.unpacked(call)):
+    if recorded is not None and not recorded.passed and source.unpacked(call):
+        where, display = _unpacked(context, site)
+        changes.of(where).set_entry(display, name, wanted)
+    elif recorded is not None and recorded.passed:
         changes.recorded(site, source, call, name, wanted)
     elif present is not None:
         raise Refused(f"`{name}` comes from `{source.code(present.value)}`: change it there")
@@ -109,8 +112,26 @@ def _set(
         changes.absent(source, call, name, wanted)
 
 
-def _parsed(context: Context, source: Source, call: cst.Call, changes: Changes, name: str, code: str) -> None:
+def _unpacked(context: Context, site: Site) -> tuple[Source, cst.Dict]:
+    """The dict that the call unpacks, by an entry of it that the run recorded."""
+    for each in site.arguments:
+        if each.holder is None or each.holder.kind != "entry":
+            continue
+        try:
+            where, node = literal_at(context, each.holder, each.value)
+        except Refused:
+            continue
+        display = beside(where, node)
+        if isinstance(display, cst.Dict):
+            return where, display
+    raise Refused("the dict that the call unpacks was not found")
+
+
+def _parsed(
+    context: Context, site: Site, found: tuple[Source, cst.Call], changes: Changes, name: str, code: str
+) -> None:
     """The object is made by a parser: from the command line its default is set, a dict gets an entry."""
+    source, call = found
     assert isinstance(call.func, cst.Attribute)
     method = call.func.attr.value
     if method == "parse_dict" and call.args and isinstance(call.args[0].value, cst.Dict):
@@ -122,10 +143,39 @@ def _parsed(context: Context, source: Source, call: cst.Call, changes: Changes, 
     for word in context.profile.manifest.argv:
         if word.split("=")[0] in options:
             raise Refused(f"the command line passes `{word.split('=')[0]}`: change it there")
+    own = own_class(source, facts_of(Framework, site).type)
+    if own is not None:
+        _field(source, own, changes, name, code)
+        return
     statement = source.statement(call)
     if statement is None or not isinstance(call.func.value, cst.Name):
         raise Refused(f"set `{name}` to {code} on the command line")
     changes.of(source).insert_before(statement, f"{call.func.value.value}.set_defaults({name}={code})")
+
+
+def own_class(source: Source, name: str | None) -> cst.ClassDef | None:
+    """The user's own class of settings, in the same file."""
+    return next((one for one in source.nodes(cst.ClassDef) if one.name.value == name), None)
+
+
+def _field(source: Source, owner: cst.ClassDef, changes: Changes, name: str, code: str) -> None:
+    """The default of a field of the user's class: the one that it has, else a new one."""
+    fields = [one for one in source.nodes(cst.AnnAssign, within=owner) if isinstance(one.target, cst.Name)]
+    for one in fields:
+        if source.code(one.target) != name or one.value is None:
+            continue
+        value = one.value
+        if isinstance(value, cst.Call) and (given := source.argument(value, "default")) is not None:
+            value = given.value
+        if source.literal(value) is NOT_LITERAL:
+            raise Refused(f"the default of `{name}` is not a plain value")
+        changes.of(source).replace(value, code)
+        return
+    last = source.statement(fields[-1]) if fields else None
+    kind = "bool" if code in ("True", "False") else "str" if code[:1] == '"' else "int"
+    if last is None or code == "None":
+        raise Refused(f"give `{owner.name.value}` the field `{name}` with the default {code}")
+    changes.of(source).insert_after(last, f"{name}: {kind} = {code}")
 
 
 def _below(site: Site, setting: Setting, source: Source, call: cst.Call, edits: Edits) -> None:

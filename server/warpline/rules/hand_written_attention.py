@@ -142,7 +142,7 @@ from functools import partial
 
 from warpline.model.change import Fuse
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
 from warpline.rulekit.formulas.attention import (
     Attention,
     attention,
@@ -155,6 +155,7 @@ from warpline.rulekit.formulas.attention import (
 from warpline.rulekit.graph import ATTENTION, by_hand, matched, without_formulas
 from warpline.rulekit.terms import Formula, Rewrite, Term, atom, formulas
 from warpline.rulekit.written_out import written_out
+from warpline.wire.frameworks import constructions
 
 _METRIC = "hand-written attention"
 _REST = ", with several copies of the whole score matrix in memory."
@@ -170,10 +171,35 @@ class HandWrittenAttention(Rule):
             options = words(formula.found, formula.flow)
             change = formula.replaced("attention", *options, otherwise=Fuse(formula.places))
             yield written_out(context, formula, formula.place, what, change, [partial(_fix, formula)])
+        yield from _in_frameworks(context, self.name)
         for one in without_formulas(matched(context, ATTENTION), told):
             what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
             change = one.replaced("attention", *one.match.words, otherwise=Fuse(one.places))
             yield written_out(context, one, one.place, what, change)
+
+
+def _in_frameworks(context: Context, rule: str) -> Iterator[Draft]:
+    """Attention that a framework computes step by step in a function of its own, known by its name."""
+    settings = [each for one in constructions() for each in one.settings if each.rule == rule]
+    names = {name for each in settings for name in each.functions}
+    for cost in context.profile.lines:
+        spent = sum(each.step_ms for each in cost.inside if each.function.rpartition(".")[2] in names)
+        if not context.matters(spent):
+            continue
+        place, share = (cost.file, cost.line), min(1.0, spent / cost.step_ms)
+        yield context.draft(
+            place,
+            place,
+            f"The model's attention is written out{_REST[:-1]}: {{spent}} of the step ({{share}}).",
+            {"spent": ms(_METRIC, spent), "share": percent(_METRIC, context.share(spent))},
+            cost_ms=spent,
+            change=Fuse((place,), shares=(share,)),
+            fixes=[_by_setting],
+        )
+
+
+def _by_setting() -> Fix:
+    raise Refused('use `attn_implementation="sdpa"` where the model or its configuration is made')
 
 
 def _fix(formula: Formula[Attention]) -> Fix:

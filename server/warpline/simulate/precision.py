@@ -50,7 +50,8 @@ def at_precision(
         kernel = np.where(thin, np.maximum(kernel * HALF_BYTES, FLOOR_NS), kernel)
     kernel = np.where(here, np.minimum(kernel, timeline.kernel_ns), kernel)
     found = replace(timeline, kernel_ns=kernel)
-    return with_casts(trace, found, products, rates) if change.elementwise and rates is not None else found
+    copies = change.elementwise and not change.weights and rates is not None
+    return with_casts(trace, found, products, rates) if copies and rates is not None else found
 
 
 def _in_fp32(trace: Trace, timeline: Timeline) -> Bools:

@@ -35,6 +35,7 @@ class Setting:
     where_known: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     text: str = ""  # of a wait: what the waiting line of the framework's own code says
+    functions: tuple[str, ...] = ()  # of the framework's, whose time is what the rule is about
     only: tuple[tuple[str, tuple[object, ...]], ...] = ()
     inference: bool = False
     first: bool = False

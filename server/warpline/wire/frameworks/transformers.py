@@ -73,13 +73,20 @@ _TRAINER = (
     ),
 )
 _LOADED = (
-    Setting("hand-written-attention", {"attn_implementation": '"sdpa"'}, "Use fused attention", first=True),
+    Setting(
+        "hand-written-attention",
+        {"attn_implementation": '"sdpa"'},
+        "Use fused attention",
+        first=True,
+        functions=("eager_attention_forward",),
+    ),
     Setting(
         "fp32-matmul",
         {"dtype": "{bfloat16}"},
         "Load the weights in bfloat16",
         needs="bf16",
         inference=True,
+        first=True,
         unless=("torch_dtype",),
     ),
     Setting(
@@ -88,6 +95,7 @@ _LOADED = (
         "Load the weights in bfloat16",
         needs="bf16",
         inference=True,
+        first=True,
         unless=("dtype",),
     ),
 )
@@ -95,6 +103,21 @@ _OF_MODELS = (
     ("attn_implementation", '"attn_implementation"'),
     ("dtype", '"dtype"'),
     ("torch_dtype", '"torch_dtype"'),
+)
+
+_STATIC = (
+    Setting(
+        "launch-bound",
+        {"cache_implementation": '"static"'},
+        "Keep the cache at one size, so that decoding is compiled and replayed as a graph",
+        unless=("past_key_values",),
+    ),
+    Setting(
+        "cat-in-loop",
+        {"cache_implementation": '"static"'},
+        "Keep the cache at one size, and write each token's keys and values into it",
+        unless=("past_key_values",),
+    ),
 )
 
 CONSTRUCTIONS = (
@@ -126,23 +149,17 @@ CONSTRUCTIONS = (
         passed_on=_OF_MODELS,
     ),
     Construction(
+        "transformers.generation.configuration_utils",
+        "GenerationConfig",
+        ("transformers",),
+        _STATIC,
+        passed_on=(("cache_implementation", "cache_implementation"),),
+    ),
+    Construction(
         "transformers.generation.utils",
         "GenerationMixin",
         ("transformers",),
-        (
-            Setting(
-                "launch-bound",
-                {"cache_implementation": '"static"'},
-                "Keep the cache at one size, so that decoding is compiled and replayed as a graph",
-                unless=("past_key_values",),
-            ),
-            Setting(
-                "cat-in-loop",
-                {"cache_implementation": '"static"'},
-                "Keep the cache at one size, and write each token's keys and values into it",
-                unless=("past_key_values",),
-            ),
-        ),
+        _STATIC,
         method="generate",
         fields=("transformers.generation.configuration_utils", "GenerationConfig"),
         called=("generate",),

@@ -87,6 +87,17 @@ class Arguments:
             if rests:
                 self.scopes.executed.resume()
 
+    def named(self, frame: FrameType, values: Dict[str, Any]) -> List[Dict[str, Any]]:
+        """``wire.births.Argument`` of ``values``, which the user's call around ``frame`` passes by name."""
+        rests = self.scopes.executed.pause()
+        try:
+            return self._followed(self.user_files.nearest(frame), values, set(values))
+        except Exception:
+            return []
+        finally:
+            if rests:
+                self.scopes.executed.resume()
+
     def _outside(
         self, frame: Optional[FrameType], thing: Any
     ) -> Tuple[Optional[FrameType], Optional[FrameType]]:

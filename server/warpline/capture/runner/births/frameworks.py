@@ -75,8 +75,11 @@ class Frameworks:
             birth = NO_BIRTH
             if one.method in ("__init__", "__post_init__"):
                 whole = self.sites.birth("framework", frame, thing, original, arguments[1:], named)
-                wanted = [each for each in whole.arguments if each["name"] in one.arguments]
+                wanted = [each for each in whole.arguments if each["name"] in one.arguments or each["passed"]]
                 birth = whole._replace(arguments=wanted)
+            elif self.sites.arguments is not None:
+                given = {name: named[name] for name in named if name in one.arguments}
+                birth = Birth((), (), self.sites.arguments.named(frame, given))
             return facts, birth
         except Exception:  # a framework that is made in another way than we know: it has no site
             return None

@@ -1,0 +1,130 @@
+"""Each setting, made in a script with the real framework: the running script changes, not only its text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.frameworks.bench import Bench, profiled
+from warpline.rulekit import Refused
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Bench]:
+    """``bench(name)``: each script is profiled once."""
+    known: dict[str, Bench] = {}
+
+    def made(name: str) -> Bench:
+        if name not in known:
+            known[name] = profiled(name, Path(tmp_path_factory.mktemp(name)))
+        return known[name]
+
+    return made
+
+
+def test_training_arguments_in_a_dict(bench: Callable[[str], Bench]) -> None:
+    at = bench("trainer")
+    rules = ("fp32-matmul", "loader-without-workers", "per-tensor-optimizer", "small-batch", "framework-wait")
+    text = at.edited("transformers.TrainingArguments", *rules, "launch-bound")
+    for entry in ('"bf16": True', '"optim": "adamw_torch_fused"', '"per_device_train_batch_size": 8'):
+        assert entry in text
+    assert "TrainingArguments(**SETTINGS" in text
+    did = at.effects(text)
+    assert "bfloat16" in did["products"]
+    assert did["fused"] == [True]
+    assert did["loaders"][0][0] == 2 and did["loaders"][0][2] is True and did["loaders"][0][3] == 8
+    assert "aten.isnan" not in did["operators"]
+    assert did["compiled"], "torch_compile does not reach torch.compile"
+
+
+def test_a_trainer_s_time_is_below_module_paths(bench: Callable[[str], Bench]) -> None:
+    costs = bench("trainer").profile.lines
+    line = max(costs, key=lambda cost: cost.step_ms)
+    assert "trainer.train()" in bench("trainer").script.read_text().splitlines()[line.line - 1]
+    assert sum(each.device_ms for each in line.inside) == pytest.approx(line.device_ms, rel=1e-6)
+    assert any(each.module == "bert.encoder.layer.*.attention.self" for each in line.inside)
+
+
+def test_eager_attention_is_replaced_where_the_model_is_made(bench: Callable[[str], Bench]) -> None:
+    at = bench("trainer")
+    text = at.edited("transformers.PreTrainedModel._from_config", "hand-written-attention")
+    assert 'attn_implementation="sdpa"' in text
+    assert "aten._softmax" not in at.effects(text)["operators"]
+
+
+def test_training_arguments_of_a_parser(bench: Callable[[str], Bench]) -> None:
+    at = bench("parsed")
+    text = at.edited("transformers.TrainingArguments", "fp32-matmul", "too-few-loader-workers")
+    assert "parser.set_defaults(bf16=True)" in text
+    did = at.effects(text)
+    assert "bfloat16" in did["products"]
+    assert did["loaders"][-1][0] == 2
+
+
+def test_lightning_s_trainer(bench: Callable[[str], Bench]) -> None:
+    at = bench("lightning_fit")
+    rules = ("fp32-matmul", "untuned-convolution", "framework-wait")
+    text = at.edited("pytorch_lightning.Trainer", *rules)
+    for argument in ('precision="bf16-mixed"', "benchmark=True", "enable_progress_bar=False"):
+        assert argument in text
+    assert "bfloat16" in at.effects(text)["products"]
+
+
+def test_accelerate_s_accelerator(bench: Callable[[str], Bench]) -> None:
+    at = bench("accelerated")
+    text = at.edited("accelerate.Accelerator", "fp32-matmul")
+    assert 'gradient_accumulation_steps=2, mixed_precision="bf16")' in text
+    assert "bfloat16" in at.effects(text)["products"]
+
+
+def test_generate_with_a_static_cache(bench: Callable[[str], Bench]) -> None:
+    at = bench("generating")
+    before, text = at.effects(), at.edited("transformers.GenerationMixin", "cat-in-loop")
+    assert 'cache_implementation="static")' in text
+    after = at.effects(text)
+    assert after["operators"]["aten.cat"] < before["operators"]["aten.cat"] / 2
+    assert any("decode" in note and "prefill" in note for note in at.profile.notes)
+
+
+def test_timm_s_loader_and_optimizer(bench: Callable[[str], Bench]) -> None:
+    at = bench("timm_train")
+    text = at.edited("timm.create_loader", "loader-without-workers", "pageable-host-copy")
+    for argument in ("num_workers=2", "persistent_workers=True", "pin_memory=True"):
+        assert argument in text
+    assert at.effects(text)["loaders"][0][:3] == [2, True, True]
+    text = at.edited("timm.create_optimizer_v2", "per-tensor-optimizer")
+    assert at.effects(text)["fused"] == [True]
+
+
+def test_a_pipeline_of_diffusers(bench: Callable[[str], Bench]) -> None:
+    at = bench("diffusing")
+    rules = ("fp32-matmul", "channels-first-conv")
+    text = at.edited("diffusers.DiffusionPipeline.from_pretrained", *rules)
+    assert "from_pretrained(folder, torch_dtype=torch.bfloat16)" in text
+    assert "pipe.unet.to(memory_format=torch.channels_last)" in text
+    assert set(at.effects(text)["products"]) == {"bfloat16"}
+    with pytest.raises(Refused, match="no setting"):
+        at.edited("diffusers.DiffusionPipeline.from_pretrained", "nonsense")
+
+
+@pytest.mark.parametrize(
+    ("script", "key"),
+    [
+        ("trainer", "transformers.TrainingArguments"),
+        ("lightning_fit", "pytorch_lightning.Trainer"),
+        ("accelerated", "accelerate.Accelerator"),
+        ("timm_train", "timm.create_loader"),
+    ],
+)
+def test_every_argument_is_one_of_the_installed_version(
+    bench: Callable[[str], Bench], script: str, key: str
+) -> None:
+    at = bench(script)
+    sites = [site for site in at.profile.facts.sites if site.facts.get("construction") == key]
+    assert sites
+    known = set(sites[0].facts["parameters"])
+    older = {"group_by_length"}  # renamed in transformers 5
+    for setting in at.construction(key).settings:
+        assert set(setting.arguments) - set(setting.where_known) <= known | older, setting
