@@ -93,6 +93,20 @@ def test_a_with_around_backward_alone_does_not_hide_the_forward_pass() -> None:
     assert "model = Net().cuda()\nmodel.compile()\n" in with_line(MARKED)
 
 
+def test_a_builtin_is_no_model() -> None:
+    code = """
+import torch
+
+net = torch.nn.Linear(8, 8).cuda()
+for k in range(9):
+    window = slice(4 * k, 4 * k + 4)
+    first = int(k == 0)
+    loss = torch.nn.functional.mse_loss(net(xs[window]), ys[window]) * first
+    loss.backward()
+"""
+    assert "net = torch.nn.Linear(8, 8).cuda()\nnet.compile()\n" in with_line(code)
+
+
 def test_layers_that_the_step_calls_itself_are_each_taken() -> None:
     assert ".cuda()\nfor layer in layers:\n    layer.compile()\nfor x in" in with_line(LAYERS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 from warpline.model.profile import Op
@@ -33,3 +34,17 @@ def grows(joins: list[Op]) -> bool:
         ):
             return True
     return False
+
+
+def new_share(joins: list[Op]) -> float:
+    """Share of what is copied that is the piece, where each call joins a piece to a longer tensor; 1 where
+    that is not known."""
+    shares = []
+    for op in joins:
+        sizes = op.shapes[0] if op.shapes else ()
+        half = len(sizes) // 2
+        first, second = math.prod(sizes[:half]), math.prod(sizes[half:])
+        if half and len(sizes) % 2 == 0 and first + second > 0:
+            shares.append((min(first, second) / (first + second), op.count))
+    whole = sum(count for _, count in shares)
+    return sum(share * count for share, count in shares) / whole if whole else 1.0

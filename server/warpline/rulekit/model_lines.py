@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 
 import libcst as cst
@@ -11,7 +12,7 @@ from warpline.rulekit.training import TrainingStep, computes
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source, Statement
 
-_BUILTINS = {"print", "sum", "min", "max", "float", "int", "zip", "list", "dict", "tuple", "enumerate"}
+_BUILTINS = frozenset(vars(builtins))
 
 
 def model_name(step: TrainingStep) -> str | None:

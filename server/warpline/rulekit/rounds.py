@@ -16,6 +16,7 @@ from warpline.syntax.source import Source
 
 Comprehension = cst.ListComp | cst.GeneratorExp | cst.SetComp | cst.DictComp
 Loop = cst.For | Comprehension
+Often = dict[tuple[str, int], dict[str, int]]  # by line: calls of each operator
 
 #: Fewer rounds than this are no loop worth a word.
 LEAST_ROUNDS = 8
@@ -43,8 +44,9 @@ def rounds(context: Context) -> Iterator[Rounds]:
     looked up in the source is which loop that is, and that it is no training loop and no recurrence.
     """
     seen: set[int] = set()
+    recorded = _recorded(context)
     for cost in context.profile.lines:
-        if not any(op.count >= LEAST_ROUNDS for op in cost.ops):
+        if max(_often(cost, recorded).values(), default=0.0) < LEAST_ROUNDS:
             continue
         source = context.source(cost.file)
         loop = _around(source, cost.line) if source is not None else None
@@ -53,7 +55,7 @@ def rounds(context: Context) -> Iterator[Rounds]:
         seen.add(id(loop))
         start, end = source.span(loop)
         costs = [one for one in context.costs_within(cost.file, start[0], end[0]) if _of(source, one, loop)]
-        count = _apart(source, loop, costs) or _indexed(source, loop, costs)
+        count = _apart(source, loop, costs) or _indexed(source, loop, costs, recorded)
         whole = 0 if count >= LEAST_ROUNDS else _again(context, costs)
         count = max(count, whole)
         if count >= LEAST_ROUNDS and not _trains(source, loop) and not _recurrent(loop):
@@ -69,7 +71,37 @@ def _again(context: Context, costs: list[LineCost]) -> int:
 
 def takes_piece(cost: LineCost) -> bool:
     """Whether the line itself takes a piece of a tensor in each round."""
-    return any(op.name in _PIECE and op.count >= LEAST_ROUNDS for op in cost.ops)
+    return any(name in _PIECE and often >= LEAST_ROUNDS for name, often in _often(cost).items())
+
+
+def _often(cost: LineCost, recorded: Often | None = None) -> dict[str, float]:
+    """How often a line called each operator; ``recorded``: in the surveyed step, which keeps those that took
+    no time. Pieces of different sizes count together, several in one round once."""
+    found: dict[str, float] = {}
+    most: dict[str, float] = {}
+    for op in cost.ops:
+        found[op.name] = found.get(op.name, 0.0) + (op.count if op.phase == "forward" else 0.0)
+        most[op.name] = max(most.get(op.name, 0.0), op.count)
+    for name, often in (recorded or {}).get((cost.file, cost.line), {}).items():
+        found[name] = max(found.get(name, 0.0), float(often))
+    return {
+        name: max(most.get(name, 0.0), min(often, cost.calls) if cost.calls else 0.0)
+        for name, often in found.items()
+    }
+
+
+def _recorded(context: Context) -> Often:
+    flow = context.profile.facts.dataflow
+    found: Often = {}
+    if not flow.name or flow.missing:
+        return found
+    graph = graph_of(flow)
+    for node in graph.nodes:
+        site = graph.site(node)
+        if site is not None:
+            names = found.setdefault((site.file, site.line), {})
+            names[f"aten::{node.name}"] = names.get(f"aten::{node.name}", 0) + 1
+    return found
 
 
 def _around(source: Source, line: int) -> Loop | None:
@@ -97,7 +129,9 @@ def _of(source: Source, cost: LineCost, loop: Loop) -> bool:
 def _apart(source: Source, loop: Loop, costs: list[LineCost]) -> float:
     """Rounds of a loop over the pieces that its head takes a tensor apart into."""
     head = source.line(loop)
-    ran = max((op.count for cost in costs for op in cost.ops if op.name not in _PIECES), default=0.0)
+    ran = max(
+        (often for cost in costs for name, often in _often(cost).items() if name not in _PIECES), default=0.0
+    )
     for cost in costs:
         if isinstance(loop, cst.For) and cost.line != head:
             continue
@@ -111,7 +145,7 @@ def _apart(source: Source, loop: Loop, costs: list[LineCost]) -> float:
     return 0.0
 
 
-def _indexed(source: Source, loop: Loop, costs: list[LineCost]) -> float:
+def _indexed(source: Source, loop: Loop, costs: list[LineCost], recorded: Often) -> float:
     """Rounds of a loop that indexes by its own variable."""
     names = {name.value for name in descend(_target(loop), cst.Name)}
     lines = {
@@ -121,10 +155,10 @@ def _indexed(source: Source, loop: Loop, costs: list[LineCost]) -> float:
     }
     return max(
         (
-            op.count
+            often
             for cost in costs
-            for op in cost.ops
-            if op.name in _PIECE and (cost.line in lines or not isinstance(loop, cst.For))
+            for name, often in _often(cost, recorded).items()
+            if name in _PIECE and (cost.line in lines or not isinstance(loop, cst.For))
         ),
         default=0.0,
     ) if lines else 0.0  # fmt: skip

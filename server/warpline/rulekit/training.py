@@ -6,6 +6,7 @@ The loss is sent back by ``loss.backward()``, by a framework's call that is give
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +28,8 @@ _MOVES = {
     "clone", "detach", "unsqueeze_", "roll", "index_select",
     "record_function", "annotate", "rand", "randn", "randint", "zeros", "ones", "empty", "full",
 }  # fmt: skip
-
+#: Of Python's own, those that may add losses up; the others compute nothing of a batch.
+_ADDING = {"sum", "min", "max", "map", "pow", "abs"}
 
 #: Calls that send a loss back: its own, and frameworks' that are given it.
 _BACKWARD = ("backward", "manual_backward")
@@ -245,4 +247,5 @@ def _bound(statement: Statement) -> Iterator[str]:
 def computes(call: cst.Call) -> bool:
     """Whether a call may be the model's, and does not only move or name things."""
     name = call.func.attr.value if isinstance(call.func, cst.Attribute) else getattr(call.func, "value", "")
-    return name not in _MOVES
+    plain = isinstance(call.func, cst.Name) and name in vars(builtins) and name not in _ADDING
+    return name not in _MOVES and not plain

@@ -73,6 +73,31 @@ def set_loss(boxes, kinds, wanted):
 
 One loss over all images: `F.cross_entropy(kinds.flatten(0, 1), wanted.flatten())`.
 
+## Example
+
+Slices of different lengths:
+
+```python
+import torch
+
+def pooled(rows, spans):
+    parts = []
+    for start, end in spans:
+        parts.append(rows[:, start:end].amax(1))
+        #^ found; cost step_ms=9 cpu_ms=9 device_ms=1 calls=40 launches=40; op aten::amax count=7 cpu_ms=8
+        #^ op aten::slice count=5 shapes=[[64,30]]; op aten::slice count=5 shapes=[[64,31]]
+        #^ op aten::slice count=6 shapes=[[64,32]]
+    return torch.cat(parts)
+
+for rows, spans in loader:
+    train(pooled(rows, spans))  #> cost device_ms=10
+```
+
+## Use instead
+
+One call for all pieces: pad them to one length with a mask, or reduce by a row's number with
+`scatter_reduce_`.
+
 ## Near misses
 
 Micro-batches:

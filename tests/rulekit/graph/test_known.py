@@ -54,6 +54,12 @@ def own_softmax() -> Any:
     return torch.einsum("bhij,bjhd->bihd", top / top.sum(-1, keepdim=True), V)
 
 
+def of_its_logarithm() -> Any:
+    scores = torch.matmul(Q.transpose(1, 2), K.permute(0, 2, 3, 1)) * 0.35
+    shares = (scores - scores.exp().sum(3, keepdim=True).log()).exp()
+    return shares @ V.transpose(1, 2)
+
+
 def capped_and_biased() -> Any:
     scores = torch.einsum("bihd,bjhd->bhij", Q, K)
     scores = 50 * torch.tanh(scores / 50) + torch.arange(7.0)
@@ -61,7 +67,15 @@ def capped_and_biased() -> Any:
 
 
 @pytest.mark.parametrize(
-    "act", [einsum_with_additive_mask, heads_in_the_batch, head_by_head, own_softmax, capped_and_biased]
+    "act",
+    [
+        einsum_with_additive_mask,
+        heads_in_the_batch,
+        head_by_head,
+        own_softmax,
+        capped_and_biased,
+        of_its_logarithm,
+    ],
 )
 def test_attention(act: Callable[[], Any]) -> None:
     assert set(calls(act)) == {"F.scaled_dot_product_attention"}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from warpline.rulekit.graph.evaluate import CONSTANTS, Evaluation, leaves
-from warpline.rulekit.graph.graph import Graph, Node
+from warpline.rulekit.graph.graph import MOVED, Graph, Node
 from warpline.rulekit.graph.match import PER_SITE, Match, candidates, is_written_out, largest
 from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, softplus
 from warpline.rulekit.graph.softmax import log_softmaxes, log_sum_exps, softmaxes
@@ -261,7 +261,7 @@ def _class_vector(graph: Graph, node: Node) -> list[Node]:
         if not paths:
             break
         value, nodes = paths.pop(0)
-        before = graph.producer.get(graph.origin(value))
+        before = graph.producer.get(graph.origin(value, MOVED))
         if before is not None and before.name in _CHOSEN:
             filled = graph.producer.get(graph.origin(before.inputs[0])) if before.inputs else None
             return [*nodes, before, *([filled] if filled is not None and filled.name in CONSTANTS else [])]

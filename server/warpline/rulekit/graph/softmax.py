@@ -13,7 +13,8 @@ from warpline.rulekit.graph.norm import SAMPLES, TOLERANCE
 
 _OPERATORS = frozenset({"_softmax", "softmax", "_safe_softmax"})
 _LOGARITHMS = frozenset({"_log_softmax", "log_softmax"})
-_QUOTIENTS = frozenset({"div", "true_divide", "mul"})
+#: `exp` ends the one that is made of its logarithm.
+_QUOTIENTS = frozenset({"div", "true_divide", "mul", "exp"})
 _DIFFERENCES = frozenset({"sub", "log"})
 _NORMALISERS = frozenset({"add", "log", "logsumexp"})
 
