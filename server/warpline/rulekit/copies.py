@@ -55,6 +55,18 @@ def without_waiting(context: Context, places: list[FileLine]) -> dict[str, Edits
     return made
 
 
+def never_wait(context: Context, places: list[FileLine]) -> bool:
+    """Whether every move at ``places`` says ``non_blocking=True`` already."""
+    found = []
+    for file, line in places:
+        source = context.source(file)
+        for call in move_calls(source, line) if source is not None else ():
+            assert source is not None
+            present = source.argument(call, "non_blocking", 2 if _is_to(call) else 1)
+            found.append(present is not None and source.literal(present.value) is True)
+    return bool(found) and all(found)
+
+
 def _beside(context: Context, place: FileLine) -> list[FileLine]:
     """Lines of the same block with a move to the same place, be it ever so quick."""
     source = context.source(place[0])
