@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from benchmarks import own_profiler
 from tests.capture.launching import Captured, request, write
 
 
-@pytest.mark.parametrize("time", range(3))
-def test_the_tutorials_script(tmp_path: Path, time: int) -> None:
+def test_the_tutorials_script(tmp_path: Path) -> None:
     text = own_profiler.scripts()["cycles of 5, 5 steps"]
     alone = tmp_path / "alone"
     alone.mkdir()
