@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,29 @@ pytest.register_assert_rewrite("tests.gpu.claims", "tests.gpu.apart")
 
 #: Generous: CI has two slow cores that others use as well.
 LIMIT_S = 180
+#: With this folder on PYTHONPATH, scripts start in half the time.
+LEAN = str(ROOT / "tests/lean")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def lean_torch() -> Iterator[None]:
+    """Scripts that tests start load torch without its compiler, until they ask for it (tests/lean)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([LEAN, *_python_path()]))
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole_torch() -> Iterator[None]:
+    """For a module whose scripts load torch as a user's do: ``usefixtures("whole_torch")``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(_python_path()))
+        yield
+
+
+def _python_path() -> list[str]:
+    """What PYTHONPATH names, without ``LEAN``."""
+    return [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", LEAN)]
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -75,19 +98,13 @@ def example_run(request: pytest.FixtureRequest) -> ExampleRun:
         if not said.exists():
             folder.mkdir(exist_ok=True)
             script.write_bytes((ROOT / "examples/quickstart/slow.py").read_bytes())
-            done = warpline("profile", script.name, cwd=folder)
+            path = os.pathsep.join([str(ROOT / "server"), *_python_path()])
+            done = warpline("profile", script.name, cwd=folder, PYTHONPATH=path)
             assert done.returncode == 0, done.stderr
             (run,) = (path.parent for path in (folder / ".warpline/runs").glob("*/manifest.json"))
             said.write_text(json.dumps([str(run), done.stdout, done.stderr]))
     name, stdout, stderr = json.loads(said.read_text())
     return ExampleRun(folder, script, Path(name), pipeline.report_of(Path(name)), stdout, stderr)
-
-
-@pytest.fixture
-def lean_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scripts start in half the time, without what only ``torch.compile`` needs (tests/lean)."""
-    path = filter(None, (str(ROOT / "tests/lean"), os.environ.get("PYTHONPATH")))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
 
 
 CAPTURES = ROOT / "tests/captures"

@@ -21,6 +21,8 @@ from warpline.model.problem import Problem
 from warpline.model.report import Measured, Report
 from warpline.wire.run import Request
 
+pytestmark = pytest.mark.usefixtures("whole_torch")
+
 #: Times each step itself, by hand, as a stopwatch around the loop would.
 STOPWATCH = """
 import json, pathlib, time, torch

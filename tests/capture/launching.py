@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from warpline import runs
-from warpline.capture import launch
+from warpline.capture import launch, probe
 from warpline.wire.messages import Progress
 from warpline.wire.run import Locations, Manifest, Request
 
@@ -39,12 +40,17 @@ def write(folder: Path, text: str, name: str = "train.py") -> Path:
 
 
 class Captured:
-    """A run with all that a test wants to ask of it."""
+    """A run with all that a test wants to ask of it.
 
-    def __init__(self, asked: Request, folder: Path) -> None:
+    Without the window in which lines are sampled, unless ``sampled``: it is longer than all others together.
+    """
+
+    def __init__(self, asked: Request, folder: Path, *, sampled: bool = False) -> None:
         self.progress: list[Progress] = []
         log = (folder / "output.txt").open("w+b")
-        with log:
+        with log, pytest.MonkeyPatch.context() as patch:
+            if not sampled:
+                patch.setattr(probe, "sampler", lambda: "")
             self.run = launch.capture(asked, folder / "run", self.progress.append, output=log.fileno())
         self.output = (folder / "output.txt").read_text(encoding="utf-8")
         self.manifest: Manifest = runs.manifest(self.run)

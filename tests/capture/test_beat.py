@@ -8,8 +8,6 @@ import pytest
 
 from tests.capture.launching import Captured, request, write
 
-pytestmark = pytest.mark.usefixtures("lean_torch")
-
 START = """\
 import torch
 from torch import nn

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.capture.launching import Captured, request, write
+
+pytestmark = pytest.mark.usefixtures("whole_torch")
 
 WATCHED = """\
 import torch

@@ -153,7 +153,7 @@ def test_so_it_is_on_a_line_of_a_function_that_was_left_out_unseen() -> None:
     assert quicklines.surprised_by([function], locations, [500]) == set()
 
 
-def test_a_script_with_few_steps_has_enough_of_them(tmp_path: Path, lean_torch: None) -> None:
+def test_a_script_with_few_steps_has_enough_of_them(tmp_path: Path) -> None:
     """The search for loops takes no more steps than its windows have for it."""
     script = write(tmp_path, LOOPS.replace("range(3000)", "range(20)"))
     captured = Captured(request(script, steps=5), tmp_path)

@@ -40,7 +40,8 @@ FEW = 100
 
 
 def steps(folder: Path, count: int = 100000, after: str = "") -> Captured:
-    return Captured(request(write(folder, STEPS.format(steps=count, after=after)), warmup=2), folder)
+    asked = request(write(folder, STEPS.format(steps=count, after=after)), warmup=2)
+    return Captured(asked, folder, sampled=True)
 
 
 def test_lines_are_counted_as_often_as_they_run(tmp_path: Path) -> None:
@@ -62,7 +63,7 @@ def test_lines_are_counted_as_often_as_they_run(tmp_path: Path) -> None:
 def test_the_main_loop_s_lines_are_recorded_however_often_they_ran_before(tmp_path: Path) -> None:
     """Watching which lines are reached gives a long loop up: the capture must not."""
     text = STEPS.format(steps=100000, after="").replace("    work(40000)", "    for _ in range(20000): pass")
-    run = Captured(request(write(tmp_path, text), warmup=2), tmp_path)
+    run = Captured(request(write(tmp_path, text), warmup=2), tmp_path, sampled=True)
     assert {("train.py", line) for line in range(SLEEP, SLEEP + 4)} <= set(run.lines())
 
 
@@ -78,7 +79,7 @@ def test_a_sampler_that_cannot_work_costs_a_note(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(probe, "sampler", lambda: shutil.which("false"))
     text = STEPS.format(steps=100000, after="")
     script = write(tmp_path, "import sys\nsys.executable = '/no/such/program'\n" + text)
-    run = Captured(request(script, warmup=2), tmp_path)
+    run = Captured(request(script, warmup=2), tmp_path, sampled=True)
     assert run.facts.samples.total == 0
     assert [note for note in run.manifest.notes if note.startswith("lines were not sampled (")]
 

@@ -9,8 +9,6 @@ import pytest
 from tests.capture.launching import Captured, request, write
 from warpline.capture.runner.steps.classes import Classes, of_class, usual
 
-pytestmark = pytest.mark.usefixtures("lean_torch")
-
 TRAIN, EVAL, OTHER = (
     frozenset({("backward",)}),
     frozenset({("backward",), ("eval",)}),

@@ -11,8 +11,6 @@ import pytest
 from tests.capture.launching import Captured, request, write
 from warpline.capture.runner.steps.beat import FORGOTTEN, Steps
 
-pytestmark = pytest.mark.usefixtures("lean_torch")
-
 TRAIN = """\
 import threading, time, torch
 from torch import nn

@@ -30,6 +30,11 @@ def device() -> str:
     return torch.cuda.get_device_name()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def as_a_user(whole_torch: None) -> None:
+    """Scripts load torch as a user's do."""
+
+
 @pytest.fixture(scope="session")
 def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """``run_of(name)``: the run folder of a script, each profiled once for the session.

@@ -3,9 +3,11 @@
 ``torch.optim`` imports ``torch._dynamo`` for two functions, which do nothing where nothing is compiled:
 ``disable`` and ``graph_break``. That import is half of the CPU time of a short script. Here the first import
 of it gives a module with those two, and the real one takes its place when anything else is asked of it.
+``torch.profiler`` imports ``torch._inductor``, and with it all of the compiler, to read one of its settings:
+until the compiler is there, it is told that there is no such module.
 
-For tests whose scripts compile nothing: the fixture ``lean_torch`` puts this folder on ``PYTHONPATH``.
-The script's interpreter reads this file: Python 3.9, standard library only.
+The fixture ``lean_torch`` puts this folder on ``PYTHONPATH`` for all tests; modules that use ``whole_torch``
+do without. The script's interpreter reads this file: Python 3.9, standard library only.
 """
 
 import functools
@@ -14,7 +16,7 @@ import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-NAME = "torch._dynamo"
+NAME, INDUCTOR = "torch._dynamo", "torch._inductor"
 
 
 def real():
@@ -53,6 +55,13 @@ def as_torch(code):
     return code.replace(co_filename=sys.modules["torch"].__path__[0] + "/_dynamo/eval_frame.py")
 
 
+def asked_by_the_profiler():
+    frame = sys._getframe()
+    while frame is not None and frame.f_code.co_name != "prepare_trace":
+        frame = frame.f_back
+    return frame is not None
+
+
 class Finder:
     """Finds the lean module first, and the real one when a module within it is imported."""
 
@@ -61,6 +70,8 @@ class Finder:
         self.known = None
 
     def find_spec(self, name, path=None, target=None):
+        if name == INDUCTOR and isinstance(sys.modules.get(NAME), Lean) and asked_by_the_profiler():
+            raise AttributeError(name)  # what its `hasattr(torch, "_inductor")` expects
         if name == NAME and not self.given:
             self.given = True
             return ModuleSpec(name, self, is_package=True)

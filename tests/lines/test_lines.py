@@ -28,6 +28,9 @@ SCRIPTS = Path(__file__).parent / "scripts"
 PYTHONS = os.environ.get("WARPLINE_TEST_PYTHONS", sys.executable).split(os.pathsep)
 OTHER_THREADS = "workers.py"
 
+#: Lines are proved on all of torch, as a user has it.
+pytestmark = pytest.mark.usefixtures("whole_torch")
+
 
 @dataclass(frozen=True)
 class Proof:
@@ -53,7 +56,7 @@ def sparing(folder: Path) -> Path:
 
 
 @pytest.fixture(
-    scope="session",
+    scope="module",
     params=[(python, spare) for python in PYTHONS for spare in (False, True)],
     ids=lambda param: f"{param[0]}{', sparing' * param[1]}",
 )

@@ -59,7 +59,8 @@ class Client:
         self._ended = False
         self._process_id = process_id
         command = command or [sys.executable, "-m", "warpline", "server", "--stdio"]
-        environment = {**os.environ, "PYTHONPATH": str(SERVER), **(env or {})}
+        path = os.pathsep.join(filter(None, (str(SERVER), os.environ.get("PYTHONPATH"))))
+        environment = {**os.environ, "PYTHONPATH": path, **(env or {})}
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
