@@ -1,6 +1,6 @@
 """From the import of torch to the run folder: what is installed when, and what is written.
 
-profile: waiting, warm-up, timing, survey, capture, on a CPU sampling; then the run folder.
+profile: waiting, warm-up, timing, on a CPU sampling, survey, capture; then the run folder.
 time:    waiting, warm-up, timing; then the figures.
 whole:   the capture is the whole script.
 """
