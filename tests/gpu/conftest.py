@@ -30,9 +30,9 @@ def device() -> str:
     return torch.cuda.get_device_name()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def as_a_user(whole_torch: None) -> None:
-    """Scripts load torch as a user's do."""
+@pytest.fixture(scope="session", autouse=True)
+def lean_torch() -> None:
+    """Not here: scripts load torch as a user's do."""
 
 
 @pytest.fixture(scope="session")
