@@ -15,22 +15,25 @@ _FILLS = ("zeros", "ones", "full", "empty", "new_zeros", "new_ones", "new_full",
 
 
 def filled_at(context: Context, columns: int) -> tuple[str, int] | None:
-    """The line that makes rows of ``columns`` entries, whatever their own length; None where no such line
-    or more than one is found. Only loaders that a step uses are looked at."""
+    """The line that makes rows of ``columns`` entries, whatever their own length: the first one of the
+    function that has such lines. None where no function or more than one does. Only loaders that a step
+    uses are looked at."""
     used = [facts_of(Loader, site) for site in context.sites("loader") if site.uses]
     functions = {(one.collate_file, one.collate_line) for one in used}
     functions |= {(one.dataset_file, one.dataset_line) for one in used}
-    found: set[tuple[str, int]] = set()
+    found: list[tuple[str, int]] = []
     for file, line in functions:
         source = context.source(file) if file is not None and file in context.profile.sources else None
         function = next(iter(source.at(line, cst.FunctionDef)), None) if source is not None and line else None
         if source is not None and function is not None:
-            found |= {
-                (source.path, source.line(size))
+            lines = [
+                source.line(size)
                 for size in _sizes(source, function)
                 if _is_fixed(context, source, function, size, columns)
-            }
-    return found.pop() if len(found) == 1 else None
+            ]
+            # Tokens and targets are filled side by side in one function: the first line stands for all.
+            found += [(source.path, min(lines))] if lines else []
+    return found[0] if len(found) == 1 else None
 
 
 def _sizes(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:

@@ -34,6 +34,32 @@ for batch in loader:
     loss.backward()
 ```
 
+## Example
+
+Each size is a reason of its own:
+
+```python
+import torch
+
+compiled = torch.compile(model, dynamic=False)
+#^ found; site compile mode=default
+for batch in loader:
+    loss = compiled(batch)
+    #^ cost step_ms=50
+    #^ event recompile milliseconds=3000 reason="size mismatch at index 1. expected 72, actual 48"
+    #^ event recompile milliseconds=3000 reason="size mismatch at index 1. expected 48, actual 24"
+```
+
+## Use instead
+
+```python
+import torch
+
+compiled = torch.compile(model, dynamic=True)
+for batch in loader:
+    loss = compiled(batch)
+```
+
 ## Near misses
 
 Compiled once:
@@ -75,7 +101,8 @@ Unsafe: code for dynamic shapes rounds differently, and runs a little slower.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 
 from warpline.model.report import Fix
@@ -92,8 +119,8 @@ class Recompilation(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         steps = context.profile.steps.captured + len(context.profile.manifest.timed_ns)
-        for event in context.profile.facts.compile_events:
-            if event.kind != "recompile" or event.count < 2:
+        for event in _by_place(context.profile.facts.compile_events):
+            if event.count < 2:
                 continue
             spent = event.milliseconds / max(steps, 1)
             if not context.matters(spent):
@@ -115,6 +142,19 @@ class Recompilation(Rule):
                 saving_ms=0.0,
                 fixes=[partial(_fix, context, site, event)],
             )
+
+
+def _by_place(events: Iterable[CompileEvent]) -> Iterable[CompileEvent]:
+    """The recompilations of each function as one: each size that is met is a reason of its own."""
+    found: dict[tuple[str, int], CompileEvent] = {}
+    for event in events:
+        if event.kind == "recompile":
+            place = (event.file, event.line)
+            spent, times = event.milliseconds, event.count
+            if (before := found.get(place)) is not None:
+                spent, times = spent + before.milliseconds, times + before.count
+            found[place] = replace(event, count=times, milliseconds=spent)
+    return found.values()
 
 
 def _by_size(event: CompileEvent) -> bool:

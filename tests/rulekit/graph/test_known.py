@@ -81,6 +81,15 @@ def test_attention(act: Callable[[], Any]) -> None:
     assert set(calls(act)) == {"F.scaled_dot_product_attention"}
 
 
+def test_attention_whose_softmax_is_an_exponential_of_a_difference() -> None:
+    def act() -> Any:
+        q, k, v = (t.flatten(0, 1) for t in (Q, K, V))
+        scores = torch.baddbmm(torch.zeros(1, 1, 1), q, k.mT, alpha=0.2)
+        return torch.bmm((scores - torch.logsumexp(scores, -1, keepdim=True)).exp(), v)
+
+    assert calls(act) == ["F.scaled_dot_product_attention"]
+
+
 def test_attention_in_inference_mode_where_composite_operators_are_recorded_whole() -> None:
     @torch.inference_mode()
     def act() -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from time import perf_counter_ns
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ from .device.memory import MemoryWatch
 from .device.nvml import NvmlWatch
 from .device.triton import TritonLaunches
 from .device.usermarks import UserMarks
+from .patches import Patches
 from .steps.beat import PATIENCE_BEFORE_BACKWARD_S, PATIENCE_EVALUATED_S, PATIENCE_S
 from .steps.losses import Losses
 from .steps.signals import Signals
@@ -26,6 +29,7 @@ from .workers.lines import WorkerLines, merged
 if TYPE_CHECKING:
     from .before import Before
     from .dataflow.mode import Recording
+    from .patches import Function
     from .waits.survey import Survey
 
 
@@ -56,6 +60,7 @@ class Observers:
         self.loader_ns: list[int] = []
         self.loader_timed = 0  # batches taken before the timing window
         self.loader_wait_ms: float | None = None  # per step of that window
+        self.loader_patches = Patches()
         self.optimizer_steps: dict[int, int] = {}  # id -> times
         self.facts: dict[str, Any] = {"memory": {}, "nvml": {}, "gc_ns": [], "gc_timed_ns": 0}
 
@@ -94,6 +99,7 @@ class Observers:
 
     def start_timing(self) -> None:
         self.loader_timed = len(self.loader_ns)
+        self._time_batches()
         self.losses.remove()
         self.sites.contexts.remove()
         self.memory.start()
@@ -113,11 +119,31 @@ class Observers:
             self.facts["nvml"] = self.nvml.facts()
         self.facts["gc_timed_ns"] = sum(end - begin for begin, end in self.garbage.stop())
         self.facts["memory"] = self.memory.stop(steps)
+        self.loader_patches.restore()
         if steps and self.loader_ns[self.loader_timed :]:
             self.loader_wait_ms = sum(self.loader_ns[self.loader_timed :]) / steps / 1e6
         if stamps:
             self.facts["prefill_steps"] = self.frameworks.first_forwards(stamps)
             del self.frameworks.generated_ns[:-1]
+
+    def _time_batches(self) -> None:
+        """Time each ``next`` of a loader, unless the beat listens to loaders: it does so itself."""
+        loading = sys.modules.get("torch.utils.data.dataloader")
+        kind = getattr(loading, "_BaseDataLoaderIter", None)
+        if kind is None or hasattr(vars(kind).get("__next__"), "times_batches"):
+            return
+        took = self.loader_ns
+
+        def make(original: Function) -> Function:
+            def __next__(iterator: Any) -> Any:
+                begin = perf_counter_ns()
+                batch = original(iterator)
+                took.append(perf_counter_ns() - begin)
+                return batch
+
+            return __next__
+
+        self.loader_patches.replace(kind, "__next__", make)
 
     def start_survey(self, operators: bool = True) -> bool:
         """Watch one step closely; not where code is compiled, which would be compiled again for it.

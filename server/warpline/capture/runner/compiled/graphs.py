@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ class Compiled:
         self.kernels: list[dict[str, Any]] = []  # facts of each call of each graph, in the order of the calls
         self.graphs = 0
         self.compilations = 0
+        self.took_ns: dict[tuple[str, str, int, str], int] = {}  # of the events that are recompilations
+        self._recompiled: tuple[str, str, int, str] | None = None  # what is being compiled again
         self.tell: Callable[[bool], None] = lambda begun: None  # called as a compilation begins and ends
         self.provenance: bool | None = None  # True or False once Inductor has been imported
 
@@ -47,14 +50,19 @@ class Compiled:
 
     def facts(self) -> dict[str, Any]:
         events = [
-            {"kind": kind, "file": file, "line": line, "reason": reason, "count": count}
-            for (kind, file, line, reason), count in self.events.items()
+            {
+                **dict(zip(("kind", "file", "line", "reason"), key)),
+                "count": count,
+                "milliseconds": self.took_ns.get(key, 0) / 1e6,
+            }
+            for key, count in self.events.items()
         ]
         return {"compile_events": events, "compiled_kernels": self.kernels}
 
-    def _event(self, kind: str, file: str, line: int, reason: str) -> None:
+    def _event(self, kind: str, file: str, line: int, reason: str) -> tuple[str, str, int, str]:
         key = (kind, file, line, reason.strip()[:600])
         self.events[key] = self.events.get(key, 0) + 1
+        return key
 
     def _watch_breaks(self, module: Any) -> None:
         from torch._dynamo import exc
@@ -101,7 +109,8 @@ class Compiled:
                 if reasons:
                     path = self.user_files[frame.f_code.co_filename]
                     if path is not None:
-                        self._event("recompile", path, frame.f_code.co_firstlineno, reasons[0])
+                        line = frame.f_code.co_firstlineno
+                        self._recompiled = self._event("recompile", path, line, reasons[0])
                 return reasons
 
             return reasons_of
@@ -110,9 +119,13 @@ class Compiled:
             def _compile(*arguments: Any, **named: Any) -> Any:
                 self.compilations += 1
                 self.tell(True)
+                self._recompiled, begin = None, perf_counter_ns()
                 try:
                     return original(*arguments, **named)
                 finally:
+                    if (key := self._recompiled) is not None:
+                        self._recompiled = None
+                        self.took_ns[key] = self.took_ns.get(key, 0) + perf_counter_ns() - begin
                     self.tell(False)
 
             return _compile

@@ -137,14 +137,18 @@ class Loaders(Patched):
         self._listen(make)
 
     def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
-        number = self.observers.signals.datasets.of
+        took, number = self.observers.loader_ns, self.observers.signals.datasets.of
 
         def make(original: Function) -> Function:
             def __next__(iterator: Any) -> Any:
                 if number(iterator) == anchor:
                     steps.tick()
-                return original(iterator)
+                begin = perf_counter_ns()
+                batch = original(iterator)
+                took.append(perf_counter_ns() - begin)
+                return batch
 
+            __next__.times_batches = True  # type: ignore[attr-defined]
             return __next__
 
         self._listen(make)
