@@ -23,7 +23,7 @@ THREAD_WORDS, BETWEEN_WORDS, FRAME_WORDS = 64, 4, 16
 FARTHEST = 512
 #: Frames between the innermost of the known ones and the search.
 MOST_INNER = 16
-#: How often the memory that one way leads through is read anew, until all of it is of one moment.
+#: How often the memory that one way leads through is read again, until all of it is of one moment.
 LOOKS = 3
 #: Older frames are objects, each somewhere on the heap.
 LEAST_PYTHON = (3, 11)

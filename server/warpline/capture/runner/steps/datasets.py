@@ -1,6 +1,6 @@
 """Which data set a batch came from, as a number that outlives the object.
 
-A script may make its data set anew for each epoch: ``for batch in DataLoader(Data(...))``. That is the same
+A script may make a new data set for each epoch: ``for batch in DataLoader(Data(...))``. That is the same
 kind of step as before, so a data set has the number of one that is gone, if type and length are the same.
 """
 

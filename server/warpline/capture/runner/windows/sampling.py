@@ -1,8 +1,8 @@
 """A window in which nothing is recorded, and another process asks, many times a second, which line runs.
 
-Before the capture: what the profiler leaves in memory changes what the script's own memory costs. glibc gives
-freed tensors back to the system while they lie at the end of its heap, and a step that gets its memory anew
-each time spends a tenth and more of it in page faults. Behind a capture that does not happen any more.
+Before the capture: what the profiler leaves in memory changes what the script's own memory costs. glibc
+gives freed tensors back to the system while they lie at the end of its heap, and a step that has to ask for
+its memory again spends a tenth and more of it in page faults. Behind a capture that does not happen any more.
 """
 
 from __future__ import annotations
