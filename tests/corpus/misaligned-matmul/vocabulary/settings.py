@@ -1,5 +1,6 @@
 from dataclasses import dataclass
 
+
 @dataclass
 class Settings:
     vocab_size: int = 50257
