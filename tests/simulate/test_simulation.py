@@ -236,6 +236,24 @@ def test_a_hot_line_hidden_behind_the_loader_is_worth_nothing() -> None:
     assert more.step_ms < 0.6 * truth
 
 
+def test_a_pageable_copy_holds_the_host_although_its_call_returns_first() -> None:
+    """The host is busy before the copy, so all of the wait for it could be saved: a third of the step."""
+
+    def copied(waits: bool) -> Program:
+        def program(m: Machine) -> None:
+            m.work(5, 12_000)
+            m.copy(6, 6_000, waits)
+            m.op(10, "aten::mm", 20, 3_000, MM)
+
+        return program
+
+    found, _ = simulation(copied(waits=True))
+    predicted = found.predict(OverlapCopies(AT[6]))
+    _, truth = run(copied(waits=False))
+    assert predicted is not None
+    assert predicted.step_ms == pytest.approx(truth, rel=0.2)
+
+
 def test_taking_a_batch_from_workers_is_no_wait_beside_a_long_wait_for_the_device() -> None:
     """300 us for a batch are most of the host's own time and 3 % of the step: the device sets the pace."""
 

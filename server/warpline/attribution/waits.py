@@ -34,6 +34,9 @@ NOT_SYNCS = (
     "cudaMemcpyToSymbolAsync",
 )
 
+#: Copies from or to memory that the device cannot read or write by itself, as CUPTI names them.
+PAGEABLE = ("Memcpy HtoD (Pageable", "Memcpy DtoH (Device -> Pageable")
+
 
 def sync_calls(trace: Trace) -> Bools:
     """Which host events wait for the device."""
@@ -43,10 +46,18 @@ def sync_calls(trace: Trace) -> Bools:
 
 
 def blocking_copies(trace: Trace) -> Bools:
-    """Which kernels are copies (pageable ones) whose call returned only when they were done."""
+    """Which kernels are copies whose call returned only when they were done.
+
+    A copy from pageable memory is one already if its call lasted for most of it: the call returns once the
+    last piece is in the driver's own memory, a few microseconds before the copy ends (CUDA Driver API, "API
+    synchronization behavior").
+    """
     host, kernels = trace.host, trace.kernels
     found: Bools = (kernels.kind == COPY) & (kernels.launch >= 0)
-    return found & (take(host.end_ns, kernels.launch) >= kernels.end_ns)
+    returned = take(host.end_ns, kernels.launch)
+    most = kernels.start_ns + (kernels.end_ns - kernels.start_ns) // 2
+    pageable = trace.names.mask(*PAGEABLE)[kernels.name]
+    return found & (returned >= np.where(pageable, most, kernels.end_ns))
 
 
 def closing_wait(trace: Trace) -> Ints:
