@@ -106,6 +106,22 @@ def test_nothing_is_to_be_changed_in_a_library_s_file(
     assert (part["uri"], part["line"]) == (uri(library), 3)
 
 
+def test_a_file_with_results_of_its_own_is_no_library_s(
+    tmp_path: Path, library: Path, connect: Callable[..., Client]
+) -> None:
+    own = LIBRARY.replace("self.check()", "self.check()  # 7 ms")
+    write_run(library.parent, {library: own}, findings=[finding(library, 5)])
+    script = profiled(tmp_path / "project", library)  # newer, and it calls the file
+    library.write_text(own)
+    client = connect(script.parent)
+    client.open(script)
+    client.until(lambda: client.hints(uri(script)))
+    at = client.open(library)
+    hints = client.until(lambda: [hint for hint in client.hints(at) if hint["position"]["line"] == 4])
+    assert [(hint["position"]["line"], hint["label"]) for hint in hints] == [(4, "7.00 ms · 100 %")]
+    assert client.until(lambda: client.diagnostics(at))
+
+
 def test_lines_that_say_something_else_by_now_show_nothing(
     tmp_path: Path, library: Path, connect: Callable[..., Client]
 ) -> None:

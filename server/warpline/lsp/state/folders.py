@@ -98,8 +98,10 @@ class Folders:
         return [home]
 
     def session(self, path: str) -> Session | None:
-        """The session whose results speak of a file; of several folders the one with the newest run."""
-        return _latest(folder.session(path) for folder in self)
+        """The session whose results speak of a file; of several folders the one with the newest run, and
+        one in which it is a library's file only where there is no other."""
+        found = [session for folder in self if (session := folder.session(path)) is not None]
+        return _latest([session for session in found if session.results.has(path)] or found)
 
     def newest(self, path: str | None) -> Session | None:
         """The session with results for a file, else the newest of its folder; of all for None."""
