@@ -137,7 +137,8 @@ def _inside(line: Standing, step_ms: float) -> Table:
 def _callers(found: Sequence[Caller]) -> Table:
     names = ["-" if each.module is None else each.module or "the model" for each in found[:_TOP]]
     rows = [
-        (units.ms(each.step_ms), _short(name), _place(each)) for name, each in zip(names, found, strict=False)
+        (units.ms(each.step_ms), _short(printable(name)), _place(each))
+        for name, each in zip(names, found, strict=False)
     ]
     return Table(("of the step", "module", "your line"), tuple(rows))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,11 +13,11 @@ import pytest
 from lsprotocol import types
 
 from tests.lsp.client import Client, Error, apply, span
-from tests.lsp.folder import finding, write_run
+from tests.lsp.folder import cost, finding, write_report, write_run
 from warpline.lsp.methods.notebook_script import written
 from warpline.lsp.serve import build
 from warpline.lsp.state.documents import Documents
-from warpline.model.report import Edit, Fix
+from warpline.model.report import Edit, Fix, Inside
 from warpline.notebook.exported import export
 
 CELLS = (
@@ -215,9 +216,28 @@ def test_a_fix_that_no_cell_can_take_says_what_to_do(tmp_path: Path, connect: Ca
     client.until(lambda: client.diagnostics(second))
     assert fixed(client, second, FIXABLE[1], 1) is None
     (said,) = client.messages("window/showMessage")
-    assert "changes a magic or more than one cell" in said["message"]
+    assert "changes a magic or reaches over" in said["message"]
     with pytest.raises(Error, match="measure a notebook's fixes one by one"):
         client.request("warpline/tune", {"uri": second})
+
+
+def test_a_library_s_line_names_the_cell_that_calls_it(
+    tmp_path: Path, connect: Callable[..., Client]
+) -> None:
+    library = tmp_path / "venv" / "library.py"
+    library.parent.mkdir()
+    library.write_text("def work():\n    return 1\n")
+    notebook, script = fixable(tmp_path)
+    at = script.read_text().split("\n").index("y = 2  # 8 ms") + 1
+    part = Inside(None, str(library), 2, "work", 8.0, 0.0, 8.0, text="return 1")
+    line = replace(cost(script, at, "<module>", 8.0), inside=(part,))
+    (run,) = (tmp_path / ".warpline" / "runs").iterdir()
+    write_report(run, script, (line,), (), 12.0)
+    client = connect(tmp_path)
+    (_, second) = open_notebook(client, notebook, FIXABLE)
+    client.until(lambda: heat(client, second))
+    shown = client.at("textDocument/hover", client.open(library), 1)["contents"]["value"]
+    assert "| 8.00 ms | `-` | Cell 2:2 |" in shown
 
 
 def test_comments_that_ignore_go_into_the_cell(tmp_path: Path, connect: Callable[..., Client]) -> None:

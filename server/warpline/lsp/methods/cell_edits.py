@@ -21,8 +21,8 @@ from warpline.notebook.exported import Exported, Part, export
 from warpline.text.lines import content, split
 
 _NOT_HERE = (
-    "this fix cannot be put into the cells: it changes a magic or more than one cell at once, or the cells "
-    "are others by now. Make the change by hand, or profile the notebook again"
+    "this fix cannot be put into the cells: it changes a magic or reaches over the end of a cell, or the "
+    "cells are others by now. Make the change by hand, or profile the notebook again"
 )
 
 
@@ -80,6 +80,8 @@ def _in_cell(edit: Edit, script: Script, lines: Sequence[str]) -> Edit | None:
     if part is None:
         return None
     cell = script.cells[part.number - 1]
+    if len(cell.lines) != part.last - part.first + 1:
+        return None  # edited while the fix was made
     first, last = edit.start[0], min(edit.end[0], part.last)
     of_script = [content(line) for line in lines[first - 1 : last]]
     of_cell = [content(line) for line in cell.lines[first - part.first : last - part.first + 1]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lsprotocol import types
 
 from warpline.lsp import convert
@@ -10,6 +12,7 @@ from warpline.lsp.state.results import Results
 from warpline.view import gains
 from warpline.view.anchor_lines import at
 from warpline.view.hover import card, plain
+from warpline.view.inside import Caller
 
 
 def hover(ls: Server, params: types.HoverParams) -> types.Hover | None:
@@ -45,8 +48,17 @@ def card_at(ls: Server, path: str, line: int, markdown: bool) -> str | None:
         return plain(inside, markdown) if inside else None
     findings = [] if found.stale else _measured(results, path, run_line)
     loader_ms = results.loader_ms.get((path, run_line), 0.0)
-    callers = () if path in results.costs else results.libraries.callers(path, run_line)
+    callers = () if path in results.costs else _callers(results, path, run_line)
     return card(found, results.report, findings, loader_ms, markdown, inside, callers)
+
+
+def _callers(results: Results, path: str, run_line: int) -> list[Caller]:
+    """The user's lines that a library's line is part of; those of a notebook by cell."""
+    found = []
+    for caller in results.libraries.callers(path, run_line):
+        file, line = results.cells.get((caller.file, caller.line), (caller.file, caller.line))
+        found.append(replace(caller, file=results.names.get(file, file), line=line))
+    return found
 
 
 def _measured(results: Results, path: str, run_line: int) -> list[str]:
