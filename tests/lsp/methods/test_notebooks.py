@@ -219,6 +219,12 @@ def test_a_fix_that_no_cell_can_take_says_what_to_do(tmp_path: Path, connect: Ca
     assert "changes a magic or reaches over" in said["message"]
     with pytest.raises(Error, match="measure a notebook's fixes one by one"):
         client.request("warpline/tune", {"uri": second})
+    named = client.actions(second, 1)[0]["data"]["finding"]
+    edit = {"range": span((0, 0), (0, 0)), "text": "def\n"}  # no Python: nothing is measured
+    document = {"uri": second, "version": 2}
+    change(client, notebook, {"textContent": [{"document": document, "changes": [edit]}]})
+    with pytest.raises(Error, match="Cell 2:1 is not plain Python"):
+        client.request("warpline/measure", {"uri": second, "findingId": named})
 
 
 def test_a_library_s_line_names_the_cell_that_calls_it(
@@ -229,10 +235,9 @@ def test_a_library_s_line_names_the_cell_that_calls_it(
     library.write_text("def work():\n    return 1\n")
     notebook, script = fixable(tmp_path)
     at = script.read_text().split("\n").index("y = 2  # 8 ms") + 1
-    part = Inside(None, str(library), 2, "work", 8.0, 0.0, 8.0, text="return 1")
-    line = replace(cost(script, at, "<module>", 8.0), inside=(part,))
+    part = (Inside(None, str(library), 2, "work", 8.0, 0.0, 8.0, text="return 1"),)
     (run,) = (tmp_path / ".warpline" / "runs").iterdir()
-    write_report(run, script, (line,), (), 12.0)
+    write_report(run, script, (replace(cost(script, at, "<module>", 8.0), inside=part),), (), 12.0)
     client = connect(tmp_path)
     (_, second) = open_notebook(client, notebook, FIXABLE)
     client.until(lambda: heat(client, second))

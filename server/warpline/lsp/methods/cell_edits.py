@@ -15,7 +15,6 @@ from warpline.lsp.server import Server
 from warpline.lsp.state.cells import notebook_of
 from warpline.lsp.state.documents import Document
 from warpline.lsp.state.session import Session
-from warpline.model.problem import Problem
 from warpline.model.report import Edit, Fix
 from warpline.notebook.exported import Exported, Part, export
 from warpline.text.lines import content, split
@@ -49,11 +48,8 @@ def script_now(ls: Server, session: Session) -> Script | None:
 
 
 def text_now(ls: Server, session: Session) -> dict[str, str]:
-    """The script's path and text, where :func:`script_now` has one."""
-    try:
-        script = script_now(ls, session)
-    except Problem:
-        return {}
+    """The script's path and text, where :func:`script_now` has one. Raises Problem as it does."""
+    script = script_now(ls, session)
     return {} if script is None else {script.path: script.exported.text}
 
 

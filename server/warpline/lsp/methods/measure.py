@@ -13,6 +13,7 @@ from warpline.lsp.methods.request import Refused, parameters
 from warpline.lsp.methods.under_way import entrances, turn, under_way
 from warpline.lsp.server import Server
 from warpline.lsp.state.cells import notebook_of
+from warpline.model.problem import Problem
 from warpline.model.report import Measured
 from warpline.view import gains
 
@@ -41,6 +42,10 @@ async def measure(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
     finding = next((f for f in results.report.findings if f.id == params.finding_id), None)
     if finding is None:
         raise Refused("this finding is from an earlier run: profile the file again")
+    try:
+        texts = edits.texts(ls) | cell_edits.text_now(ls, session)
+    except Problem as problem:
+        raise Refused(str(problem)) from None
     folder = session.folder
     await turn(ls, folder, "refuse", params.uri)
     title = f"Warpline: measuring {finding.rule}"
@@ -51,7 +56,7 @@ async def measure(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
             progress.report,
             run=str(results.run),
             finding=msgspec.to_builtins(finding),
-            texts=edits.texts(ls) | cell_edits.text_now(ls, session),
+            texts=texts,
         )
     measured = answer["measured"]
     applied = bool(params.apply and answer["kept"]) and await _apply(ls, path, finding.id)
