@@ -189,6 +189,23 @@ _LOOPS = [
                 out = torch.cat([out, x[i] * i], dim=0)
             return out
         """),
+    _snippet("cat-in-loop", "changed-in-place", _X, "out_parts.append(state[None].clone())", """
+        def compute(x):
+            out, state = torch.zeros(0, 6, 8), torch.zeros(6, 8)
+            for i in range(x.shape[0]):
+                state += x[i]
+                out = torch.cat([out, state[None]])
+            return out
+        """),
+    _snippet("cat-in-loop", "a-view-of-what-changes", _X, "out_parts.append(row.clone())", """
+        def compute(x):
+            out, state = torch.zeros(0, 6, 8), torch.zeros(6, 8)
+            for i in range(x.shape[0]):
+                row = state.unsqueeze(0)
+                state.add_(x[i])
+                out = torch.cat([out, row])
+            return out
+        """),
     _snippet("cat-in-loop", "from-none", _X, "total_parts = []", """
         def compute(x):
             total = None

@@ -153,7 +153,8 @@ train(out)  #> cost device_ms=40
 
 ## Fix safety
 
-Safe: the pieces are concatenated in the same order, once.
+Safe: the pieces are concatenated in the same order, once. A piece that the loop changes in place later, or
+that is a part of a larger tensor, is copied first.
 
 ## References
 
@@ -173,6 +174,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
 from warpline.rulekit.growing import grows, new_share
+from warpline.rulekit.lasting import lasting
 from warpline.rulekit.terms import descend
 from warpline.syntax.source import Statement
 
@@ -277,6 +279,8 @@ def _growth(source: Source, line: int) -> Growth | None:
         if not isinstance(parts, (cst.List, cst.Tuple)) or len(parts.elements) != 2 or statement is None:
             continue
         target, (first, second) = source.code(small.targets[0].target), parts.elements
+        if any(isinstance(one, cst.StarredElement) for one in parts.elements):
+            continue
         if source.code(first.value) == target and isinstance(small.targets[0].target, cst.Name):
             return Growth(source, target, call, second.value, statement, loops[0])
     return None
@@ -318,16 +322,18 @@ def _fix(growth: Growth) -> Fix:
     if growth.loop.orelse is not None:
         raise Refused("the loop has an `else`")
     choice = _choice(growth)
+    # `torch.cat` copied each piece at once: one that changes later, or is a part of a larger one, still is.
+    piece = lasting(source, growth.loop, growth.piece)
     edits = Edits(source)
     start = _start(growth)
     if choice is not None:
         if start is None:
             raise Refused("the assignment of None was not found directly above the loop")
         edits.replace_statement(start, f"{parts} = []")
-        edits.replace_statement(choice, f"{parts}.append({source.code(growth.piece)})")
+        edits.replace_statement(choice, f"{parts}.append({piece})")
     else:
         edits.insert_before(growth.loop, f"{parts} = [{name}]")
-        edits.replace_statement(growth.statement, f"{parts}.append({source.code(growth.piece)})")
+        edits.replace_statement(growth.statement, f"{parts}.append({piece})")
     rest = "".join(f", {source.code(arg)}" for arg in growth.call.args[1:]).rstrip(", ")
     edits.insert_after(growth.loop, f"{name} = {source.code(growth.call.func)}({parts}{rest})")
     return edits.fix("Concatenate once, after the loop", "safe")
