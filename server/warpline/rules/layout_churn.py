@@ -5,8 +5,9 @@
 Finds copies that a line asks for (`.contiguous()` after a permutation, `.float()`, `.half()`,
 `.to(dtype)`) and of which the step's record shows that nothing needs them: all that reads the copy takes
 a tensor of any layout; a later copy undoes it, and what lies between works in either layout; the same
-tensor was copied the same way before; a type is cast and cast back with nothing computed in between. It
-reports nothing where a `view` needs the copy, and no casts that autocast makes.
+tensor was copied the same way before; a tensor is cast to a wider type and back with nothing computed in
+between. It reports nothing where a `view` needs the copy, no casts that autocast makes, and none through a
+narrower type, which rounds.
 
 ## Why is this slow
 
@@ -95,7 +96,7 @@ _WHY = {
     ANY_LAYOUT: "all that reads the copy takes a tensor of any layout",
     THERE_AND_BACK: "a layout is changed and changed back",
     AGAIN: "the same tensor was copied the same way before",
-    CAST_BACK: "a type is cast and cast back with nothing computed in between",
+    CAST_BACK: "a tensor is cast to a wider type and back with nothing computed in between",
 }
 _BY_HAND = {
     ANY_LAYOUT: "leave out `.contiguous()`, and in a model of convolutions use "

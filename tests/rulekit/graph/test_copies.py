@@ -83,6 +83,10 @@ def norm_in_float32() -> Any:
     return F.rms_norm(HALF.float(), (8,)).to(torch.bfloat16)
 
 
+def rounded() -> Any:
+    return ROWS.int().float() * 2 + ROWS.bfloat16().float()
+
+
 def own_copy() -> Any:
     y = ROWS.transpose(1, 2).clone()
     return y.add_(1)
@@ -98,7 +102,7 @@ def other_tensors() -> Any:
 
 
 @pytest.mark.parametrize(
-    "act", [heads_joined, windows, norm_in_float32, own_copy, under_autocast, other_tensors]
+    "act", [heads_joined, windows, norm_in_float32, rounded, own_copy, under_autocast, other_tensors]
 )
 def test_needed(act: Callable[[], Any]) -> None:
     assert list(needless(recorded(act))) == []

@@ -25,6 +25,17 @@ _SAME_LAYOUT = POINTWISE | {
 }  # fmt: skip
 _LINEAR = frozenset({"mm", "addmm"})
 _RESHAPING = frozenset({"view", "_unsafe_view", "reshape"})
+#: Types that hold every number of another one, so that a cast there and back changes nothing.
+_WIDER = {
+    "bfloat16": {"float32", "float64"},
+    "float16": {"float32", "float64"},
+    "float32": {"float64"},
+    "bool": {"uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"},
+    "uint8": {"int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"},
+    "int8": {"int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"},
+    "int16": {"int32", "int64", "float32", "float64"},
+    "int32": {"int64", "float64"},
+}
 #: A chain of more operators between two copies is none.
 _FURTHEST = 40
 
@@ -42,8 +53,8 @@ def needless(graph: Graph) -> Iterator[Copies]:
     """Groups of copies that the user's lines ask for and that nothing needs.
 
     Of a permuted tensor: all that reads the copy takes any layout, or the copy undoes an earlier one and what
-    lies between works in either. Of the same tensor, to the same layout and type, as an earlier one. To
-    another type and back with nothing computed in between.
+    lies between works in either. Of the same tensor, to the same layout and type, as an earlier one. To a
+    wider type and back with nothing computed in between.
     """
     mixed = {node.site for node in graph.nodes if node.name not in VIEWS | _LAYOUT | _CASTS}
     own = [node for node in graph.nodes if _is_own(graph, node, mixed)]
@@ -168,8 +179,11 @@ def _through(graph: Graph, node: Node, value: int) -> int | None:
 
 
 def _cast_back(graph: Graph, node: Node, own: list[Node]) -> Node | None:
-    """The cast back to the type that ``node`` cast from, if only such casts read what it gives."""
+    """The cast back to the type that ``node`` cast from, if only such casts read what it gives. One through a
+    narrower type rounds (``x.int().float()``), which may be what it is for."""
     first = node.inputs[0]
+    if graph.dtype(node.outputs[0]) not in _WIDER.get(graph.dtype(first), ()):
+        return None
     readers = [reader for reader, _ in _readers(graph, node.outputs[0])]
     back = [
         reader
