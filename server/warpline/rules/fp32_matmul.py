@@ -147,6 +147,7 @@ for batch in loader:
 
 Unsafe: bfloat16 keeps 8 bits of the mantissa, float16 and TF32 keep 11, float32 24. Losses usually
 agree to about 1e-2 (autocast) and 1e-3 (TF32); sums, norms and losses stay in float32 under autocast.
+What a model returns may be bfloat16, which `numpy()` does not know: write `.float()` before it.
 
 ## References
 
