@@ -115,7 +115,7 @@ class GenerationWithoutCache(Rule):
         parts = {
             cost: sum(op.device_ms for op in _growing_ops(cost, found)) for cost in context.profile.lines
         }
-        spent = {cost: min(part, cost.device_ms) for cost, part in parts.items() if part > 0}
+        spent = {cost: part for cost, own in parts.items() if (part := min(own, cost.device_ms)) > 0}
         whole = sum(spent.values())
         if not context.matters(whole):
             return

@@ -50,9 +50,16 @@ def test_of_buffers_that_nothing_writes_to() -> None:
     assert "cos" not in names(lambda: model(DATA)), "a tensor that nothing is known of may be a batch"
 
 
+def added_up() -> Any:
+    sums = [torch.zeros(8, 16)]
+    torch._foreach_add_(sums, [DATA])
+    return sums
+
+
 @pytest.mark.parametrize(
     ("act", "never"),
     [
+        (added_up, "zeros"),
         (lambda: DATA + torch.zeros(8, 16).normal_().exp(), "exp"),
         (lambda: DATA + torch.rand_like(torch.zeros(8, 16)).exp(), "exp"),
         (lambda: torch.full((8, 16), 0.37).exp() + DATA, "exp"),
@@ -62,7 +69,17 @@ def test_of_buffers_that_nothing_writes_to() -> None:
         (lambda: [(DATA + torch.ones(8, 16) * index).exp() for index in range(3)], "mul"),
         (lambda: torch.nn.functional.one_hot(DATA.argmax(1), 16), "scatter"),
     ],
-    ids=["random", "random-like", "a-time", "a-position", "given", "accumulator", "of-samples", "of-data"],
+    ids=[
+        "added-up",
+        "random",
+        "random-like",
+        "a-time",
+        "a-position",
+        "given",
+        "accumulator",
+        "of-samples",
+        "of-data",
+    ],
 )
 def test_what_may_change(act: Callable[[], Any], never: str) -> None:
     assert never not in names(act)

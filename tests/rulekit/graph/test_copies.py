@@ -87,6 +87,13 @@ def rounded() -> Any:
     return ROWS.int().float() * 2 + ROWS.bfloat16().float()
 
 
+def stepped_between() -> Any:
+    weight = LINEAR.weight.detach().clone()
+    first = HALF @ weight.to(torch.bfloat16)
+    torch._foreach_mul_([weight], 0.5)
+    return first + HALF @ weight.to(torch.bfloat16)
+
+
 def own_copy() -> Any:
     y = ROWS.transpose(1, 2).clone()
     return y.add_(1)
@@ -102,7 +109,17 @@ def other_tensors() -> Any:
 
 
 @pytest.mark.parametrize(
-    "act", [heads_joined, windows, norm_in_float32, rounded, own_copy, under_autocast, other_tensors]
+    "act",
+    [
+        heads_joined,
+        windows,
+        norm_in_float32,
+        rounded,
+        stepped_between,
+        own_copy,
+        under_autocast,
+        other_tensors,
+    ],
 )
 def test_needed(act: Callable[[], Any]) -> None:
     assert list(needless(recorded(act))) == []

@@ -17,7 +17,8 @@ _FILLS = frozenset({
 _RANDOM = frozenset({
     "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "uniform",
     "bernoulli", "multinomial", "exponential", "random", "dropout", "native_dropout", "poisson", "cauchy",
-    "geometric", "log_normal", "rrelu", "normal_functional", "_fused_dropout", "binomial",
+    "geometric", "log_normal", "rrelu", "normal_functional", "_fused_dropout", "binomial", "_standard_gamma",
+    "_sample_dirichlet", "rrelu_with_noise",
 })  # fmt: skip
 #: Where their first number is another one than 0 or 1, it may be the step's: a position, a time.
 _COUNTED = frozenset({"arange", "linspace"})
@@ -40,7 +41,9 @@ def constant_nodes(graph: Graph) -> list[Node]:
     is written into later is no constant.
     """
     own = _families(graph)
-    changing: set[int] = set()  # families that a step's own data is written into
+    # Families that a step's own data is written into. What gives no result writes into what it is given, as
+    # `_foreach_add_` and many operators of extensions do.
+    changing = {own[value] for node in graph.nodes if not node.outputs for value in node.inputs}
     counted = _counted(graph)
     while True:
         constant = _constant(graph, own, changing, counted)

@@ -218,8 +218,18 @@ def _again(graph: Graph, own: list[Node]) -> Iterator[Copies]:
         # Each call of `permute` gives a value of the same number: the layout is the same.
         groups.setdefault((node.inputs[0], node.name, graph.dtype(node.outputs[0])), []).append(node)
     for nodes in groups.values():
-        if len(nodes) > 1 and not any(_is_written(graph, node) for node in nodes):
+        if len(nodes) > 1 and not any(_is_written(graph, node) for node in nodes) and _stays(graph, nodes):
             yield Copies(tuple(nodes[1:]), AGAIN)
+
+
+def _stays(graph: Graph, nodes: list[Node]) -> bool:
+    """Whether nothing writes into the tensor between its copies: an optimizer's step gives no result, and
+    leaves the value its number."""
+    value = nodes[0].inputs[0]
+    return not any(
+        not reader.outputs and nodes[0].index < reader.index < nodes[-1].index
+        for reader in graph.consumers.get(value, ())
+    )
 
 
 def _is_written(graph: Graph, node: Node) -> bool:
