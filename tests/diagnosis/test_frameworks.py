@@ -240,3 +240,19 @@ def test_every_framework_s_file_is_whole() -> None:
             assert setting.arguments or (setting.lines and setting.call)
             assert set(setting.where_known) < set(setting.arguments) | {""}
             assert setting.needs in ("", "bf16", "fp16")
+
+
+@pytest.mark.parametrize(("rest", "named"), [("", True), ('.to("cuda")', True), (".unet", False)])
+def test_lines_below_are_written_where_the_name_holds_the_pipeline(rest: str, named: bool) -> None:
+    code = f"""\
+#> steps step_ms=20 device_busy_percent=30
+pipe = DiffusionPipeline.from_pretrained("name"){rest}
+#^ site framework construction=diffusers.DiffusionPipeline.from_pretrained {{site}}
+out = pipe(prompt)
+#^ cost step_ms=20 device_ms=6 idle_ms=14 cpu_ms=20 launches=600
+#^ inside file=/lib/diffusers/unet.py line=9 step_ms=20
+"""
+    code = code.replace("{site}", "\"parts={'unet': ['compile_repeated_blocks']}\"")
+    finding, text = found(code, "launch-bound")
+    after = [apply(text, fix.edits) for fix in finding.fixes]
+    assert any("pipe.unet.compile_repeated_blocks()" in each for each in after) == named

@@ -178,12 +178,24 @@ def _field(source: Source, owner: cst.ClassDef, changes: Changes, name: str, cod
     changes.of(source).insert_after(last, f"{name}: {kind} = {code}")
 
 
+def _made(value: cst.BaseExpression) -> cst.BaseExpression:
+    """The call that makes the object of ``X.from_pretrained(…).to("cuda")``."""
+    while (
+        isinstance(value, cst.Call)
+        and isinstance(value.func, cst.Attribute)
+        and value.func.attr.value in ("to", "cuda", "eval")
+    ):
+        value = value.func.value
+    return value
+
+
 def _below(site: Site, setting: Setting, source: Source, call: cst.Call, edits: Edits) -> None:
     """Statements below the one that makes the object."""
     statement = source.statement(call)
     assigned = next((one for one in source.ancestors(call) if isinstance(one, cst.Assign)), None)
     target = assigned.targets[0].target if assigned is not None and len(assigned.targets) == 1 else None
-    if statement is None or not isinstance(target, (cst.Name, cst.Attribute)):
+    own = assigned is not None and _made(assigned.value) is call
+    if statement is None or not own or not isinstance(target, (cst.Name, cst.Attribute)):
         raise Refused(f"what `{Path(site.file).name}:{site.line}` makes has no name there")
     parts = facts_of(Framework, site).parts or {}
     part = next((name for name, methods in parts.items() if setting.call in methods), None)
