@@ -19,6 +19,7 @@
                         compiled; a file whose text is not known for certain is not in it
       trend.json        Trend: what was timed after the capture (may be absent); see ``wire/trend.py``
       report.json       the finished Report (cache; written by the server, may be absent)
+      report.html       the page that an editor showed last (written by the server, may be absent)
       measured.json     measurements of fixes (written by the server, may be absent)
       kernel-HASH.json  KernelInside: what Nsight Compute said of a kernel (``warpline kernel``)
 
