@@ -35,7 +35,7 @@ MODULES = modules(
     {
         "tests": "pipeline",
         "tests/agents": "mcp",
-        "tests/capture": "nsight nsight_module overlay probing restless wrong_input",
+        "tests/capture": "nsight nsight_module overlay probing restless sampler worker_samples wrong_input",
         "tests/commands": "doctor kernel",
         "tests/html": "frames",
         "tests/lines": "lines",

@@ -39,8 +39,10 @@ class Child:
             self.process.stdin.flush()
             said, until = b"", monotonic() + within_s
             stdout = self.process.stdout.fileno()
+            poll = select.poll()  # select.select knows no number above 1023: a script may hold many files
+            poll.register(stdout, select.POLLIN)
             while answer not in said:
-                ready, _, _ = select.select([stdout], [], [], max(0.0, until - monotonic()))
+                ready = poll.poll(max(0.0, until - monotonic()) * 1000)
                 heard = os.read(stdout, 4096) if ready else b""
                 if not heard:
                     reason = said.decode(errors="replace").strip().splitlines()

@@ -45,7 +45,7 @@ class Frames(Child):
 
     def go(self) -> None:
         assert self.process.stdin is not None
-        with contextlib.suppress(OSError):  # it has ended: ``found`` will say so
+        with contextlib.suppress(OSError, ValueError):  # it has ended, or was stopped: ``found`` will say so
             self.process.stdin.write(b"\n")
             self.process.stdin.flush()
 
