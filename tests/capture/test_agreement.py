@@ -10,8 +10,9 @@ from types import SimpleNamespace
 from warpline.capture.runner.agreement import FOLDER, Agreement
 
 
-def rank(folder: Path, number: int, count: int = 2) -> Agreement:
-    control = SimpleNamespace(root=str(folder), local_rank=number, local_world=count)
+def rank(folder: Path, number: int, count: int = 2, run: str = "first") -> Agreement:
+    pipe = str(folder / run / "progress")
+    control = SimpleNamespace(root=str(folder), pipe=pipe, local_rank=number, local_world=count)
     return Agreement(control)  # type: ignore[arg-type]
 
 
@@ -46,6 +47,11 @@ def test_one_that_does_not_answer_is_waited_for_once(tmp_path: Path) -> None:
     assert alone.of("a", 4, 0.3) == [4]
     assert time.monotonic() - begin >= 0.3
     assert alone.of("a", 3, 1000) == [3]
+
+
+def test_answers_of_an_earlier_run_are_not_read(tmp_path: Path) -> None:
+    assert asked([rank(tmp_path, number) for number in range(2)], [5, 2]) == [[2, 5]] * 2
+    assert rank(tmp_path, 0, run="second").of("a", 7, 0.1) == [7]
 
 
 def test_a_script_without_ranks_asks_nobody(tmp_path: Path) -> None:

@@ -25,7 +25,10 @@ POLL_S = 0.005
 
 class Agreement:
     def __init__(self, control: Control) -> None:
-        self.root = os.path.join(control.root, FOLDER)
+        # The pipe's folder has a name of its own for each run of the script: a second try reads no answer
+        # of the first.
+        self.all_runs = os.path.join(control.root, FOLDER)
+        self.root = os.path.join(self.all_runs, os.path.basename(os.path.dirname(control.pipe)))
         self.me = control.local_rank
         self.others = set(range(control.local_world)) - {self.me}
         self.asked: Counter[str] = Counter()
@@ -58,7 +61,7 @@ class Agreement:
 
     def forget(self) -> None:
         """Nobody asks any more."""
-        shutil.rmtree(self.root, ignore_errors=True)
+        shutil.rmtree(self.all_runs, ignore_errors=True)
 
     def _answer(self, question: str, rank: int) -> int | None:
         try:
