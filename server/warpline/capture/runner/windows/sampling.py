@@ -44,15 +44,18 @@ class Sampling(Stage):
         steps = self.wanted or max(1, round(LEAST_NS / max(1, step_ns)))
         window_ns = min(MOST_NS, (steps - 0.5) * step_ns)
         self.window_ns = window_ns
+        self.sampler: Frames | PySpy | None
         try:
             self.sampler = self._sampler(min(FASTEST, max(RATE, 1e9 * SAMPLES / max(1, window_ns))))
         except OSError as error:
             session.samples.why = str(error)
-            self._go_on()
-            return
+            if session.control.world == 1:
+                self._go_on()
+                return
+            self.sampler = None  # the other ranks may have one: the same steps pass
         self.steps = 0
         self.over_ns = 0  # when it stopped
-        self.waits = session.control.world > 1  # for the other ranks, which start their samplers too
+        self.waits = self.together = session.control.world > 1  # other ranks start their samplers too
         self._count()
         self.ending = threading.Lock()  # held for ever by whoever stops it
         self.deadline = threading.Timer(
@@ -64,7 +67,7 @@ class Sampling(Stage):
     def _count(self) -> None:
         self.began_ns = self.last_ns = monotonic_ns()
         self.until_ns = self.began_ns + self.window_ns
-        if not self.waits:
+        if not self.waits and self.sampler is not None:
             self.sampler.go()
             self.session.observers.workers.sample(True)
 
@@ -83,7 +86,8 @@ class Sampling(Stage):
         session.boundaries += 1
         if self.waits:
             self.waits = False
-            self._count()
+            if not self.over_ns:
+                self._count()
             return
         self.steps += 1
         now_ns = monotonic_ns()
@@ -92,8 +96,11 @@ class Sampling(Stage):
             self.last_ns = now_ns
             if session.classes.is_other(session.observers.signals.take()):
                 self.others_ns += max(0.0, now_ns - before_ns - self.step_ns)
-            if self.steps < self.wanted if self.wanted else now_ns < self.until_ns:
-                return
+        # Ranks go on after the same step, also where one of them came too late.
+        if (not late or self.together) and (
+            self.steps < self.wanted if self.wanted else now_ns < self.until_ns
+        ):
+            return
         self._stop()
         self._judge()
         self._go_on()
@@ -102,6 +109,8 @@ class Sampling(Stage):
         """Whether what was sampled counts."""
         session = self.session
         sampled_ns = self.last_ns - self.began_ns
+        if self.sampler is None:
+            return  # it is known why
         if self.others_ns > OTHERS * sampled_ns:
             session.samples.why = "something else ran, such as an evaluation"
         elif self.over_ns - self.last_ns > AFTER * sampled_ns:
@@ -123,7 +132,8 @@ class Sampling(Stage):
         self.over_ns = monotonic_ns()
         self.session.observers.workers.sample(False)
         self.deadline.cancel()
-        self.sampler.stop()
+        if self.sampler is not None:
+            self.sampler.stop()
         return True
 
     def can_restart(self, better: bool) -> bool:
