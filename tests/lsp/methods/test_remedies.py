@@ -79,7 +79,7 @@ def test_a_notebook_that_is_not_open_is_told_what_to_do(
         (
             {"module": "torch.distributed.run", "args": ["--nproc-per-node", "2", "train.py", "--lr", "1"]},
             {
-                "launcher": ["torchrun", "--nproc-per-node", "2"],
+                "launcher": ["${python}", "-m", "torch.distributed.run", "--nproc-per-node", "2"],
                 "program": "{}/train.py",
                 "args": ["--lr", "1"],
             },
