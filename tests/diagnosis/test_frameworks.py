@@ -256,3 +256,17 @@ out = pipe(prompt)
     finding, text = found(code, "launch-bound")
     after = [apply(text, fix.edits) for fix in finding.fixes]
     assert any("pipe.unet.compile_repeated_blocks()" in each for each in after) == named
+
+
+@pytest.mark.parametrize("callback", ["TQDMProgressBar()", "ModelCheckpoint()"])
+def test_a_progress_bar_of_the_user_s_own_stays(callback: str) -> None:
+    code = f"""\
+#> steps step_ms=100
+trainer = Trainer(callbacks=[{callback}])
+#^ site framework construction=pytorch_lightning.Trainer "parameters=['enable_progress_bar']"
+trainer.fit(model)  #> cost step_ms=90 device_ms=40 idle_ms=50 cpu_ms=80 sync_ms=60
+#^ inside file=/lib/pytorch_lightning/utilities/apply_func.py line=9 sync_ms=55 text='value.item()'
+"""
+    finding, text = found(code, "framework-wait")
+    after = [apply(text, fix.edits) for fix in finding.fixes]
+    assert any("enable_progress_bar=False" in each for each in after) == ("Progress" not in callback)

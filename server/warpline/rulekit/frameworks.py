@@ -51,6 +51,8 @@ def setting_fix(
     if found is None:
         raise Refused(f"the call of `{one.name}` was not found on that line")
     source, call = found
+    if setting.without and setting.without in source.text:
+        raise Refused(f"`{setting.without.rstrip('(')}` in this file does not go with it")
     changes = Changes(context)
     for name in setting.arguments:
         _set(context, site, (one, setting), found, changes, name, workers)

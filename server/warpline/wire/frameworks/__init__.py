@@ -24,7 +24,8 @@ class Setting:
     ``{part}`` for its largest module; ``call``: the method that they call, which the object must have.
 
     The conditions: ``needs``: "bf16" where the device must have it, "fp16" where it must have no bf16.
-    ``unless``: none of these may be set to something true. ``only``: the values that an argument must have.
+    ``unless``: none of these may be set to something true. ``without``: what the user's file must not say,
+    since it does not go with the setting. ``only``: the values that an argument must have.
     ``inference``: no backward pass ran. ``first``: it is better than an edit of the user's own loop.
     """
 
@@ -34,6 +35,7 @@ class Setting:
     needs: str = ""
     where_known: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
+    without: str = ""
     text: str = ""  # of a wait: what the waiting line of the framework's own code says
     functions: tuple[str, ...] = ()  # of the framework's, whose time is what the rule is about
     only: tuple[tuple[str, tuple[object, ...]], ...] = ()

@@ -28,6 +28,7 @@ _SETTINGS = (
         {"enable_progress_bar": "False"},
         "Show no progress bar, for which each step's metrics are read",
         text=_READ,
+        without="ProgressBar(",  # the trainer raises where a callback is one
     ),
     Setting(
         "unused-parameter-search",
