@@ -16,7 +16,14 @@ _ARGUMENTS = (
 _TRAINER = (
     Setting("fp32-matmul", {"bf16": "True"}, "Train in bfloat16", needs="bf16", unless=("fp16",), first=True),
     Setting("fp32-matmul", {"fp16": "True"}, "Train in float16", needs="fp16", unless=("bf16",), first=True),
-    Setting("fp32-matmul", {"tf32": "True"}, "Allow TF32 for float32 matrix products", first=True),
+    # It raises on a device before Ampere, which has no bfloat16 either.
+    Setting(
+        "fp32-matmul",
+        {"tf32": "True"},
+        "Allow TF32 for float32 matrix products",
+        needs="bf16",
+        first=True,
+    ),
     Setting(
         "loader-without-workers",
         {"dataloader_num_workers": "{workers}", "dataloader_persistent_workers": "True"},
