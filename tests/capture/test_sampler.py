@@ -161,7 +161,7 @@ def test_a_child_that_says_nothing_is_ended() -> None:
     assert time.monotonic() - begin < 30
 
 
-def test_the_child_ends_with_its_input() -> None:
+def test_memory_without_frames_is_told() -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-S", snapshots.__file__],
         input=b'{"process": 1, "layout": {"thread": 8, "entry": [0], "code": 0, "previous": 8,'
