@@ -27,9 +27,12 @@ class Timing(Stage):
     def begin(self) -> None:
         session = self.session
         self.stamps: list[int] = []
-        self.fixed = session.windows.timed
-        if self.fixed and session.windows.sampled and not session.samples_lines():
-            self.fixed += session.windows.sampled
+        windows = session.windows
+        self.fixed = windows.timed
+        # Where steps are few (``again.shared_out``), those that nobody samples are timed as well.
+        few = session.control.purpose is Purpose.PROFILE and not windows.survey
+        if few and self.fixed and windows.sampled and not session.samples_lines():
+            self.fixed += windows.sampled
         has_device = kinds.used(session.torch).accelerated
         self.window_ns = lengths.WINDOW_DEVICE_NS if has_device else lengths.WINDOW_NS
         wanted = self.fixed or lengths.timed_steps(session.step_ns, self.window_ns)
