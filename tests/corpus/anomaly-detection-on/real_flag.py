@@ -1,7 +1,7 @@
 # corpus: run, may per-tensor-optimizer launch-bound small-batch unfused-elementwise
 import torch
 
-DEBUG = True  # > found
+DEBUG = True  #> found
 torch.autograd.set_detect_anomaly(DEBUG)
 
 layers = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(24))

@@ -11,4 +11,4 @@ for step in range(2000):
     optimizer.zero_grad()
     model(x).square().mean().backward()
     optimizer.step()
-    gc.collect()  # > found
+    gc.collect()  #> found

@@ -11,7 +11,7 @@ class Distiller(torch.nn.Module):
         self.small = torch.nn.Sequential(*(torch.nn.Linear(384, 384) for _ in range(2)))
 
     def forward(self, x):
-        wanted = self.big(x)  # > found
+        wanted = self.big(x)  #> found
         return (self.small(x) - wanted).square().mean()
 
 

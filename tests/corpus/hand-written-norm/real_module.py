@@ -2,7 +2,6 @@
 import torch
 from torch.nn import Linear, Module, Parameter
 
-
 class Norm(Module):
     def __init__(self, n):
         super().__init__()
@@ -12,8 +11,7 @@ class Norm(Module):
     def forward(self, inputs):
         centre = inputs.mean(dim=-1, keepdim=True)
         spread = inputs.var(dim=-1, unbiased=False, keepdim=True)
-        return (inputs - centre) * torch.rsqrt(spread + 1e-6) * self.g + self.b  # > found
-
+        return (inputs - centre) * torch.rsqrt(spread + 1e-6) * self.g + self.b  #> found
 
 class Net(Module):
     def __init__(self):
@@ -22,7 +20,6 @@ class Net(Module):
 
     def forward(self, x):
         return self.head(self.norm(self.inner(x)))
-
 
 net = Net()
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)

@@ -19,7 +19,7 @@ class Waves(Dataset):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--workers", dest="num_workers", type=int, default=0)  # > found
+    parser.add_argument("--workers", dest="num_workers", type=int, default=0)  #> found
     args = parser.parse_args()
     model = nn.Sequential(nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 4))
     optimizer = torch.optim.SGD(model.parameters(), 0.01)

@@ -1,4 +1,4 @@
-# > manifest world_size=2
+#> manifest world_size=2
 from torch.nn import parallel
 
 OPTIONS = {"find_unused_parameters": True, "broadcast_buffers": False}
@@ -6,9 +6,9 @@ OPTIONS = {"find_unused_parameters": True, "broadcast_buffers": False}
 
 def wrap(net):
     return parallel.DistributedDataParallel(net, **OPTIONS)
-    # ^ found; site parallel type=DistributedDataParallel find_unused_parameters=true
+    #^ found; site parallel type=DistributedDataParallel find_unused_parameters=true
 
 
 net = wrap(make())
 for batch in batches:
-    out = net(batch)  # > cost device_ms=10 idle_ms=3 step_ms=13; use parallel
+    out = net(batch)  #> cost device_ms=10 idle_ms=3 step_ms=13; use parallel

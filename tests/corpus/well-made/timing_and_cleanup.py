@@ -1,4 +1,4 @@
-# > totals idle_ms=0.6; steps device_busy_percent=99.4; flags autocast=true
+#> totals idle_ms=0.6; steps device_busy_percent=99.4; flags autocast=true
 """Synchronises and empties the cache, but once an epoch."""
 
 import gc
@@ -10,7 +10,7 @@ for epoch in range(100):
     torch.cuda.synchronize()
     start = time.perf_counter()
     for x, y in batches:
-        loss = update(x, y)  # > cost device_ms=120 idle_ms=0.6 step_ms=120
+        loss = update(x, y)  #> cost device_ms=120 idle_ms=0.6 step_ms=120
     torch.cuda.synchronize()
     print(epoch, loss.item(), time.perf_counter() - start)
     gc.collect()

@@ -1,7 +1,6 @@
-# > device kind=cuda capability=(9,0) bf16=true; flags allow_tf32=false
+#> device kind=cuda capability=(9,0) bf16=true; flags allow_tf32=false
 from argparse import ArgumentParser
 from steps import Trainer
-
 
 def main():
     parser = ArgumentParser()
@@ -10,7 +9,6 @@ def main():
     trainer = Trainer(options)
     for epoch in range(options.epochs):
         trainer.epoch()
-
 
 if __name__ == "__main__":
     main()

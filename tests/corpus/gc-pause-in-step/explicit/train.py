@@ -1,5 +1,5 @@
 from hooks import after_step
 
 for batch in batches:
-    learn(batch)  # > cost device_ms=20
+    learn(batch)  #> cost device_ms=20
     after_step()

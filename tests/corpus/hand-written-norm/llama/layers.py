@@ -1,7 +1,6 @@
 import torch
 import torch.nn as nn
 
-
 class RMSNorm(nn.Module):
     """Root mean square normalisation."""
 
@@ -12,15 +11,13 @@ class RMSNorm(nn.Module):
 
     def _norm(self, x):
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
-        # ^ found; cost device_ms=9; op aten::pow device_ms=3; op aten::mul device_ms=4
+        #^ found; cost device_ms=9; op aten::pow device_ms=3; op aten::mul device_ms=4
 
     def forward(self, x):
-        output = self._norm(x.float()).type_as(x)  # > cost device_ms=3
-        return output * self.weight  # > cost device_ms=2
-
+        output = self._norm(x.float()).type_as(x)  #> cost device_ms=3
+        return output * self.weight  #> cost device_ms=2
 
 NORMS = {"rms": RMSNorm}
-
 
 def build_norm(config):
     config = dict(config)

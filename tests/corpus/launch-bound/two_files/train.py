@@ -1,4 +1,4 @@
-# > steps step_ms=50 device_busy_percent=40
+#> steps step_ms=50 device_busy_percent=40
 from engine import fit
 from nets import make_net
 

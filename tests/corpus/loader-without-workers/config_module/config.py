@@ -2,7 +2,7 @@ SETTINGS = {
     "model": {"width": 512},
     "data": {
         "batch": 128,
-        "num_workers": 0,  # > found
+        "num_workers": 0,  #> found
     },
 }
 

@@ -1,4 +1,4 @@
-LOADER = {"batch_size": 20, "num_workers": 4, "persistent_workers": False}  # > found
+LOADER = {"batch_size": 20, "num_workers": 4, "persistent_workers": False}  #> found
 
 
 def data(): ...

@@ -1,6 +1,5 @@
 from dataclasses import dataclass
 
-
 @dataclass
 class Settings:
     vocab_size: int = 50257

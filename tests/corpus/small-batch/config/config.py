@@ -1,5 +1,5 @@
 TRAIN = dict(
-    batch_size=2,  # > found
+    batch_size=2,  #> found
     num_workers=8,
     pin_memory=True,
 )

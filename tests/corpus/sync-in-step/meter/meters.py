@@ -3,7 +3,7 @@ class Meter:
         self.total, self.count = 0.0, 0
 
     def update(self, value):
-        self.total += value.item()  # > found; cost cpu_ms=12 sync_ms=12 step_ms=0.2
+        self.total += value.item()  #> found; cost cpu_ms=12 sync_ms=12 step_ms=0.2
         self.count += 1
 
     @property
