@@ -46,13 +46,25 @@ class Watch:
             while True:
                 await self._look()
                 await asyncio.to_thread(self._follow)
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._poked.wait(), _PERIOD_S)
+                if await self._was_poked():
                     await asyncio.sleep(_SETTLE_S)
                 self._poked.clear()
         finally:
             if self._observer is not None:
                 self._observer.stop()
+
+    async def _was_poked(self) -> bool:
+        """Whether something changed within the period.
+
+        Before Python 3.12, ``asyncio.wait_for`` loses a cancel that comes with the answer. The server's last
+        one is not repeated, so the server would never end.
+        """
+        poked = asyncio.ensure_future(self._poked.wait())
+        try:
+            done, _ = await asyncio.wait({poked}, timeout=_PERIOD_S)
+            return bool(done)
+        finally:
+            poked.cancel()
 
     async def _look(self) -> None:
         with self._ls.folders.changes.together():
