@@ -8,6 +8,7 @@ import { goTo, place } from "./results";
 export class RunItem extends vscode.TreeItem {
   constructor(readonly run: protocol.Run) {
     super(`${run.module ?? path.basename(run.script)} ${run.argv.join(" ")}`.trim());
+    this.id = run.run; // so that what is selected stays selected when the rows are read again
     const when = new Date(run.createdMs).toLocaleString(undefined, { dateStyle: "short", timeStyle: "short" });
     this.description = `${run.label} · ${when}`;
     this.tooltip = `${run.script} ${run.argv.join(" ")}\n${run.label} a step on ${run.device}\n${when}\n${run.run}`;
