@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from time import perf_counter_ns
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +22,13 @@ from .patches import Patches
 from .steps.beat import PATIENCE_BEFORE_BACKWARD_S, PATIENCE_EVALUATED_S, PATIENCE_S
 from .steps.losses import Losses
 from .steps.signals import Signals
+from .steps.sources import timed
 from .waits.garbage import Garbage
 from .workers.lines import WorkerLines, merged
 
 if TYPE_CHECKING:
     from .before import Before
     from .dataflow.mode import Recording
-    from .patches import Function
     from .waits.survey import Survey
 
 
@@ -132,18 +131,7 @@ class Observers:
         kind = getattr(loading, "_BaseDataLoaderIter", None)
         if kind is None or hasattr(vars(kind).get("__next__"), "times_batches"):
             return
-        took = self.loader_ns
-
-        def make(original: Function) -> Function:
-            def __next__(iterator: Any) -> Any:
-                begin = perf_counter_ns()
-                batch = original(iterator)
-                took.append(perf_counter_ns() - begin)
-                return batch
-
-            return __next__
-
-        self.loader_patches.replace(kind, "__next__", make)
+        self.loader_patches.replace(kind, "__next__", lambda original: timed(original, self.loader_ns))
 
     def start_survey(self, operators: bool = True) -> bool:
         """Watch one step closely; not where code is compiled, which would be compiled again for it.
