@@ -165,6 +165,8 @@ def main() -> None:
         return
     sys.stdout.buffer.write(READY)
     sys.stdout.buffer.flush()
+    if not select.select([0], [], [], asked["longest_s"])[0]:
+        return  # the script was killed before it said so, and a process that it forked holds the pipe
     told.readline()
     between_s, until = 1 / asked["rate"], time.monotonic() + asked["longest_s"]
     found: Counter[tuple[int, ...]] = Counter()
