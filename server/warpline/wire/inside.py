@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 INSIDE_PAIRS = "inside.bin"
 INSIDE_TABLE = "inside.json"
+#: What is kept of a line's text, in characters.
+LONGEST_TEXT = 200
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,7 @@ from warpline.model.report import Inside, Line
 from warpline.text.lines import split
 from warpline.view.anchor_lines import Costs
 from warpline.view.inside import Caller
-
-#: What is kept of a line's text (``capture/runner/inside``).
-_KEPT = 200
-
+from warpline.wire.inside import LONGEST_TEXT
 
 #: A line of the user's, and a part of its time.
 Part = tuple[Line, Inside]
@@ -64,7 +61,7 @@ class Libraries:
             return "", {}
         if path not in self._read:
             text = _text(path)
-            now = [line.strip()[:_KEPT] for line in split(text)]
+            now = [line.strip()[:LONGEST_TEXT] for line in split(text)]
             costs = {
                 line: _costs(path, line, parts)
                 for line, parts in self._found()[path].items()

@@ -14,12 +14,12 @@ from time import time_ns
 from types import CodeType, FrameType
 from typing import Any, Tuple
 
+from ....wire.inside import LONGEST_TEXT
 from ....wire.records import AGAIN
 from ..lines.locations import WITHIN, Locations, Records
 from .files import LibraryFiles
 from .modules import ModulePaths
 
-LONGEST_TEXT = 200
 NEITHER, USER, LIBRARY = 0, 1, 2
 FUNCTION = 0x1  # CO_OPTIMIZED: no module's or class's body, which an import runs
 #: Lines of one code object in the capture's first step, after which it is left out: 10 ms of records.
