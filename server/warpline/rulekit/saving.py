@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from warpline.model.change import Scale
 from warpline.model.profile import LineCost
+from warpline.rulekit.context import Context
 
 
 def less_device_time(
@@ -20,3 +21,10 @@ def less_device_time(
     left = 1 - min(1.0, saving_ms / whole) if whole > 0 else 1.0
     places = tuple((cost.file, cost.line) for cost in costs)
     return Scale(places, device=left, at_most=at_most, assumed=assumed)
+
+
+def without(context: Context, cost: LineCost, saved_ms: float) -> Scale:
+    """``saved_ms`` a step less, at most, of the operators on one line, which has device time. On a CPU, where
+    operators are the host's work, its time shrinks with them."""
+    left = 1 - saved_ms / cost.device_ms
+    return Scale(((cost.file, cost.line),), left, 1.0 if context.on_gpu else left, at_most=True)

@@ -98,11 +98,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warpline.model.change import Scale, Together
+from warpline.model.change import Together
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
 from warpline.rulekit.decoding import Growing, growing, loop_call
+from warpline.rulekit.saving import without
 
 
 class GenerationWithoutCache(Rule):
@@ -135,7 +136,7 @@ class GenerationWithoutCache(Rule):
             },
             cost_ms=whole,
             saving_ms=whole * again,
-            change=Together(tuple(_without(context, cost, part * again) for cost, part in spent.items())),
+            change=Together(tuple(without(context, cost, part * again) for cost, part in spent.items())),
             fixes=[_by_hand],
         )
 
@@ -146,11 +147,6 @@ def _growing_ops(cost: LineCost, found: Growing) -> list[Op]:
     for op in cost.ops:
         sizes.setdefault(op.name, set()).add(op.shapes)
     return [op for op in cost.ops if op.phase == "forward" and len(sizes[op.name]) >= len(found.lengths)]
-
-
-def _without(context: Context, cost: LineCost, saved: float) -> Scale:
-    left = 1 - saved / cost.device_ms
-    return Scale(((cost.file, cost.line),), left, 1.0 if context.on_gpu else left, at_most=True)
 
 
 def _by_hand() -> Fix:

@@ -104,13 +104,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from warpline.model.change import Scale, Together
+from warpline.model.change import Together
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.rows import PartlyUsed, partly_used
+from warpline.rulekit.saving import without
 
 #: Of the rows. Selecting rows costs a copy of them and a wait, and fewer rows than half are worth both.
 #: Chosen, not fitted.
@@ -154,7 +155,7 @@ def _judged(context: Context, graph: Graph, found: PartlyUsed, place: tuple[str,
             "share": percent("all positions", context.share(whole)),
         },
         cost_ms=whole * unused,
-        change=Together(tuple(_without(context, cost, part * unused) for cost, part in spent.items())),
+        change=Together(tuple(without(context, cost, part * unused) for cost, part in spent.items())),
         fixes=[_by_hand],
     )
 
@@ -179,11 +180,6 @@ def _is_whole(op: Op, found: PartlyUsed) -> bool:
     return (
         op.name in ("aten::mm", "aten::addmm") and len(tables) > 1 and tables[-2][0] * tables[-1][1] == whole
     )
-
-
-def _without(context: Context, cost: LineCost, saved: float) -> Scale:
-    left = 1 - saved / cost.device_ms
-    return Scale(((cost.file, cost.line),), left, 1.0 if context.on_gpu else left, at_most=True)
 
 
 def _by_hand() -> Fix:

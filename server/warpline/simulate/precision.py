@@ -50,8 +50,9 @@ def at_precision(
         kernel = np.where(thin, np.maximum(kernel * HALF_BYTES, FLOOR_NS), kernel)
     kernel = np.where(here, np.minimum(kernel, timeline.kernel_ns), kernel)
     found = replace(timeline, kernel_ns=kernel)
-    copies = change.elementwise and not change.weights and rates is not None
-    return with_casts(trace, found, products, rates) if copies and rates is not None else found
+    if rates is None or not change.elementwise or change.weights:
+        return found
+    return with_casts(trace, found, products, rates)
 
 
 def _in_fp32(trace: Trace, timeline: Timeline) -> Bools:

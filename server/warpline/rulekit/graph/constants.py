@@ -119,9 +119,7 @@ def _families(graph: Graph) -> list[int]:
 
     for node in graph.nodes:
         inputs = node.inputs
-        name = graph.flow.names[graph.flow.name[node.index]].split(".")
-        in_place = len(name) > 1 and name[1].endswith("_")
-        if inputs and (in_place or node.name in VIEWS):
+        if inputs and (graph.is_in_place(node) or node.name in VIEWS):
             for value in node.outputs:
                 parent[find(value)] = find(inputs[0])
     return [find(value) for value in range(len(parent))]

@@ -234,8 +234,4 @@ def _stays(graph: Graph, nodes: list[Node]) -> bool:
 
 def _is_written(graph: Graph, node: Node) -> bool:
     """Whether something writes into the copy: then each needs its own."""
-    for reader, _ in _readers(graph, node.outputs[0]):
-        name = graph.flow.names[graph.flow.name[reader.index]].split(".")
-        if len(name) > 1 and name[1].endswith("_"):
-            return True
-    return False
+    return any(graph.is_in_place(reader) for reader, _ in _readers(graph, node.outputs[0]))

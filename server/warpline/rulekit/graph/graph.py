@@ -93,6 +93,11 @@ class Graph:
     def dtype(self, value: int) -> str:
         return self.flow.dtypes[self.flow.dtype[value]]
 
+    def is_in_place(self, node: Node) -> bool:
+        """Whether the operator writes into its first argument: its full name is as ``aten.add_.Tensor``."""
+        name = self.flow.names[self.flow.name[node.index]].split(".")
+        return len(name) > 1 and name[1].endswith("_")
+
     def site(self, node: Node) -> OperatorSite | None:
         """Where the user called it; None where that is not known, or not in the text any more."""
         found = self.flow.sites[node.site] if 0 <= node.site < len(self.flow.sites) else None

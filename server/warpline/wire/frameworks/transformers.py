@@ -57,7 +57,6 @@ _TRAINER = (
         "cache-emptied-in-step",
         {"torch_empty_cache_steps": "None"},
         "Do not empty the cache",
-        unless=(),
     ),
     Setting(
         "unused-parameter-search",

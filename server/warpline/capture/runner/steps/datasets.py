@@ -44,7 +44,8 @@ class Datasets:
 
 
 def _length(dataset: Any) -> int | None:
-    """Asked once for each data set: the code is the user's."""
+    """The code is the user's. Asked once for each data set, and for each batch of one that takes no weak
+    reference, as a list."""
     try:
         return len(dataset)
     except Exception:  # a stream of samples has none, and may say so as it likes
