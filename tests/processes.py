@@ -35,7 +35,7 @@ MODULES = modules(
     {
         "tests": "pipeline",
         "tests/agents": "mcp",
-        "tests/capture": "nsight nsight_module overlay probing restless sampler worker_samples wrong_input",
+        "tests/capture": "nsight nsight_module overlay probing restless wrong_input",
         "tests/commands": "doctor kernel",
         "tests/html": "frames",
         "tests/lines": "lines",
@@ -61,6 +61,10 @@ STARTERS = frozenset(
         "tests.conftest.warpline",
         "tests.capture.launching.Captured",
         "tests.lsp.client.Client",
+        "warpline.capture.runner.sampler.child.Child",
+        "warpline.capture.runner.sampler.frames.Frames",
+        "warpline.capture.runner.sampler.pyspy.PySpy",
+        "warpline.capture.runner.workers.sampled.Sampled",
         "playwright.sync_api.sync_playwright",
     }
 )
