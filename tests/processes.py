@@ -61,7 +61,7 @@ STARTERS = frozenset(
         "tests.conftest.warpline",
         "tests.capture.launching.Captured",
         "tests.lsp.client.Client",
-        "warpline.capture.runner.sampler.child.Child",
+        "warpline.capture.runner.sampler.child",
         "warpline.capture.runner.sampler.frames.Frames",
         "warpline.capture.runner.sampler.pyspy.PySpy",
         "warpline.capture.runner.workers.sampled.Sampled",
