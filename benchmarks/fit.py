@@ -2,11 +2,15 @@
 
     python benchmarks/fit.py              # the table, and below it what tests/captures show
     python benchmarks/fit.py --write      # and what they show goes into the table
+    python benchmarks/fit.py --runs DIR... --keep benchmarks/figures/NAME.json --only FIGURE...
 
-Needs no GPU: the recordings were made on H200s. Each figure is read off every recording that shows it; the
-table has the median, the range and the number of recordings. Where ``value`` is not that median, ``what``
-says why. What has no sample is assumed: predictions that rest on it are bounds or estimates. Bounds that
-were chosen and cannot be measured are in ``bounds.json``, beside the figures.
+Needs no GPU: the recordings were made on H200s. What ``figures.py`` measured, and what ``--keep`` kept of
+runs that are too many to keep themselves, is read from ``benchmarks/figures``.
+
+Each figure is read off every recording that shows it; the table has the median, the range and the number of
+samples. Where ``value`` is not that median, ``what`` says why. What has no sample is assumed: predictions
+that rest on it are bounds or estimates. Bounds that were chosen and cannot be measured are in
+``bounds.json``, beside the figures.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from statistics import median
 
@@ -40,6 +45,7 @@ from warpline.wire.run import Facts
 from warpline.wire.sites import Loader, Optimizer, facts_of
 
 CAPTURES = ROOT / "tests/captures"
+MEASURED = ROOT / "benchmarks/figures"
 TABLE = ROOT / "server/warpline/model/costs.json"
 SCRIPT = "benchmarks/fit.py"
 COMPILED = ("compiled", "compiled_bert", "gpt_compiled")
@@ -184,6 +190,11 @@ def optimizer_launches(one: Recording) -> float | None:
     return float(rows.sum() / line.steps) if fused and rows.any() else None
 
 
+def record_ns(field: str) -> Figure:
+    """What the runner measured for a record in the run's own process."""
+    return lambda one: getattr(one.trace.facts, field)
+
+
 FIGURES: dict[str, Figure] = {
     "op-record-ns": op_record_ns,
     "host-own": host_own,
@@ -200,6 +211,8 @@ FIGURES: dict[str, Figure] = {
     "least-kernel-ns": least_kernel_ns,
     "kernel-gap-ns": gap_ns,
     "optimizer-launches": optimizer_launches,
+    "measured-op-ns": record_ns("op_record_ns"),
+    "measured-launch-ns": record_ns("launch_record_ns"),
 }
 
 
@@ -246,6 +259,10 @@ def sampled() -> dict[str, dict[str, float]]:
     if all(copies.values()):
         slow = median(copies["Pageable"].values())
         found["pinned-copy"] = {name: rate / slow for name, rate in copies["Pinned"].items()}
+    for file in sorted(MEASURED.glob("*.json")):
+        for figure, values in json.loads(file.read_text(encoding="utf-8"))["figures"].items():
+            mine = found.setdefault(figure, {})
+            mine |= {f"{file.stem}: {name}": value for name, value in values.items()}
     found["tensor-cores"] = {
         name: peaks.fp32 * device.REACHED["fp32"] / (peaks.half * device.REACHED["bf16"])
         for name, peaks in KNOWN.items()
@@ -253,12 +270,39 @@ def sampled() -> dict[str, dict[str, float]]:
     return found
 
 
+def keep(folders: list[Path], out: Path, only: list[str]) -> None:
+    """What each run below ``folders`` shows of the figures ``only``, by the name of the folder it lies in."""
+    found: dict[str, dict[str, float]] = {}
+    devices, days = set(), set()
+    for folder in folders:
+        for manifest in sorted(folder.glob("**/manifest.json")):
+            try:
+                one = Recording(manifest.parent.parent.name, manifest.parent)
+            except Exception as error:  # noqa: BLE001 - one that cannot be read costs only itself
+                print(f"{manifest.parent}: {error}", file=sys.stderr)
+                continue
+            devices.add(one.trace.manifest.device.name)
+            days.add(datetime.fromtimestamp(manifest.stat().st_mtime, timezone.utc).date().isoformat())
+            for figure in only:
+                value = FIGURES[figure](one)
+                if value is not None:
+                    found.setdefault(figure, {})[one.name] = round_(value)
+    kept = {"device": ", ".join(sorted(devices)), "when": ", ".join(sorted(days)), "figures": found}
+    out.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--write", action="store_true", help="range and number of samples into costs.json")
+    parser.add_argument("--runs", type=Path, nargs="+", help="folders that have runs in them, to be kept")
+    parser.add_argument("--keep", type=Path, help="where what --runs show is written")
+    parser.add_argument("--only", nargs="+", choices=FIGURES, default=list(FIGURES), help="with --runs")
     options = parser.parse_args()
+    if options.runs:
+        keep(options.runs, options.keep, options.only)
+        return
     print("| figure | value | seen | samples | script | what it is |\n|---|---|---|---|---|---|")
     for name, one in costs.table().items():
         seen = "" if one.low is None else f"{one.low:g} to {one.high:g}"
@@ -275,7 +319,7 @@ def main() -> None:
             print(f"{name}: no recording shows it")
             continue
         low, high = round_(min(values.values())), round_(max(values.values()))
-        print(f"{name}: {median(values.values()):.3g} ({low:g} to {high:g}), {len(values)} recordings")
+        print(f"{name}: {median(values.values()):.3g} ({low:g} to {high:g}), {len(values)} samples")
         print("   ", ", ".join(f"{one} {value:.3g}" for one, value in values.items()))
         if name in fields:
             fields[name] |= {"low": low, "high": high, "samples": len(values), "script": SCRIPT}
