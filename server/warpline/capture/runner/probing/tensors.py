@@ -13,6 +13,8 @@ DTYPES = {
     "double": torch.float64,
     "c10::Half": torch.float16,
     "c10::BFloat16": torch.bfloat16,
+    "c10::complex<float>": torch.complex64,
+    "c10::complex<double>": torch.complex128,
 }
 
 
