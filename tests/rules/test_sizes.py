@@ -25,9 +25,9 @@ class Net(nn.Module):
 
     def forward(self, x):
         x = self.down(x)
-        #^ cost device_ms=4; op aten::mm device_ms=4 shapes=[[4096,8193],[8193,512]] dtypes=c10::Half,c10::Half
+        #^ cost device_ms=4; op aten::mm device_ms=4 shapes=[[64,8193],[8193,512]] dtypes=c10::Half,c10::Half
         return self.head(x)
-        #^ cost device_ms=20; op aten::mm device_ms=15 shapes=[[4096,512],[512,8193]] dtypes=c10::Half,c10::Half
+        #^ cost device_ms=20; op aten::mm device_ms=15 shapes=[[64,512],[512,8193]] dtypes=c10::Half,c10::Half
 """
 COMPUTED = Holder("computed", FILE, 11, SCRIPT.splitlines()[10].index("size + 1"))
 ENTRY = Holder("entry", FILE, 5, SCRIPT.splitlines()[4].rindex("8193"), "pages")
@@ -38,8 +38,11 @@ def drafts(holder: Holder | None) -> tuple[str, list[Draft]]:
     example = read_example(SCRIPT)
     facts = example.profile.facts
     argument = Argument("out_features", 8193, holder=holder)
+    table = Argument("num_embeddings", 8193, holder=Holder("call", FILE, 1))
     (site,) = facts.sites
-    facts = replace(facts, sites=(replace(site, arguments=(argument,)),))
+    width, depth = (Argument(name, 512) for name in ("in_features", "embedding_dim"))
+    layers = [replace(site, arguments=both) for both in ((table, depth), (width, argument))]
+    facts = replace(facts, sites=tuple(layers) if holder is not None else ())
     rule = rule_named("misaligned-matmul")
     assert rule is not None
     context = Context(replace(example.profile, facts=facts), texts(example))

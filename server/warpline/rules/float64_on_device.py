@@ -182,9 +182,7 @@ def _is_float64(op: Op) -> bool:
 def _meets(cost: LineCost) -> bool:
     """Whether numbers of another type become float64 here, by meeting such a tensor."""
     return any(
-        op.phase == "forward"
-        and _is_float64(op)
-        and (FLOATS - DOUBLE) & set(op.dtypes[:2])
+        op.phase == "forward" and _is_float64(op) and (FLOATS - DOUBLE) & set(op.dtypes[:2])
         for op in cost.ops
         if all(op.shapes[:2])
     )

@@ -86,6 +86,7 @@ from warpline.wire.precision import HALF
 
 _PIECE = 8  # numbers of two bytes in one load of a tensor core
 _PADDED = 64  # what the largest tiles divide by
+_FEATURES = ("in_features", "out_features")  # a layer's arguments, the sizes of its weight
 
 
 class MisalignedMatmul(Rule):
@@ -158,26 +159,25 @@ def _matrices(op: Op) -> tuple[tuple[int, ...], ...]:
 def _odd_sizes(op: Op) -> set[int]:
     """Row lengths of the two matrices: they decide how rows are aligned."""
     sizes = {size for matrix in _matrices(op) for size in matrix}
-    return {size for size in sizes if size % _PIECE and size > 1} if op.dtypes[:1] and op.dtypes[0] in HALF else set()
+    return (
+        {size for size in sizes if size % _PIECE and size > 1}
+        if op.dtypes[:1] and op.dtypes[0] in HALF
+        else set()
+    )
 
 
 def _holder(context: Context, cost: LineCost, size: int) -> Holder | None:
     """Who holds the size that a layer was made with whose weight is multiplied here; None where no layer has
     it, or the run does not say who does."""
     weights = {frozenset(matrix) for op in cost.ops if size in _odd_sizes(op) for matrix in _matrices(op)}
-    layers = sorted(
-        context.sites("module"),
-        key=lambda site: {site.facts.get("in_features"), site.facts.get("out_features")} not in weights,
-    )
-    return next(
-        (
-            argument.holder
-            for site in layers
-            for argument in site.arguments
-            if argument.holder is not None and argument.passed and argument.value == size
-        ),
-        None,
-    )
+    found: Holder | None = None
+    for site in context.sites("module"):
+        given = [one for one in site.arguments if one.passed and isinstance(one.value, int)]
+        holder = next((one.holder for one in given if one.value == size and one.holder is not None), None)
+        if holder is not None and {one.value for one in given if one.name in _FEATURES} in weights:
+            return holder
+        found = found or holder
+    return found
 
 
 def _literals(context: Context, cost: LineCost, size: int) -> tuple[Source | None, list[cst.Integer]]:
@@ -219,9 +219,7 @@ def _fix(context: Context, cost: LineCost, size: int, padded: int, holder: Holde
     return edits.fix("Pad the size", "unsafe")
 
 
-def _held(
-    context: Context, holder: Holder, size: int, padded: int
-) -> tuple[Source, cst.BaseExpression, str]:
+def _held(context: Context, holder: Holder, size: int, padded: int) -> tuple[Source, cst.BaseExpression, str]:
     """The expression that holds the size, and what to write for it. Raises Refused."""
     source = context.source(holder.file)
     if source is not None and holder.kind == "computed":

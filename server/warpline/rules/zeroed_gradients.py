@@ -127,15 +127,17 @@ class ZeroedGradients(Rule):
                     **adding,
                 },
                 cost_ms=cost.step_ms + sum(added.values()),
-                change=Together((
-                    Scale(
-                        ((cost.file, cost.line),),
-                        device=0.0,
-                        host=costs.value("gradients-unset"),
-                        assumed=True,
-                    ),
-                    *(less_device_time([line], spent) for line, spent in added.items()),
-                )),
+                change=Together(
+                    (
+                        Scale(
+                            ((cost.file, cost.line),),
+                            device=0.0,
+                            host=costs.value("gradients-unset"),
+                            assumed=True,
+                        ),
+                        *(less_device_time([line], spent) for line, spent in added.items()),
+                    )
+                ),
                 fixes=[partial(_fix, source, call)],
             )
 
