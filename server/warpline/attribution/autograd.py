@@ -8,15 +8,18 @@ import numpy as np
 
 from warpline.attribution.place import NODE_PREFIX, THREAD_SHIFT, node_numbers
 from warpline.attribution.scene import Scene
-from warpline.trace.columns import OP, Floats, Ints, Trace
+from warpline.trace.columns import OP, Bools, Floats, Ints, Trace
 
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """Per step and line number."""
+    """``made``, ``unused``: per step and line number. ``makers``: the operators that made a node each, and
+    ``is_unused`` which of them."""
 
     made: Floats
     unused: Floats
+    makers: Ints
+    is_unused: Bools
 
 
 def nodes(scene: Scene) -> Nodes:
@@ -32,6 +35,8 @@ def nodes(scene: Scene) -> Nodes:
     return Nodes(
         scene.by_line(lines, count) / trace.steps,
         scene.by_line(lines[unused], count[unused]) / trace.steps,
+        makers,
+        unused,
     )
 
 

@@ -102,6 +102,11 @@ class LineCost:
     allocator_ms: float = 0.0  # host time in them
     nodes: float = 0.0  # that it adds to autograd's graph, a step
     unused_nodes: float = 0.0  # of them those that no backward pass visits
+    #: The same, and the backward pass in ms of the step, with all that runs in the user's functions it calls.
+    total_nodes: float = 0.0
+    total_unused_nodes: float = 0.0
+    total_backward_ms: float = 0.0
+    called: tuple[tuple[str, str], ...] = ()  # those functions: file and name
     kernels: tuple[Kernel, ...] = ()
     ops: tuple[Op, ...] = ()
     roofline: Roofline | None = None
