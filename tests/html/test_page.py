@@ -123,7 +123,7 @@ def test_kernels_of_no_line_are_there_too() -> None:
 def test_a_trace_alone_is_not_called_timed() -> None:
     steps = replace(samples.report().steps, profiled_step_ms=10.0, slowdown=1.0)
     text = page(samples.report(steps=steps), samples.profile())
-    assert "a step, with the profiler on" in text
+    assert "a step, under the profiler" in text
     assert "without the profiler</div>" not in text
 
 

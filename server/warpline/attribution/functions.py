@@ -1,4 +1,4 @@
-"""What the user's functions, and the lines that call them, take with all that runs below them.
+"""Inclusive time of the user's functions, and of the lines that call them.
 
 Each piece of the account belongs to all functions on the stack at the record that caused it, and to the
 lines that called them. Backward operators belong to the functions that ran their forward operator, as they

@@ -37,7 +37,7 @@ class Kernel:
     occupancy_percent: float | None = None  # torch's estimate
     bytes: float | None = None  # of copies
     kind: str = "kernel"  # "kernel" | "copy" | "set" | "communication"
-    tensor_cores: bool | None = None  # None: cannot be told from the name
+    tensor_cores: bool | None = None  # None: the name does not say
 
 
 #: What tensor cores multiply, by the dtype's name in a trace (Ampere and later).

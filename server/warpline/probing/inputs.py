@@ -28,7 +28,7 @@ MOST_ROUNDS = 200
 #: Answers have to cover this share of the time that they are about; the rest counts like them.
 COVERED = figures.bound("probed-share")
 
-#: What a replacement is asked about, each with a number that its time now goes with.
+#: What a replacement is asked about, each with a number in proportion to its time.
 Weighted = list[tuple[Question, float]]
 #: ``(kind, its options, the lines' costs)``
 Reader = Callable[[str, tuple[str, ...], list[LineCost]], Weighted]

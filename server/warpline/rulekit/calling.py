@@ -1,4 +1,4 @@
-"""Who calls whom in a step, as the record has it: from a line of a model to the line that calls the model."""
+"""Callers in the recorded step: from a line of a model to the line that calls the model."""
 
 from __future__ import annotations
 

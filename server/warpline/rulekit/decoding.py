@@ -99,7 +99,7 @@ def _is_square(graph: Graph, value: int) -> bool:
 
 
 def loop_call(context: Context, places: tuple[tuple[str, int, str], ...]) -> tuple[str, int] | None:
-    """The line of a loop that calls the model whose attention is at ``places``: the one that calls an object
+    """The line of a loop that calls the model with its attention at ``places``: the one that calls an object
     of its class, else the one that makes what the first operator after the model reads."""
     for file, line, function in places:
         place, name = (file, line), (file, function)

@@ -1,4 +1,4 @@
-"""What a ``Site`` was made with, by its kind: the keys of ``Site.facts``, typed.
+"""The arguments of a ``Site`` by its kind: the keys of ``Site.facts``, typed.
 
 None is what is not known, and is absent from the file.
 """

@@ -1,4 +1,4 @@
-"""What a step computes of parameters that no optimizer has, and of nothing else that learns."""
+"""Operators that depend only on parameters that no optimizer has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two computations gave the same, as far as their dtype can tell."""
+"""Whether two computations gave equal results, within the precision of their dtype."""
 
 from __future__ import annotations
 

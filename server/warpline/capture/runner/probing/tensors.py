@@ -63,5 +63,5 @@ def with_gradients(
 
 
 def leaf(tensor: Any, question: Question) -> Any:
-    """``tensor`` as something whose gradient is asked for, where there is a backward."""
+    """``tensor`` with ``requires_grad``, if there is a backward pass."""
     return tensor.detach().requires_grad_(question.backward)
