@@ -141,7 +141,8 @@ def _host_line(scene: Scene, pieces: Pieces) -> Ints:
     records, main = scene.trace.records, scene.trace.main
     first, last = records.first[main], records.first[main + 1]
     at = np.searchsorted(records.time_ns[first:last], pieces.start_ns, "right") - 1
-    return scene.table.of_location[take(records.location[first:last], at, missing=0)]
+    location: Ints = take(records.location[first:last], at, missing=0)
+    return scene.table.of_location[location]
 
 
 def _without(start: Ints, end: Ints, cut: Ints, until: Ints, window: tuple[int, int]) -> tuple[Ints, Ints]:

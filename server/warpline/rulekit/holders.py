@@ -43,7 +43,7 @@ def words(found: Holder) -> str:
         "command line": f"{name} on the command line",
         "file": f"{name} in {file}",
         "environment": f"the environment variable {name}",
-        "computed": "a computed value",
+        "computed": "an expression there",
     }.get(found.kind, "")
 
 
