@@ -9,6 +9,8 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.syntax.source import Source
+from warpline.wire.run import Site
+from warpline.wire.sites import Module, facts_of
 
 #: A function of the user's: its file and qualified name.
 Function = tuple[str, str]
@@ -43,6 +45,21 @@ def below(context: Context, cost: LineCost) -> list[LineCost]:
 
 def is_forward(function: Function) -> bool:
     return function[1].rpartition(".")[2] == "forward"
+
+
+def model_born(context: Context, cost: LineCost) -> Site | None:
+    """Where the model was made whose ``forward``, or that of a part of it, has the line; None where the line
+    is in no ``forward``, or several were made of that class."""
+    function, outer = function_of(cost), None
+    seen: set[Function] = set()
+    while function not in seen:
+        seen.add(function)
+        outer = function if is_forward(function) else outer
+        calling = {function_of(one) for one in callers(context, function)}
+        function = calling.pop() if len(calling) == 1 else function
+    name = outer[1].split(".")[-2] if outer is not None and "." in outer[1] else None
+    made = [site for site in context.sites("module") if str(facts_of(Module, site).type).endswith(f".{name}")]
+    return made[0] if len(made) == 1 else None
 
 
 def records_at(context: Context) -> LineCost | None:

@@ -115,8 +115,8 @@ class Sync:
 
 
 @dataclass(frozen=True)
-class Embedding:
-    """A module of that type; other modules have none of the sizes."""
+class Module:
+    """A module of that type; only embeddings have the sizes."""
 
     KIND: ClassVar[str] = "module"
 
@@ -160,7 +160,7 @@ class Framework:
 
 
 F = TypeVar(
-    "F", Loader, Optimizer, Parallel, HostTensor, Compile, Move, Triton, Sync, Embedding, Autocast, GradMode,
+    "F", Loader, Optimizer, Parallel, HostTensor, Compile, Move, Triton, Sync, Module, Autocast, GradMode,
     Framework,
 )  # fmt: skip
 
