@@ -115,6 +115,8 @@ class ZeroedGradients(Rule):
                 continue
             added = _added(context)
             adding = {"added": ms("adding gradients to zeros", sum(added.values()))} if added else {}
+            on_gpu, on_cpu = costs.value("gradients-unset"), costs.value("gradients-unset-cpu")
+            left = on_gpu if context.on_gpu else on_cpu
             yield context.draft(
                 (cost.file, cost.line),
                 (cost.file, cost.line),
@@ -129,12 +131,7 @@ class ZeroedGradients(Rule):
                 cost_ms=cost.step_ms + sum(added.values()),
                 change=Together(
                     (
-                        Scale(
-                            ((cost.file, cost.line),),
-                            device=0.0,
-                            host=costs.value("gradients-unset"),
-                            assumed=True,
-                        ),
+                        Scale(((cost.file, cost.line),), device=0.0, host=left, assumed=True),
                         *(less_device_time([line], spent) for line, spent in added.items()),
                     )
                 ),
