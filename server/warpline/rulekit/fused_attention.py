@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warpline.model.profile import LineCost, Op
+from warpline.wire.dataflow import Dataflow, Masked
 
 _CALL = "aten::scaled_dot_product_attention"
 _MATH = "aten::_scaled_dot_product_attention_math"
@@ -51,6 +52,12 @@ def _call(op: Op) -> Call:
     query, key, value, *rest = op.shapes
     dtype, _, _, mask_dtype = (*op.dtypes, "", "", "", "")[:4]
     return Call(query, key, value, rest[0] if rest else (), dtype, mask_dtype)
+
+
+def masks_at(flow: Dataflow, file: str, line: int) -> list[Masked]:
+    """The masks that a line's calls were given in the recorded step."""
+    sites = {at for at, site in enumerate(flow.sites) if (site.file, site.line) == (file, line)}
+    return [one for one in flow.masked if flow.site[one.operator] in sites]
 
 
 def runs_math(cost: LineCost) -> bool:

@@ -88,7 +88,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, ms, percent
 from warpline.rulekit.formulas.attention import hides_the_future
-from warpline.rulekit.fused_attention import Call, attention_share, calls_of, runs_math
+from warpline.rulekit.fused_attention import Call, attention_share, calls_of, masks_at, runs_math
 from warpline.rulekit.saving import less_device_time
 from warpline.rulekit.terms import atom, follow, function_at
 
@@ -120,8 +120,8 @@ class SlowAttentionKernel(Rule):
                 continue
             if runs_math(cost):
                 yield _fallback(context, cost, calls, share)
-            elif all(call.mask for call in calls) and (mask := _causal_mask(context, cost, calls)):
-                yield _causal(context, cost, share, *mask)
+            elif all(call.mask for call in calls) and _is_causal(context, cost, calls):
+                yield _causal(context, cost, share)
 
 
 def _fallback(context: Context, cost: LineCost, calls: list[Call], share: float) -> Draft:
@@ -235,29 +235,31 @@ def _call(context: Context, cost: LineCost) -> tuple[Source, cst.Call]:
     return source, calls[0]
 
 
-def _causal_mask(context: Context, cost: LineCost, calls: list[Call]) -> tuple[Source, cst.Call] | None:
-    """The call on a line, when its mask hides what comes later and nothing else.
-
-    A mask of numbers is added to the scores: a triangle of ones hides nothing then.
-    """
-    dtypes = {one.mask_dtype for one in calls}
+def _is_causal(context: Context, cost: LineCost, calls: list[Call]) -> bool:
+    """Whether the masks of a line hide what comes later and nothing else: by what they held in the recorded
+    step, else by the code that makes them."""
     if any(one.query[-2] != one.key[-2] or one.mask[-2:] != (one.query[-2], one.key[-2]) for one in calls):
-        return None
+        return False
+    held = masks_at(context.profile.facts.dataflow, cost.file, cost.line)
+    return all(one.causal for one in held) if held else _made_causal(context, cost, calls)
+
+
+def _made_causal(context: Context, cost: LineCost, calls: list[Call]) -> bool:
+    """A mask of numbers is added to the scores: a triangle of ones hides nothing then."""
+    dtypes = {one.mask_dtype for one in calls}
     try:
         source, call = _call(context, cost)
     except Refused:
-        return None
+        return False
     mask, function = source.argument(call, "attn_mask", 3), function_at(source, cost.line)
     if mask is None or function is None:
-        return None
+        return False
     flow = follow(source, function)
     term = flow.terms.get(mask.value)
-    if term is None or not hides_the_future(term, flow, flags=dtypes == {"bool"}):
-        return None
-    return source, call
+    return term is not None and hides_the_future(term, flow, flags=dtypes == {"bool"})
 
 
-def _causal(context: Context, cost: LineCost, share: float, source: Source, call: cst.Call) -> Draft:
+def _causal(context: Context, cost: LineCost, share: float) -> Draft:
     place, spent = (cost.file, cost.line), cost.step_ms * share
     # Half of the scores are hidden; that flash attention is faster too is for the trial to show.
     otherwise = less_device_time({cost: spent}, spent / 2, assumed=True)
@@ -269,11 +271,12 @@ def _causal(context: Context, cost: LineCost, share: float, source: Source, call
         {"spent": ms(_METRIC, spent), "share": percent(_METRIC, context.share(spent))},
         cost_ms=spent,
         change=Replace("fused_attention", (place,), otherwise, ("causal",), (share,)),
-        fixes=[partial(_without_mask, source, call)],
+        fixes=[partial(_without_mask, context, cost)],
     )
 
 
-def _without_mask(source: Source, call: cst.Call) -> Fix:
+def _without_mask(context: Context, cost: LineCost) -> Fix:
+    source, call = _call(context, cost)
     mask = source.argument(call, "attn_mask", 3)
     causal = source.argument(call, "is_causal", 5)
     if mask is None or causal is not None or source.unpacked(call):

@@ -59,6 +59,14 @@ class Unscored:
 
 
 @dataclass(frozen=True)
+class Masked:
+    """A fused attention that was given a mask. ``causal``: the mask hides what comes later, nothing else."""
+
+    operator: int  # index into ``Dataflow.name``
+    causal: bool
+
+
+@dataclass(frozen=True)
 class Dataflow:
     """Columns. ``name``, ``site``, ``arguments`` and ``outputs`` have an entry for each operator, in order of
     their calls; ``shape``, ``dtype`` and ``parameter`` one for each value."""
@@ -82,3 +90,4 @@ class Dataflow:
     buffers: tuple[int, ...] = ()
     padding: tuple[Padding, ...] = ()
     unscored: tuple[Unscored, ...] = ()
+    masked: tuple[Masked, ...] = ()

@@ -146,7 +146,7 @@ def _buffer(flow: Flow, name: str) -> str | None:
 def _ones_in(source: Source, node: cst.BaseExpression) -> str | None:
     """As :func:`_triangle`, of an expression; None too for a part of a triangle, such as a window of it."""
     node = _bare(source, node)
-    if not isinstance(node, cst.Call) or not source.is_named(node.func, "tril", "triu"):
+    if not isinstance(node, cst.Call) or not source.is_named(node.func, "tril", "triu", "tril_", "triu_"):
         return None
     name = source.name(node.func)
     of_torch = name in ("torch.tril", "torch.triu")
@@ -161,13 +161,21 @@ def _ones_in(source: Source, node: cst.BaseExpression) -> str | None:
         return None
     given = source.argument(node, "diagonal", 1 if of_torch else 0)
     diagonal = source.literal(given.value) if given is not None else 0
-    kind = "tril" if source.is_named(node.func, "tril") else "triu"
+    kind = "tril" if source.is_named(node.func, "tril", "tril_") else "triu"
     return kind if diagonal == (0 if kind == "tril" else 1) else None
 
 
 def _bare(source: Source, node: cst.BaseExpression) -> cst.BaseExpression:
-    """``node`` without what only gives it another type or more dimensions."""
+    """``node`` without what only gives it another type or more dimensions, a local name as what it is."""
+    seen: set[str] = set()
     while True:
+        if isinstance(node, cst.Name):
+            made = _only_value(source, node) if node.value not in seen else None
+            if made is None:
+                return node
+            seen.add(node.value)
+            node = made
+            continue
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
             if node.func.attr.value not in _SAME:
                 return node
@@ -178,6 +186,24 @@ def _bare(source: Source, node: cst.BaseExpression) -> cst.BaseExpression:
             node = node.value
         else:
             return node
+
+
+def _only_value(source: Source, name: cst.Name) -> cst.BaseExpression | None:
+    """What its function assigns to ``name``, once and nowhere else."""
+    function = source.enclosing(name, cst.FunctionDef)
+    if function is None:
+        return None
+    targets = [
+        (assign, target.target)
+        for assign in source.nodes(cst.Assign, within=function)
+        for target in assign.targets
+    ]
+    values = [
+        assign.value
+        for assign, target in targets
+        if isinstance(target, cst.Name) and target.value == name.value
+    ]
+    return values[0] if len(values) == 1 else None
 
 
 def is_parameter(term: Term, flow: Flow) -> bool:

@@ -1,4 +1,4 @@
-"""Records every operator of a step below autograd, with its inputs and outputs."""
+"""Sees every operator of a step below autograd, and writes down what went in and came out."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ from ....wire.dataflow import (
     OPTIMIZER,
     TENSOR,
     Dataflow,
+    Masked,
     OperatorSite,
     Padding,
     Unscored,
 )
 from ..modes import taken_off
 from ..tracebacks import is_ours
+from .masks import Masks
 from .padding import LookedUp
 from .unscored import Scored
 from .values import Interned, Values
@@ -67,6 +69,8 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.padding: Tuple[Padding, ...] = ()
         self.scored = Scored(torch)
         self.unscored: Tuple[Unscored, ...] = ()
+        self.masks = Masks(torch)
+        self.masked: Tuple[Masked, ...] = ()
         self._embedding = torch.ops.aten.embedding.default
         self.names, self.sites = Interned(), Interned()
         self.name: List[int] = []
@@ -93,6 +97,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
                 if function is self._embedding:
                     self.looked_up.add(arguments, self.arguments[-1], self.site[-1])
                 self.scored.add(function, arguments, before, result)
+                self.masks.add(function, arguments, named, len(self.name) - 1)
             except Exception as error:
                 self._stop("an operator could not be read (%s)" % type(error).__name__)
         return result
@@ -201,6 +206,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
             buffers=self.buffers,
             padding=self.padding,
             unscored=self.unscored,
+            masked=self.masked,
         )
 
 
@@ -237,7 +243,7 @@ class Recording:
         if self._call is not None:
             HigherOrderOperator.__call__ = self._call
             self._call = None
-        with contextlib.suppress(Exception):  # an unusual optimizer: left out
+        with contextlib.suppress(Exception):  # an optimizer of an unusual kind: then nothing is said of it
             self.mode.unheld = self.mode.values.unheld(self._optimizers() or [])
         with contextlib.suppress(Exception):  # a module that was not set up
             buffers = [one for module in self._modules() for one in module._buffers.values()]
@@ -246,6 +252,8 @@ class Recording:
             self.mode.padding = self.mode.looked_up.padding()
         with contextlib.suppress(Exception):  # the same for targets
             self.mode.unscored = self.mode.scored.unscored()
+        with contextlib.suppress(Exception):
+            self.mode.masked = self.mode.masks.masked()
         self.mode.values.close()
         return self.mode.found()
 
@@ -257,7 +265,7 @@ def _without(mode: Operators, call: Callable[..., Any]) -> Callable[..., Any]:
     def __call__(self: Any, *arguments: Any, **named: Any) -> Any:
         if not leave(mode):
             return call(self, *arguments, **named)
-        mode._stop("it has higher-order operators")
+        mode._stop("it has operators of a higher order")
         return call(self, *arguments, **named)
 
     return __call__

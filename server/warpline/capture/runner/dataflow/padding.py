@@ -1,4 +1,4 @@
-"""The share of padding in the indices of embeddings, counted after the step."""
+"""How much of what embeddings look up is padding, read off the indices once the step is over."""
 
 from __future__ import annotations
 

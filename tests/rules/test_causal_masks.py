@@ -1,0 +1,53 @@
+"""A mask that hides the future, told by what it held in the recorded step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warpline.diagnosis.diagnose import diagnose
+from warpline.model.report import Finding
+from warpline.rulekit.example import FILE, read_example, texts
+from warpline.wire.dataflow import Dataflow, Masked, OperatorSite
+
+CALL = 5
+CODE = """\
+#> steps step_ms=40
+import torch.nn.functional as F
+
+def attend(q, k, v, book):
+    seen = book.visible(q)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+    #^ cost device_ms=24; op aten::_scaled_dot_product_cudnn_attention device_ms=24
+    #^ op aten::scaled_dot_product_attention shapes=[[8,8,9,64],[8,8,9,64],[8,8,9,64],[9,9]] dtypes=c10::Half
+
+attend(*inputs).sum().backward()  #> cost device_ms=1
+"""
+
+
+def found(*causal: bool) -> list[Finding]:
+    example = read_example(CODE)
+    flow = Dataflow(
+        missing="",
+        names=("aten._scaled_dot_product_cudnn_attention.default",),
+        sites=(OperatorSite(FILE, CALL, "attend"),),
+        name=(0,) * len(causal),
+        site=(0,) * len(causal),
+        masked=tuple(Masked(at, one) for at, one in enumerate(causal)),
+    )
+    facts = replace(example.profile.facts, dataflow=flow)
+    return list(diagnose(replace(example.profile, facts=facts), texts(example)).findings)
+
+
+def test_the_call_is_told_to_use_is_causal() -> None:
+    (finding,) = found(True, True)
+    assert (finding.rule, finding.line) == ("slow-attention-kernel", CALL)
+    (fix,) = finding.fixes
+    assert [one.text for one in fix.edits] == ["is_causal=True"]
+
+
+def test_not_where_one_layer_hides_something_else() -> None:
+    assert not found(True, False)
+
+
+def test_nor_where_the_step_was_not_recorded() -> None:
+    assert not found()
