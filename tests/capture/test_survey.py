@@ -71,6 +71,14 @@ def surveyed(step: Callable[[], Any]) -> list[Site]:
         ("repeat_interleave", (X, 3), {}, None),
         ("one_hot", (X,), {}, "one_hot"),
         ("one_hot", (X, 10), {}, None),
+        ("copy_", (torch.ones(4, 4), X), {}, "cpu"),
+        ("copy_", (torch.ones(4, 4), X), {"non_blocking": True}, None),
+        ("copy_", (X, torch.ones(4, 4)), {}, None),
+        ("__setitem__", (torch.ones(4, 4), 0, X[0]), {}, "cpu"),
+        ("__setitem__", (torch.ones(4, 4), 0, 1.0), {}, None),
+        ("tensor", ([X[0, 0], X[0, 1]],), {}, "item"),
+        ("tensor", ([[1.0, 2.0]],), {}, None),
+        ("as_tensor", (X,), {}, None),
         ("item", (torch.ones(1),), {}, None),
         ("add", (X, X), {}, None),
         ("rand", (3,), {}, None),
@@ -134,6 +142,20 @@ def _shifted(data: torch.Tensor) -> torch.Tensor:
     return (data + torch.randn(4)).to("meta")
 
 
+def _lengths() -> torch.Tensor:
+    seen = torch.zeros(4, 6)
+    for row, end in enumerate((2, 3, 4, 5)):
+        seen[row][:end] = 1
+    return seen.to("meta")
+
+
+def _filled_up(data: torch.Tensor) -> torch.Tensor:
+    rows = torch.zeros(4, 6)
+    for at, row in enumerate(data):
+        rows[at, : len(row)] = row
+    return rows.to("meta")
+
+
 def made(step: Callable[[], Any]) -> list[tuple[str | None, int, list[int]]]:
     first = step.__code__.co_firstlineno
     return [
@@ -143,17 +165,19 @@ def made(step: Callable[[], Any]) -> list[tuple[str | None, int, list[int]]]:
     ]
 
 
-ARGUMENTS = {_distances: (4,), _noise: (X,), _shifted: (torch.ones(4),)}
+ARGUMENTS = {_distances: (4,), _noise: (X,), _shifted: (torch.ones(4),), _filled_up: (torch.ones(4, 3),)}
 
 
 def test_a_tensor_is_followed_from_its_making_to_its_copy() -> None:
     assert made(_distances) == [("arange", 1, [2, 3, 4])]
     assert made(_noise) == [("randn", 1, [2])]
     assert made(_masked) == [("from_numpy", 2, [])]
+    assert made(_lengths) == [("zeros", 1, [3, 4])]
 
 
 def test_what_is_computed_of_data_is_no_tensor_of_the_step() -> None:
     assert made(_shifted) == []
+    assert made(_filled_up) == []
 
 
 def test_what_a_loader_puts_together_is_data() -> None:

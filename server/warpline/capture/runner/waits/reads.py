@@ -18,6 +18,9 @@ READS = {
     "argwhere": "nonzero", "masked_select": "mask", "unique": "unique", "unique_consecutive": "unique",
     "bincount": "bincount", "equal": "equal", "allclose": "allclose",
 }  # fmt: skip
+#: They read the values that they are given one by one.
+FROM_VALUES = ("tensor", "as_tensor", "asarray")
+MOST_VALUES = 8  # of a list that are looked at
 #: Methods of torch's that are written in Python lie between a line and what it asks for.
 BETWEEN = ("/torch/overrides.py", "/torch/_tensor.py", "/torch/functional.py", "/torch/utils/_contextlib.py")
 
@@ -28,8 +31,12 @@ def what_waits(torch: ModuleType, name: str, arguments: tuple[Any, ...], named: 
     An index by a mask has as many rows as the mask has ones: the host must know the number.
     """
     first = arguments[0] if arguments else None
-    if not isinstance(first, torch.Tensor) or first.device.type == "cpu":
+    if name in FROM_VALUES:
+        return "item" if isinstance(first, (list, tuple)) and _on_device(torch, first) else None
+    if not isinstance(first, torch.Tensor):
         return None
+    if first.device.type == "cpu":
+        return "cpu" if _written_from_device(torch, name, arguments, named) else None
     if name in READS:
         return READS[name]
     if name == "__getitem__":
@@ -49,6 +56,25 @@ def what_waits(torch: ModuleType, name: str, arguments: tuple[Any, ...], named: 
         classes = named.get("num_classes", arguments[1] if len(arguments) > 1 else -1)
         return "one_hot" if classes == -1 else None
     return None
+
+
+def _on_device(torch: ModuleType, value: Any) -> bool:
+    """Whether ``value``, or something in it, is a tensor of the device."""
+    if isinstance(value, (list, tuple)):
+        return any(_on_device(torch, one) for one in value[:MOST_VALUES])
+    return isinstance(value, torch.Tensor) and value.device.type != "cpu"
+
+
+def _written_from_device(
+    torch: ModuleType, name: str, arguments: tuple[Any, ...], named: dict[str, Any]
+) -> bool:
+    """Whether a tensor of the host's is filled from the device, and the call returns when it is."""
+    if name == "__setitem__":
+        return _on_device(torch, arguments[2])
+    if name != "copy_":
+        return False
+    later = named.get("non_blocking", arguments[2] if len(arguments) > 2 else False)
+    return _on_device(torch, named.get("src", arguments[1] if len(arguments) > 1 else None)) and not later
 
 
 def _masked(torch: ModuleType, index: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Surveys one step outside timing and capture: copies, syncs, tensors made on the host."""
+"""One step looked at closely, outside timing and capture: copies, syncs, tensors made on the host."""
 
 from __future__ import annotations
 
@@ -105,6 +105,8 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
             self.flags["anomaly_mode"] = True
         if name in ("to", "cuda"):
             self._moved(arguments[0], arguments, named, result, took_ns)
+        if name == "__setitem__" and arguments[0].device.type == "cpu":
+            self._filled(arguments[0], arguments[2])
         if isinstance(result, torch.Tensor) and result.device.type == "cpu":
             if name in FACTORIES:
                 self._made(name, result, sys._getframe(2))
@@ -152,6 +154,20 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
             reference=weakref.ref(tensor),
             uses=tuple(line for line in lines if line != first.place[:2])[:MOST_USES],
         )
+
+    def _filled(self, tensor: Any, value: Any) -> None:
+        """Part of a tensor was written to. Other data in it than what was made here makes it data, too."""
+        for one in (tensor, tensor._base):  # a row of it is a tensor of its own
+            made = self._known(one)
+            place = self.place(sys._getframe(3))
+            if made is None or place is None:
+                continue
+            source = self._known(value) if getattr(value, "ndim", 0) else made
+            if source is None or source.factory in OF_DATA:
+                del self.host_made[id(one)]
+            elif place[:2] != made.place[:2]:
+                lines = dict.fromkeys([*made.uses, *source.uses, place[:2]])
+                self.host_made[id(one)] = made._replace(uses=tuple(lines)[:MOST_USES])
 
     def _known(self, tensor: Any) -> HostMade | None:
         found = self.host_made.get(id(tensor))
