@@ -1,4 +1,4 @@
-"""Short answers for agents: the report's JSON with a limit on every list and text."""
+"""Answers an agent can afford to read: the report's JSON cut down, every list and text bounded."""
 
 from __future__ import annotations
 

@@ -6,21 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpline.attribution.around import NODE_PREFIX, operators
-from warpline.attribution.place import THREAD_SHIFT, node_numbers
+from warpline.attribution.place import NODE_PREFIX, THREAD_SHIFT, node_numbers
 from warpline.attribution.scene import Scene
-from warpline.trace.columns import OP, Bools, Floats, Ints, Trace
+from warpline.trace.columns import OP, Floats, Ints, Trace
 
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """``made``, ``unused``: per step and line number. ``makers``: the operators that made a node each, and
-    ``is_unused`` which of them."""
+    """Per step and line number."""
 
     made: Floats
     unused: Floats
-    makers: Ints
-    is_unused: Bools
 
 
 def nodes(scene: Scene) -> Nodes:
@@ -36,8 +32,6 @@ def nodes(scene: Scene) -> Nodes:
     return Nodes(
         scene.by_line(lines, count) / trace.steps,
         scene.by_line(lines[unused], count[unused]) / trace.steps,
-        makers,
-        unused,
     )
 
 
@@ -50,16 +44,17 @@ def _made(scene: Scene) -> tuple[Ints, Ints]:
     key = (host.thread[rows] << THREAD_SHIFT) + host.sequence[rows]
     by = np.lexsort((host.start_ns[rows], key))
     rows, key = rows[by], key[by]
-    thread = host.thread[rows]
-    last = np.append(key, -1)[1:] != key
-    # It is unknown whether a node got the highest number of a thread.
-    final = np.append(thread, -1)[1:] != thread
+    if not len(rows):
+        return rows, key
+    last = np.append(key[1:] != key[:-1], True)
+    # Of the highest number of a thread nobody knows whether a node got it.
+    final = np.append(host.thread[rows][1:] != host.thread[rows][:-1], True)
     return rows[last & ~final], key[last & ~final]
 
 
 def _visited(trace: Trace) -> Ints:
     host = trace.host
-    found = np.flatnonzero(operators(trace, NODE_PREFIX))
+    found = np.flatnonzero(trace.names.mask(NODE_PREFIX)[host.name] & (host.kind == OP))
     number, forward = node_numbers(trace, found)
     thread = np.full(int(host.forward_thread.max(initial=0)) + 1, trace.main, np.int64)
     for torch_number, index in trace.forward_threads.items():

@@ -1,4 +1,4 @@
-"""Notes from the driver (NVML) on the timing window, where they explain the times or contradict the trace."""
+"""What the driver (NVML) says of the timing window, where it explains the times or contradicts the trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Peak rates of devices, from data sheets (dense, without sparsity)."""
+"""What devices can do at best, from their makers' data sheets (dense, without sparsity)."""
 
 from __future__ import annotations
 

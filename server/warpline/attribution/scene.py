@@ -1,4 +1,4 @@
-"""Input of every stage after the first: the trace, its lines, and the counted time window."""
+"""What every stage after the first needs: the trace, its lines, and the stretch of time that counts."""
 
 from __future__ import annotations
 

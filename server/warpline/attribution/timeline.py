@@ -1,4 +1,4 @@
-"""The activity of each host thread over time, as pieces without overlaps or gaps."""
+"""What each host thread is doing at every moment, as pieces that neither overlap nor leave holes."""
 
 from __future__ import annotations
 

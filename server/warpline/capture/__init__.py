@@ -1,1 +1,1 @@
-"""Starts, watches and cancels the target; leaves a run folder. The only place that runs user code."""
+"""Start the target, watch it, cancel it; leaves a run folder. The only place that runs user code."""

@@ -1,4 +1,4 @@
-"""Samples the lines of a running process with py-spy."""
+"""The lines of a process that runs already, sampled by py-spy from outside."""
 
 from __future__ import annotations
 

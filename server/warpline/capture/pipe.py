@@ -1,4 +1,4 @@
-"""Reads the runner's messages from the pipe."""
+"""Reads what the runner tells through the pipe."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Signals while a target runs: none may get lost between its start and the point where it is sure to be
-ended."""
+"""Signals while a target runs: none may get lost between its start and the promise to end it."""
 
 from __future__ import annotations
 

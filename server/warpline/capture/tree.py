@@ -1,4 +1,4 @@
-"""The process tree of a target: its group, its descendants, and processes marked by its environment."""
+"""The whole tree of a target: its group, its descendants, and what carries its mark."""
 
 from __future__ import annotations
 

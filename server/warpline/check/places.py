@@ -1,4 +1,4 @@
-"""Finds in a run what a budget names: a function by name, a line by its text."""
+"""What a budget names, found in a run: a function by its name, a line by what it says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Escapes text from a run for HTML."""
+"""Text from a run, made fit to stand in HTML."""
 
 from __future__ import annotations
 

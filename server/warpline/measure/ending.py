@@ -1,4 +1,4 @@
-"""Deadlines of running work."""
+"""When work that is under way has to end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trials that a change needs, and the change with their results."""
+"""What has to be tried for a change, and the change once that is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-'''The toolkit for rules.
+'''What a rule is written with.
 
 A rule is one file in :mod:`warpline.rules` with one class; the file's name is the rule's name and
 its module docstring is the rule's page. Nothing has to be registered. ``find`` looks at measured
@@ -104,7 +104,7 @@ otherwise), ``true``/``false`` or plain text:
   in a loss
 - for the run: ``device …`` (DeviceFacts; an H200 unless said), ``steps step_ms= device_busy_percent=``
   (``step_ms`` defaults to the lines' sum), ``flags …``, ``memory …``, ``peaks …``, ``totals …``,
-  ``manifest …``, ``gc ms=5``
+  ``manifest …``, ``gc ms=5``, ``workers batch_ms=100`` (of loaders)
 '''
 
 from __future__ import annotations

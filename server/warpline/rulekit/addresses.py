@@ -1,4 +1,4 @@
-"""Addresses in a Triton kernel: the stride between neighbouring elements of a block."""
+"""Addresses in a Triton kernel: what neighbouring elements of a block lie apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rule's input: the profile and the current sources."""
+"""What a rule looks at: the profile, and the sources as they are now."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from warpline.wire.births import Argument
 from warpline.wire.dataflow import TENSOR, Dataflow, OperatorSite, Padding, Unscored
 from warpline.wire.facts import Flags, MeasuredPeaks, Memory
 from warpline.wire.run import CompileEvent, DeviceFacts, Facts, Manifest, Request, Site
+from warpline.wire.workers import Workers
 
 FILE = "/example/train.py"
 
@@ -66,6 +67,7 @@ class _Reader:
     memory: dict[str, Any] = field(default_factory=dict)
     peaks: dict[str, Any] = field(default_factory=dict)
     totals: dict[str, Any] = field(default_factory=dict)
+    workers: dict[str, Any] = field(default_factory=dict)
     manifest: dict[str, Any] = field(default_factory=dict)
     gc_ns: list[tuple[int, int]] = field(default_factory=list)
     padding: list[tuple[OperatorSite, Padding]] = field(default_factory=list)
@@ -91,7 +93,7 @@ class _Reader:
         }
         place = (self.file, line)
         cost = self.costs.get(place, LineCost(*place, "<module>"))
-        if verb in ("device", "steps", "flags", "memory", "peaks", "totals", "manifest"):
+        if verb in ("device", "steps", "flags", "memory", "peaks", "totals", "manifest", "workers"):
             getattr(self, verb).update(values)
         elif verb == "found":
             self.found += [(*place, rule) for rule in plain or [""]]
@@ -149,13 +151,7 @@ def read_project(files: dict[str, str]) -> Project:
 def _profile(texts: dict[str, str], reader: _Reader) -> Profile:
     script = next(iter(texts))
     lines = [
-        replace(
-            cost,
-            step_ms=cost.step_ms or max(cost.cpu_ms, cost.device_ms),
-            total_nodes=cost.total_nodes or cost.nodes,
-            total_unused_nodes=cost.total_unused_nodes or cost.unused_nodes,
-            total_backward_ms=cost.total_backward_ms or cost.backward_ms,
-        )
+        replace(cost, step_ms=cost.step_ms or max(cost.cpu_ms, cost.device_ms))
         for cost in reader.costs.values()
     ]
     lines.sort(key=lambda cost: (-cost.step_ms, cost.file, cost.line))
@@ -184,6 +180,7 @@ def _profile(texts: dict[str, str], reader: _Reader) -> Profile:
         compile_events=tuple(reader.events),
         memory=Memory(**reader.memory),
         peaks=MeasuredPeaks(**reader.peaks),
+        workers=replace(Workers(2, 0.0, ()), **reader.workers) if reader.workers else None,
     )
     return Profile(
         manifest=replace(manifest, **reader.manifest),

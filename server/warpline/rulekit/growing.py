@@ -1,4 +1,4 @@
-"""Tensors that get longer with each call, by their recorded sizes."""
+"""Tensors that get longer with each call, by the sizes that were recorded."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Where the value of an argument is written, as the run recorded it: the place to edit, and its
-description."""
+"""Who holds the value of an argument, as the run recorded it: where to edit it, and words for it."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ def words(found: Holder) -> str:
         "command line": f"{name} on the command line",
         "file": f"{name} in {file}",
         "environment": f"the environment variable {name}",
-        "computed": "an expression there",
+        "computed": "what is computed there",
     }.get(found.kind, "")
 
 

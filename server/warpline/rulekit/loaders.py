@@ -1,4 +1,4 @@
-"""Loaders, for several rules: the wait for their batches, and edits of their arguments."""
+"""What several rules ask about loaders: what the step waits for them, and how one is changed."""
 
 from __future__ import annotations
 
@@ -31,11 +31,51 @@ def waited_ms(context: Context, site: Site) -> float:
     """What each step waits for batches of ``site``, which has workers, the device being idle.
 
     The workers go on while the profiler starts. The captured steps then find batches that are ready, and
-    wait less than those of the timing window did.
+    wait less than those of the timing window did. On a CPU that window alone says it: nothing else is to be
+    done meanwhile, and the step is as long as it was there.
     """
     captured = sum(exposed_ms(context, cost) for cost in waits(context, site))
-    timed = facts_of(Loader, site).wait_ms or 0.0
-    return max(captured, min(timed, context.idle_ms())) if context.on_gpu else captured
+    timed = facts_of(Loader, site).wait_ms
+    if context.on_gpu:
+        return max(captured, min(timed or 0.0, context.idle_ms()))
+    return captured if timed is None else min(timed, context.step_ms)
+
+
+def start_ms(context: Context, site: Site) -> float | None:
+    """Of what the usual epoch's start costs, in milliseconds, the part that workers which go on would save:
+    they too have a first batch to make. None if it was not measured."""
+    loader, workers = facts_of(Loader, site), context.profile.facts.workers
+    if loader.start_ms is None:
+        return None
+    return max(0.0, loader.start_ms - (workers.batch_ms if workers is not None else 0.0))
+
+
+def begins_again(context: Context, site: Site) -> bool:
+    """Whether the loader is iterated again in each round of a loop: what iterates it stands in one, or in a
+    function that is called in one."""
+    for file, line in site.uses:
+        source = context.source(file)
+        statement = source.statement_at(line) if source is not None else None
+        if source is None or statement is None:
+            continue
+        function = source.enclosing(statement, cst.FunctionDef)
+        name = function.name.value if function is not None else ""
+        calls = [call for call in source.nodes(cst.Call) if name and source.is_named(call.func, name)]
+        if any(map(source.loops, [statement, *calls])):
+            return True
+    return False
+
+
+def keeping_up_ms(context: Context, site: Site) -> float | None:
+    """The most of a step that workers need for its batch, one after another; None if that was not recorded.
+
+    A longer wait is for something else than what they do: they start again, or the machine is busy.
+    """
+    workers, loader = context.profile.facts.workers, facts_of(Loader, site)
+    if workers is None or not loader.num_workers:
+        return None
+    epoch = loader.batches_per_epoch or loader.batches_seen
+    return workers.batch_ms * (1 / loader.num_workers + (1 / epoch if epoch else 0.0))
 
 
 def launching_share(context: Context) -> float:

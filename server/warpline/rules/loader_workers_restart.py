@@ -2,9 +2,9 @@
 
 ## What it does
 
-Finds a `DataLoader` with workers but without `persistent_workers` whose epochs are so short that its
-workers started more than once in the run, and measures how long the steps waited for them, those of the
-timing window too.
+Finds a `DataLoader` whose workers start again in each epoch, since it has no `persistent_workers` or since
+the script makes a new loader for each epoch. It measures what an epoch's start costs: making the iterator,
+waiting for the first batch, and ending the workers of the last epoch.
 
 ## Why is this slow
 
@@ -34,9 +34,54 @@ for epoch in range(90):
         train(images, labels)
 ```
 
+## Example
+
+An epoch that is longer than what was measured: its start was timed when the script began.
+
+```python
+#> workers batch_ms=100
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=8)
+#^ found; site loader num_workers=8 persistent_workers=false batches_per_epoch=200 start_ms=900
+for epoch in range(90):
+    for images, labels in loader:  #> cost cpu_ms=0.2 idle_ms=0.2 loader_ms=0.2; use loader
+        train(images, labels)  #> cost device_ms=20 step_ms=20
+```
+
+## Use instead
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=8, persistent_workers=True)
+for epoch in range(90):
+    for images, labels in loader:
+        train(images, labels)
+```
+
+## Example
+
+A new loader for each epoch has new workers, whatever its settings. Only the author knows why it is made
+again:
+
+```python
+from torch.utils.data import DataLoader
+
+for epoch in range(90):
+    loader = DataLoader(dataset, batch_size=64, num_workers=4, persistent_workers=True)
+    #^ found; site loader num_workers=4 persistent_workers=true batches_per_epoch=4 epochs_started=12 made=12
+    for images, labels in loader:  #> cost cpu_ms=30 idle_ms=30 loader_ms=30; use loader
+        train(images, labels)  #> cost device_ms=20
+```
+
+## Use instead
+
+Make the loader once, before the loop over the epochs, with `persistent_workers=True`.
+
 ## Near misses
 
-Long epochs: the captured steps did not wait for workers to start.
+Long epochs, and nothing is known of their beginning:
 
 ```python
 from torch.utils.data import DataLoader
@@ -45,6 +90,18 @@ loader = DataLoader(dataset, batch_size=64, num_workers=4)
 #^ site loader num_workers=4 persistent_workers=false batches_per_epoch=5000 epochs_started=1
 for images, labels in loader:  #> cost cpu_ms=30 idle_ms=30 loader_ms=30; use loader
     train(images, labels)  #> cost device_ms=20
+```
+
+A single epoch:
+
+```python
+#> workers batch_ms=100
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=8)
+#^ site loader num_workers=8 persistent_workers=false batches_per_epoch=200 start_ms=900
+for images, labels in loader:  #> cost cpu_ms=0.2 idle_ms=0.2 loader_ms=0.2; use loader
+    train(images, labels)  #> cost device_ms=20 step_ms=20
 ```
 
 Workers that keep running:
@@ -74,8 +131,15 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Rule, count, ms, percent
-from warpline.rulekit.loaders import change_loader, edit_site, iterated_at, waited_ms
+from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit.loaders import (
+    begins_again,
+    change_loader,
+    edit_site,
+    iterated_at,
+    start_ms,
+    waited_ms,
+)
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
@@ -90,34 +154,83 @@ class LoaderWorkersRestart(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         for site in context.sites("loader"):
             loader = facts_of(Loader, site)
-            workers = loader.num_workers or 0
-            batches = loader.batches_per_epoch
-            started = loader.epochs_started or 0
-            if workers <= 0 or loader.persistent_workers is not False:
+            made = loader.made or 1
+            if not loader.num_workers or (loader.persistent_workers is not False and made < 2):
                 continue
-            if started < 2 or batches is None or batches > SHORT_EPOCH:
+            batches = loader.batches_per_epoch or loader.batches_seen
+            if batches is None:
                 continue
-            wait = waited_ms(context, site)
-            if not context.matters(wait):
-                continue
-            # A bound: no simulation, as the captured steps seldom hold the beginning of an epoch.
-            yield context.draft(
-                edit_site(context, site, "persistent_workers"),
-                iterated_at(context, site),
-                "The workers restart every {batches} batches ({started} times so far): each step "
-                "waits {wait} for batches on average ({share} of the step).",
-                {
-                    "batches": count("batches per epoch", batches, "batches"),
-                    "started": count("epochs started", started, "epochs"),
-                    "wait": ms("exposed wait", wait),
-                    "share": percent("exposed wait", context.share(wait)),
-                },
-                cost_ms=wait,
-                fixes=[partial(_fix, context, site)],
-            )
+            if (loader.epochs_started or 0) >= 2 and (loader.starts_timed or batches <= SHORT_EPOCH):
+                yield from _seen(context, site, loader, batches)
+            elif (loader.epochs_started or 0) >= 2 or begins_again(context, site):
+                yield from _to_come(context, site, loader, batches)
+
+
+def _seen(context: Context, site: Site, loader: Loader, batches: int) -> Iterator[Draft]:
+    """Epochs began in the measured steps."""
+    wait, start = waited_ms(context, site), start_ms(context, site)
+    if start is not None:
+        wait = min(wait, start / batches)  # what steps wait besides is for slow workers
+    if not context.matters(wait):
+        return
+    # A bound: no simulation, as the captured steps seldom hold the beginning of an epoch.
+    yield context.draft(
+        _place(context, site, loader),
+        iterated_at(context, site),
+        _how(loader) + "The workers restart every {batches} batches ({started} times so far): each step "
+        "waits {wait} for batches on average ({share} of the step)." + _advice(loader),
+        {
+            "batches": count("batches per epoch", batches, "batches"),
+            "started": count("epochs started", loader.epochs_started or 0, "epochs"),
+            "wait": ms("exposed wait", wait),
+            "share": percent("exposed wait", context.share(wait)),
+        },
+        cost_ms=wait,
+        fixes=[partial(_fix, context, site)],
+    )
+
+
+def _to_come(context: Context, site: Site, loader: Loader, batches: int) -> Iterator[Draft]:
+    """No epoch began in the measured steps, so they do not have their part of the wait: what saving that is
+    worth is told as if they had."""
+    start = start_ms(context, site)
+    if start is None or context.profile.facts.workers is None:  # how much of it is the first batch?
+        return
+    share = start / (batches * context.step_ms + start)
+    yield context.draft(
+        _place(context, site, loader),
+        iterated_at(context, site),
+        _how(loader) + "The workers restart every {batches} batches. The measured steps hold no start; "
+        "those before them waited {start} for one, which is {part} of an epoch's time." + _advice(loader),
+        {
+            "batches": count("batches per epoch", batches, "batches"),
+            "start": ms("start of an epoch", start),
+            "part": percent("start of an epoch", 100 * share, "epoch"),
+        },
+        cost_ms=share * context.step_ms,
+        fixes=[partial(_fix, context, site)],
+    )
+
+
+def _place(context: Context, site: Site, loader: Loader) -> tuple[str, int]:
+    if (loader.made or 1) > 1:
+        return site.file, site.line
+    return edit_site(context, site, "persistent_workers")
+
+
+def _how(loader: Loader) -> str:
+    return "Each epoch gets a loader of its own. " if (loader.made or 1) > 1 else ""
+
+
+def _advice(loader: Loader) -> str:
+    if (loader.made or 1) < 2:
+        return ""
+    return " Make the loader once, before the epochs, with persistent_workers=True."
 
 
 def _fix(context: Context, site: Site) -> Fix:
+    if (facts_of(Loader, site).made or 1) > 1:
+        raise Refused("only the author knows why the loader is made again")
     values = {"persistent_workers": "True"}
     title = "Keep the workers between epochs (persistent_workers)"
     return change_loader(context, site, values, title=title, applicability="unsafe")

@@ -83,7 +83,7 @@ from collections.abc import Iterator
 
 from warpline.model.change import Scale
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
-from warpline.rulekit.loaders import exposed_ms, iterated_at, waited_ms, waits
+from warpline.rulekit.loaders import exposed_ms, iterated_at, keeping_up_ms, waited_ms, waits
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
@@ -137,7 +137,9 @@ class SlowSampleLine(Rule):
             place = (line.file, line.line)
             spent[place] = spent.get(place, 0.0) + line.batch_ms
         hottest = max(spent, key=lambda place: spent[place])
-        waited = waited_ms(context, site)
+        waited, needed = waited_ms(context, site), keeping_up_ms(context, site)
+        if needed is not None:
+            waited = min(waited, needed)
         part = 100 * spent[hottest] / workers.batch_ms if workers.batch_ms else 0.0
         if part < PART_OF_LOADING or context.share(waited) < SHARE_OF_STEP:
             return

@@ -1,4 +1,4 @@
-"""All predictions for one run, from one simulation and the trials of replacements."""
+"""Everything that is foreseen of one run, from one simulation of it and what was tried beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes on lines that changed since the run, for tables that show the text of the run."""
+"""What became of the lines of a run since they ran, in words: a table says nothing of the text now."""
 
 from __future__ import annotations
 

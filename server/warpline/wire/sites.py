@@ -1,4 +1,4 @@
-"""The arguments of a ``Site`` by its kind: the keys of ``Site.facts``, typed.
+"""What a ``Site`` was made with, by its kind: the keys of ``Site.facts``, typed.
 
 None is what is not known, and is absent from the file.
 """
@@ -30,8 +30,15 @@ class Loader:
     collate_line: int | None = None
     batches_per_epoch: int | None = None
     epochs_started: int | None = None  # iterators made
+    made: int | None = (
+        None  # loaders that these lines made one after another, each once the last was iterated
+    )
     in_main_ms: float | None = None  # that the main process spends in each ``next``, in the median
-    wait_ms: float | None = None  # in all of them, per step of the timing window
+    wait_ms: float | None = None  # in ``next`` and ``iter``, per step of the timing window
+    starts_timed: int | None = None  # epochs that began in that window
+    #: The median epoch's ``iter``, the ``next`` of its first batch, and the one that found no more.
+    start_ms: float | None = None
+    batches_seen: int | None = None  # in the last epoch that came to its end
 
 
 @dataclass(frozen=True)
@@ -115,8 +122,8 @@ class Sync:
 
 
 @dataclass(frozen=True)
-class Module:
-    """A module of that type; only embeddings have the sizes."""
+class Embedding:
+    """A module of that type; other modules have none of the sizes."""
 
     KIND: ClassVar[str] = "module"
 
@@ -160,7 +167,7 @@ class Framework:
 
 
 F = TypeVar(
-    "F", Loader, Optimizer, Parallel, HostTensor, Compile, Move, Triton, Sync, Module, Autocast, GradMode,
+    "F", Loader, Optimizer, Parallel, HostTensor, Compile, Move, Triton, Sync, Embedding, Autocast, GradMode,
     Framework,
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The rank of this process, from the launcher's environment variables."""
+"""Which rank of a job this process is, by the variables that its launcher has set."""
 
 from __future__ import annotations
 

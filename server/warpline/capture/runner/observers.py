@@ -1,8 +1,7 @@
-"""Everything recorded besides the steps, as facts of the run."""
+"""All that is watched beside the steps, and the facts that come of it."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from types import FrameType, ModuleType
@@ -18,11 +17,10 @@ from .device.memory import MemoryWatch
 from .device.nvml import NvmlWatch
 from .device.triton import TritonLaunches
 from .device.usermarks import UserMarks
-from .patches import Patches
 from .steps.beat import PATIENCE_BEFORE_BACKWARD_S, PATIENCE_EVALUATED_S, PATIENCE_S
 from .steps.losses import Losses
 from .steps.signals import Signals
-from .steps.sources import timed
+from .waits.batches import Batches
 from .waits.garbage import Garbage
 from .workers.lines import WorkerLines, merged
 
@@ -55,11 +53,7 @@ class Observers:
         self.recording: Recording | None = None
         self.triton = TritonLaunches(self.sites.place)
         self.compilations = 0
-        #: Time that the main process spent in each ``next`` of a loader's iterator
-        self.loader_ns: list[int] = []
-        self.loader_timed = 0  # batches taken before the timing window
-        self.loader_wait_ms: float | None = None  # per step of that window
-        self.loader_patches = Patches()
+        self.batches = Batches(self.sites, self.signals)
         self.optimizer_steps: dict[int, int] = {}  # id -> times
         self.facts: dict[str, Any] = {"memory": {}, "nvml": {}, "gc_ns": [], "gc_timed_ns": 0}
 
@@ -67,6 +61,7 @@ class Observers:
         self.signals.install(self.torch)
         self.losses.install(self.torch)
         self.sites.install(self.torch)
+        self.batches.install()
         self.frameworks.install()
         self.compiled.install()
         self.marks.install(self.torch)
@@ -97,8 +92,8 @@ class Observers:
         return before != self.compilations
 
     def start_timing(self) -> None:
-        self.loader_timed = len(self.loader_ns)
-        self._time_batches()
+        self.workers.pause()
+        self.batches.start()
         self.losses.remove()
         self.sites.contexts.remove()
         self.memory.start()
@@ -118,20 +113,10 @@ class Observers:
             self.facts["nvml"] = self.nvml.facts()
         self.facts["gc_timed_ns"] = sum(end - begin for begin, end in self.garbage.stop())
         self.facts["memory"] = self.memory.stop(steps)
-        self.loader_patches.restore()
-        if steps and self.loader_ns[self.loader_timed :]:
-            self.loader_wait_ms = sum(self.loader_ns[self.loader_timed :]) / steps / 1e6
+        self.batches.stop(steps)
         if stamps:
             self.facts["prefill_steps"] = self.frameworks.first_forwards(stamps)
             del self.frameworks.generated_ns[:-1]
-
-    def _time_batches(self) -> None:
-        """Time each ``next`` of a loader, unless the beat listens to loaders: it does so itself."""
-        loading = sys.modules.get("torch.utils.data.dataloader")
-        kind = getattr(loading, "_BaseDataLoaderIter", None)
-        if kind is None or hasattr(vars(kind).get("__next__"), "times_batches"):
-            return
-        self.loader_patches.replace(kind, "__next__", lambda original: timed(original, self.loader_ns))
 
     def start_survey(self, operators: bool = True) -> bool:
         """Watch one step closely; not where code is compiled, which would be compiled again for it.
@@ -157,9 +142,7 @@ class Observers:
             self.recording = Recording(self.sites, self.optimizers, lambda: self.sites.living("module"))
             self.recording.start()
         except Exception as error:
-            self.facts["dataflow"] = Dataflow(
-                "this version of torch cannot be observed (%s)" % type(error).__name__
-            )
+            self.facts["dataflow"] = Dataflow("this torch cannot be listened to (%s)" % type(error).__name__)
             self.recording = None
 
     def stop_survey(self) -> None:
@@ -172,6 +155,7 @@ class Observers:
 
     def remove(self) -> None:
         self.losses.remove()
+        self.batches.remove()
         self.sites.remove()
         self.compiled.remove()
         self.marks.remove()
@@ -183,19 +167,10 @@ class Observers:
 
     def all_facts(self) -> dict[str, Any]:
         """``Facts`` of the run folder, as a dict."""
+        self.batches.tell(first=not self.workers.early)
         sites = self.sites.found()
         if self.survey is not None:
             sites += [*self.survey.found(), *self.triton.found()]
-        if self.loader_ns:
-            later = sorted(self.loader_ns[1:] or self.loader_ns)  # the first batch starts the workers
-            usual = later[len(later) // 2] / 1e6
-            loaders = [
-                site for site in sites if site["kind"] == "loader" and site["facts"].get("epochs_started")
-            ]
-            if len(loaders) == 1:
-                loaders[0]["facts"]["in_main_ms"] = usual
-                if self.loader_wait_ms is not None:
-                    loaders[0]["facts"]["wait_ms"] = self.loader_wait_ms
         flags = replace(machine.flags(self.torch), **(self.survey.flags if self.survey is not None else {}))
         losses = self.losses.values()
         if self.losses.not_finite_at is not None:

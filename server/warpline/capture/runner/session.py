@@ -37,6 +37,7 @@ from .windows.slices import Slices
 from .windows.stages import Stage, Waiting, Warmup
 from .windows.timing import Timing
 from .windows.trend import Watching
+from .workers.lines import EARLY
 
 if TYPE_CHECKING:
     from .control import Control
@@ -91,6 +92,8 @@ class Session:
         self.observers = Observers(torch, self.before, self.control.folder)
         self.observers.compiled.tell = lambda begun: self.pipe.send(Compiling(begun))
         self.observers.install()
+        if self.windows.timed is not None and self.control.purpose is Purpose.PROFILE:
+            self.observers.workers.start(EARLY)
         self.threads = WatchedThreads()
         if sys.version_info < (3, 12) and self.control.purpose is not Purpose.TIME:
             self.threads.start()

@@ -1,5 +1,4 @@
-"""The script's output in the client's log, sent in batches, because a script may print faster than a client
-reads."""
+"""What the script prints, in the client's log: gathered, since a script may print faster than it is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Converts a client's ProfileParams (PROTOCOL.md) to a Request."""
+"""From what a client asks for to what is run: ProfileParams of PROTOCOL.md to a Request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job that runs the user's script: one at a time per folder, with progress, cancellable, always ended."""
+"""Something that runs the user's script: one at a time in a folder, followed, cancellable, ended for sure."""
 
 from __future__ import annotations
 

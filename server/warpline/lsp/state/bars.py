@@ -1,4 +1,4 @@
-"""The answer of warpline/heat for each line of a file, encoded as JSON once per run."""
+"""What warpline/heat says of each line of a file, written as JSON once for each line of a run."""
 
 from __future__ import annotations
 

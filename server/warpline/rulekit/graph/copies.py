@@ -1,4 +1,4 @@
-"""Copies that change a tensor's layout or type, and which of them are unnecessary."""
+"""Copies of a step that give tensors another layout or type, and those among them that nothing needs."""
 
 from __future__ import annotations
 

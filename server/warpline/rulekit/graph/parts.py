@@ -1,4 +1,4 @@
-"""The share of a line's time that some recorded operators take."""
+"""What part of a line some operators of the recorded step are."""
 
 from __future__ import annotations
 

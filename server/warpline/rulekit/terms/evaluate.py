@@ -1,4 +1,4 @@
-"""Converts expressions to terms, with the names bound at that point."""
+"""Expressions to terms, in the names of one moment."""
 
 from __future__ import annotations
 

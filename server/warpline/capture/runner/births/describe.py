@@ -1,4 +1,4 @@
-"""The arguments that an object was made with, as plain JSON values; unknown ones are left out."""
+"""What an object was made with, as plain JSON values; whatever cannot be told is left out."""
 
 from __future__ import annotations
 

@@ -35,6 +35,8 @@ NO_BIRTH = Birth()
 MOST_FRAMES = 30
 #: (kind, place, weak reference, facts known at once, uses, birth)
 Entry = tuple[str, Location, Any, dict[str, Any], set[tuple[str, int]], Birth]
+#: Of loaders that the same lines made one after another: what adds up.
+SUMMED = ("epochs_started", "wait_ms", "starts_timed")
 
 
 class Sites:
@@ -52,6 +54,7 @@ class Sites:
         self.contexts = Contexts(self)
         self.made: list[Entry] = []
         self.by_id: dict[int, Entry] = {}  # by id(object): its entry in ``made``
+        self.begun: set[int] = set()  # ids of the births of loaders that were iterated
         self.modules = 0
         self.compiled = False
         self.compiling: Callable[[], None] | None = None  # called when the script asks torch to compile
@@ -97,6 +100,8 @@ class Sites:
                 known["uses"] |= uses
                 if kind == "module":
                     known["facts"]["count"] = known["facts"].get("count", 1) + 1
+                elif kind == "loader":
+                    _add_loader(known["facts"], facts)
         return [{**site, "uses": sorted(site["uses"])} for site in sites.values()]
 
     def has(self, kind: str) -> bool:
@@ -162,6 +167,8 @@ class Sites:
                         # `for batch in DataLoader(...)` keeps only the iterator: read it while it lives.
                         facts = {**describe.facts(self.torch, kind, self_), **facts}
                     birth = self.birth(kind, sys._getframe(1), self_, original, arguments, named)
+                    if id(birth) in self.begun:  # the loader before it was iterated
+                        facts["made"] = 2
                     self.add(kind, place, self_, facts, birth)
 
             return __init__
@@ -196,6 +203,8 @@ class Sites:
                 entry = self.by_id.get(id(self_))
                 if entry is not None:
                     entry[3]["epochs_started"] = entry[3].get("epochs_started", 0) + 1
+                    if entry[5] is not NO_BIRTH:
+                        self.begun.add(id(entry[5]))
                 return original(self_)
 
             return __iter__
@@ -218,6 +227,14 @@ class Sites:
             return original(model, **named)
 
         return compile
+
+
+def _add_loader(known: dict[str, Any], later: dict[str, Any]) -> None:
+    """What is known of a loader and of a later one of the same lines: the first one's facts, where it has
+    them. ``made`` counts those that were made when the one before had been iterated."""
+    made = known.get("made", 1) + later.get("made", 1) - 1
+    sums = {name: known.get(name, 0) + later[name] for name in SUMMED if name in later}
+    known.update({**later, **known, **sums, "made": made})
 
 
 def outside_constructors(frame: FrameType | None, thing: Any) -> FrameType | None:

@@ -42,14 +42,14 @@ class File:
         return found or self.tree
 
     def function_scope(self, node: ast.AST) -> Any:
-        """The function or module that is the scope of ``node``."""
+        """The function or module whose names ``node`` sees."""
         found = self.scope_of(node)
         while isinstance(found, ast.ClassDef):
             found = self.scope_of(found)
         return found
 
     def function_at(self, first_line: int, name: str) -> Any:
-        """The function that begins on ``first_line`` (with its decorators)."""
+        """The function whose code begins on ``first_line`` (its decorators' where it has some)."""
         if name == "<module>":
             return self.tree
         for node in self.functions:

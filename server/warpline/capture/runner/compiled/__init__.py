@@ -1,1 +1,1 @@
-"""Records what Dynamo and Inductor do."""
+"""What Dynamo and Inductor do to the script."""

@@ -1,4 +1,4 @@
-"""Records of Dynamo and Inductor: graph breaks, recompilations, and the lines of each kernel."""
+"""What Dynamo and Inductor do to the script: graph breaks, recompilations, and the lines of each kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries CUDA's driver about a graph under capture, through ctypes."""
+"""What CUDA's driver says of a graph that is being captured, asked by ctypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver's readings of the GPU in the timing window, from NVML through ctypes."""
+"""What the driver says about the GPU in the timing window, read from NVML by ctypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control flow of a code object: which line events are redundant."""
+"""Where in a code object control may come from: which line events tell nothing that is not known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A computation and its replacement."""
+"""A computation as it is and as it could be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts and ends the process that samples this one."""
+"""A process that looks into this one: started, heard to begin, and ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples this process with py-spy, for interpreters in which ``layout`` does not find the frames."""
+"""py-spy at work on this process: for interpreters whose frames are not found (``layout``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps by forward passes, for scripts that only run inference."""
+"""The beat of forward passes, for scripts that only infer."""
 
 from __future__ import annotations
 

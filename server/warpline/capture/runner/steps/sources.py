@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from time import perf_counter_ns
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -112,18 +111,6 @@ class Optimizers(Patched):
         super().remove()
 
 
-def timed(original: Function, took: list[int]) -> Function:
-    """A loader's ``next`` that adds the nanoseconds of each batch to ``took``."""
-
-    def __next__(iterator: Any) -> Any:
-        begin = perf_counter_ns()
-        batch = original(iterator)
-        took.append(perf_counter_ns() - begin)
-        return batch
-
-    return __next__
-
-
 class Loaders(Patched):
     """Before each batch is fetched. All loaders are one: a step may draw from several."""
 
@@ -131,34 +118,29 @@ class Loaders(Patched):
 
     def __init__(self, observers: Observers) -> None:
         super().__init__()
-        self.observers = observers
+        self.number = observers.signals.datasets.of
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
-        took, number = self.observers.loader_ns, self.observers.signals.datasets.of
+        number = self.number
 
         def make(original: Function) -> Function:
-            batch = timed(original, took)
-
             def __next__(iterator: Any) -> Any:
                 heard("loader", number(iterator))
-                return batch(iterator)
+                return original(iterator)
 
             return __next__
 
         self._listen(make)
 
     def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
-        took, number = self.observers.loader_ns, self.observers.signals.datasets.of
+        number = self.number
 
         def make(original: Function) -> Function:
-            batch = timed(original, took)
-
             def __next__(iterator: Any) -> Any:
                 if number(iterator) == anchor:
                     steps.tick()
-                return batch(iterator)
+                return original(iterator)
 
-            __next__.times_batches = True  # type: ignore[attr-defined]
             return __next__
 
         self._listen(make)

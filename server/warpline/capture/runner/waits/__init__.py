@@ -1,1 +1,1 @@
-"""Records what makes the host wait: copies, syncs, garbage collections."""
+"""What makes the host wait: copies, syncs, garbage collections."""

@@ -1,4 +1,4 @@
-"""Stands in for torch's ``_ProfilerResult`` when a recording has no events."""
+"""What torch's ``_ProfilerResult`` is for a recording without events."""
 
 from __future__ import annotations
 

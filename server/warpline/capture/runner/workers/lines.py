@@ -1,9 +1,16 @@
 """The lines that load batches: a trace function in the workers, for two batches each.
 
-While the main process is captured, each worker records the lines of its next batches; before that it only
+While the main process is captured, each worker records the lines of its next batches; else it only
 notes how long its batches take. An event costs what makes recorded batches longer than others, divided by
 their events. Each line is freed of its own events' cost, so that a line that sleeps keeps its time.
 Workers that are spawned, not forked, are not reached: they import torch again.
+
+Where steps are few, the capture comes last, and by then workers have made all batches that there are. There
+each worker records its first batch as well, without the first sample, which may do what is done only once.
+All of them being late alike, the steps do not wait for that longer than for the first batch.
+
+Recording slows plain Python many times over. After ``ENOUGH_NS`` no more samples of a batch are recorded, and
+those that were stand for all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +23,7 @@ import sys
 from collections import deque
 from time import monotonic, perf_counter_ns, sleep
 from types import CodeType, FrameType
-from typing import Any, Callable, Tuple
+from typing import Any, Callable, Iterator, Tuple
 
 from ..lines.names import QualifiedNames
 from ..lines.userfiles import UserFiles
@@ -26,6 +33,12 @@ from .sampled import Sampled, line_ns, times
 FOLDER = "workers"
 #: Batches that a worker records line by line, as design.md asks, and unrecorded ones it remembers.
 RECORDED, REMEMBERED = 2, 8
+#: Of those, the ones that it records before steps are timed, where steps are few.
+EARLY = 1
+#: Unrecorded batches after a recorded one at which it is written how long they take.
+WRITTEN_AFTER = (1, 4)
+#: Time after which no further sample of a batch is recorded, and after which the batch is given up.
+ENOUGH_NS, GIVEN_UP_NS = 1_000_000_000, 5_000_000_000
 #: Bytes of the shared flag before those of the workers, and how many of those there are.
 AT_WORK, MOST_WORKERS = 3, 64
 #: Seconds that a recorded batch may take after the capture. Captured steps
@@ -33,8 +46,9 @@ AT_WORK, MOST_WORKERS = 3, 64
 PATIENCE_S = 5.0
 #: Events by which the cost of one is measured.
 EVENTS = 2000
-#: How many times as much an event may cost as in the plain loop, whose caches are warm.
-NEAR = 3.0
+#: How many times as much an event may cost as in the plain loop, whose caches are warm; more than that where
+#: events at that loop's cost are already such a part of a recorded batch, in lines of quick plain Python.
+NEAR, DENSE = 3.0, 0.25
 
 #: Functions until Python 3.12, with an event for each round; their time goes to the line that they are on.
 WITHIN_A_LINE = ("<listcomp>", "<setcomp>", "<dictcomp>")
@@ -50,8 +64,9 @@ class WorkerLines:
         self.names = names
         self.folder = os.path.join(folder, FOLDER)
         self.patches = Patches()
-        #: Shared with every process that is forked from here on: workers record; one has begun a batch so;
-        #: workers are sampled. Then for each worker whether it is recording a batch now.
+        self.early = False  # first batches were recorded
+        #: Shared with every process that is forked from here on: batches that each worker may record; one has
+        #: begun a batch so; workers are sampled. Then for each worker whether it is recording a batch now.
         self.flag = mmap.mmap(-1, AT_WORK + MOST_WORKERS)
 
     def install(self) -> None:
@@ -59,9 +74,14 @@ class WorkerLines:
 
         self.patches.replace(worker, "_worker_loop", self._followed)
 
-    def start(self) -> None:
+    def start(self, most: int = RECORDED) -> None:
+        """From now on, until each worker has recorded so many batches, or ``pause``."""
+        self.early |= most == EARLY
         os.makedirs(self.folder, exist_ok=True)
-        self.flag[0] = 1
+        self.flag[0] = most
+
+    def pause(self) -> None:
+        self.flag[0] = 0
 
     def sample(self, wanted: bool) -> None:
         self.flag[2] = wanted
@@ -108,10 +128,12 @@ class Worker:
     def __init__(self, main: WorkerLines) -> None:
         self.main = main
         self.plain: deque[int] = deque(maxlen=REMEMBERED)
-        self.recorded = self.recorded_ns = self.events = 0
+        self.recorded = self.recorded_ns = 0
+        self.events = 0.0
         self.spent: dict[Location, list[float]] = {}  # ns, events, calls
         self.sampled = Sampled()
         self.codes: set[CodeType] = set()
+        self.event_ns: float | None = None  # once it has been measured
 
     def install(self) -> None:
         from torch.utils.data._utils import fetch
@@ -125,17 +147,21 @@ class Worker:
         def fetch(fetcher: Any, index: Any) -> Any:
             with contextlib.suppress(Exception):  # it costs the samples, not the batch
                 self.sampled.batch(bool(self.main.flag[2]))
-            if not self.main.flag[0] or self.recorded >= RECORDED or sys.gettrace() is not None:
+            if self.recorded >= self.main.flag[0] or sys.gettrace() is not None:
                 began = perf_counter_ns()
                 batch = original(fetcher, index)
                 self.plain.append(perf_counter_ns() - began)
+                if self.recorded and len(self.plain) in WRITTEN_AFTER:
+                    with contextlib.suppress(Exception):
+                        self._write()
                 return batch
-            lines = Lines(self.main.user_files)
+            first = not self.recorded and not self.plain
+            lines = Lines(self.main.user_files, _length(index), without_first=first)
             self.main.flag[1] = 1
             place = AT_WORK + (getattr(get_worker_info(), "id", 0) % MOST_WORKERS)
             self.main.flag[place] = 1
             try:
-                with lines:
+                with lines, lines.knowing_collate(fetcher):
                     batch = original(fetcher, index)
                 with contextlib.suppress(Exception):  # a full disk costs these lines, not the batch
                     self._keep(lines)
@@ -146,6 +172,9 @@ class Worker:
         return fetch
 
     def _keep(self, lines: Lines) -> None:
+        if lines.failed:  # a second one would be as long
+            self.recorded = RECORDED
+            return
         self.recorded += 1
         self.recorded_ns += lines.total_ns
         self.events += lines.events
@@ -159,11 +188,13 @@ class Worker:
 
     def _write(self) -> None:
         path = os.path.join(self.main.folder, "%d.json" % os.getpid())
+        if self.event_ns is None:
+            self.event_ns = event_ns()
         told = {
             "recorded": self.recorded,
             "recorded_ns": self.recorded_ns,
             "events": self.events,
-            "event_ns": event_ns(),
+            "event_ns": self.event_ns,
             "plain_ns": list(self.plain),
             "lines": [[*place, *spent] for place, spent in self.spent.items()],
             "sampled": self.sampled.told(self.main.user_files, self.codes),
@@ -173,17 +204,31 @@ class Worker:
         os.replace(path + ".part", path)
 
 
-class Lines:
-    """A context: the wall time of each line of the user's in this thread, events of this trace counted."""
+def _length(index: Any) -> int:
+    """Samples of a batch, by what the loader asks for."""
+    return len(index) if isinstance(index, (list, tuple)) else 1
 
-    def __init__(self, user_files: UserFiles) -> None:
+
+class Lines:
+    """A context: the wall time of each line of the user's in this thread, events of this trace counted.
+
+    ``samples``: how many are made inside, 0 if that is not known. Then only so many of them are recorded as
+    take ``ENOUGH_NS``; ``without_first``: the first one is not.
+    """
+
+    def __init__(self, user_files: UserFiles, samples: int = 0, without_first: bool = False) -> None:
         self.user_files = user_files
+        self.samples = samples
+        self.skipping = without_first and samples > 1
         #: (code, line) -> [ns, events charged to it, times begun]
         self.spent: dict[tuple[Any, int], list[float]] = {}
         self.stack: list[list[float]] = []
         self.charged: list[float] | None = None
-        self.events = 0
-        self.total_ns = 0
+        self.events = 0.0
+        self.top: CodeType | None = None  # what torch calls for a sample
+        self.begun = 0  # samples of which lines were recorded
+        self.skipped = self.collating = self.paused = self.failed = False
+        self.total_ns = 0  # of the whole batch; of a part not recorded, what the rest stands for
 
     def __enter__(self) -> Lines:
         self.began = self.last = perf_counter_ns()
@@ -192,7 +237,40 @@ class Lines:
 
     def __exit__(self, *error: object) -> None:
         sys.settrace(None)
-        self.total_ns = perf_counter_ns() - self.began
+        self._end_part(perf_counter_ns())
+
+    @contextlib.contextmanager
+    def knowing_collate(self, fetcher: Any) -> Iterator[None]:
+        """All samples are there once torch's ``fetcher`` calls its collate function."""
+        original = fetcher.collate_fn
+
+        def collate(samples: Any) -> Any:
+            self._end_part(perf_counter_ns())
+            self.collating, self.skipping = True, False
+            self.began = self.last = perf_counter_ns()
+            if self.paused and not self.failed:
+                self.paused = False
+                sys.settrace(self._call)
+            return original(samples)
+
+        fetcher.collate_fn = collate
+        try:
+            yield
+        finally:
+            fetcher.collate_fn = original
+
+    def _end_part(self, now: int) -> None:
+        """What was recorded of the samples stands for all of them."""
+        times = 1.0
+        if self.samples and self.begun and not self.collating:
+            recorded = self.begun if self.paused else self.samples - self.skipped
+            times = self.samples / max(1, recorded)
+        self.total_ns += round(times * ((self.last if self.paused else now) - self.began))
+        if times == 1.0:
+            return
+        self.events *= times
+        for spent in self.spent.values():
+            spent[:] = [figure * times for figure in spent]
 
     def _charge(self) -> None:
         now = perf_counter_ns()
@@ -201,14 +279,38 @@ class Lines:
             self.charged[0] += now - self.last
             self.charged[1] += 1
         self.last = now
+        if now - self.began > GIVEN_UP_NS:
+            self.failed = True
+            sys.settrace(None)
 
     def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if self.user_files[frame.f_code.co_filename] is None or frame.f_code.co_name in WITHIN_A_LINE:
+        code = frame.f_code
+        if self.user_files[code.co_filename] is None or code.co_name in WITHIN_A_LINE:
             return None
+        if self.skipping:
+            if self.top is not code:
+                self.top = self.top or code
+                return None
+            self.skipping, self.skipped = False, True
+            self.began = self.last = perf_counter_ns()
         self._charge()
+        if not self.stack and not self.collating and self._sample_begins(code):
+            return None
         self.stack.append(self.charged)  # type: ignore[arg-type]  # None: outside the user's files
         self.charged = self._row(frame)
         return self._line
+
+    def _sample_begins(self, code: CodeType) -> bool:
+        """Whether it is not recorded, since there are enough."""
+        self.top = self.top or code
+        if code is not self.top:
+            return False
+        if 0 < self.begun < self.samples and self.last - self.began > ENOUGH_NS:
+            self.paused = True
+            sys.settrace(None)
+            return True
+        self.begun += 1
+        return False
 
     def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
         self._charge()
@@ -265,7 +367,8 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
     plain = [ns for one in told for ns in one["plain_ns"]]
     batch_ns = total / batches
     if _by_samples(told, lines) and plain:
-        batch_ns = sum(plain) / len(plain)
+        # Samples are of other batches than those that were timed.
+        batch_ns = max(sum(plain) / len(plain), sum(spent[0] for spent in lines.values()))
     return {
         "batches": batches,
         "batch_ms": batch_ns / 1e6,
@@ -304,9 +407,12 @@ def _by_samples(told: list[dict[str, Any]], lines: dict[Location, list[float]]) 
 
 def _event_cost(one: dict[str, Any]) -> float:
     """Nanoseconds: what makes recorded batches longer than the median other one, if that is near what an
-    event of a plain loop costs: on a busy machine batches differ for other reasons too."""
+    event of a plain loop costs, or where there are many events: on a busy machine batches differ for other
+    reasons too."""
     plain = sorted(one["plain_ns"])
     if not plain or not one["events"]:
         return float(min(one["event_ns"], one["recorded_ns"] / max(1, one["events"])))
     usual = plain[len(plain) // 2] * one["recorded"]
-    return float(min(max(0.0, (one["recorded_ns"] - usual) / one["events"]), NEAR * one["event_ns"]))
+    longer = max(0.0, (one["recorded_ns"] - usual) / one["events"])
+    dense = one["events"] * one["event_ns"] > DENSE * one["recorded_ns"]
+    return float(longer if dense else min(longer, NEAR * one["event_ns"]))

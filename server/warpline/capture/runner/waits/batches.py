@@ -1,0 +1,140 @@
+"""What the thread that makes the steps spends on each loader's batches, from the first epoch to the end of
+the timing window: in ``next``, and in ``iter``, which starts workers."""
+
+from __future__ import annotations
+
+from statistics import median
+from threading import get_ident
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from ..patches import Patches
+
+if TYPE_CHECKING:
+    from ..births.sites import Entry, Sites
+    from ..patches import Function
+    from ..steps.signals import Signals
+
+
+class Spent:
+    """Of one loader, in nanoseconds."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.batches: list[int] = []  # each ``next`` that gave one
+        #: For each epoch: ``iter``, the ``next`` of its first batch, and the one that found no more.
+        self.starts: list[int] = []
+        self.first = False  # that batch is still to come
+        self.window_ns = self.window_starts = 0
+        self.given = 0  # batches of this epoch
+        self.epoch: int | None = None  # batches of the last one that came to its end
+
+    def began(self, took_ns: int) -> None:
+        self.starts.append(took_ns)
+        self.first = True
+        self.given = 0
+        self.window_ns += took_ns
+        self.window_starts += 1
+
+    def asked(self, took_ns: int, gave: bool) -> None:
+        self.window_ns += took_ns
+        if self.starts and (self.first or not gave):
+            self.starts[-1] += took_ns
+        self.first = False
+        if gave:
+            self.batches.append(took_ns)
+            self.given += 1
+        else:
+            self.epoch = self.given
+
+    def start_ns(self, first: bool) -> float | None:
+        """What the usual epoch's start costs. The first has more to do, and is asked where it is the only
+        one; not ``first``: never."""
+        starts = self.starts[1:] or (self.starts if first else [])
+        return median(starts) if starts else None
+
+
+class Batches:
+    """Installed over ``Signals`` and ``Sites``, and removed before them."""
+
+    def __init__(self, sites: Sites, signals: Signals) -> None:
+        self.sites = sites
+        self.signals = signals
+        self.patches = Patches()
+        self.loaders: dict[int, Spent] = {}  # by id of the entry
+        self.iterators: WeakKeyDictionary[Any, Spent] = WeakKeyDictionary()
+        self.over = False
+
+    def install(self) -> None:
+        from torch.utils.data.dataloader import DataLoader, _BaseDataLoaderIter
+
+        self.patches.replace(DataLoader, "__iter__", self._iter)
+        self.patches.replace(_BaseDataLoaderIter, "__next__", self._next)
+
+    def remove(self) -> None:
+        self.patches.restore()
+
+    def start(self) -> None:
+        """The timing window begins."""
+        self.over = False
+        for spent in self.loaders.values():
+            spent.window_ns = spent.window_starts = 0
+
+    def stop(self, steps: int) -> None:
+        """It is over, after so many steps; what loaders take from now on is not counted."""
+        self.over = True
+        for spent in self.loaders.values():
+            facts = spent.entry[3]
+            if spent.window_ns and steps:
+                facts["wait_ms"] = spent.window_ns / steps / 1e6
+            facts["starts_timed"] = spent.window_starts
+
+    def tell(self, first: bool) -> None:
+        """Add to the facts of the loaders what is known of each. Not ``first``: the first batches of those
+        that the script made first were slow because of us."""
+        for spent in self.loaders.values():
+            facts = spent.entry[3]
+            start_ns = spent.start_ns(first or "made" in facts)
+            if spent.batches:
+                later = sorted(spent.batches[1:] or spent.batches)  # the first batch starts the workers
+                facts["in_main_ms"] = later[len(later) // 2] / 1e6
+            if start_ns is not None:
+                facts["start_ms"] = start_ns / 1e6
+            if spent.epoch:
+                facts["batches_seen"] = spent.epoch
+
+    def _counts(self) -> bool:
+        return not self.over and self.signals.thread in (None, get_ident())
+
+    def _iter(self, original: Function) -> Function:
+        def __iter__(loader: Any) -> Any:
+            begin = perf_counter_ns()
+            iterator = original(loader)
+            took = perf_counter_ns() - begin
+            entry = self.sites.by_id.get(id(loader))
+            if entry is not None and self._counts():
+                spent = self.loaders.setdefault(id(entry), Spent(entry))
+                spent.began(took)
+                self.iterators[iterator] = spent
+            return iterator
+
+        return __iter__
+
+    def _next(self, original: Function) -> Function:
+        iterators = self.iterators
+
+        def __next__(iterator: Any) -> Any:
+            spent = iterators.get(iterator)
+            if spent is None or not self._counts():
+                return original(iterator)
+            begin = perf_counter_ns()
+            try:
+                batch = original(iterator)
+            except StopIteration:
+                spent.asked(perf_counter_ns() - begin, False)
+                raise
+            spent.asked(perf_counter_ns() - begin, True)
+            return batch
+
+        return __next__

@@ -1,0 +1,147 @@
+"""What the steps wait for each loader: counted with a clock of our own, and in a real script whose workers
+start again in each epoch."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from threading import get_ident
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.capture.launching import Captured, request, write
+from warpline.capture.runner.waits import batches
+from warpline.capture.runner.waits.batches import Batches
+from warpline.wire.sites import Loader, facts_of
+
+pytest.importorskip("torch")
+from torch.utils.data import DataLoader
+
+LOADER = DataLoader(range(8), batch_size=2)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Batches, dict[str, Any]]]:
+    """Each call that is timed takes a millisecond."""
+    clock = itertools.count(step=1_000_000)
+    monkeypatch.setattr(batches, "perf_counter_ns", lambda: next(clock))
+    facts: dict[str, Any] = {}
+    entry = ("loader", ("train.py", 1, ""), None, facts, set(), None)
+    sites: Any = SimpleNamespace(by_id={id(LOADER): entry})
+    signals: Any = SimpleNamespace(thread=get_ident())
+    counting = Batches(sites, signals)
+    counting.install()
+    yield counting, facts
+    counting.remove()
+
+
+def test_an_epoch_is_its_iterator_its_batches_and_the_one_that_is_not_there(counted: Any) -> None:
+    counting, facts = counted
+    assert len(list(LOADER)) == 4
+    counting.start()
+    assert len(list(LOADER)) == 4
+    counting.stop(4)
+    list(LOADER)
+    counting.tell(first=True)
+    assert facts == {
+        "wait_ms": 6 / 4,
+        "starts_timed": 1,
+        "in_main_ms": 1.0,
+        "start_ms": 3.0,
+        "batches_seen": 4,
+    }
+
+
+def test_the_only_start_is_not_told_where_it_was_slow_because_of_us(counted: Any) -> None:
+    counting, facts = counted
+    next(iter(LOADER))
+    counting.tell(first=False)
+    assert "start_ms" not in facts
+    counting.tell(first=True)
+    assert facts["start_ms"] == 2.0
+
+
+def test_batches_of_another_thread_are_nothing_that_steps_wait_for(counted: Any) -> None:
+    counting, facts = counted
+    counting.signals.thread = -1
+    counting.start()
+    list(LOADER)
+    counting.stop(4)
+    counting.tell(first=True)
+    assert facts == {}
+
+
+SCRIPT = """
+import time
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Notes(Dataset):
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, index):
+        return [(index * place) % 7 for place in range(9)]
+
+
+def pack(notes):
+    total = 0
+    for note in notes:
+        time.sleep(0.002)  # line: slow
+    return torch.tensor(notes, dtype=torch.float32)
+
+
+def ahead(loader):
+    held = None
+    for batch in loader:  # line: wait
+        if held is not None:
+            yield held
+        held = batch
+    yield held
+
+
+def loader_of(epoch):
+    return DataLoader(Notes(), 4, num_workers=2, collate_fn=pack)  # line: made
+
+
+net = torch.nn.Linear(9, 1)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for epoch in range(5):
+    for notes in ahead(loader_of(epoch)):
+        net(notes).square().mean().backward()
+        optimizer.step()
+"""
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> Captured:
+    folder = tmp_path_factory.mktemp("batches")
+    return Captured(request(write(folder, SCRIPT)), folder)
+
+
+def line(name: str) -> int:
+    return next(at for at, text in enumerate(SCRIPT.splitlines(), 1) if f"# line: {name}" in text)
+
+
+def test_a_script_that_makes_its_loader_anew(captured: Captured) -> None:
+    (site,) = (one for one in captured.facts.sites if one.kind == Loader.KIND)
+    loader = facts_of(Loader, site)
+    assert site.line == line("made")
+    assert [at for _, at in site.uses] == [line("wait")]
+    assert (loader.made, loader.epochs_started, loader.batches_per_epoch) == (5, 5, 4)
+    assert loader.starts_timed
+    assert loader.wait_ms is not None and loader.start_ms is not None
+    assert loader.start_ms > 8  # a worker cannot have its batch sooner
+    assert loader.wait_ms * 4 > loader.start_ms / 2
+
+
+def test_its_workers_lines_are_recorded_before_their_last_batches(captured: Captured) -> None:
+    """Few steps: the capture comes when all batches are made."""
+    workers = captured.facts.workers
+    assert workers is not None
+    slowest = max(workers.lines, key=lambda one: one.batch_ms)
+    assert (slowest.line, slowest.calls) == (line("slow"), 4)
+    assert slowest.batch_ms > 8
