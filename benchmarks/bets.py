@@ -5,7 +5,8 @@
     python benchmarks/bets.py show BETS.json...
 
 ``predict`` profiles each script once and writes, for every finding with a prediction and an edit, what it
-promises and the text of the files with the fix made. ``--by-hand bets/by_hand.json`` has edits that a person
+promises and the text of the files with the fix made; with ``--runs DIR`` by runs that first_contact.py has
+kept in DIR. ``--by-hand bets/by_hand.json`` has edits that a person
 made for findings that offer none. ``time`` touches no prediction: it copies the script's
 folder twice, writes the changed texts into one copy, and runs both in turn under ``bets/clock.py``, which
 knows nothing of Warpline: so many rounds of plain, changed, changed, plain (several fixes of one script in
@@ -73,16 +74,24 @@ def predict(options: argparse.Namespace) -> None:
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             try:
-                run, report = pipeline.profile(request, folder=Path(folder))
-                bench = workbench(pipeline.profile_of(run))
+                if options.runs is not None:
+                    run = recorded(options.runs / script.stem)
+                    report = pipeline.report_of(run)
+                else:
+                    run, report = pipeline.profile(request, folder=Path(folder))
+                profile = pipeline.profile_of(run)
             except Problem as problem:
                 say(f"{script.name}: {problem}")
                 continue
+            # A run that was recorded elsewhere has the script in another folder.
+            bench = workbench(profile, profile.sources if options.runs is not None else None)
         found: list[Bet] = []
         for finding in report.findings:
             said = finding.predicted
-            fix = changed(bench, finding, script, options) if said is not None else None
-            if said is None or fix is None or finding.rule in LEFT_OUT or len(found) >= options.most:
+            if said is None or finding.rule in LEFT_OUT or len(found) >= options.most:
+                continue
+            fix = changed(bench, finding, Path(profile.manifest.script), options)
+            if fix is None:
                 continue
             title, texts = fix
             found.append(
@@ -95,6 +104,16 @@ def predict(options: argparse.Namespace) -> None:
         bets += found
         write(options.out, bets)
         say(f"{script.name}: {len(found)} bets, {time.monotonic() - began:.0f} s")
+
+
+def recorded(folder: Path) -> Path:
+    """The latest run of a folder of runs. Raises Problem."""
+    from warpline.model.problem import Problem
+
+    runs = sorted(one for one in folder.glob("*") if one.is_dir())
+    if not runs:
+        raise Problem(f"no run in {folder}")
+    return runs[-1]
 
 
 def changed(
@@ -112,7 +131,7 @@ def changed(
         }
     known = json.loads(options.by_hand.read_text(encoding="utf-8")) if options.by_hand else {}
     pieces = known.get(script.stem, {}).get(finding.rule, {})
-    text = script.read_text(encoding="utf-8")
+    text = bench.texts(str(script)) or ""
     if not pieces or any(text.count(old) != 1 for old in pieces):
         return None
     for old, new in pieces.items():
@@ -268,6 +287,7 @@ def main() -> None:
     one.add_argument("scripts", nargs="+")
     one.add_argument("--out", type=Path, required=True)
     one.add_argument("--most", type=int, default=4, help="bets on one script (4)")
+    one.add_argument("--runs", type=Path, help="DIR/NAME/RUN: runs that first_contact.py has kept")
     one.add_argument("--by-hand", type=Path, help="JSON: script, rule, old text, new text; see by_hand.json")
     one.add_argument("--label", default="first", help="first: scripts that nobody tuned a rule on")
     one.set_defaults(work=predict)

@@ -40,7 +40,7 @@ from warpline.wire.run import Request
 
 COLUMNS = ("timing window", "outside", "capture window", "torch.profiler", "with stacks", "settrace")
 WARMUP = 5
-MOST_BEFORE = 500  # steps before the capture window: warm-up and timing take at most that many
+MOST_BEFORE_S = 20.0  # of steps before the capture window ends: warm-up, timing and sampling take less
 
 SETUP = {
     "launch-bound": """
@@ -170,7 +170,8 @@ def one_round(name: str, options: argparse.Namespace) -> dict[str, float]:
             script, stamps = folder / f"{way}.py", folder / f"{way}.json"
             script.write_text(SCRIPT.format(setup=SETUP[name], run=run), encoding="utf-8")
             if way == "warpline":
-                found |= ours(script, stamps, options)
+                steps = int(MOST_BEFORE_S * 1e9 / found["plain"]) + 4 * options.steps
+                found |= ours(script, stamps, steps, options)
                 continue
             command = [options.python, str(script), str(options.steps + WARMUP)]
             environment = os.environ | threads() | {"STAMPS": str(stamps)}
@@ -189,10 +190,10 @@ def durations(stamps: Path) -> list[int]:
     return [after - before for before, after in pairwise(times)]
 
 
-def ours(script: Path, stamps: Path, options: argparse.Namespace) -> dict[str, float]:
+def ours(script: Path, stamps: Path, steps: int, options: argparse.Namespace) -> dict[str, float]:
     request = Request(
         target=str(script),
-        argv=(str(MOST_BEFORE + 4 * options.steps),),
+        argv=(str(steps),),
         python=options.python,
         cwd=str(script.parent),
         environment={"STAMPS": str(stamps)} | threads(),
@@ -204,6 +205,8 @@ def ours(script: Path, stamps: Path, options: argparse.Namespace) -> dict[str, f
     end = manifest.captured[-1][1]
     times = json.loads(stamps.read_text(encoding="utf-8"))
     after = [later - at for at, later in pairwise(times) if at > end][2:]
+    if not after:
+        raise SystemExit(f"{script.parent}: the script ended with the capture; raise MOST_BEFORE_S")
     captured = [stop - start for start, stop in manifest.captured]
     return {
         "timing window": quick(manifest.timed_ns),

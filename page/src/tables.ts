@@ -56,7 +56,7 @@ function lineColumns(model: Model): Column<Line>[] {
     time("forward", "Device time in forward, ms", (line) => line.forward_ms),
     time("backward", "Device time in backward, ms", (line) => line.backward_ms),
     time("recompute", "Device time in recomputation, ms", (line) => line.recompute_ms),
-    time("idle ms", "The device has nothing to do because the host is here", (line) => line.idle_ms),
+    time("idle ms", "The device is idle because the host is at this line", (line) => line.idle_ms),
     time("host ms", "Host time", (line) => line.cpu_ms),
     time("sync ms", "Host time spent waiting for the device", (line) => line.sync_ms),
     { name: "calls", title: "Per step", value: (line) => line.calls, text: (line) => count(line.calls) },

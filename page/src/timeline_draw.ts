@@ -9,7 +9,7 @@ import { span } from "./words";
 
 export const WHY: Record<string, string> = {
   host: "the host runs Python or queues work",
-  loader: "the host waits for, or makes, the next batch",
+  loader: "the host loads the next batch, or waits for it",
   waiting: "the host waits too",
 };
 

@@ -1,4 +1,4 @@
-"""What a ``.vsix`` carries for us beside the server's folder, in ``bundled/libs``: packages and py-spy."""
+"""The packages and py-spy that a ``.vsix`` contains in ``bundled/libs``, next to the server's folder."""
 
 from __future__ import annotations
 

@@ -147,4 +147,4 @@ def places(located: Located) -> Places:
 
     table = located.table
     lines = list(zip(table.file, table.line, strict=True))
-    return Places(located.placed.line, table.of_location, lines)
+    return Places(located.placed.line, table.of_location, lines, located.placed.around)

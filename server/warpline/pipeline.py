@@ -73,7 +73,7 @@ def profile(
     try:
         run = capture(request, new, on_progress, cancelled, on_ready=ready, stdin=stdin)
         for judged in open_questions:
-            # Only now is the device, and are the cores, nobody else's.
+            # Only now are the device and the cores free.
             judging.try_replacements(run, judged, request, on_progress, cancelled)
             made[0] = report_of(run)
     finally:
@@ -236,7 +236,7 @@ def look_inside(
 ) -> KernelInside:
     """Run the script under Nsight Compute; what it says of the kernel meant by ``file:line`` of ``text``.
 
-    It is kept beside the run, whose report is made again with it. Raises Problem.
+    It is stored with the run, and the run's report is made again with it. Raises Problem.
     """
     from warpline import diagnosis
     from warpline.capture import nsight, nsight_module, probe

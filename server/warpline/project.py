@@ -1,4 +1,4 @@
-"""What a project says about itself: ``[tool.warpline]`` of the nearest ``pyproject.toml``."""
+"""The project's settings: ``[tool.warpline]`` in the nearest ``pyproject.toml``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Settings:
     """
 
     folder: str = ""
-    include: tuple[str, ...] = ()  # more folders whose files count as the user's, absolute here
+    include: tuple[str, ...] = ()  # more folders with files of the user, absolute here
     ignore: tuple[str, ...] = ()  # rules that stay silent in this project
     hints: Annotated[float, Meta(ge=0)] = 1.0  # lines below this share of the step (percent) show no hint
     python: str = ""  # interpreter that runs the script, absolute or a name on the PATH; "" = found by itself
@@ -45,7 +45,7 @@ def settings(folder: Path) -> Settings:
 
 
 def roots(script: Path, cwd: Path) -> tuple[str, ...]:
-    """The folders whose files are the user's: the working folder and the script's own."""
+    """The folders with the user's files: the working folder and the script's own."""
     found = []
     for folder in (Path(absolute(script)).parent, Path(absolute(cwd))):
         if str(folder) not in found:

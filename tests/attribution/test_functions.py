@@ -111,3 +111,46 @@ def test_records_without_returns_say_nothing(tmp_path: Path) -> None:
     run.line(0, 10)
     run.line(100, 20, "Net.forward")
     assert run.profile().functions == ()
+
+
+def calls(run: KinetoRun) -> dict[int, tuple[list[str], float, float, float]]:
+    """Line -> (functions it calls, and with them its nodes, those never visited, and its backward pass)."""
+    return {
+        cost.line: (
+            [name for _, name in cost.called],
+            cost.total_nodes,
+            cost.total_unused_nodes,
+            cost.total_backward_ms,
+        )
+        for cost in run.profile().lines
+    }
+
+
+def test_lines_that_call_one_function_are_told_apart(tmp_path: Path) -> None:
+    """A teacher (line 10) and its pupil (line 11) run the same line; one is visited by the backward pass."""
+    run = KinetoRun(tmp_path, 1000, device=CPU)
+    run.line(0, 10)
+    run.line(10, 20, "Net.forward")
+    run.op("aten::mm", 20, 100, seq=7)
+    run.line(140, 10, again=True)
+    run.line(150, 11)
+    run.line(160, 20, "Net.forward")
+    run.op("aten::mm", 170, 100, seq=8)
+    run.line(290, 11, again=True)
+    run.line(300, 12)
+    run.op("aten::sum", 310, 50, seq=9)
+    run.op("autograd::engine::evaluate_function: MmBackward0", 500, 200, AUTOGRAD, seq=8, fwd=1)
+    found = calls(run)
+    assert found[10] == (["Net.forward"], 1.0, 1.0, 0.0)
+    assert found[11] == (["Net.forward"], 1.0, 0.0, approx(0.2))
+    assert found[20] == ([], 2.0, 1.0, approx(0.2))
+
+
+def test_a_call_that_began_before_the_capture_is_its_lines(tmp_path: Path) -> None:
+    run = KinetoRun(tmp_path, 1000, device=CPU)
+    run.line(0, 30, "helper")
+    run.line(200, 20, "Net.forward", again=True)
+    run.line(500, 10, again=True)
+    found = calls(run)
+    assert found[20][0] == ["helper"]
+    assert found[10][0] == ["Net.forward"]

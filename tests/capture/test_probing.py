@@ -51,6 +51,7 @@ QUESTIONS = (
     Question("padded", (Tensor((16, 15)), Tensor((15, 16))), ("15", "16")),
     Question("narrower", (Tensor((16, 16), "double"), Tensor((16, 16), "double"))),
     Question("narrower", (Tensor((16, 16), "double"),)),
+    Question("narrower", (Tensor((16, 16), "c10::complex<double>"),)),
     Question("convolution", FILTERS, ("1x1", "1x1", "1x1", "1", "channels_last")),
     Question("convolution", FILTERS, ("2x2", "0x0", "1x1", "1", "bf16"), backward=True),
     Question("convolution", FILTERS, ("1x1", "1x1", "1x1", "1", "benchmark")),

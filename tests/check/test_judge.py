@@ -143,7 +143,7 @@ def test_what_the_baseline_lacks_is_said(tmp_path: Path) -> None:
             "no line of train.py has the text 'x = 1'",
         ),
         ("[[line]]\nfile = 'model.py'\ntext = ''\nmax_ms = 1\n", "needs either text or line"),
-        ("[step]\nmax_increase_percent = 5\n", "name a baseline with --against"),
+        ("[step]\nmax_increase_percent = 5\n", "give a baseline with --against"),
     ],
 )  # fmt: skip
 def test_a_budget_that_watches_nothing_is_a_problem_in_one_line(tmp_path: Path, text: str, said: str) -> None:

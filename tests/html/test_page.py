@@ -123,7 +123,7 @@ def test_kernels_of_no_line_are_there_too() -> None:
 def test_a_trace_alone_is_not_called_timed() -> None:
     steps = replace(samples.report().steps, profiled_step_ms=10.0, slowdown=1.0)
     text = page(samples.report(steps=steps), samples.profile())
-    assert "a step, with the profiler on" in text
+    assert "a step, under the profiler" in text
     assert "without the profiler</div>" not in text
 
 
@@ -142,7 +142,7 @@ def test_the_bar_has_every_part_and_its_time() -> None:
 def test_a_report_from_before_there_was_a_composition() -> None:
     text = page(samples.report(composition=None), samples.profile())
     assert 'data-part="' not in text
-    assert "made before it said" in text
+    assert "made by an older version" in text
 
 
 def test_a_finding_has_its_diff_and_its_rule() -> None:

@@ -20,4 +20,4 @@ def test_a_function_that_calls_itself_is_measured_once(
 
     assert countdown(3) == 0
     said = capsys.readouterr().err.splitlines()
-    assert len(said) == 1 and "the block made no step" in said[0]
+    assert len(said) == 1 and "no step was found in the block" in said[0]

@@ -117,5 +117,5 @@ def test_a_script_under_the_profiler_is_measured_once(tmp_path: Path) -> None:
     )
     ended = warpline("profile", "--python", sys.executable, script, cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
-    assert "warpline: this process is measured already, by `warpline profile`" in ended.stderr
+    assert "warpline: this process is already measured by `warpline profile`" in ended.stderr
     assert len([*(tmp_path / ".warpline/runs").glob("*/manifest.json")]) == 1

@@ -182,3 +182,13 @@ def test_a_loop_is_asked_about_call_by_call() -> None:
     assert tried == Fuse((PLACE,), keep=pytest.approx(left), keep_host=pytest.approx(left))
     # What cannot be tried takes more of the time than is left unknown.
     assert not questions(run(*body, calls("sort", (4, 16), ms=3.0)), change)
+
+
+def test_complex_numbers_of_double_precision_are_asked_about() -> None:
+    spectrum = Op("aten::_fft_c2r", "forward", 1.0, 9.0, 9.0, ((64, 129),), ("c10::complex<double>",))
+    phase = Op("aten::sin", "forward", 1.0, 0.1, 0.1, ((129,),), ("double",))
+    found, change = run(spectrum, phase), Replace("narrower", (PLACE,), OTHERWISE)
+    long, short = questions(found, change)
+    assert long.tensors == (Tensor((64, 129), "c10::complex<double>"),)
+    # What is known of the small tensor says nothing of the large one.
+    assert informed(found, change, {short: answered(short, 1.0)}) == (change, False)

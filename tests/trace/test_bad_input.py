@@ -113,7 +113,7 @@ CASES: dict[str, tuple[Callable[[str], bytes], str, float]] = {
     "undecodable": (undecodable, r"^9 events .* not valid UTF-8", ALL),
     "rubbish": (rubbish, r"^1 malformed event", ALL),
     "unlinked": (unlinked, r"^10 of 40 kernels .* launch", ALL - 10 * KERNEL_US / 1000),
-    "twice": (twice, r"^20 launches share their number", ALL),
+    "twice": (twice, r"^20 launches have the same number", ALL),
     "shifted": (shifted, r"clock", ALL),
     "long names": (long_names, r"^1 name ", ALL),
 }  # fmt: skip

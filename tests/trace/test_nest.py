@@ -60,7 +60,7 @@ def test_the_innermost_span_is_known_at_every_moment(spans: list[SPAN]) -> None:
     thread, start, end = columns(spans)
     depth, parent = nest.depth_and_parent(thread, start, end)
     who, when, span = nest.innermost(thread, start, end, depth, parent)
-    around = nest.covering((thread, start, end), np.repeat([0, 1, 2], 61), np.tile(np.arange(61), 3))
+    around = nest.covering((thread, start, end), parent, np.repeat([0, 1, 2], 61), np.tile(np.arange(61), 3))
     for row, (each, moment) in enumerate((t, m) for t in range(3) for m in range(61)):
         holding = [at for at in range(len(thread)) if thread[at] == each and start[at] <= moment < end[at]]
         expected = max(holding, default=-1)  # outer before inner: the last one is the innermost
@@ -75,7 +75,8 @@ def test_the_nearest_chosen_span_is_found(spans: list[SPAN], picked: set[int]) -
     thread, start, end = columns(spans)
     depth, parent = nest.depth_and_parent(thread, start, end)
     chosen = np.isin(np.arange(len(thread)), list(picked))
-    found = nest.nearest(parent, depth, chosen)
+    found, none = nest.nearest(parent, depth, chosen, np.zeros(len(thread), bool))
+    assert (none == -1).all()
     for at in range(len(thread)):
         up = at
         while up >= 0 and not chosen[up]:

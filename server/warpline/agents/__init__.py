@@ -1,1 +1,1 @@
-"""Warpline for coding agents: an MCP server whose tools are the commands, with short answers."""
+"""Warpline for coding agents: an MCP server. Each tool runs a command and returns a short answer."""

@@ -1,4 +1,4 @@
-"""Answers an agent can afford to read: the report's JSON cut down, every list and text bounded."""
+"""Short answers for agents: the report's JSON with a limit on every list and text."""
 
 from __future__ import annotations
 

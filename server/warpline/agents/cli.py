@@ -1,5 +1,5 @@
-"""Runs a command of ours in a process of its own: standard output is the protocol's, and a cancelled call
-must end everything that it started."""
+"""Runs a Warpline command in its own process, because standard output belongs to the protocol and a cancelled
+call must end everything that it started."""
 
 from __future__ import annotations
 

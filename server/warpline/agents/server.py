@@ -1,4 +1,4 @@
-"""The MCP server: one tool a command. Nothing writes to the user's sources."""
+"""The MCP server: one tool per command. No tool writes to the user's sources."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from warpline.attribution.sampled import factors
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import Pieces, complement, overlay, union
 from warpline.attribution.waits import blocking_copies, closing_wait, sync_calls
-from warpline.trace.columns import Floats, Ints
+from warpline.trace.columns import Floats, Ints, take
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _host_line(scene: Scene, pieces: Pieces) -> Ints:
     records, main = scene.trace.records, scene.trace.main
     first, last = records.first[main], records.first[main + 1]
     at = np.searchsorted(records.time_ns[first:last], pieces.start_ns, "right") - 1
-    location = np.where(at >= 0, records.location[first:last][at], 0) if last > first else at * 0
+    location: Ints = take(records.location[first:last], at, missing=0)
     return scene.table.of_location[location]
 
 
@@ -197,10 +197,8 @@ def _on_gpu(scene: Scene) -> Account:
 def launched_inside(scene: Scene) -> Ints:
     """For each row of the shares the library's line that launched the kernel, 0: none."""
     launch = scene.trace.kernels.launch[scene.shares.kernel]
-    if not len(scene.placed.inside):
-        return np.zeros(len(launch), np.int64)
-    of_line = scene.placed.line[launch] == scene.shares.line
-    return np.where((launch >= 0) & of_line, scene.placed.inside[launch], 0)
+    of_line = take(scene.placed.line, launch) == scene.shares.line
+    return np.where(of_line, take(scene.placed.inside, launch, missing=0), 0)
 
 
 def _parts(
@@ -257,7 +255,7 @@ def _first_wait(scene: Scene) -> int:
 
 
 def _gaps(scene: Scene, idle: tuple[Ints, Ints]) -> Pieces:
-    """Idle moments with the line of the host thread whose next launch ended the gap."""
+    """Idle moments with the line of the host thread that ended the gap with its next launch."""
     kernels, host, main = scene.trace.kernels, scene.trace.host, scene.trace.main
     start, end = idle
     following = np.searchsorted(kernels.start_ns, end)

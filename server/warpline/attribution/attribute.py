@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.attribution.accounting import Account, account
-from warpline.attribution.autograd import nodes
+from warpline.attribution.autograd import Nodes, nodes
 from warpline.attribution.communication import communication_totals
 from warpline.attribution.composition import composition
-from warpline.attribution.functions import function_table
+from warpline.attribution.functions import Calls, calls_of_lines, function_table
 from warpline.attribution.host import HostCosts, host_costs
 from warpline.attribution.inside import inside_table
 from warpline.attribution.kernels import kernel_table
@@ -21,6 +21,7 @@ from warpline.attribution.place import BACKWARD, FORWARD, RECOMPUTE
 from warpline.attribution.roofline import given_to_triton, roofline
 from warpline.attribution.scene import Located, Scene, locate, scene
 from warpline.attribution.shares import group_table
+from warpline.attribution.stacks import stacks
 from warpline.model.profile import Kernel, LineCost, Op, Profile
 from warpline.model.report import Attributed, Steps, Unattributed
 from warpline.trace.columns import COMMUNICATION, COPY, OP, SET, Bools, Floats, Trace
@@ -44,11 +45,13 @@ def attribute(trace: Trace, located: Located | None = None) -> Profile:
     busy_percent = 100 * min(1.0, accounted.device_busy_ms / step_ms) if step_ms else 0.0
     slowdown = at.profiled_ms / step_ms if step_ms else 1.0
     ops, kernels = op_table(at, accounted), kernel_table(at, accounted.kernel_ms)
+    graph, on = nodes(at), stacks(trace, at.table)
+    calls = calls_of_lines(at, accounted, graph, on)
     return Profile(
         manifest=trace.manifest,
         facts=trace.facts,
         steps=Steps(len(trace.manifest.captured), step_ms, at.profiled_ms, slowdown, busy_percent),
-        lines=_rows(at, accounted, costs, memory, device, (ops, kernels)),
+        lines=_rows(at, accounted, costs, memory, device, (ops, kernels), graph, calls),
         unattributed=Unattributed(float(device["all"][0]), lost_ms),
         attributed=Attributed(
             100 * (1 - float(device["all"][0]) / device_ms) if device_ms else 100.0,
@@ -61,7 +64,7 @@ def attribute(trace: Trace, located: Located | None = None) -> Profile:
         unattributed_kernels=tuple(kernels.get(0, ())),
         unattributed_ops=tuple(ops.get(0, ())),
         composition=composition(at, accounted),
-        functions=function_table(at, accounted),
+        functions=function_table(at, accounted, on),
         totals=_totals(accounted, costs, device, memory)
         | {"autograd_nodes": _autograd_nodes(at)}
         | communication_totals(at, accounted),
@@ -105,6 +108,8 @@ def _rows(
     memory: LineMemory,
     device: dict[str, Floats],
     below: tuple[dict[int, list[Op]], dict[int, list[Kernel]]],
+    graph: Nodes,
+    calls: Calls,
 ) -> tuple[LineCost, ...]:
     table, trace = at.table, at.trace
     ops, kernels = below
@@ -117,7 +122,7 @@ def _rows(
             groups.setdefault(line, []).append(number)
     worth = step + device["all"] + costs.cpu > LEAST_MS
     worth |= (memory.at_peak > 0) | (memory.kept_per_step > 0)
-    given, graph = given_to_triton(trace.facts.sites), nodes(at)
+    given = given_to_triton(trace.facts.sites)
     out = []
     for row in np.argsort(-step, kind="stable").tolist():
         if row == 0 or not worth[row]:
@@ -149,6 +154,10 @@ def _rows(
             allocator_ms=float(costs.allocator[row]),
             nodes=float(graph.made[row]),
             unused_nodes=float(graph.unused[row]),
+            total_nodes=float(calls.nodes[row]),
+            total_unused_nodes=float(calls.unused[row]),
+            total_backward_ms=float(calls.backward[row]),
+            called=calls.called.get(row, ()),
             kernels=tuple(kernels.get(row, ())),
             ops=its_ops,
             roofline=roofline(

@@ -6,17 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpline.attribution.place import NODE_PREFIX, THREAD_SHIFT, node_numbers
+from warpline.attribution.around import NODE_PREFIX, operators
+from warpline.attribution.place import THREAD_SHIFT, node_numbers
 from warpline.attribution.scene import Scene
-from warpline.trace.columns import OP, Floats, Ints, Trace
+from warpline.trace.columns import OP, Bools, Floats, Ints, Trace
 
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """Per step and line number."""
+    """``made``, ``unused``: per step and line number. ``makers``: the operators that made a node each, and
+    ``is_unused`` which of them."""
 
     made: Floats
     unused: Floats
+    makers: Ints
+    is_unused: Bools
 
 
 def nodes(scene: Scene) -> Nodes:
@@ -32,6 +36,8 @@ def nodes(scene: Scene) -> Nodes:
     return Nodes(
         scene.by_line(lines, count) / trace.steps,
         scene.by_line(lines[unused], count[unused]) / trace.steps,
+        makers,
+        unused,
     )
 
 
@@ -44,17 +50,16 @@ def _made(scene: Scene) -> tuple[Ints, Ints]:
     key = (host.thread[rows] << THREAD_SHIFT) + host.sequence[rows]
     by = np.lexsort((host.start_ns[rows], key))
     rows, key = rows[by], key[by]
-    if not len(rows):
-        return rows, key
-    last = np.append(key[1:] != key[:-1], True)
-    # Of the highest number of a thread nobody knows whether a node got it.
-    final = np.append(host.thread[rows][1:] != host.thread[rows][:-1], True)
+    thread = host.thread[rows]
+    last = np.append(key, -1)[1:] != key
+    # It is unknown whether a node got the highest number of a thread.
+    final = np.append(thread, -1)[1:] != thread
     return rows[last & ~final], key[last & ~final]
 
 
 def _visited(trace: Trace) -> Ints:
     host = trace.host
-    found = np.flatnonzero(trace.names.mask(NODE_PREFIX)[host.name] & (host.kind == OP))
+    found = np.flatnonzero(operators(trace, NODE_PREFIX))
     number, forward = node_numbers(trace, found)
     thread = np.full(int(host.forward_thread.max(initial=0)) + 1, trace.main, np.int64)
     for torch_number, index in trace.forward_threads.items():

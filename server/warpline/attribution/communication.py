@@ -1,4 +1,5 @@
-"""Exchanges between ranks: what of them nothing hides, and what of that is waiting for another rank."""
+"""Communication between ranks: the part that is not overlapped with compute, and the part of that spent
+waiting for another rank."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def exchanges(trace: Trace) -> Exchanges:
 def exchanges_by_step(trace: Trace) -> tuple[Exchanges, Ints]:
     """:func:`exchanges`, and the captured step in which each was queued; -1: in none of them.
 
-    Not the step in which it ran: the host runs ahead, by more on a rank whose device is behind, and ranks
+    Not the step in which it ran: the host runs ahead, and by more if its device is behind, and ranks
     could not be compared step by step.
     """
     if trace.on_gpu:

@@ -1,4 +1,4 @@
-"""What compiled code calls, led back to the lines that it was compiled from.
+"""Attributes the calls of compiled code to the lines that it was compiled from.
 
 torch marks the runs of compiled graphs in the trace; what such a run calls directly (a kernel of
 Inductor's, a library's operator) has the lines that Inductor was given for it (see
@@ -14,24 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpline.attribution.around import FRAME, Around, operators
 from warpline.attribution.graphs import Graphs, Lines, graphs
 from warpline.attribution.table import LineTable
-from warpline.trace import nest
-from warpline.trace.columns import OP, Bools, Ints, Trace
+from warpline.trace.columns import OP, Bools, Ints, Trace, take
 
-FRAME = "Torch-Compiled Region: "
 BACKWARD = "CompiledFunctionBackward"
-REGIONS = (FRAME, "CompiledFunction", "## Call CompiledFxGraph")
 
 Group = tuple[str, Lines, bool]  # what was called, line numbers, whether by a backward graph
-
-
-@dataclass(frozen=True, slots=True)
-class Nodes:
-    """For each host event the autograd node around it and the event whose line it takes (-1: none)."""
-
-    node: Ints
-    origin: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,37 +55,38 @@ class Calls:
         return found
 
 
-def compiled_calls(trace: Trace, table: LineTable, nodes: Nodes) -> Calls:
+def compiled_calls(trace: Trace, table: LineTable, around: Around, origin: Ints) -> Calls:
+    """``origin``: for each host event the event whose line it takes, -1: its own."""
     host = trace.host
     known = graphs(trace.facts.compiled_kernels, table)
-    starts = operators(trace, *REGIONS)
     of_replayed = np.full(len(trace.kernels), -1, np.int64)
-    if not starts.any() or not (known.all or known.fused):
+    if not (around.region >= 0).any() or not (known.all or known.fused):
         nothing = np.zeros(0, np.int64)
         alone = np.zeros(len(of_replayed), bool)
         return Calls(
             nothing, nothing, nothing, nothing, (), np.full(len(host), -1, np.int64), of_replayed, alone
         )
     groups: dict[Group, int] = {}
-    rows, names = _made(trace, starts, known)
+    frames = _frames(trace, around, origin)
+    rows, names = _made(trace, around.made, known)
     region = host.parent[rows]
-    group = _groups(trace, nodes, (region, names), known.lines, groups)
+    group = _groups(trace, frames, (region, names), known.lines, groups)
     replayed = np.flatnonzero(trace.kernels.in_graph & (trace.kernels.launch >= 0))
-    around = nest.nearest(host.parent, host.depth, starts)[trace.kernels.launch[replayed]]
-    replayed, around = replayed[around >= 0], around[around >= 0]
-    by = np.argsort(around, kind="stable")
+    replays = around.region[trace.kernels.launch[replayed]]
+    replayed, replays = replayed[replays >= 0], replays[replays >= 0]
+    by = np.argsort(replays, kind="stable")
     of_replayed[replayed[by]] = _groups(
-        trace, nodes, (around[by], trace.kernels.name[replayed[by]]), known.replayed, groups
+        trace, frames, (replays[by], trace.kernels.name[replayed[by]]), known.replayed, groups
     )
     for_region = np.zeros(len(of_replayed), bool)
     for_region[replayed] = True
-    spread = _spread(trace, rows, group)
+    spread = _spread(trace, around.made, rows, group)
     return Calls(rows, region, host.start_ns[rows], group, tuple(groups), spread, of_replayed, for_region)
 
 
 def _groups(
     trace: Trace,
-    nodes: Nodes,
+    frames: tuple[Ints, Bools],
     called: tuple[Ints, Ints],
     lines_of: Callable[[Sequence[str], str, bool], list[Lines]],
     groups: dict[Group, int],
@@ -104,61 +95,59 @@ def _groups(
     name. New groups are added to ``groups``."""
     region, names = called
     group = np.full(len(region), -1, np.int64)
-    frame, backward = _frames(trace, nodes, region)
+    of_region, is_backward = frames
     cuts = np.flatnonzero(np.diff(region)) + 1
     for members in np.split(np.arange(len(region)), cuts) if len(region) else ():
         texts = [trace.names[name] for name in names[members].tolist()]
-        of = frame[members[0]], bool(backward[members[0]])
+        first = int(region[members[0]])
+        frame = int(of_region[first])
+        of = trace.names[frame].removeprefix(FRAME) if frame >= 0 else "", bool(is_backward[first])
         for at, name, lines in zip(members.tolist(), texts, lines_of(texts, *of), strict=True):
             if lines:
                 group[at] = groups.setdefault((name, lines, of[1]), len(groups))
     return group
 
 
-def operators(trace: Trace, *wanted: str) -> Bools:
-    """Which host events are operators whose names begin with one of ``wanted``."""
-    found: Bools = trace.names.mask(*wanted)[trace.host.name] & (trace.host.kind == OP)
-    return found
+def _made(trace: Trace, made: Ints, known: Graphs) -> tuple[Ints, Ints]:
+    """The calls that regions make directly, and their names: of a launch, its kernel's.
 
-
-def _made(trace: Trace, starts: Bools, known: Graphs) -> tuple[Ints, Ints]:
-    """The calls that regions make directly, and their names: of a launch, its kernel's."""
+    ``made``: such a call at or around each host event.
+    """
     host, kernels = trace.host, trace.kernels
     launches = np.flatnonzero((kernels.launch >= 0) & ~kernels.in_graph)[::-1]
     name, works = host.name.copy(), np.zeros(len(host), bool)
     own = kernels.launch[launches]
     name[own[host.kind[own] != OP]] = kernels.name[launches[host.kind[own] != OP]]
-    while len(own):
-        works[own] = True
-        own = np.unique(host.parent[own])
-        own = own[own >= 0]
+    calls = np.unique(made[own])
+    while (calls := calls[calls >= 0]).size:  # a region may run inside a call of another
+        works[calls] = True
+        calls = np.unique(take(made, host.parent[calls]))
     listed = {called for graph in known.all for called in graph.count}
     expected = np.array([called in listed for called in trace.names])
-    direct = (host.parent >= 0) & starts[host.parent] & ~starts
+    direct = made == np.arange(len(host))
     rows = np.flatnonzero(direct & (works | expected[name]))
     rows = rows[np.argsort(host.parent[rows], kind="stable")]
     return rows, name[rows]
 
 
-def _frames(trace: Trace, nodes: Nodes, region: Ints) -> tuple[list[str], Bools]:
-    """torch's number of the frame that each region was compiled from, and whether it is its backward."""
+def _frames(trace: Trace, around: Around, origin: Ints) -> tuple[Ints, Bools]:
+    """For each host event the name of torch's range of the frame that the compiled code around it was made
+    of, -1 for none, and whether that code is the frame's backward."""
     host = trace.host
-    compiled = nest.nearest(host.parent, host.depth, operators(trace, *REGIONS[:2]))
-    holder = np.where(compiled[region] >= 0, compiled[region], region)
+    holder = np.where(around.compiled >= 0, around.compiled, np.arange(len(host)))
     backward = operators(trace, BACKWARD)[holder]
-    node = nodes.node[holder]
-    made = np.where(backward & (node >= 0), nodes.origin[np.maximum(node, 0)], holder)
-    around = nest.nearest(host.parent, host.depth, operators(trace, FRAME))[np.maximum(made, 0)]
-    of = np.where(around >= 0, host.name[np.maximum(around, 0)], -1)
-    return [trace.names[at].removeprefix(FRAME) if at >= 0 else "" for at in of.tolist()], backward
+    node = around.node[holder]
+    made = np.where(backward & (node >= 0), take(origin, node), holder)
+    return take(host.name, take(around.frame, made)), backward
 
 
-def _spread(trace: Trace, rows: Ints, group: Ints) -> Ints:
+def _spread(trace: Trace, made: Ints, rows: Ints, group: Ints) -> Ints:
     """For each host event the group of the call around it, or which it is; -1: none."""
     chosen = np.zeros(len(trace.host), bool)
     of = np.full(len(trace.host), -1, np.int64)
     chosen[rows] = True
     of[rows] = group
-    nearest = nest.nearest(trace.host.parent, trace.host.depth, chosen)
-    found: Ints = np.where(nearest >= 0, of[np.maximum(nearest, 0)], -1)
-    return found
+    call = made.copy()
+    while (others := np.flatnonzero((call >= 0) & ~take(chosen, call))).size:
+        call[others] = take(made, trace.host.parent[call[others]])
+    return take(of, call)

@@ -69,7 +69,7 @@ class Cluster:
         self.ends = [end[at] for at in self.by_end]
 
     def critical_path(self) -> tuple[Ints, Ints]:
-        """Spans (start, end) and whose they are, from the last end backwards to the first start."""
+        """Spans (start, end) and their kernels, from the last end backwards to the first start."""
         spans: list[tuple[int, int]] = []
         chosen: list[int] = []
         now = self.by_end[-1]

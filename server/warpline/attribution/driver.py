@@ -1,4 +1,4 @@
-"""What the driver (NVML) says of the timing window, where it explains the times or contradicts the trace."""
+"""Notes from the driver (NVML) on the timing window, where they explain the times or contradict the trace."""
 
 from __future__ import annotations
 

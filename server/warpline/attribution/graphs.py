@@ -1,4 +1,4 @@
-"""The graphs that Inductor compiled, as their code calls them, and which call is which of those seen.
+"""The graphs that Inductor compiled, and which recorded call is which call of their code.
 
 A graph makes its calls in the order of its code: the n-th ``aten::mm`` of a run of it is the n-th one in
 the list. Where the numbers of a name do not agree, nothing is guessed from the order: Inductor's own

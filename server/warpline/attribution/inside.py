@@ -1,4 +1,4 @@
-"""What a line's time is made of below the user's files: lines of libraries, with their modules.
+"""The time of a user's line divided among the library lines that it called, with their modules.
 
 Each piece of the account carries the library's line that it ran for (0: none), so the entries of a line
 add up to the line. An operator goes to the library's line that called it, a backward one to the line of its
@@ -114,9 +114,7 @@ def _places(scene: Scene) -> list[tuple[str | None, str, int, str, str]]:
 
 def _sums(line: Ints, entry: Ints, weight: Floats) -> dict[tuple[int, int], float]:
     """Sums of ``weight`` by (line number, entry)."""
-    if not len(line):
-        return {}
-    width = int(entry.max()) + 1
+    width = int(entry.max(initial=0)) + 1
     keys, at = np.unique(line * width + entry, return_inverse=True)
     sums = np.bincount(at, weights=weight, minlength=len(keys))
     return {divmod(key, width): value for key, value in zip(keys.tolist(), sums.tolist(), strict=True)}

@@ -53,8 +53,6 @@ def kernel_table(scene: Scene, kernel_ms: Floats) -> dict[int, list[Kernel]]:
             kernels.shape[rows],
         ]
     )
-    if not len(rows):
-        return {}
     keys, inverse = grouped(columns)
     size = keys.shape[1]
     count = np.bincount(inverse, weights=of.weight[seen], minlength=size) / trace.steps

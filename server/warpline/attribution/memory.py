@@ -51,7 +51,7 @@ def _lines(trace: Trace, table: LineTable, placed: Placed, rows: Ints) -> Ints:
     """The line of the op around each event, else the line its thread was at."""
     host, memory = trace.host, trace.memory
     spans = (host.thread, host.start_ns, host.end_ns)
-    op = nest.covering(spans, memory.thread[rows], memory.time_ns[rows])
+    op = nest.covering(spans, host.parent, memory.thread[rows], memory.time_ns[rows])
     record = nest.last_before(
         trace.records.thread, trace.records.time_ns, memory.thread[rows], memory.time_ns[rows]
     )
@@ -60,7 +60,7 @@ def _lines(trace: Trace, table: LineTable, placed: Placed, rows: Ints) -> Ints:
 
 
 def _kept(trace: Trace, table: LineTable, time: Ints, line: Ints, size: Ints) -> Floats:
-    """Median over steps of what each step allocated and nobody freed.
+    """Median over steps of the bytes that each step allocated and that were never freed.
 
     The last step is left out: what lives until the next one would look kept. The median leaves out
     what is made once (a buffer, an optimizer's state).

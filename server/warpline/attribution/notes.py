@@ -1,4 +1,4 @@
-"""What the account cannot say, in words."""
+"""Notes on what could not be attributed or measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpline.model import units
 from warpline.model.report import QUICKER
 from warpline.trace.columns import OP
 
-#: Captured steps whose device work is this much longer than a whole timed step differ in kind.
+#: Captured steps with this much more device work than a whole timed step differ in kind.
 DIFFERENT = 1.02
 #: A captured step with this many times the operator calls of the median one did something else besides.
 UNEVEN = 1.5
@@ -148,5 +148,5 @@ def _without_kernels(kind: str) -> list[str]:
         return []
     return [
         f"torch's profiler records no kernels on this device ({kind}): the step's time is measured, but "
-        "the lines have only what the host spent on them, and no rule was asked"
+        f"lines have only host time, and no rules ran"
     ]

@@ -6,10 +6,9 @@ import numpy as np
 
 from warpline.attribution.accounting import Account
 from warpline.attribution.flops import bytes_of, flops_of
-from warpline.attribution.place import ACCUMULATION, NODE_PREFIX, PHASES, Placed
+from warpline.attribution.place import PHASES, Placed
 from warpline.attribution.scene import Scene
 from warpline.model.profile import Op
-from warpline.trace import nest
 from warpline.trace.columns import OP, Bools, Floats, Ints, Trace, take
 
 MOST_OPS_A_LINE = 96
@@ -22,13 +21,10 @@ def outer_ops(trace: Trace, placed: Placed) -> Bools:
     through; so is an op in which Python runs again (an own ``autograd.Function``).
     """
     host = trace.host
-    is_op = host.kind == OP
-    wrapper = trace.names.mask(NODE_PREFIX)[host.name] | trace.names.mask(ACCUMULATION)[host.name]
-    wrapper |= host.forward_thread > 0
-    around = nest.nearest(host.parent, host.depth, is_op & ~wrapper)
-    caller = take(around, host.parent)
+    call = placed.around.call
+    caller = take(call, host.parent)
     again = placed.record > take(placed.record, caller)
-    chosen: Bools = is_op & ~wrapper & ((caller < 0) | again)
+    chosen: Bools = (call == np.arange(len(host))) & ((caller < 0) | again)
     return chosen
 
 
@@ -57,8 +53,6 @@ def op_table(scene: Scene, accounted: Account) -> dict[int, list[Op]]:
     """Ops by line number, longest first; counts and times per step."""
     trace, host, placed = scene.trace, scene.trace.host, scene.placed
     rows = np.flatnonzero((host.kind == OP) & scene.inside(host.start_ns, host.end_ns))
-    if not len(rows):
-        return {}
     outer = outer_ops(trace, placed)
     device_ms = device_ms_of(trace, accounted.op_ms, accounted.kernel_ms)
     columns = np.stack(
@@ -112,7 +106,7 @@ def grouped(columns: Ints) -> tuple[Ints, Ints]:
     packed = np.zeros(columns.shape[1], np.int64)
     room = 1
     for column in columns:
-        size = int(column.max()) + 1
+        size = int(column.max(initial=0)) + 1
         if room * size >= 1 << 62:
             _, packed = np.unique(packed, return_inverse=True)
             room = len(packed) + 1

@@ -1,4 +1,4 @@
-"""What the profiler itself cost, so that it can be taken off where it fell.
+"""The profiler's own cost, to be subtracted where it occurred.
 
 Recording an op costs about the same whatever the op does, and a line event too. Scaling everything
 by one factor would charge long ops for what short ones cost; so first the cost of each record is

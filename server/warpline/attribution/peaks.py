@@ -1,4 +1,4 @@
-"""What devices can do at best, from their makers' data sheets (dense, without sparsity)."""
+"""Peak rates of devices, from data sheets (dense, without sparsity)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Which line caused each host event, and in which phase.
 
 Forward: the last line record before the event on its thread. Backward: the line of the forward op
-that made the autograd node, found by (sequence number, forward thread); what has no number (gradient
-accumulation) goes with the node before it. Python that runs inside a node (an own ``backward``, a
+that made the autograd node, found by (sequence number, forward thread); nodes without a number (gradient
+accumulation) take the line of the node before them. Python that runs inside a node (an own ``backward``, a
 hook, a recomputed forward) speaks for itself.
 """
 
@@ -12,14 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpline.attribution.compiled import Calls, Nodes, compiled_calls
+from warpline.attribution.around import Around, around
+from warpline.attribution.compiled import Calls, compiled_calls
 from warpline.attribution.table import LineTable
 from warpline.model.report import Phase
 from warpline.trace import nest
 from warpline.trace.columns import OP, Bools, Ints, Trace, take
 
-NODE_PREFIX = "autograd::engine::evaluate_function"
-ACCUMULATION = "torch::autograd::AccumulateGrad"
 RECOMPUTE_MARK = "warpline.recompute"
 #: Reentrant checkpointing, in traces that have no marks of ours.
 CHECKPOINT_NODE = "CheckpointFunctionBackward"
@@ -34,7 +33,7 @@ class Placed:
 
     line: Ints  # number in the LineTable, 0: none
     phase: Ints  # FORWARD, BACKWARD, RECOMPUTE
-    node: Ints  # innermost evaluate_function around (or at) the event, -1: none
+    around: Around  # what lies around each event
     record: Ints  # the line record that held when the event began, -1: none
     cause: Ints  # the line record that the event belongs to (of its forward operator), -1: none
     calls: Calls  # of compiled graphs
@@ -62,19 +61,20 @@ def place(trace: Trace, table: LineTable) -> Placed:
     records = trace.records
     record = nest.last_before(records.thread, records.time_ns, host.thread, host.start_ns)
     own = table.of_location[location_of(trace, record)]
-    node = nest.nearest(host.parent, host.depth, trace.names.mask(NODE_PREFIX)[host.name] & (host.kind == OP))
+    climbed = around(trace)
+    node = climbed.node
     inside = np.zeros(len(host), bool)
     under = node >= 0
     inside[under] = python_inside(trace, record[under], record[node[under]])
     origin = _origins(trace, node, inside)
     line = _waited_for(trace, table, node, _follow(own, origin))
-    calls = compiled_calls(trace, table, Nodes(node, origin))
+    calls = compiled_calls(trace, table, climbed, origin)
     known = calls.of_event >= 0
     line[known] = np.array([lines[0] for _, lines, _ in calls.groups], np.int64)[calls.of_event[known]]
     library = _follow(inside_at(trace, host.thread, host.start_ns, record), origin)
     # Compiled code is the user's own lines, wherever a library calls it.
     library[known & (line != table.of_location[location_of(trace, record)])] = 0
-    return Placed(line, _phases(trace, node), node, record, _follow(record, origin), calls, library)
+    return Placed(line, _phases(trace, node), climbed, record, _follow(record, origin), calls, library)
 
 
 def inside_at(trace: Trace, thread: Ints, time_ns: Ints, record: Ints) -> Ints:
@@ -166,7 +166,8 @@ def _phases(trace: Trace, node: Ints) -> Ints:
     phase = np.where(node >= 0, BACKWARD, FORWARD)
     ours = trace.names.mask(RECOMPUTE_MARK)[marks.name]
     spans = (marks.thread[ours], marks.start_ns[ours], marks.end_ns[ours])
-    mark = nest.covering(spans, host.thread, host.start_ns)
+    _, parent = nest.depth_and_parent(*spans)
+    mark = nest.covering(spans, parent, host.thread, host.start_ns)
     since = take(host.start_ns, node, missing=0)
     begun = take(spans[1], mark)
     phase[(mark >= 0) & (begun >= since)] = RECOMPUTE

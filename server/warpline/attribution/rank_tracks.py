@@ -1,4 +1,4 @@
-"""Other ranks' tracks below this rank's, moved so that what they did together stands together."""
+"""Tracks of the other ranks, shifted so that collectives line up with this rank's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that a CUDA graph replayed, led back to the lines that were captured.
+"""Attributes kernels that a CUDA graph replayed to the lines that were captured.
 
 The runner noted for each graph its nodes in the order of their capture, and which graph was replayed when.
 Kernels of a replay run in that order on one stream; on several they are matched by name and launch.

@@ -1,4 +1,4 @@
-"""How near a line's work comes to what the device can do at best (Williams et al., 2009).
+"""Roofline: how close a line's work comes to the device's peak rates (Williams et al., 2009).
 
 Time that the flops would take at the peak, and time that the bytes would take at the bandwidth,
 over the time the line's device work took. The larger of both is the limit it could reach.

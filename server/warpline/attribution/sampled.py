@@ -1,8 +1,8 @@
-"""What each of the host's lines takes, by samples of the script while nothing was recorded.
+"""Host time of each line from samples, taken while nothing was recorded.
 
 Under a trace function all Python runs two to three times slower (before 3.12), and each line record and
-each operator record adds to the line where it falls. The trace says what happens at a line; how long the
-line takes is said by the samples, where there are enough of them.
+each operator record adds to the line where it falls. The trace says what happens at a line; the samples say
+how long the line takes, if there are enough of them.
 """
 
 from __future__ import annotations

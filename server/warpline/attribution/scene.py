@@ -1,4 +1,4 @@
-"""What every stage after the first needs: the trace, its lines, and the stretch of time that counts."""
+"""Input of every stage after the first: the trace, its lines, and the counted time window."""
 
 from __future__ import annotations
 

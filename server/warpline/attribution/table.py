@@ -1,4 +1,4 @@
-"""Source lines by number: 0 is "none", so that what could not be attributed has a place to be summed."""
+"""Source lines by number. Number 0 is "none": unattributed time is summed there."""
 
 from __future__ import annotations
 

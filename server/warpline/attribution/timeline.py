@@ -1,4 +1,4 @@
-"""What each host thread is doing at every moment, as pieces that neither overlap nor leave holes."""
+"""The activity of each host thread over time, as pieces without overlaps or gaps."""
 
 from __future__ import annotations
 

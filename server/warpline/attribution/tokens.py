@@ -13,7 +13,7 @@ from warpline.trace.columns import Bools
 def token_note(scene: Scene, accounted: Account) -> str:
     """What a token takes, prefill and decode apart; "" where ``generate`` was not called, or where a step is
     something else than a forward. Wall times are of the timing window; device times of the captured steps,
-    and left out for a kind of which none was captured.
+    and left out for a kind that was not captured.
     """
     facts, manifest = scene.trace.facts, scene.trace.manifest
     timed = np.array(manifest.timed_ns, np.float64) / 1e6

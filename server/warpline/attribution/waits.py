@@ -1,4 +1,4 @@
-"""Calls in which the host waits for the device, the script's and the runner's own."""
+"""Calls in which the host waits for the device, made by the script or by the runner."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def sync_calls(trace: Trace) -> Bools:
 
 
 def blocking_copies(trace: Trace) -> Bools:
-    """Which kernels are copies whose call returned only when they were done.
+    """Which kernels are copies with a call that returned only when they were done.
 
     A copy from pageable memory is one already if its call lasted for most of it: the call returns once the
     last piece is in the driver's own memory, a few microseconds before the copy ends (CUDA Driver API, "API

@@ -1,1 +1,1 @@
-"""Start the target, watch it, cancel it; leaves a run folder. The only place that runs user code."""
+"""Starts, watches and cancels the target; leaves a run folder. The only place that runs user code."""

@@ -40,7 +40,7 @@ def next_try(request: Request, outcome: Outcome, before: int) -> tuple[Purpose, 
         )
         return Purpose.WHOLE, Windows(whole_ns=(outcome.whole_ns,), muted=True), (note,)
     note = (
-        f"the script made other steps when it was run again: it was run {COUNTED[before]} "
+        f"the script made different steps in its second run: it was run {COUNTED[before]} "
         f"time, and half of its {outcome.steps} steps were measured"
     )
     windows = shared_out(usable(outcome) // 2, request.steps)
@@ -66,7 +66,7 @@ def second_try(request: Request, outcome: Outcome) -> tuple[Purpose, Windows, tu
 
 
 def shared_out(steps: int, captured: int) -> Windows:
-    """Windows for ``steps`` whole steps (two or more), of which at most ``captured`` are captured.
+    """Windows for ``steps`` whole steps (two or more); at most ``captured`` of them are captured.
 
     In order of importance: one is timed, one captured, one surveyed (which warms up), one rehearsed; then
     more of them are timed than captured. Where none is left for the survey, what is seen of the step before

@@ -1,4 +1,4 @@
-"""The lines of a process that runs already, sampled by py-spy from outside."""
+"""Samples the lines of a running process with py-spy."""
 
 from __future__ import annotations
 

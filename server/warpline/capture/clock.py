@@ -1,4 +1,4 @@
-"""How long a target may take: of its own time, and waiting for its turn."""
+"""Time limits of a target: for its own time, and for waiting for its turn."""
 
 from __future__ import annotations
 

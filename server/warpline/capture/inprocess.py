@@ -1,4 +1,4 @@
-"""Measure the steps of a block in this very process, which is the user's and goes on."""
+"""Measures the steps of a block in the user's own process, which continues afterwards."""
 
 from __future__ import annotations
 
@@ -118,11 +118,11 @@ class InProcess:
             raise Problem(resident.pipe.problem, 1)
         steps = resident.boundaries + resident.missed
         if not steps:
-            raise Problem("the block made no step that could be seen: call step() at the end of each", 1)
+            raise Problem("no step was found in the block: call step() at the end of each step", 1)
         made = "1 step" if steps == 1 else f"{steps} steps"
         helps = f"it needs {self.least} at least"
         if steps >= self.least and (self.few is None or steps < self.few):
-            helps = f"let it make more, or say how many it makes (few={steps})"
+            helps = f"run more steps, or say how many there are (few={steps})"
         raise Problem(f"the block ended after {made}, before they were measured: {helps}", 1)
 
 
@@ -139,10 +139,10 @@ def script_of(file: str) -> tuple[str, str]:
 def _check() -> None:
     """Raises Problem where this process cannot be measured from within."""
     if "_warpline.capture" in sys.modules:
-        raise Problem("this process is measured already, by `warpline profile`", 0)
+        raise Problem("this process is already measured by `warpline profile`", 0)
     if importlib.util.find_spec("torch") is None:
         raise Problem(f"{sys.executable} has no torch: install torch there")
     if int(os.environ.get("WORLD_SIZE") or 1) > 1:
-        raise Problem("several ranks are not measured from within: warpline profile --launcher 'torchrun …'")
+        raise Problem("a block cannot measure several ranks: use warpline profile --launcher 'torchrun …'")
     if sys.platform == "win32":
         raise Problem("Warpline works on Linux and macOS only")

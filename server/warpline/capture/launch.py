@@ -1,4 +1,4 @@
-"""Run the target in its interpreter and bring home a run folder, or a timing."""
+"""Runs the target in its interpreter; returns a run folder or a timing."""
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ def position(stdin: int | None) -> int | None:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove unfinished runs whose maker was killed: ``.NAME.PID.partial`` of a process that is gone."""
+    """Remove unfinished runs after their process was killed: ``.NAME.PID.partial`` of a process that is
+    gone."""
     for partial in folder.glob(".*.partial"):
         pid = partial.name.split(".")[-2]
         if not pid.isdigit():

@@ -1,4 +1,4 @@
-"""Run the script under Nsight Compute (``ncu``) and bring home its report of one kernel launch.
+"""Runs the script under Nsight Compute (``ncu``); returns the report of one kernel launch.
 
 The options are those that work on an H200 (Nsight Compute 2025.3): some 40 passes, seconds.
 """

@@ -1,4 +1,4 @@
-"""Reads what the runner tells through the pipe."""
+"""Reads the runner's messages from the pipe."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ class Target:
                 outcome.replaced = message.program
             elif isinstance(message, Ready):
                 ready.add(heard.rank)
-                clock.end_within(ENDING_S)  # it has waited for the others: who is not there now will not come
+                clock.end_within(ENDING_S)  # after waiting for the others: a missing rank will not come
                 if len(ready) == message.world:
                     outcome.ready = True
                     clock.end_within(None if self.request.whole_run else ENDING_S)

@@ -1,4 +1,4 @@
-"""What some ranks of a run had written when another one died: a run without that one."""
+"""A run from the ranks that had written their data when another rank died."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a second process like one that runs has room in memory."""
+"""Whether memory is free for a second process like the running one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPARE = 1.25
 def for_another(group: int | None) -> bool:
     """Whether what the processes of ``group`` hold is free once more. True where that is not known.
 
-    On Linux, and of the host's memory: what does not fit on a device fails there, and harms nobody.
+    On Linux, and of the host's memory: an allocation that does not fit on a device fails only there.
     """
     if group is None:
         return True

@@ -1,4 +1,5 @@
-"""Signals while a target runs: none may get lost between its start and the promise to end it."""
+"""Signals while a target runs: none may get lost between its start and the point where it is sure to be
+ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time the steps of a script, edited in memory or not, with the profiler never on."""
+"""Times the steps of a script, edited in memory or not, without the profiler."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def time_steps(
             windows = only_timed(shorter)
             if on_again is not None:
                 on_again(windows)
-        raise Problem(f"{Path(request.target).name} made fewer steps when it was run again", 1)
+        raise Problem(f"{Path(request.target).name} made fewer steps in its second run", 1)
 
 
 def _read(folder: Path) -> Timing | None:

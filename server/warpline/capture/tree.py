@@ -1,4 +1,4 @@
-"""The whole tree of a target: its group, its descendants, and what carries its mark."""
+"""The process tree of a target: its group, its descendants, and processes marked by its environment."""
 
 from __future__ import annotations
 

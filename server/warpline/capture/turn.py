@@ -21,7 +21,7 @@ from warpline.wire.control import GO
 
 #: A target that said that it stops has stopped by then, or is stuck in the kernel.
 STOPPING_S = 10.0
-#: How long a target waits for its turn where nobody says how long the others may take.
+#: How long a target waits for its turn if no limit of the others is known.
 PATIENCE_S = 600.0
 LOOK_S = 0.1  # how often a wait looks whether it was cancelled
 #: What takes a target along should we be killed: SIGKILL would leave those that it started stopped for ever.
@@ -32,7 +32,7 @@ class ResumeFifo:
     """A FIFO from which the target reads one word for each time it waits. Use as a context manager.
 
     ``patience_s`` is the longest that one wait lasts, on either side. ``reached`` is set once it waits after
-    its import, ``rested`` when it stands still. Should the server die the target goes with it
+    its import, ``rested`` when it stands still. If the server dies, the target dies too
     (``die_with_parent`` in the runner), and of what stands still all (its guard).
     """
 
@@ -84,7 +84,7 @@ class ResumeFifo:
                 continue
             raise Problem(f"a process did not finish its slice within {self.patience_s:g} s", 1)
         if self.group is not None and not _stopped(self.group):
-            raise Problem("the system does not report that the process is stopped", 1)
+            raise Problem("the system does not report that the process has stopped", 1)
 
     def __enter__(self) -> ResumeFifo:
         return self

@@ -1,1 +1,1 @@
-"""Budgets for a pull request: what a step, a function or a line may cost, and whether a run keeps to it."""
+"""Budgets for a pull request: limits for a step, a function or a line, and whether a run meets them."""

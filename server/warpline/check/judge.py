@@ -24,8 +24,8 @@ Find = Callable[[Run], Lines | None]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One limit of one budget. ``limit_ms`` is what the measured time is held against, in milliseconds of a
-    step; ``noise_ms`` half the width of the 95 % interval of the difference."""
+    """One limit of one budget. ``limit_ms`` is the limit for the measured time, in milliseconds of a step;
+    ``noise_ms`` half the width of the 95 % interval of the difference."""
 
     budget: str  # "step", "function Block.forward", "line train.py:31"
     limit: str  # as it was set: "at most 12.0 ms", "at most 5 % over the baseline"
@@ -59,7 +59,7 @@ def judge(budgets: Budgets, runs: Sequence[Run], baseline: Sequence[Run]) -> lis
     for name, limit, find in _all(budgets, runs[-1]):
         if limit.max_increase_percent is not None and not baseline:
             raise Problem(
-                f"{name} has a relative limit: name a baseline with --against, or with baseline = in "
+                f"{name} has a relative limit: give a baseline with --against, or with baseline = in "
                 "the budgets"
             )
         found += _verdicts(name, limit, find, (runs, baseline), budgets.noise_percent)

@@ -1,4 +1,4 @@
-"""What a budget names, found in a run: a function by its name, a line by what it says."""
+"""Finds in a run what a budget names: a function by name, a line by its text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Sample the lines of a running Python process, without a restart (Linux).
 
-What is shown is where its main thread is, waits included, as shares of the time sampled. Steps are not told
-apart, and neither operators nor kernels nor memory are seen: `warpline profile` measures those.
+What is shown is where its main thread is, waits included, as shares of the time sampled. Steps, operators,
+kernels and memory are not measured: `warpline profile` measures those.
 """
 
 from __future__ import annotations

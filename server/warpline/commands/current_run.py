@@ -1,4 +1,4 @@
-"""The run that still speaks of a script: of the same arguments, and of its sources as they are."""
+"""The run that is still valid for a script: same arguments, unchanged sources."""
 
 from __future__ import annotations
 

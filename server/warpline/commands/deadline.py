@@ -1,4 +1,4 @@
-"""The end of a command's budget, which holds whatever it is doing."""
+"""Ends a command when its budget is over, whatever it is doing."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def last_resort(
             return
         kill()
         if not left.is_set():
-            _say(f"the budget of {budget_s:g} s is over and something does not end: it is stopped here")
+            _say(f"the budget of {budget_s:g} s is over, but something is still running: it is stopped now")
         leave(status)
 
     threading.Thread(target=watch, name="warpline-last-resort", daemon=True).start()
@@ -116,7 +116,7 @@ def last_resort(
 
 
 def _say(words: str) -> None:
-    """On stderr, past its lock, which may be held by what is stuck. Nothing where nobody reads it."""
+    """On stderr, past its lock, which may be held by what is stuck. Nothing if it is closed."""
     with contextlib.suppress(OSError, ValueError):
         if select.select([], [2], [], 0)[1]:
             os.write(2, f"warpline: {words}\n".encode())

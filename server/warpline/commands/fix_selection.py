@@ -1,4 +1,4 @@
-"""Which run ``fix`` and ``tune`` speak of, which of its fixes they take, and which files they may write."""
+"""Selects the run and the fixes for ``fix`` and ``tune``, and the files that they may write."""
 
 from __future__ import annotations
 

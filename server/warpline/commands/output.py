@@ -1,4 +1,4 @@
-"""How a report leaves the program: as the table, or as JSON to a file or to standard output."""
+"""Writes a report as a table, or as JSON to a file or to standard output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def views(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=VIEWS,
         default="line",
-        help="what a row is (line); memory: a line, with the memory that it holds and keeps",
+        help="what a row is (line); memory: a line with the memory it holds",
     )
 
 

@@ -1,4 +1,4 @@
-"""What is known of each kind of device: one module a kind, with its ``CAPABILITIES``.
+"""The kinds of device: one module per kind, with its ``CAPABILITIES``.
 
 Rules and stages ask what a device can do, never what it is called. A new module is found by itself; the
 runner's side of a kind is in ``capture/runner/device/kinds``.

@@ -1,4 +1,4 @@
-"""Findings inside a framework, led to the framework's own setting in the user's file.
+"""Moves findings inside a framework to the framework's setting in the user's file.
 
 A rule sees the time at `trainer.train()`. What to change is an argument of `TrainingArguments(...)`: which
 one is in :mod:`warpline.wire.frameworks`, whether the installed version has it was recorded with the call.

@@ -1,4 +1,4 @@
-"""Keep the findings whose fix could gain more than the noise."""
+"""Keeps the findings with a fix that could gain more than the noise."""
 
 from __future__ import annotations
 

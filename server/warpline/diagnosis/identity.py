@@ -16,7 +16,7 @@ def identities(
     found: Sequence[tuple[str, Draft]], roots: Sequence[str], texts: Callable[[str], str | None]
 ) -> list[str]:
     """``rule-1a2b3c4d`` for each ``(rule, draft)``: of the rule, the file's path below the project,
-    and what the line says; equal lines are told apart by their order."""
+    and what the line says; equal lines are numbered in their order."""
     made: dict[int, str] = {}
     seen: Counter[tuple[str, str, str]] = Counter()
     order = sorted(range(len(found)), key=lambda i: (found[i][1].file, found[i][1].line, i))

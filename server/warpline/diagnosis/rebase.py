@@ -118,7 +118,7 @@ def rebase(profile: Profile, texts: Texts, moves: Moves | None = None) -> Profil
 
 
 def _argument(argument: Argument, moves: Moves) -> Argument:
-    """``argument`` with its holder moved; one whose line is gone, or changed, is not known any more."""
+    """``argument`` with its holder moved; unknown if its line is gone or changed."""
     holder = argument.holder
     if holder is None or not moves.changed(holder.file):
         return argument
@@ -130,7 +130,7 @@ def _argument(argument: Argument, moves: Moves) -> Argument:
 
 
 def _dataflow(flow: Dataflow, moves: Moves) -> Dataflow:
-    """The record with its sites moved; line 0 for those whose line is gone."""
+    """The record with its sites moved; line 0 for sites with a deleted line."""
     places = (moves.now((site.file, site.line)) for site in flow.sites)
     sites = (
         replace(site, line=0 if place is None else place[1])

@@ -1,4 +1,4 @@
-"""Two runs side by side: what each step is made of, and the lines whose time changed."""
+"""Two runs side by side: the parts of each step, and the lines with a changed time."""
 
 from __future__ import annotations
 

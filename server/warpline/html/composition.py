@@ -11,13 +11,13 @@ from warpline.view import units
 
 #: Part -> what it means, as a tooltip.
 PARTS = {
-    "loader": "the device has nothing to do while the main thread waits for, or makes, the next batch",
-    "host": "the device has nothing to do while the host runs Python or queues work",
-    "forward": "the device works on the forward pass, or copies",
-    "backward": "the device works on the backward pass, or recomputes a forward",
-    "optimizer": "the device works on what the optimizer queued",
+    "loader": "the device is idle while the main thread loads the next batch or waits for it",
+    "host": "the device is idle while the host runs Python or queues work",
+    "forward": "the device runs the forward pass, or copies",
+    "backward": "the device runs the backward pass, or recomputes a forward pass",
+    "optimizer": "the device runs the optimizer's kernels",
     "communication": "ranks exchange data",
-    "idle": "neither the device nor the host works, or nothing is known of that time",
+    "idle": "device and host are both idle, or the time is unknown",
 }
 #: The bar's width in its own units, and the least of a part that is to be seen at all.
 _WIDTH, _LEAST = 1000.0, 1.5
@@ -29,8 +29,8 @@ def bar(composition: Composition | None, caption: str = "", whole_ms: float = 0.
     ``whole_ms``: what the full width stands for, where that is more than the step.
     """
     if composition is None:
-        words = "The report was made before it said what the step's time goes to."
-        return f'<p class="soft">{words} Without report.json in the run\'s folder it is made again.</p>'
+        words = "This report was made by an older version, which did not split the step's time into parts."
+        return f'<p class="soft">{words} Delete report.json in the run folder to make it again.</p>'
     if not used([composition]):
         return ""
     head = f'<div class="soft">{text(caption)}</div>' if caption else ""

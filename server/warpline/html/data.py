@@ -1,5 +1,4 @@
-"""What the page's script shows, as one block of text: the report as the JSON report has it, and what is
-beside it."""
+"""The data of the page's script as one block of text: the JSON report and the data that is not in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text from a run, made fit to stand in HTML."""
+"""Escapes text from a run for HTML."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _MOST_LINES = 200  # of a diff
 
 def cards(found: Sequence[Finding], sources: Mapping[str, str], names: Mapping[str, str]) -> str:
     shown = [_card(finding, sources, names) for finding in found]
-    return "\n".join(shown) if shown else "<p>No rule saw anything to gain here.</p>"
+    return "\n".join(shown) if shown else "<p>No rule found anything to improve here.</p>"
 
 
 def _card(finding: Finding, sources: Mapping[str, str], names: Mapping[str, str]) -> str:

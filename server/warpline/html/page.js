@@ -7247,7 +7247,7 @@
       time("forward", "Device time in forward, ms", (line) => line.forward_ms),
       time("backward", "Device time in backward, ms", (line) => line.backward_ms),
       time("recompute", "Device time in recomputation, ms", (line) => line.recompute_ms),
-      time("idle ms", "The device has nothing to do because the host is here", (line) => line.idle_ms),
+      time("idle ms", "The device is idle because the host is at this line", (line) => line.idle_ms),
       time("host ms", "Host time", (line) => line.cpu_ms),
       time("sync ms", "Host time spent waiting for the device", (line) => line.sync_ms),
       { name: "calls", title: "Per step", value: (line) => line.calls, text: (line) => count(line.calls) },
@@ -9534,7 +9534,7 @@
   // page/src/timeline_draw.ts
   var WHY = {
     host: "the host runs Python or queues work",
-    loader: "the host waits for, or makes, the next batch",
+    loader: "the host loads the next batch, or waits for it",
     waiting: "the host waits too"
   };
   var NARROW = 24;

@@ -122,9 +122,9 @@ def _figures(report: Report) -> str:
     shown = (
         (
             units.ms(steps.step_ms),
-            "a step, without the profiler" if timed else "a step, with the profiler on",
+            "a step, without the profiler" if timed else "a step, under the profiler",
         ),
-        (units.percentage(steps.device_busy_percent), "of it with the device busy"),
+        (units.percentage(steps.device_busy_percent), "of it the device is busy"),
         *(
             [(units.ms(steps.profiled_step_ms), f"with the profiler, {units.slowdown(steps.slowdown)}")]
             if timed

@@ -25,7 +25,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass
 class Profiling:
-    """``with`` makes a run of each block; as a decorator, of the first call whose steps could be measured.
+    """``with`` makes a run of each block; as a decorator, of the first call with enough steps.
 
     Whatever goes wrong with the measurement is one line on standard error, and never the block's concern.
     """

@@ -19,7 +19,7 @@ def plain(header: bytes) -> bytes:
 
 
 class Pipe:
-    """A binary stream whose header lines are read plain. Bodies are read by ``read`` and not touched."""
+    """A binary stream that reads header lines as they are. Bodies are read by ``read`` and not touched."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream

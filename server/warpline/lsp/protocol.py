@@ -1,4 +1,4 @@
-"""JSON-RPC as pygls has it, with what it leaves out.
+"""pygls' JSON-RPC with the parts that it lacks.
 
 - malformed requests are answered with an error, where pygls shows a message and leaves the client waiting;
 - ``$/cancelRequest`` reaches a running command, where pygls only answers the client;
@@ -177,4 +177,4 @@ class Written:
 
 
 class Answered(Exception):
-    """A malformed request that has got its answer already; nobody is told twice."""
+    """A malformed request that was already answered; it is not reported twice."""

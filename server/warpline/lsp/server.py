@@ -53,7 +53,7 @@ class Server(LanguageServer):
         self.pushes = False  # diagnostics: the client cannot pull
         self.pushed_files: set[str] = set()  # that the client was sent diagnostics of
         self.push_timers: dict[str, asyncio.TimerHandle] = {}  # by path: sent when typing pauses
-        self.pages_asked_for: set[str] = set()  # rules whose page the worker was asked for
+        self.pages_asked_for: set[str] = set()  # rules with a page requested from the worker
         #: Kept by torch_use.py.
         self.torch_projects: dict[Path, tuple[tuple[int, ...], bool]] = {}
         self.background: set[asyncio.Task[Any]] = set()

@@ -1,4 +1,4 @@
-"""How far a gain may lie from its prediction, by what was measured of earlier ones.
+"""The error of predicted gains, from earlier predictions and their measurements.
 
 The error of a prediction is |log(predicted / measured)|. It grows with what is promised: a fix that is
 predicted to gain nothing is rarely off by half, one that is to gain 4 times may be. So errors are taken in
@@ -25,7 +25,7 @@ LEAST_SCALE = 0.25
 #: Fewer readings than nine cannot say where nine of ten lie: the largest of them then counts as this much
 #: more. A bound's lower end is no gain at all.
 FEW = costs.bound("few-readings")
-#: The fewest of which the largest is not exceeded by more than one in ten.
+#: With at least this many readings, at most one in ten new ones is expected above the largest.
 LEAST_READINGS = 9
 #: So many measurements of one basis speak for themselves.
 ENOUGH = 20
@@ -90,7 +90,7 @@ def with_bounds(
     return replace(predicted, low=low, high=high)
 
 
-#: The bases whose errors are taken together where one has too few: a trial replaces a guess in the same
+#: Bases that share their errors if one has too few: a trial replaces a guess in the same
 #: replay; a bound and an estimate both rest on a figure that is not of this run.
 _ALIKE = {
     "simulated": ("simulated",),

@@ -1,4 +1,4 @@
-"""A candidate: fixes laid over the sources in memory, and what they are known by."""
+"""A candidate: fixes applied to the sources in memory, with a key that identifies them."""
 
 from __future__ import annotations
 

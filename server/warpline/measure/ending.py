@@ -1,4 +1,4 @@
-"""When work that is under way has to end."""
+"""Deadlines of running work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the beginning of an epoch costs, shared among its steps.
+"""The cost of starting an epoch, shared among its steps.
 
 Between two epochs a loader may start its workers again, fill their queues and read what it had read before; a
 script may validate or save. A window holds few of these moments and the middle of many slices none, so they

@@ -61,7 +61,7 @@ class Interval:
 
 
 def ratio_interval(log_ratios: Sequence[float], first: int = FIRST) -> Interval:
-    """The interval from all rounds, of which the ``first`` ones decided how many there are.
+    """The interval from all rounds; the ``first`` ones decided how many there are.
 
     One round has no spread: its interval is 0 to infinity.
     """

@@ -35,8 +35,8 @@ def drift(plain: Sequence[Losses], changed: Sequence[Losses], safe: bool) -> Dri
     """Compare the losses of the runs of the plain script with those of the changed one.
 
     A difference within the tolerance is allowed. So is one that the plain script shows between its
-    own runs (no seed holds it), and one whose sign changes from step to step so that its mean cannot
-    be told from nothing (random augmentation drawn by other workers). Losses are compared after as
+    own runs (no seed holds it), and one whose sign changes from step to step so that its mean does not differ
+    from zero (random augmentation drawn by other workers). Losses are compared after as
     many updates, also where a step has more samples: with the same rate of learning it is updates that
     bring the loss down, and the samples of one step are no others' successors.
     """

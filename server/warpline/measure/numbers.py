@@ -1,4 +1,4 @@
-"""Numbers that a fix writes and that are worth searching: how many workers, how large a batch."""
+"""Numbers in a fix that ``tune`` searches: the number of workers, the batch size."""
 
 from __future__ import annotations
 

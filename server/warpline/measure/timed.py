@@ -265,7 +265,7 @@ def sliced(timing: Timing, length: int) -> Timed:
 
 
 def window_steps(step_ns: float, epoch_steps: int | None = None) -> int:
-    """How many steps are timed of a script whose steps take ``step_ns``."""
+    """The number of timed steps for steps of ``step_ns``."""
     if epoch_steps and epoch_steps * step_ns <= EPOCH_NS:
         return min(MOST_STEPS, max(window_steps(step_ns), math.ceil(2 * epoch_steps / LONGER) + 1))
     quick = int(WINDOW_NS / max(step_ns, 1.0))

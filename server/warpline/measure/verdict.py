@@ -1,4 +1,4 @@
-"""What the rounds of one candidate say of it."""
+"""The verdict on a candidate, from its rounds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Outcome:
 
 
 def outcome(pairs: Pairs, limits: Limits, baseline_ms: float = 0.0) -> Outcome:
-    """The verdict on what was seen. A gain is one whose whole interval lies above 1.
+    """The verdict on what was seen. It is a gain if the whole interval lies above 1.
 
     ``baseline_ms``: the plain step where none was timed beside this candidate.
     """

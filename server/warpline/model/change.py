@@ -1,4 +1,4 @@
-"""What a fix would change in the captured step, as plain data.
+"""The change that a fix makes in the captured step, as plain data.
 
 A rule names a change; the simulation (:mod:`warpline.simulate`) replays the step with it. Places
 are ``(file, line)`` of the *hot* lines (where the ops, copies, syncs or waits are seen), not of the

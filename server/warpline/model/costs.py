@@ -1,8 +1,8 @@
-"""Figures that are assumed where nothing was measured (``costs.json``), and bounds that were chosen
-(``bounds.json``), each with what is known of it.
+"""Assumed figures for missing measurements (``costs.json``) and chosen bounds (``bounds.json``), each with
+its source.
 
 ``low`` to ``high`` is the range that was seen in ``samples`` measurements that ``script`` makes; None and 0
-where nobody has measured it. ``benchmarks/fit.py`` prints both tables, and says which figures still stand on
+where it was never measured. ``benchmarks/fit.py`` prints both tables, and says which figures still stand on
 nothing. A prediction that rests on one of those is a bound or an estimate, and its interval as wide as one.
 
 A bound is where we draw a line: how near is near enough, how much is too much. No measurement could

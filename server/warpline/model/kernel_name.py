@@ -1,4 +1,4 @@
-"""What a kernel is called on a screen: compilers' names run to thousands of characters.
+"""Short names of kernels: compilers' names can have thousands of characters.
 
 ``void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, …>(…)`` becomes
 ``vectorized_elementwise_kernel<CUDAFunctor_add<float>>``. The JSON report keeps the full names.
@@ -25,7 +25,7 @@ _NUMBERS = {
     "float", "double", "int", "long", "char", "bool", "short", "half", "Half", "BFloat16", "__half",
     "__nv_bfloat16", "complex",
 }  # fmt: skip
-#: cuBLAS's and cuDNN's: the problem and the tile, then how it is done, then whose it is.
+#: cuBLAS's and cuDNN's: the problem and the tile, then the method, then the library.
 _VENDOR = re.compile(r"(sm\d+_\w*?)(_tilesize\d+(?:x\d+)*)_\w*?(_cublas|_cudnn)?")
 #: One token of an Itanium-mangled name: a part with its length, template brackets, substitutions.
 _MANGLED = re.compile(r"(\d+)|(I)|(E)|S[0-9A-Z]*_|L\w(?:n?\d+)E|[A-Za-z]")

@@ -1,4 +1,4 @@
-"""What is told to the user in one line instead of a traceback."""
+"""An error that is shown to the user as one line instead of a traceback."""
 
 from __future__ import annotations
 

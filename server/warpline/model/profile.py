@@ -37,7 +37,7 @@ class Kernel:
     occupancy_percent: float | None = None  # torch's estimate
     bytes: float | None = None  # of copies
     kind: str = "kernel"  # "kernel" | "copy" | "set" | "communication"
-    tensor_cores: bool | None = None  # None: cannot be told from the name
+    tensor_cores: bool | None = None  # None: the name does not say
 
 
 #: What tensor cores multiply, by the dtype's name in a trace (Ampere and later).
@@ -102,6 +102,11 @@ class LineCost:
     allocator_ms: float = 0.0  # host time in them
     nodes: float = 0.0  # that it adds to autograd's graph, a step
     unused_nodes: float = 0.0  # of them those that no backward pass visits
+    #: The same, and the backward pass in ms of the step, with all that runs in the user's functions it calls.
+    total_nodes: float = 0.0
+    total_unused_nodes: float = 0.0
+    total_backward_ms: float = 0.0
+    called: tuple[tuple[str, str], ...] = ()  # those functions: file and name
     kernels: tuple[Kernel, ...] = ()
     ops: tuple[Op, ...] = ()
     roofline: Roofline | None = None

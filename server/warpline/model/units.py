@@ -45,7 +45,7 @@ def percentage(value: float) -> str:
         return "0 %"
     if magnitude < 0.1:
         return "<0.1 %"
-    # "100 %" is said of the whole only: 99.97 % attributed is not everything.
+    # "100 %" means exactly all: 99.97 % attributed is not everything.
     if 99.5 <= magnitude < 100:
         return f"{min(magnitude, 99.9):.1f} %"
     return f"{value:.1f} %" if magnitude < 9.95 else f"{value:.0f} %"

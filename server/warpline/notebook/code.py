@@ -1,4 +1,4 @@
-"""A notebook so far as one script, and which cell each of its lines is of."""
+"""The executed cells of a notebook as one script, and the cell of each line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from warpline.model.problem import Problem
 
-#: Cell magics whose body is Python that the kernel runs in the user's namespace.
+#: Cell magics with a Python body that the kernel runs in the user's namespace.
 _TRANSPARENT = frozenset({"time", "capture"})
 _NOT_REPEATED = "get_ipython"
 
@@ -69,7 +69,7 @@ def script(before: Iterable[Cell], profiled: Cell, translate: Translate) -> Scri
     was its first line).
 
     Magics and shell commands are left out: the process that runs the script inherits the kernel's folder and
-    environment, which is what most of them change. Raises Problem for one whose result is used.
+    environment, which is what most of them change. Raises Problem if its result is used.
     """
     lines = ["# Written by %%warpline: what the notebook's kernel has run, then the cell that is profiled."]
     parts = []

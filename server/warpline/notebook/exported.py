@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from warpline.model.problem import Problem
 
 _FIRST = "# Written by Warpline: the code cells of "
-#: Cell magics whose body is Python that the kernel runs in the user's namespace.
+#: Cell magics with a Python body that the kernel runs in the user's namespace.
 _TRANSPARENT = frozenset({"time", "capture", "warpline"})
 _MAGIC = re.compile(r"\s*(?:[%!?]|[\w.]+\?{1,2}\s*$)")
 _RESULT = re.compile(r"\s*[\w.,\s]+=\s*[!%]")

@@ -2,7 +2,7 @@
 
 Not inside the kernel: the measurement replaces methods of torch, sets trace functions, stops the code after
 its window and runs short code twice. A kernel holds the user's only copy of the session, and must come out
-as it went in. The cost is said in docs/jupyter-ssh-containers.md.
+as it went in. The cost is described in docs/jupyter-ssh-containers.md.
 """
 
 from __future__ import annotations

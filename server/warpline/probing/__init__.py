@@ -1,4 +1,5 @@
-"""Replacements that can be tried without the script: what to ask, and what the answers make of a change.
+"""Replacements that can be tried without the script: the questions, and the change that follows from the
+answers.
 
 ``questions(profile, change)`` is what has to be tried for a change, and ``informed(profile, change,
 answers)`` the change with what came of it. Both are pure; :mod:`warpline.capture.probing` does the trying.

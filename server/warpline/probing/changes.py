@@ -1,4 +1,4 @@
-"""What has to be tried for a change, and the change once that is known."""
+"""The trials that a change needs, and the change with their results."""
 
 from __future__ import annotations
 

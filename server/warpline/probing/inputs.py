@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from math import prod
 
 from warpline.model import costs as figures
 from warpline.model.profile import LineCost, Op
+from warpline.wire.precision import DOUBLE, REAL
 from warpline.wire.probing import LOOPED, Question, Tensor
 
-#: Floats, as the trace names them.
-FLOATS = frozenset({"float", "double", "c10::Half", "c10::BFloat16"})
 #: Inputs that differ are asked about one by one, those that take longest first.
 MOST = 4
 #: Pieces of a tensor that grows.
@@ -29,15 +28,15 @@ MOST_ROUNDS = 200
 #: Answers have to cover this share of the time that they are about; the rest counts like them.
 COVERED = figures.bound("probed-share")
 
-#: What a replacement is asked about, each with a number that its time now goes with.
+#: What a replacement is asked about, each with a number in proportion to its time.
 Weighted = list[tuple[Question, float]]
 #: ``(kind, its options, the lines' costs)``
 Reader = Callable[[str, tuple[str, ...], list[LineCost]], Weighted]
 
 
-def tensor(op: Op, at: int) -> Tensor | None:
-    """Input ``at`` of a call; None where it is no tensor of floats with a size."""
-    if at >= len(op.shapes) or at >= len(op.dtypes) or not op.shapes[at] or op.dtypes[at] not in FLOATS:
+def tensor(op: Op, at: int, dtypes: Collection[str] = REAL) -> Tensor | None:
+    """Input ``at`` of a call; None where it is no tensor of ``dtypes`` with a size."""
+    if at >= len(op.shapes) or at >= len(op.dtypes) or not op.shapes[at] or op.dtypes[at] not in dtypes:
         return None
     strides = op.strides[at] if at < len(op.strides) else ()
     return Tensor(op.shapes[at], op.dtypes[at], strides if len(strides) == len(op.shapes[at]) else ())
@@ -247,16 +246,17 @@ def odd(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
 
 
 def doubles(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighted:
-    """What is computed in float64: products, and everything else by its largest input."""
+    """What is computed in float64: products, and everything else by its first such input."""
     found: dict[tuple[Tensor, ...], float] = {}
     multiplied = {id(op) for _, op in products(costs)}
     for pair, op in products(costs):
-        if pair[0].dtype == "double":
+        if pair[0].dtype in DOUBLE:
             found[pair] = found.get(pair, 0.0) + op.device_ms
     for cost in costs:
         for op in cost.ops:
-            given = tensor(op, 0) if id(op) not in multiplied else None
-            if given is not None and given.dtype == "double" and op.device_ms > 0:
+            inputs = (tensor(op, at, DOUBLE) for at in range(2) if id(op) not in multiplied)
+            given = next((one for one in inputs if one is not None and op.device_ms > 0), None)
+            if given is not None:
                 alone = (Tensor(given.shape, given.dtype),)
                 found[alone] = found.get(alone, 0.0) + op.device_ms
     return _longest(by, options, found)

@@ -1,4 +1,4 @@
-"""The parameters of an optimizer, as far as trying it needs them."""
+"""The parameters of an optimizer that a trial needs."""
 
 from __future__ import annotations
 

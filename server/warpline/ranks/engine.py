@@ -22,7 +22,8 @@ CONNECT = "30s"  # how long a scheduler may take to answer, and a first worker t
 def reduced(paths: Sequence[Path], dask: str = "", workers: int | None = None) -> list[RankTable]:
     """The table of each of ``paths``, in their order.
 
-    ``dask``: the address of a scheduler whose workers see the same paths; "": ``workers`` processes here (as
+    ``dask``: the address of a scheduler with workers that see the same paths; "": ``workers`` processes here
+    (as
     many as there are cores). Raises Problem.
     """
     if dask:

@@ -83,7 +83,7 @@ def _numbered(tables: Sequence[RankTable]) -> tuple[list[RankTable], list[str]]:
     ordered = sorted(tables, key=_source)
     if len(tables) == 1:
         return [replace(ordered[0], rank=max(0, ordered[0].rank))], []
-    note = "the traces do not say which rank each is of: they are numbered in the order of their names"
+    note = "the traces do not contain their rank: they are numbered in the order of their names"
     return [replace(one, rank=at) for at, one in enumerate(ordered)], [note]
 
 
@@ -114,7 +114,7 @@ def _straggler(tables: Sequence[RankTable]) -> tuple[Straggler | None, list[str]
     shapes = {tuple(map(len, one.exchanges_ns)) for one in tables}
     if len(shapes) > 1 or not any(next(iter(shapes))):
         missing = "have no" if len(shapes) == 1 else "differ in their"
-        return None, [f"whether one rank is slower than the others is not known: they {missing} collectives"]
+        return None, [f"it is unknown whether one rank is slower than the others: they {missing} collectives"]
     steps = []
     for step in zip(*(one.exchanges_ns for one in tables), strict=True):
         lengths = np.array(step, np.int64)

@@ -1,4 +1,4 @@
-'''What a rule is written with.
+'''The toolkit for rules.
 
 A rule is one file in :mod:`warpline.rules` with one class; the file's name is the rule's name and
 its module docstring is the rule's page. Nothing has to be registered. ``find`` looks at measured

@@ -1,4 +1,4 @@
-"""Addresses in a Triton kernel: what neighbouring elements of a block lie apart."""
+"""Addresses in a Triton kernel: the stride between neighbouring elements of a block."""
 
 from __future__ import annotations
 

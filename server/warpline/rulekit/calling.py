@@ -1,98 +1,107 @@
-"""Who calls: from a line of a module's ``forward`` to the script's call of it, and to the loop."""
+"""Callers in the recorded step: from a line of a model to the line that calls the model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.syntax.source import Source
+from warpline.wire.run import Site
+from warpline.wire.sites import Module, facts_of
 
-_DEPTH = 4  # modules inside modules
-
-
-def called_at(context: Context, cost: LineCost, own: Callable[[LineCost], bool]) -> tuple[str, int] | None:
-    """The line that calls the module whose ``forward`` holds ``cost``, outside all ``forward`` methods of
-    which every line that records a graph is ``own``: a line further out would hold other things as well.
-
-    Names that hold the module are followed by the classes that were constructed; None where the line is in
-    no such ``forward``, or several lines that ran call such a name.
-    """
-    place, function = (cost.file, cost.line), cost.function
-    for _ in range(_DEPTH):
-        parts = function.split(".")
-        recording = [one for one in context.profile.lines
-                     if (one.file, one.function) == (place[0], function) and one.nodes > 0]  # fmt: skip
-        whole = bool(recording) and all(map(own, recording))
-        if len(parts) < 2 or parts[-1] != "forward" or not whole:
-            return place if place != (cost.file, cost.line) else None
-        found = callers(context, parts[-2])
-        if len(found) != 1:
-            return None
-        place, function = (found[0].file, found[0].line), found[0].function
-    return None
+#: A function of the user's: its file and qualified name.
+Function = tuple[str, str]
+#: Of the nodes that a line records, all but a few.
+MOSTLY = 0.9
 
 
-def callers(context: Context, name: str) -> list[LineCost]:
-    """Lines that ran and call a name that holds an object of class ``name``."""
-    holders = _holders(context, name)
-    found = []
-    for cost in context.profile.lines:
-        source = context.source(cost.file)
-        calls = source.calls(cost.line) if source is not None else []
-        if any(_last(call.func) in holders and source.line(call) == cost.line for call in calls if source):
-            found.append(cost)
+def function_of(cost: LineCost) -> Function:
+    return cost.file, cost.function
+
+
+def callers(context: Context, function: Function) -> list[LineCost]:
+    """Lines that called ``function`` in the captured steps, in the order of the text."""
+    found = [cost for cost in context.profile.lines if function in cost.called]
+    return sorted(found, key=lambda cost: (cost.file, cost.line))
+
+
+def below(context: Context, cost: LineCost) -> list[LineCost]:
+    """The line, and all lines of the functions that it calls, and of those that these call."""
+    found, reached = {(cost.file, cost.line): cost}, set(cost.called)
+    waiting = list(cost.called)
+    while waiting:
+        function = waiting.pop()
+        for line in context.profile.lines:
+            if function_of(line) == function:
+                found[line.file, line.line] = line
+                fresh = set(line.called) - reached
+                reached |= fresh
+                waiting += fresh
+    return list(found.values())
+
+
+def is_forward(function: Function) -> bool:
+    return function[1].rpartition(".")[2] == "forward"
+
+
+def model_born(context: Context, cost: LineCost) -> Site | None:
+    """Where the model was made whose ``forward``, or that of a part of it, has the line; None where the line
+    is in no ``forward``, or several were made of that class."""
+    function, outer = function_of(cost), None
+    seen: set[Function] = set()
+    while function not in seen:
+        seen.add(function)
+        outer = function if is_forward(function) else outer
+        calling = {function_of(one) for one in callers(context, function)}
+        function = calling.pop() if len(calling) == 1 else function
+    name = outer[1].split(".")[-2] if outer is not None and "." in outer[1] else None
+    made = [site for site in context.sites("module") if str(facts_of(Module, site).type).endswith(f".{name}")]
+    return made[0] if len(made) == 1 else None
+
+
+def records_at(context: Context) -> LineCost | None:
+    """The line outside all ``forward`` methods under which most of a step's autograd graph is recorded: the
+    call of the model. None where nothing is recorded, or the record does not say who calls whom."""
+    lines = [cost for cost in context.profile.lines if cost.total_nodes > 0]
+    made = sum(cost.nodes for cost in lines)
+    called = {function for cost in lines for function in cost.called}
+    functions = {function_of(cost) for cost in lines} - called
+    found: LineCost | None = None
+    seen: set[Function] = set()
+    while functions:
+        inside = [cost for cost in lines if function_of(cost) in functions]
+        if not inside:
+            break
+        found = max(inside, key=lambda cost: cost.total_nodes)
+        seen |= functions
+        whole = found.total_nodes >= MOSTLY * made
+        functions = {one for one in found.called if whole and not is_forward(one)} - seen
     return found
-
-
-def _holders(context: Context, name: str) -> set[str]:
-    """Names and attributes that are assigned an object of class ``name``."""
-    found: set[str] = set()
-    for path in context.profile.sources:
-        source = context.source(path)
-        for assign in source.nodes(cst.Assign) if source is not None else ():
-            assert source is not None
-            pairs = [(target.target, assign.value) for target in assign.targets]
-            for target, value in pairs:
-                found |= _named(source, target, value, name)
-    return found
-
-
-def _named(source: Source, target: cst.BaseExpression, value: cst.BaseExpression, name: str) -> set[str]:
-    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
-        return {
-            each
-            for one, other in zip(target.elements, value.elements, strict=False)
-            for each in _named(source, one.value, other.value, name)
-        }
-    made = any(source.is_named(call.func, name) for call in source.nodes(cst.Call, within=value))
-    return {_last(target)} - {""} if made else set()
-
-
-def _last(node: cst.BaseExpression) -> str:
-    if isinstance(node, cst.Attribute):
-        return node.attr.value
-    return node.value if isinstance(node, cst.Name) else ""
 
 
 def evaluated_at(
     context: Context, cause: tuple[str, int]
 ) -> tuple[Source, cst.FunctionDef | cst.For | cst.While] | None:
-    """What to put into inference mode: the function with the loop, else the loop; of the uses of a
-    loader where there are any, else of the loop whose rounds are the steps, else around the cause.
+    """What to put into inference mode: the function that calls the model or has the loop, else the loop; of
+    ``cause``, of the uses of a loader, or of the loop whose rounds are the steps.
 
     A function that makes the model is left alone: what is made in inference mode cannot be trained."""
     uses = [use for site in context.sites("loader") for use in site.uses]
-    for file, line in [*uses, *_step_loops(context), cause]:
+    for file, line in [cause, *uses, *_step_loops(context), cause]:
         source = context.source(file)
         statement = source.statement_at(line) if source is not None else None
         if source is None or statement is None:
             continue
         loops = source.loops_from(statement)
         function = source.enclosing(statement, cst.FunctionDef)
-        if function is not None and loops and not _makes(context, source, function):
+        if (
+            function is not None
+            and function.name.value != "forward"
+            and not _makes(context, source, function)
+        ):
             return source, function
         if loops:
             return source, loops[-1]

@@ -1,4 +1,4 @@
-"""What a rule looks at: the profile, and the sources as they are now."""
+"""A rule's input: the profile and the current sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What some operators of some lines cost, and what is left once one call takes their place."""
+"""The cost of some operators of some lines, and the cost that remains when one call replaces them."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import libcst as cst
 
 from warpline.model.profile import Op
-from warpline.rulekit.calling import callers
+from warpline.rulekit.calling import callers, function_of, is_forward
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph import Graph, graph_of
 from warpline.rulekit.growing import LEAST_LENGTHS, grows
@@ -99,17 +99,17 @@ def _is_square(graph: Graph, value: int) -> bool:
 
 
 def loop_call(context: Context, places: tuple[tuple[str, int, str], ...]) -> tuple[str, int] | None:
-    """The line of a loop that calls the model whose attention is at ``places``: the one that calls an object
+    """The line of a loop that calls the model with its attention at ``places``: the one that calls an object
     of its class, else the one that makes what the first operator after the model reads."""
     for file, line, function in places:
-        place, name = (file, line), function
+        place, name = (file, line), (file, function)
         for _ in range(_DEPTH):
-            if not name.endswith(".forward"):
+            if not is_forward(name):
                 return place
-            calling = callers(context, name.split(".")[-2])
+            calling = callers(context, name)
             if len(calling) != 1:
                 break
-            place, name = (calling[0].file, calling[0].line), calling[0].function
+            place, name = (calling[0].file, calling[0].line), function_of(calling[0])
     return _made_for_the_loop(context)
 
 

@@ -1,4 +1,4 @@
-"""Writes the reading of a value later than now: after the loop, or every N steps."""
+"""Edits that read a value later: after the loop, or every N steps."""
 
 from __future__ import annotations
 

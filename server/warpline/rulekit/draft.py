@@ -1,4 +1,4 @@
-"""What a rule hands over: a finding without its id, rank and prediction."""
+"""A rule's result: a finding without id, rank and prediction."""
 
 from __future__ import annotations
 

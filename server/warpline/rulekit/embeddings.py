@@ -1,4 +1,4 @@
-"""Embeddings of which a step reads few rows, though their gradients have all of them."""
+"""Embeddings with dense gradients although a step reads only a few of their rows."""
 
 from __future__ import annotations
 

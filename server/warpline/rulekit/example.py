@@ -151,7 +151,13 @@ def read_project(files: dict[str, str]) -> Project:
 def _profile(texts: dict[str, str], reader: _Reader) -> Profile:
     script = next(iter(texts))
     lines = [
-        replace(cost, step_ms=cost.step_ms or max(cost.cpu_ms, cost.device_ms))
+        replace(
+            cost,
+            step_ms=cost.step_ms or max(cost.cpu_ms, cost.device_ms),
+            total_nodes=cost.total_nodes or cost.nodes,
+            total_unused_nodes=cost.total_unused_nodes or cost.unused_nodes,
+            total_backward_ms=cost.total_backward_ms or cost.backward_ms,
+        )
         for cost in reader.costs.values()
     ]
     lines.sort(key=lambda cost: (-cost.step_ms, cost.file, cost.line))

@@ -84,7 +84,7 @@ def _set(
         raise Refused(f"the installed version's `{one.name}` has no `{name}`")
     code = setting.arguments[name]
     if "{workers}" in code and workers is None:
-        raise Refused("the number of workers that would be enough is unknown")
+        raise Refused("the sufficient number of workers is unknown")
     twice = 2 * values[name] if type(values.get(name)) is int else None
     if "{twice}" in code and twice is None:
         raise Refused(f"the value of `{name}` is unknown")

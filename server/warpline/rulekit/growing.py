@@ -1,4 +1,4 @@
-"""Tensors that get longer with each call, by the sizes that were recorded."""
+"""Tensors that get longer with each call, by their recorded sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Who holds the value of an argument, as the run recorded it: where to edit it, and words for it."""
+"""Where the value of an argument is written, as the run recorded it: the place to edit, and its
+description."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def words(found: Holder) -> str:
         "command line": f"{name} on the command line",
         "file": f"{name} in {file}",
         "environment": f"the environment variable {name}",
-        "computed": "what is computed there",
+        "computed": "an expression there",
     }.get(found.kind, "")
 
 

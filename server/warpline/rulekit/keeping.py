@@ -1,4 +1,4 @@
-"""The lines that keep what a step made: appended to a list, added to a sum, put into a dict."""
+"""Lines that keep tensors of a step: appended to a list, added to a sum, put into a dict."""
 
 from __future__ import annotations
 

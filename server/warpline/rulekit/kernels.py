@@ -10,7 +10,7 @@ _POINTWISE = re.compile(
     r"elementwise_kernel|reduce_kernel|CatArrayBatchedCopy|indexSelect|index_elementwise|fused_dropout"
     r"|layer_norm|GammaBeta|softmax|SoftMax|batch_norm|bn_(fw|bw)_"
 )
-#: Operators whose kernels do much with each number they read: nothing is fused across them.
+#: Operators that compute much with each number they read: nothing is fused across them.
 _PRODUCTS = re.compile(
     r"aten::(mm|addmm|bmm|baddbmm|mv|_scaled_dot_product|_flash_attention|_efficient_attention|\w*conv"
     r"|_cudnn_rnn|_addmm_activation|_grouped_mm|_scaled_mm)"

@@ -1,4 +1,4 @@
-"""Whether a tensor that a round of a loop makes stays as it is in the rounds that follow."""
+"""Whether a tensor made in one iteration of a loop stays unchanged in the next ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several rules ask about loaders: what the step waits for them, and how one is changed."""
+"""Loaders, for several rules: the wait for their batches, and edits of their arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages whose every number is a measured one: templates filled from Evidence."""
+"""Messages that contain only measured numbers: templates filled from Evidence."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Whether an edit takes effect: its line ran before the measured steps ended, in a file of the project.
 
 An edit in a branch that was not taken, below the training loop, or in another project's file changes
-nothing that was measured. Lines of which the run does not say whether they ran count as reached.
+nothing that was measured. If the run does not say whether a line ran, it counts as reached.
 """
 
 from __future__ import annotations

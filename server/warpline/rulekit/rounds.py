@@ -1,4 +1,4 @@
-"""Loops whose rounds each work on a piece of one tensor: ``for`` statements and comprehensions."""
+"""Loops that work on one piece of a tensor per iteration: ``for`` statements and comprehensions."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Tag = Literal["unnecessary", "deprecated", "kernel"]
 
 
 class Rule:
-    """One rule: a file in :mod:`warpline.rules` whose module docstring is its page."""
+    """One rule: a file in :mod:`warpline.rules`. Its module docstring is the rule's page."""
 
     area: ClassVar[
         str

@@ -1,4 +1,4 @@
-"""A Triton kernel that turns a matrix row by row, rewritten to do it tile by tile."""
+"""Rewrites a Triton kernel that transposes a matrix row by row to work tile by tile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The training step in a source: where the loss is made, sent back and stepped on.
+"""The training step in a source: the loss, the backward pass and the optimizer step.
 
 The loss is sent back by ``loss.backward()``, by a framework's call that is given it
 (``accelerator.backward(loss)``), or by a framework to which a ``training_step`` returns it.

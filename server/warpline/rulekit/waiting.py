@@ -1,4 +1,4 @@
-"""Waiting for the device: what it can cost, and what a value read from the device is used for."""
+"""Waiting for the device: its possible cost, and the use of a value that is read from the device."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Wait:
     """A line at which the host waits for the device in each step; times per step.
 
     While the host waits the device works; lost is the time in which the device then waits for the
-    host to queue more. On a step whose device is never idle a wait costs nothing.
+    host to queue more. If the device is never idle, a wait costs nothing.
 
     ``waited_ms``: as long as it was seen to, under the profiler or in the surveyed step. ``lost_ms``: of
     that, what it can cost. ``most_ms``: what it may cost at most, where nothing looks on.

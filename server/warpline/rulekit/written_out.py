@@ -1,4 +1,4 @@
-"""The finding about a formula that is written out where one call would do."""
+"""The finding for a formula that is written out although torch has one call for it."""
 
 from __future__ import annotations
 

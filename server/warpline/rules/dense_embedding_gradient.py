@@ -140,7 +140,7 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, pe
 from warpline.rulekit.embeddings import Table, share_of, tables
 from warpline.rulekit.holders import argument
 from warpline.wire.run import Site
-from warpline.wire.sites import Embedding, Optimizer, facts_of
+from warpline.wire.sites import Module, Optimizer, facts_of
 
 #: Of the elements, and of the step in percent, from which on another optimizer for the table is worth a word:
 #: its results are others, so it must gain much, in a model that is nearly all table.
@@ -248,7 +248,7 @@ def _made(context: Context, table: Table) -> list[Site]:
     """Where modules of that size were made."""
     found = []
     for site in context.sites("module"):
-        made = facts_of(Embedding, site)
+        made = facts_of(Module, site)
         if made.type == "Embedding" and (made.num_embeddings, made.embedding_dim) == table.shape:
             found.append(site)
     return found

@@ -127,6 +127,7 @@ from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, ms, percent
 from warpline.rulekit.saving import less_device_time
+from warpline.wire.precision import DOUBLE, FLOATS
 
 
 class Float64OnDevice(Rule):
@@ -164,12 +165,16 @@ class Float64OnDevice(Rule):
 
 
 def _in_float64(cost: LineCost) -> float:
-    return min(sum(op.device_ms for op in cost.ops if _is_float64(op)), cost.step_ms)
+    doubles = [op for op in cost.ops if _is_float64(op)]
+    if all(op in doubles for op in cost.ops if any(dtype in FLOATS for dtype in op.dtypes[:2])):
+        # What joins a list of tensors is recorded without their type: here nothing else is on the line.
+        doubles += [op for op in cost.ops if doubles and op.dtypes[:1] == ("TensorList",)]
+    return min(sum(op.device_ms for op in doubles), cost.step_ms)
 
 
 def _is_float64(op: Op) -> bool:
     """A number beside tensors (shape ``()``) takes their dtype, whatever its own is."""
-    doubles = [at for at, dtype in enumerate(op.dtypes[:2]) if dtype == "double"]
+    doubles = [at for at, dtype in enumerate(op.dtypes[:2]) if dtype in DOUBLE]
     tensors = any(shape for shape in op.shapes)
     return any(at >= len(op.shapes) or op.shapes[at] or not tensors for at in doubles)
 
@@ -177,9 +182,7 @@ def _is_float64(op: Op) -> bool:
 def _meets(cost: LineCost) -> bool:
     """Whether numbers of another type become float64 here, by meeting such a tensor."""
     return any(
-        op.phase == "forward"
-        and _is_float64(op)
-        and {"float", "c10::BFloat16", "c10::Half"} & set(op.dtypes[:2])
+        op.phase == "forward" and _is_float64(op) and (FLOATS - DOUBLE) & set(op.dtypes[:2])
         for op in cost.ops
         if all(op.shapes[:2])
     )

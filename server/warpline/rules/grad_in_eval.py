@@ -4,8 +4,9 @@
 
 Finds measured steps that record gradients and have no backward pass, in a script without optimizer
 steps. In a training step, it finds parts whose graph the backward pass never visits (a teacher, a
-metric), or visits only for parameters that no optimizer has. It reports nothing if no tensor requires
-gradients, or if CUDA graphs replayed much of the step.
+metric), or visits only for parameters that no optimizer has. The finding stands at the call of the model
+or of that part. Nothing is reported if no tensor requires gradients, or if CUDA graphs replayed much of
+the step.
 
 ## Why is this slow
 
@@ -19,10 +20,11 @@ Recording keeps every activation in memory, and the host creates a graph node fo
 import torch
 
 
-def evaluate(model, loader):  #> found
+def evaluate(model, loader):
     right = 0
     for images, labels in loader:
-        scores = model(images)  #> cost cpu_ms=8 device_ms=5; op aten::linear count=40 cpu_ms=6 device_ms=5
+        scores = model(images)
+        #^ found; cost cpu_ms=8 device_ms=5; op aten::linear count=40 cpu_ms=6 device_ms=5
         right += (scores.argmax(1) == labels).sum()
     return right
 ```
@@ -49,8 +51,8 @@ def evaluate(model, loader):
 import torch
 
 model.eval()
-for images in loader:  #> found
-    scores = model(images)  #> cost cpu_ms=8 device_ms=5; op aten::linear count=40 cpu_ms=6 device_ms=5
+for images in loader:
+    scores = model(images)  #> found; cost cpu_ms=8 device_ms=5; op aten::linear count=40 cpu_ms=6 device_ms=5
     save(scores)
 ```
 
@@ -165,16 +167,23 @@ from warpline.model.change import Scale, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
-from warpline.rulekit.calling import called_at, evaluated_at
+from warpline.rulekit.calling import (
+    MOSTLY,
+    Function,
+    below,
+    callers,
+    evaluated_at,
+    function_of,
+    records_at,
+)
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.graph.unheld import of_unheld
 from warpline.rulekit.ungraphed import without_graph
+from warpline.rulekit.unheld import unheld_at
 from warpline.syntax.source import Source
 
 #: A metric of a few operators is no part of a model.
 LEAST_NODES = 8
-#: Share of a line's nodes that nobody visits: a loss uses what a line gives, or it does not.
-MOSTLY = 0.9
 
 
 class GradInEval(Rule):
@@ -196,16 +205,17 @@ class GradInEval(Rule):
         if not context.matters(host):
             return
         hottest = max(forward, key=lambda cost: sum(op.cpu_ms for op in cost.ops if op.outer))
-        cause = (hottest.file, hottest.line)
-        place = evaluated_at(context, cause)
+        calling = records_at(context) or hottest
+        at = calling.file, calling.line
+        place = evaluated_at(context, at)
         if _trains(context, place):
             context.note(
                 "the script trains, but the captured steps contain no backward pass: capture more steps"
             )
             return
         yield context.draft(
-            (place[0].path, place[0].line(place[1])) if place is not None else cause,
-            cause,
+            at,
+            (hottest.file, hottest.line),
             "Gradients are recorded, but no backward pass follows. The recording operators take "
             "{host} of host time a step ({share}).",
             {"host": ms("host time in operators", host), "share": percent("host time", context.share(host))},
@@ -217,61 +227,87 @@ class GradInEval(Rule):
 
 def _never_visited(context: Context) -> Iterator[Draft]:
     """Parts of a training step whose graph is recorded, and which the backward pass never visits."""
-    parts: dict[tuple[str, str], list[LineCost]] = {}
-    for cost in context.profile.lines:
-        if cost.unused_nodes >= LEAST_NODES and _unused(cost):
-            parts.setdefault((cost.file, cost.function), []).append(cost)
+    own = [cost for cost in context.profile.lines if _is_unused(cost)]
+    inside = {function for cost in own for function in cost.called}
+    parts: dict[Function, list[LineCost]] = {}
+    for cost in own:
+        callers_of = callers(context, function_of(cost))
+        if function_of(cost) not in inside or not all(map(_is_unused, callers_of)):
+            parts.setdefault(function_of(cost), []).append(cost)
     for costs in parts.values():
-        host = sum(op.cpu_ms for cost in costs for op in cost.ops if op.outer and op.phase == "forward")
+        host = sum(_host_ms(context, cost) for cost in costs)
         if not context.matters(host):
             continue
-        hottest = max(costs, key=lambda cost: cost.unused_nodes)
-        cause = (hottest.file, hottest.line)
-        place = called_at(context, hottest, _unused) or cause
+        place = max(costs, key=lambda cost: cost.total_unused_nodes)
+        hottest = max(below(context, place), key=lambda cost: cost.unused_nodes)
+        nodes = round(sum(cost.total_unused_nodes for cost in costs))
         yield context.draft(
-            place,
-            cause,
+            (place.file, place.line),
+            (hottest.file, hottest.line),
             "Each step records {nodes} autograd nodes here that no backward pass visits. Their "
             "tensors stay in memory, and the operators take {host} of host time ({share}).",
             {
-                "nodes": count("autograd nodes", round(sum(cost.unused_nodes for cost in costs)), "per step"),
+                "nodes": count("autograd nodes", nodes, "per step"),
                 "host": ms("host time in operators", host),
                 "share": percent("host time", context.share(host)),
             },
             cost_ms=host,
             saving_ms=0.0,  # how much of it is the recording is not measured
-            fixes=[partial(without_graph, context, place)],
+            fixes=[partial(without_graph, context, (place.file, place.line))],
         )
 
 
-def _unused(cost: LineCost) -> bool:
-    return cost.unused_nodes >= MOSTLY * cost.nodes
+def _is_unused(cost: LineCost) -> bool:
+    return cost.total_unused_nodes >= max(LEAST_NODES, MOSTLY * cost.total_nodes)
+
+
+def _host_ms(context: Context, cost: LineCost) -> float:
+    """Host time of the operators below a line; of lines that others call as well, by the nodes recorded."""
+    lines = below(context, cost)
+    nodes = sum(line.nodes for line in lines)
+    host = sum(op.cpu_ms for line in lines for op in line.ops if op.outer and op.phase == "forward")
+    return host * min(1.0, cost.total_nodes / nodes) if nodes else host
 
 
 def _for_nobody(context: Context) -> Iterator[Draft]:
     """Parts whose gradients no optimizer takes: the backward pass goes through them for nothing."""
     flow = context.profile.facts.dataflow
-    places = of_unheld(graph_of(flow)) if flow.unheld and not context.sites("parallel") else set()
-    costs = [cost for cost in context.costs(places) if cost.backward_ms > 0]
-    spent = sum(cost.backward_ms for cost in costs)
+    if not flow.unheld or context.sites("parallel"):
+        return
+    unheld = of_unheld(graph_of(flow))
+    costs = [cost for cost in context.costs(unheld.shares) if cost.backward_ms > 0]
+    if not costs:
+        return
+    hottest = max(costs, key=lambda cost: cost.backward_ms * unheld.shares[cost.file, cost.line])
+    place = unheld_at(context, unheld, hottest)
+    if place is None:
+        return
+    lines = below(context, place)
+    whole = sum(cost.backward_ms for cost in lines)
+    if (
+        place.file,
+        place.line,
+    ) in unheld.shares:  # the operators are on the line itself, or on some beside it
+        lines, whole = costs, sum(cost.backward_ms for cost in costs)
+        spent = sum(cost.backward_ms * unheld.shares[cost.file, cost.line] for cost in costs)
+    else:
+        spent = min(place.total_backward_ms, whole)
     if not context.matters(spent):
         return
-    hottest = max(costs, key=lambda cost: cost.backward_ms)
-    cause = (hottest.file, hottest.line)
-    place = called_at(context, hottest, lambda cost: (cost.file, cost.line) in places) or cause
     yield context.draft(
-        *(place, cause),
+        (place.file, place.line),
+        (hottest.file, hottest.line),
         "The backward pass takes {backward} of each step here ({share}) for gradients of parameters that no "
         "optimizer has.",
         {"backward": ms("backward pass", spent), "share": percent("backward pass", context.share(spent))},
         cost_ms=spent,
-        change=Together(tuple(_forward_only(cost) for cost in costs)),
-        fixes=[partial(without_graph, context, place)],
+        change=Together(tuple(_forward_only(cost, spent / whole) for cost in lines if cost.backward_ms > 0)),
+        fixes=[partial(without_graph, context, (place.file, place.line))],
     )
 
 
-def _forward_only(cost: LineCost) -> Scale:
-    left = max(0.0, 1 - cost.backward_ms / cost.step_ms) if cost.step_ms > 0 else 1.0
+def _forward_only(cost: LineCost, share: float) -> Scale:
+    left = max(0.0, 1 - share * cost.backward_ms / cost.step_ms) if cost.step_ms > 0 else 1.0
     return Scale(((cost.file, cost.line),), device=left, host=left, at_most=True)
 
 

@@ -211,6 +211,7 @@ from warpline.model.change import RemoveLaunches, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit.calling import model_born
 from warpline.rulekit.compiling import (
     NOTHING_COMPILED,
     compile_model,
@@ -260,7 +261,9 @@ class LaunchBound(Rule):
         if not context.matters(total) or launches < 1 or mean_ms > _LONG_MS or total < 0.1 * context.step_ms:
             return
         hottest = max(idle, key=lambda cost: idle[cost])
-        place = model_place(step) if step is not None else (hottest.file, hottest.line)
+        born = model_born(context, hottest) if step is None else None
+        at = born if born is not None else hottest
+        place = model_place(step) if step is not None else (at.file, at.line)
         compiled = next(iter(context.sites("compile")), None)
         nothing = compiled_for_nothing(context, step)
         if nothing is not None and step is not None:

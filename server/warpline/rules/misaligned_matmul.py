@@ -3,8 +3,8 @@
 ## What it does
 
 Finds costly half-precision products in which a dimension is not a multiple of eight, and names the next
-multiple. If the size is one number in the source (a vocabulary size, a number of classes), the fix pads
-it.
+multiple. The finding stands where the size is written or computed that a layer was made with (a
+vocabulary size, a number of classes), and the fix rounds it up there.
 
 ## Why is this slow
 
@@ -79,11 +79,14 @@ from warpline.model.change import Replace
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.holders import by_hand, literal_at
 from warpline.rulekit.saving import less_device_time
+from warpline.wire.births import Holder
 from warpline.wire.precision import HALF
 
 _PIECE = 8  # numbers of two bytes in one load of a tensor core
 _PADDED = 64  # what the largest tiles divide by
+_FEATURES = ("in_features", "out_features")  # a layer's arguments, the sizes of its weight
 
 
 class MisalignedMatmul(Rule):
@@ -91,38 +94,48 @@ class MisalignedMatmul(Rule):
     needs = ("kernels", "tensor cores")
 
     def find(self, context: Context) -> Iterator[Draft]:
+        at: dict[tuple[tuple[str, int], int], dict[LineCost, float]] = {}
+        held: dict[tuple[tuple[str, int], int], Holder | None] = {}
         for cost in context.profile.lines:
             by_size = _by_size(cost)
-            if not by_size:
+            if by_size:
+                size = max(by_size, key=lambda size: by_size[size])
+                holder = _holder(context, cost, size)
+                key = _place(context, cost, size, holder), size
+                at.setdefault(key, {})[cost] = min(by_size[size], cost.step_ms)
+                held.setdefault(key, holder)
+        for (place, size), spent in at.items():
+            whole = sum(spent.values())
+            if not context.matters(whole):
                 continue
-            size = max(by_size, key=lambda size: by_size[size])
-            spent = min(by_size[size], cost.step_ms)
-            if not context.matters(spent):
-                continue
+            hottest = max(spent, key=lambda cost: spent[cost])
             padded = -(-size // _PADDED) * _PADDED if size > _PADDED else -(-size // _PIECE) * _PIECE
-            saving = (1 - costs.value("misaligned")) * spent
+            saving = (1 - costs.value("misaligned")) * whole
             yield context.draft(
-                _place(context, cost, size),
-                (cost.file, cost.line),
+                place,
+                (hottest.file, hottest.line),
                 "Matrix products with a dimension of {size} take {spent} ({share}). {size} is not a "
                 "multiple of {piece}; {padded} would fit the tensor cores.",
                 {
                     "size": count("size", size, "elements"),
                     "piece": count("elements a tensor core loads at a time", _PIECE, "elements"),
-                    "spent": ms("misaligned products", spent),
-                    "share": percent("misaligned products", context.share(spent)),
+                    "spent": ms("misaligned products", whole),
+                    "share": percent("misaligned products", context.share(whole)),
                     "padded": count("padded size", padded, "elements"),
                 },
-                cost_ms=spent,
+                cost_ms=whole,
                 saving_ms=saving,
                 change=Replace(
                     "padded",
-                    ((cost.file, cost.line),),
-                    less_device_time([cost], saving, assumed=True),
+                    tuple((cost.file, cost.line) for cost in spent),
+                    less_device_time(spent, saving, assumed=True),
                     (str(size), str(padded)),
-                    (min(1.0, spent / cost.device_ms) if cost.device_ms else 1.0,),
+                    tuple(
+                        min(1.0, each / cost.device_ms) if cost.device_ms else 1.0
+                        for cost, each in spent.items()
+                    ),
                 ),
-                fixes=[partial(_fix, context, cost, size, padded)],
+                fixes=[partial(_fix, context, hottest, size, padded, held[place, size])],
             )
 
 
@@ -135,13 +148,36 @@ def _by_size(cost: LineCost) -> dict[int, float]:
     return found
 
 
+def _matrices(op: Op) -> tuple[tuple[int, ...], ...]:
+    """Sizes of the two matrices that a product multiplies."""
+    if op.name not in ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm") or not op.dtypes:
+        return ()
+    shapes = op.shapes[1:3] if op.name in ("aten::addmm", "aten::baddbmm") else op.shapes[:2]
+    return tuple(shape[-2:] for shape in shapes if len(shape) >= 2)
+
+
 def _odd_sizes(op: Op) -> set[int]:
     """Row lengths of the two matrices: they decide how rows are aligned."""
-    if op.name not in ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm") or not op.dtypes:
-        return set()
-    matrices = op.shapes[1:3] if op.name in ("aten::addmm", "aten::baddbmm") else op.shapes[:2]
-    sizes = {size for shape in matrices if len(shape) >= 2 for size in shape[-2:]}
-    return {size for size in sizes if size % _PIECE and size > 1} if op.dtypes[0] in HALF else set()
+    sizes = {size for matrix in _matrices(op) for size in matrix}
+    return (
+        {size for size in sizes if size % _PIECE and size > 1}
+        if op.dtypes[:1] and op.dtypes[0] in HALF
+        else set()
+    )
+
+
+def _holder(context: Context, cost: LineCost, size: int) -> Holder | None:
+    """Who holds the size that a layer was made with whose weight is multiplied here; None where no layer has
+    it, or the run does not say who does."""
+    weights = {frozenset(matrix) for op in cost.ops if size in _odd_sizes(op) for matrix in _matrices(op)}
+    found: Holder | None = None
+    for site in context.sites("module"):
+        given = [one for one in site.arguments if one.passed and isinstance(one.value, int)]
+        holder = next((one.holder for one in given if one.value == size and one.holder is not None), None)
+        if holder is not None and {one.value for one in given if one.name in _FEATURES} in weights:
+            return holder
+        found = found or holder
+    return found
 
 
 def _literals(context: Context, cost: LineCost, size: int) -> tuple[Source | None, list[cst.Integer]]:
@@ -156,7 +192,9 @@ def _literals(context: Context, cost: LineCost, size: int) -> tuple[Source | Non
     return None, []
 
 
-def _place(context: Context, cost: LineCost, size: int) -> tuple[str, int]:
+def _place(context: Context, cost: LineCost, size: int, holder: Holder | None) -> tuple[str, int]:
+    if holder is not None and context.source(holder.file) is not None:
+        return holder.file, holder.line
     source, found = _literals(context, cost, size)
     return (
         (source.path, source.line(found[0]))
@@ -165,12 +203,35 @@ def _place(context: Context, cost: LineCost, size: int) -> tuple[str, int]:
     )
 
 
-def _fix(context: Context, cost: LineCost, size: int, padded: int) -> Fix:
-    source, found = _literals(context, cost, size)
-    if source is None:
-        raise Refused("the size is not a number in the source")
-    if len(found) > 1:
-        raise Refused("the number occurs in several places, and not all of them may mean this size")
+def _fix(context: Context, cost: LineCost, size: int, padded: int, holder: Holder | None) -> Fix:
+    node: cst.BaseExpression
+    if holder is not None:
+        source, node, text = _held(context, holder, size, padded)
+    else:
+        found, literals = _literals(context, cost, size)
+        if found is None:
+            raise Refused("the size is not a number in the source")
+        if len(literals) > 1:
+            raise Refused("the number occurs in several places, and not all of them may mean this size")
+        source, node, text = found, literals[0], str(padded)
     edits = Edits(source)
-    edits.replace(found[0], str(padded))
+    edits.replace(node, text)
     return edits.fix("Pad the size", "unsafe")
+
+
+def _held(context: Context, holder: Holder, size: int, padded: int) -> tuple[Source, cst.BaseExpression, str]:
+    """The expression that holds the size, and what to write for it. Raises Refused."""
+    source = context.source(holder.file)
+    if source is not None and holder.kind == "computed":
+        sums = [
+            node
+            for node in source.at(holder.line, cst.BinaryOperation)
+            if source.span(node)[0] == (holder.line, holder.column)
+        ]
+        if sums:
+            widest = max(sums, key=lambda node: source.span(node)[1])
+            piece = _PADDED if size > _PADDED else _PIECE
+            return source, widest, f"-(-({source.code(widest)}) // {piece}) * {piece}"
+    if reason := by_hand(holder, holder.name or "the size"):
+        raise Refused(reason)
+    return *literal_at(context, holder, size), str(padded)

@@ -91,9 +91,12 @@ from functools import partial
 import libcst as cst
 
 from warpline.model import costs
-from warpline.model.change import Scale
+from warpline.model.change import Scale, Together
+from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import NOT_LITERAL, Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.saving import less_device_time
+from warpline.wire.sites import Optimizer, facts_of
 
 _FILLS = {"aten::zero_", "aten::fill_", "aten::_foreach_zero_"}
 
@@ -106,26 +109,58 @@ class ZeroedGradients(Rule):
             fills = [op for op in cost.ops if op.name in _FILLS and op.outer] or [
                 op for op in cost.ops if op.name in _FILLS
             ]
-            source = context.source(cost.file) if fills and context.matters(cost.step_ms) else None
+            source = context.source(cost.file) if fills else None
             call = _clearing(source, cost.line) if source is not None else None
             if source is None or call is None:
                 continue
+            added = _added(context)
+            adding = {"added": ms("adding gradients to zeros", sum(added.values()))} if added else {}
+            on_gpu, on_cpu = costs.value("gradients-unset"), costs.value("gradients-unset-cpu")
+            left = on_gpu if context.on_gpu else on_cpu
             yield context.draft(
                 (cost.file, cost.line),
                 (cost.file, cost.line),
-                "Gradients are filled with zeros: {calls} calls a step, which take {spent} ({share}), "
-                "and as much again when the backward pass adds to the zeros.",
+                "Gradients are filled with zeros: {calls} calls a step, which take {spent} ({share})"
+                f", and {'{added}' if added else 'as much again'} when the backward pass adds to the zeros.",
                 {
                     "calls": count("fills", round(sum(op.count for op in fills)), "per step"),
                     "spent": ms("zeroing gradients", cost.step_ms),
                     "share": percent("zeroing gradients", context.share(cost.step_ms)),
+                    **adding,
                 },
-                cost_ms=cost.step_ms,
-                change=Scale(
-                    ((cost.file, cost.line),), device=0.0, host=costs.value("gradients-unset"), assumed=True
+                cost_ms=cost.step_ms + sum(added.values()),
+                change=Together(
+                    (
+                        Scale(((cost.file, cost.line),), device=0.0, host=left, assumed=True),
+                        *(less_device_time([line], spent) for line, spent in added.items()),
+                    )
                 ),
                 fixes=[partial(_fix, source, call)],
             )
+
+
+def _added(context: Context) -> dict[LineCost, float]:
+    """Time that the backward pass takes at each line to add gradients to what `.grad` holds: sums of two
+    tensors of a parameter's shape, as many a step as there are parameters of that shape."""
+    parameters: dict[tuple[int, ...], int] = {}
+    for site in context.sites(Optimizer.KIND):
+        for number, *shape in facts_of(Optimizer, site).shapes or ():
+            parameters[tuple(shape)] = parameters.get(tuple(shape), 0) + number
+    sums = [
+        (cost, op)
+        for cost in context.profile.lines
+        for op in cost.ops
+        if op.name == "aten::add_" and op.phase == "backward" and op.shapes[:1] == op.shapes[1:2]
+    ]
+    calls: dict[tuple[int, ...], float] = {}
+    for _, op in sums:
+        calls[op.shapes[0]] = calls.get(op.shapes[0], 0.0) + op.count
+    found: dict[LineCost, float] = {}
+    for cost, op in sums:
+        own = min(1.0, parameters.get(op.shapes[0], 0) / calls[op.shapes[0]])
+        if own * op.device_ms > 0:
+            found[cost] = found.get(cost, 0.0) + own * op.device_ms
+    return found
 
 
 def _clearing(source: Source, line: int) -> cst.Call | None:

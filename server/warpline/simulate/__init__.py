@@ -1,4 +1,4 @@
-"""The captured step run again with a change made: what a fix would gain before it is tried.
+"""Replays the captured step with a change: the predicted gain of a fix.
 
 ``Simulation(trace, places).predict(change)`` gives the predicted step, or None where it cannot say.
 Replaying without a change gives the measured step.

@@ -53,7 +53,7 @@ _HALVINGS, _EXACT = 24, 1e-4
 
 
 def calibrated(timeline: Timeline, step_ns: float, feed: Feed | None, facts: Facts | None = None) -> Clock:
-    """The clock whose replay of the timeline takes ``step_ns``; where that does not show what the host takes,
+    """The clock with which the replay takes ``step_ns``; where that does not show what the host takes,
     it is what ``facts`` say of how far it runs ahead of an idle device."""
     clock = delays(timeline)
     usual = (_seen_ahead(timeline, clock, feed, facts) if facts is not None else None) or USUAL
@@ -61,7 +61,7 @@ def calibrated(timeline: Timeline, step_ns: float, feed: Feed | None, facts: Fac
     def with_host(scale: float) -> float:
         return replay(timeline, replace(clock, host=scale), feed)
 
-    if not len(timeline.kernel_ns) and feed is None:
+    if not timeline.has_kernels and feed is None:
         whole = with_host(1.0)
         return replace(clock, host=step_ns / whole if whole else 1.0)
     if with_host(usual) < CLOSE * step_ns:
@@ -92,7 +92,7 @@ def _seen_ahead(timeline: Timeline, clock: Clock, feed: Feed | None, facts: Fact
     the device in that, up to its backward; what comes after counts as usual then. None where it waited
     there too, or was not seen.
     """
-    if not len(timeline.kernel_ns):
+    if not timeline.has_kernels:
         return None
     step = int(np.searchsorted(timeline.step, 1))
     found = _of_part(timeline, step, clock, feed, facts.host_step_ns)
@@ -143,7 +143,7 @@ def evened(timeline: Timeline) -> Timeline:
 
 def delays(timeline: Timeline) -> Clock:
     """The device's own delays, read off the trace: between queued kernels, and from launch to start."""
-    if not len(timeline.kernel_ns):
+    if not timeline.has_kernels:
         return Clock()
     by = np.lexsort((timeline.kernel_start, timeline.stream))
     # Nanoseconds since 1970 are beyond what a float holds exactly.
@@ -234,7 +234,7 @@ def by_line(timeline: Timeline, places: Places, profile: Profile) -> Timeline:
     Line events slow pure Python far more than operators, which attribution sees from samples taken
     without them. Only on a CPU: there a line's cost is its host time.
     """
-    if len(timeline.kernel_ns):
+    if timeline.has_kernels:
         return timeline
     costs = {(cost.file, cost.line): cost.step_ms for cost in profile.lines}
     costs["", 0] = profile.unattributed.step_ms

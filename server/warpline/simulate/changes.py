@@ -1,4 +1,4 @@
-"""Changes made to a timeline: each function gives the timeline as it would be."""
+"""Changes of a timeline: each function returns the changed timeline."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Changed:
 
     def _thinned(self, timeline: Timeline, change: Fuse, keep: float) -> Timeline:
         """Each place keeps what is not fused, and ``keep`` of what is."""
-        on_host = keep if change.keep_host is None or not len(timeline.kernel_ns) else change.keep_host
+        on_host = keep if change.keep_host is None or not timeline.has_kernels else change.keep_host
         device, host = self._left(change, keep), self._left(change, on_host)
         return replace(
             timeline,
@@ -171,7 +171,7 @@ class Changed:
         """
         here = self.at(timeline.kernel_place, where)
         host_here = self.at(timeline.place, where) & (timeline.kind != LOADER)
-        if len(timeline.kernel_ns):
+        if timeline.has_kernels:
             gone = here & ~stays & ~apart
             share = 1 - gone.sum() / max(1, here.sum())
             host = np.where(host_here, timeline.host_ns * share, timeline.host_ns)
@@ -196,7 +196,7 @@ class Changed:
 
     def _remove_launches(self, timeline: Timeline, change: RemoveLaunches) -> Timeline:
         here = self.at(timeline.place, change.places) & (timeline.kind != LOADER) & (timeline.kind != SYNC)
-        if not len(timeline.kernel_ns):
+        if not timeline.has_kernels:
             # On a CPU the operators stay; what lies between them goes.
             between = here & (timeline.op < 0)
             kept = np.where(between, timeline.host_ns * change.keep, timeline.host_ns)
@@ -225,7 +225,7 @@ class Changed:
             timeline.kernel_ns, (timeline.kernel_ns - FLOOR_NS) * change.factor + FLOOR_NS
         )
         host = timeline.host_ns.copy()
-        ops = (timeline.op >= 0) if not len(timeline.kernel_ns) else np.zeros(len(host), bool)
+        ops = (timeline.op >= 0) if not timeline.has_kernels else np.zeros(len(host), bool)
         ops |= timeline.kind == LOADER
         host[ops] *= change.factor
         # What does not grow with the batch: updating the parameters.
@@ -239,7 +239,7 @@ class Changed:
         here = self.at(timeline.place, change.places)
         on_device = self.at(timeline.kernel_place, change.places)
         # Without kernels the device is the CPU, so operators scale as the device does.
-        operators = (timeline.op >= 0) & (not len(timeline.kernel_ns))
+        operators = (timeline.op >= 0) & (not timeline.has_kernels)
         factor = np.where(operators, change.device, change.host)
         return replace(
             timeline,
@@ -279,7 +279,7 @@ KERNEL_COLUMNS = (
 
 
 def _runs(names: Ints) -> int:
-    """How often lines ran whose kernels (or operators) have these names: the rarest came once a time."""
+    """How often the lines of these kernels (or operators) ran: the rarest name counts once per run."""
     return int(np.unique(names, return_counts=True)[1].min()) if len(names) else 0
 
 

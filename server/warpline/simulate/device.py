@@ -1,7 +1,7 @@
 """How fast a device can be: operations a second by precision, and bytes a second.
 
 What the runner measured (``Facts.peaks``) comes first; else the data sheet's figures (dense, without
-sparsity), of which real kernels reach about ``REACHED``.
+sparsity), ; real kernels reach about ``REACHED`` of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Rates:
 
 
 def rates(trace: Trace) -> Rates | None:
-    """None for a device whose figures are neither measured nor known."""
+    """None for a device without measured or known figures."""
     measured = trace.facts.peaks
     sheet = peaks_of(trace.manifest.device.name, Facts())
     flops: dict[Precision, float] = {}

@@ -1,4 +1,4 @@
-"""Images laid out channels last: what cuDNN no longer turns, and what its batch norms then take."""
+"""channels_last: without cuDNN's layout conversions, and with the time of its batch norms in that layout."""
 
 from __future__ import annotations
 

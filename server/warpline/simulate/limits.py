@@ -1,4 +1,4 @@
-"""What bounds a step, and how short it can get."""
+"""The resource that bounds a step, and the lower bound of its time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _EXCHANGES = ("nccl", "gloo:", "c10d::")
 
 
 def limiting_resource(timeline: Timeline, clock: Clock, feed: Feed | None, names: Names) -> Resource:
-    """The resource whose halving would save most of the step, by replaying it with each of them halved."""
+    """The resource that would save most of the step if it took half as long, by replaying it with each of
+    them halved."""
     exchanged = names.containing(*_EXCHANGES)
     loading = timeline.kind == LOADER
     product = timeline.kernel_work == PRODUCT
@@ -31,7 +32,7 @@ def limiting_resource(timeline: Timeline, clock: Clock, feed: Feed | None, names
     none = np.zeros(len(timeline.kernel_ns), bool)
     host: dict[Resource, Bools]
     device: dict[Resource, Bools]
-    if len(timeline.kernel_ns):
+    if timeline.has_kernels:
         host = {"host": own & ~called, "launches": called}
         device = {"compute": product & ~exchange, "memory": ~product & ~exchange, "communication": exchange}
     else:
@@ -70,7 +71,7 @@ def floor_ms(timeline: Timeline, clock: Clock, rates: Rates | None, profile: Pro
             for cost in profile.lines
             if cost.roofline is not None
         )
-    if len(timeline.kernel_ns):
+    if timeline.has_kernels:
         spent = float(timeline.kernel_ns[timeline.kernel_work == PRODUCT].sum()) * clock.device
     else:
         spent = float(timeline.host_ns[(timeline.op >= 0) & (timeline.work == PRODUCT)].sum()) * clock.host

@@ -26,7 +26,7 @@ def at_precision(
     trace: Trace, timeline: Timeline, change: MatmulRate, changed: Changed, rates: Rates | None
 ) -> Timeline | None:
     """``timeline`` with its products at ``change.precision``; None where the device's rates are unknown."""
-    on_gpu = len(timeline.kernel_ns) > 0
+    on_gpu = timeline.has_kernels
     tried = dict(change.tried)
     if not on_gpu:
         if change.factor is None:

@@ -1,4 +1,4 @@
-"""Everything that is foreseen of one run, from one simulation of it and what was tried beside it."""
+"""All predictions for one run, from one simulation and the trials of replacements."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def host_done(timeline: Timeline, clock: Clock, feed: Feed | None = None) -> flo
 
 
 def _played(timeline: Timeline, clock: Clock, feed: Feed | None, passes: int) -> tuple[float, list[float]]:
-    """When the host was done at last, and when host and device were after each pass."""
+    """When the host finished, and when host and device finished each pass."""
     host = timeline.host_ns * clock.host
     events = np.flatnonzero((timeline.kind != WORK) & ((timeline.kind != LOADER) | (feed is not None)))
     if not len(events):

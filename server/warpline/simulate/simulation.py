@@ -1,4 +1,4 @@
-"""What a change would make of the step."""
+"""Predicts the step time with a change."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Simulation:
         #: Measured without the profiler; the captured window's own where that was not done.
         self.step_ns = sum(timed) / len(timed) if timed else float(window)
         timeline = calibrate.unblocked(timeline_of(trace, places))
-        if len(timeline.kernel_ns):
+        if timeline.has_kernels:
             timeline = calibrate.evened(calibrate.relieved(trace, timeline, self.step_ns))
         self._timeline = timeline if profile is None else calibrate.by_line(timeline, places, profile)
         self._feed = loading.present_feed(self._timeline, _workers(trace), self.step_ns, window)
@@ -76,7 +76,8 @@ class Simulation:
         return Predicted(step_ns / 1e6, speedup, "bound" if bound else "estimate" if guessed else "simulated")
 
     def limit(self, change: Change) -> Resource:
-        """What bounds the step with ``change`` made: the resource whose halving would save most of it."""
+        """What bounds the step with ``change`` made: the resource that would save most of it if it took half
+        as long."""
         line, feed, _ = self._made(change) or (self._timeline, self._feed, 1.0)
         return limits.limiting_resource(line, self._clock, feed, self._trace.names)
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpline.attribution.around import Around, around
 from warpline.attribution.waits import blocking_copies
 from warpline.simulate.waits import Hold, Kernel, holds
 from warpline.simulate.work import OTHER, classes
 from warpline.trace import nest
-from warpline.trace.columns import COPY, OP, RUNTIME, Bools, Floats, Ints, Trace, take
+from warpline.trace.columns import COPY, RUNTIME, Bools, Floats, Ints, Trace, take
 
 WORK, LAUNCH, SYNC, LOADER = 0, 1, 2, 3
 _LOADER_MARKS = ("enumerate(DataLoader)", "warpline.loader")
@@ -28,6 +29,7 @@ class Places:
     of_host: Ints  # number of the line that caused each host event
     of_location: Ints  # number of each entry of ``trace.locations``
     lines: Sequence[tuple[str, int]]  # (file, line) of each number
+    around: Around | None = None  # what lies around each host event, where it is known already
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,11 @@ class Timeline:
     holds: Mapping[Kernel, Hold]  # by stream and kernel_start, the kernels that streams' waits held up
     steps: int
 
+    @property
+    def has_kernels(self) -> bool:
+        """Whether the window queued work on a device; else the operators are the work."""
+        return len(self.kernel_ns) > 0
+
 
 def timeline_of(trace: Trace, places: Places) -> Timeline:
     low, high = trace.window_ns
@@ -73,15 +80,15 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
     placed = places.of_host
     between = places.of_location[records[1][_last(records[0], start)]]
     place = np.where(span >= 0, take(placed, span), between)
-    op = _ops(trace, span)
+    known = places.around or around(trace)
+    op = take(known.op, span)
     loader = _inside(trace, start)
     waits = trace.names.containing("ynchronize")
     waiting = (host.kind == RUNTIME) & waits[host.name]
     kind = np.where(take(waiting, span, missing=False), SYNC, WORK)
     kind[loader] = LOADER
     # Which segment queues which kernel: the one in which its launch began.
-    known = kernels.launch >= 0
-    queued = np.where(known, take(host.start_ns, kernels.launch), kernels.start_ns)
+    queued = np.where(kernels.launch >= 0, take(host.start_ns, kernels.launch), kernels.start_ns)
     inside = (queued >= low) & (queued < high)
     segment = np.searchsorted(start, queued, "right") - 1
     by = np.lexsort((kernels.start_ns, segment))
@@ -89,9 +96,8 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
     segment, launch = segment[by], kernels.launch[by]
     kind[segment] = LAUNCH
     first = np.searchsorted(segment, np.arange(len(start) + 1))
-    caller = _ops(trace, launch)
+    caller = take(known.op, launch)
     cls = classes(trace)
-    called_back = _backward(trace)
     copy = kernels.kind[by] == COPY
     stream = kernels.device_stream
     copies = np.zeros(len(start), bool)
@@ -107,7 +113,7 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
         op_name=host.name,
         work=take(cls, op, missing=OTHER),
         step=step,
-        backward=take(called_back, op, missing=False),
+        backward=take(known.backward, op, missing=False),
         copies=copies,
         first=first,
         kernel_ns=(kernels.end_ns - kernels.start_ns)[by].astype(np.float64),
@@ -116,7 +122,7 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
         kernel_place=take(placed, launch, missing=0),
         kernel_work=take(cls, caller, missing=OTHER),
         kernel_op=caller,
-        kernel_backward=take(called_back, caller, missing=False),
+        kernel_backward=take(known.backward, caller, missing=False),
         kernel_step=step[segment],
         kernel_bytes=kernels.bytes[by],
         kernel_name=kernels.name[by],
@@ -142,10 +148,7 @@ def _moments(trace: Trace, low: int, high: int) -> tuple[Ints, Ints]:
     for one in (trace.main, *others):  # the main thread's own work first
         mine = thread == one
         at = np.searchsorted(when[mine], start, "right") - 1
-        if not mine.any():
-            continue
-        here = np.where(at >= 0, span[mine][at], -1)
-        found = np.where(found >= 0, found, here)
+        found = np.where(found >= 0, found, take(span[mine], at))
     return bounds, found
 
 
@@ -173,20 +176,3 @@ def _inside(trace: Trace, start: Ints) -> Bools:
     ended = np.searchsorted(np.sort(marks.end_ns[chosen]), start, "right")
     inside: Bools = begun > ended
     return inside
-
-
-def _ops(trace: Trace, span: Ints) -> Ints:
-    """The dispatcher call at or around each host event, -1 where there is none."""
-    host = trace.host
-    nearest = nest.nearest(host.parent, host.depth, host.kind == OP)
-    return take(nearest, span)
-
-
-def _backward(trace: Trace) -> Bools:
-    """Host events that run for the backward pass: under one of autograd's nodes."""
-    host = trace.host
-    node = nest.nearest(host.parent, host.depth, host.forward_thread > 0)
-    evaluates = trace.names.mask("autograd::engine")
-    engine = nest.nearest(host.parent, host.depth, evaluates[host.name])
-    found: Bools = (node >= 0) | (engine >= 0)
-    return found

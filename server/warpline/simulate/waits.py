@@ -1,4 +1,4 @@
-"""What of one stream waited for another, read off a trace that does not say it.
+"""Waits between streams, inferred from the trace, which does not record them.
 
 ``cudaStreamWaitEvent`` is recorded without its streams. But a kernel that was queued, behind one that had
 ended, and yet did not begin, was held up: where such a call came since the launch before in its stream, by

@@ -39,7 +39,7 @@ _STATEMENT = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 _BLANK = (cst.BaseParenthesizableWhitespace, cst.TrailingWhitespace, cst.EmptyLine, cst.Newline)
 
 
-#: Nodes whose fields are not declared in the order of the text.
+#: Nodes with fields that are not in the order of the text.
 _IN_TEXT: dict[type[cst.CSTNode], tuple[str, ...]] = {
     cst.FunctionDef: ("decorators", "name", "type_parameters", "params", "returns", "body"),
     cst.ClassDef: ("decorators", "name", "type_parameters", "bases", "keywords", "body"),

@@ -1,4 +1,4 @@
-"""Rows of what lies beside a run: its ranks, the runs of its folder, the same lines in earlier runs."""
+"""Rows from other runs: the run's ranks, the runs of its folder, the same lines in earlier runs."""
 
 from __future__ import annotations
 

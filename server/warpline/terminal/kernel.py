@@ -1,4 +1,4 @@
-"""A kernel from the inside, and two versions of one side by side, in the terminal."""
+"""The counters of a kernel, and two versions side by side, in the terminal."""
 
 from __future__ import annotations
 

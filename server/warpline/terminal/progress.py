@@ -61,7 +61,7 @@ class Lines(Shown):
         self.descriptor = descriptor
 
     def update(self, progress: Progress) -> None:
-        # A reader who has gone does not stop the profile.
+        # A closed reader does not stop the profile.
         with contextlib.suppress(OSError):
             os.write(self.descriptor, json.dumps(asdict(progress)).encode() + b"\n")
 

@@ -146,7 +146,7 @@ def _changed(old: Sequence[str], new: Sequence[str], match: list[int], gap: Gap,
             break
         if match[j] >= 0 or i in taken:
             continue
-        # Two lines that are equally like this one: nobody can tell which it was.
+        # Two lines match this one equally well: it is unknown which one it was.
         rivals = [pair for pair, r in likeness.items() if r == ratio and (pair[0] == i) != (pair[1] == j)]
         if any(match[y] < 0 and x not in taken for x, y in rivals):
             continue

@@ -29,7 +29,7 @@ def written(file: str, old: str, new: str) -> str:
 
 
 def hunks(patch: str, folder: Path) -> Iterator[Hunk]:
-    """The hunks of ``patch``, whose relative paths are below ``folder``."""
+    """The hunks of ``patch``; its relative paths start at ``folder``."""
     file, lines = "", _lines(patch)
     at = 0
     while at < len(lines):

@@ -1,4 +1,4 @@
-"""A trace as columns: what happened, linked, with no opinion about whose fault it is.
+"""A trace as columns: what happened, linked, without attribution.
 
 Every table is a frozen dataclass of numpy arrays of one length. All times are int64 nanoseconds of
 unix time, spans are half-open. Indices into another table are ``-1`` where there is none.

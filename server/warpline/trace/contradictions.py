@@ -1,4 +1,4 @@
-"""What in a trace contradicts the rest of it: clocks that differ, calls that share a number, endless names.
+"""Contradictions inside a trace: clocks that differ, calls with the same number, endless names.
 
 Each is put right where that can be done, and said in one note.
 """
@@ -47,8 +47,8 @@ def launches(kernels: Kernels, host: Host) -> list[str]:
     shared = int(calls[(calls > 1) & wanted].sum())
     if shared:
         notes.append(
-            f"{shared} launches share their number with another one: each kernel belongs to the "
-            "last launch before it"
+            f"{shared} launches have the same number as another one: each kernel is attributed to the last "
+            f"launch before it"
         )
     return notes
 

@@ -22,7 +22,7 @@ from warpline.trace.decode import Chrome, Event, decode
 RUNTIME_CATEGORIES = ("cuda_runtime", "cuda_driver", "privateuse1_runtime", "xpu_runtime")
 DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 MEMORY, ARROWS, MARKS, FRAMES = "cpu_instant_event", "fwdbwd", "user_annotation", "python_function"
-#: Ops whose cost depends on scalar arguments, so these belong to the signature.
+#: Ops with a cost that depends on scalar arguments, so these belong to the signature.
 OPS_WITH_VALUES = ("aten::convolution", "aten::_convolution", "aten::conv", "aten::_scaled_dot_product")
 #: What the categories were called until torch 1.12; marks were operators then, and threads' numbers text.
 OLD = {
@@ -32,7 +32,7 @@ OLD = {
 _OLD_MARKS = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)")
 TIMES = ("ts", "dur")
 LATEST_US = 4e15  # in the year 2096: nanoseconds of unix time fit in an int64
-FIRST = 64  # events that tell whose trace it is
+FIRST = 64  # events that identify the trace
 _NUMBERS = {  # integer arguments of an event that are columns of their own
     **dict.fromkeys(("cpu_op", *RUNTIME_CATEGORIES), ("sequence", "forward_thread", "correlation")),
     **dict.fromkeys(DEVICE_CATEGORIES, ("correlation", "device", "stream", "graph_node", "copied")),
@@ -52,7 +52,7 @@ class Interned:
         return np.fromiter(map(self.index.__getitem__, values), np.int64, len(values))
 
     def numbers(self, column: tuple[Ints, list[Any]]) -> Ints:
-        """The same for values that are numbered already, of which each is looked up once."""
+        """The same for values that are already numbered; each is looked up once."""
         numbers, values = column
         met, first = np.unique(numbers, return_index=True)
         met = met[np.argsort(first, kind="stable")]

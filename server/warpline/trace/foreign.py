@@ -88,7 +88,7 @@ def import_run(path: Path, run: Path) -> Trace:
     """Make the run folder ``run`` of the trace file ``path``; complete or absent, as any run.
 
     ``path``: a Chrome trace, or an export of Nsight Systems. Returns what ``trace.read(run)`` would, so that
-    nobody has to read it again. Raises Problem.
+    it need not be read again. Raises Problem.
     """
     if path.suffix in NOT_EXPORTED:
         raise Problem(
@@ -233,7 +233,8 @@ def _device(chrome: Chrome, tables: Tables, kernels: bool) -> DeviceFacts:
 
 
 def _kind(tables: Tables) -> str:
-    """The kind of a device with kernels, by who launches them: torch for ROCm says "cuda" of itself."""
+    """The kind of a device with kernels, by the runtime that launches them: torch for ROCm calls itself
+    "cuda"."""
     if len(tables["xpu_runtime"]):
         return "xpu"
     called = (name for category in RUNTIME_CATEGORIES for name in tables[category].numbered("name")[1])

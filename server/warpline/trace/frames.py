@@ -1,4 +1,4 @@
-"""Python frames as traces name them, "folder/file.py(12): function", and whose they are."""
+"""Python frames as traces name them, "folder/file.py(12): function", and whether they are the user's."""
 
 from __future__ import annotations
 

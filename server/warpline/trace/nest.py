@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from warpline.trace.columns import Bools, Ints
+from warpline.trace.columns import Bools, Ints, take
 
 
 def order(thread: Ints, start: Ints, end: Ints) -> Ints:
@@ -50,15 +50,24 @@ def _parents(depth: Ints, parent: Ints, base: int) -> None:
         parent[inner] = np.where(at >= 0, outer[np.maximum(at, 0)] + base, -1)
 
 
-def nearest(parent: Ints, depth: Ints, chosen: Bools) -> Ints:
-    """For each span the innermost chosen one among itself and those around it (-1: none)."""
-    found = np.where(chosen, np.arange(len(parent)), -1)
+def nearest(parent: Ints, depth: Ints, *chosen: Bools) -> list[Ints]:
+    """For each of several choices, and each span, the innermost chosen one among the span itself and those
+    around it (-1: none).
+
+    All choices are found on one way down the levels. One that chooses nothing takes neither time nor memory:
+    its answer is a read-only column.
+    """
+    index, nothing = np.arange(len(parent)), np.broadcast_to(np.int64(-1), len(parent))
+    found: list[Ints] = [np.where(each, index, -1) if each.any() else nothing for each in chosen]
+    wanted = [one for one in found if one is not nothing]
     by_depth = np.argsort(depth, kind="stable")
     bounds = np.searchsorted(depth[by_depth], np.arange(1, int(depth.max(initial=0)) + 2))
     for low, high in pairwise(bounds.tolist()):
         level = by_depth[low:high]
-        level = level[(found[level] < 0) & (parent[level] >= 0)]
-        found[level] = found[parent[level]]
+        level = level[parent[level] >= 0]
+        for one in wanted:
+            missing = level[one[level] < 0]
+            one[missing] = one[parent[missing]]
     return found
 
 
@@ -81,15 +90,15 @@ def innermost(thread: Ints, start: Ints, end: Ints, depth: Ints, parent: Ints) -
     return who[kept][by], when[kept][by], to[kept][by]
 
 
-def covering(spans: tuple[Ints, Ints, Ints], thread: Ints, time: Ints) -> Ints:
-    """Innermost of ``spans`` (thread, start, end, sorted by :func:`order`) around each moment, or -1."""
+def covering(spans: tuple[Ints, Ints, Ints], parent: Ints, thread: Ints, time: Ints) -> Ints:
+    """Innermost of ``spans`` (thread, start, end, sorted by :func:`order`) around each moment, or -1.
+
+    ``parent``: of the spans, as :func:`depth_and_parent` gives it.
+    """
     of_thread, start, end = spans
-    if not len(start):
-        return np.full(len(time), -1, np.int64)
-    _, parent = depth_and_parent(of_thread, start, end)
     at = last_before(of_thread, start, thread, time)
     while True:
-        over = (at >= 0) & (end[at] <= time)
+        over = (at >= 0) & (take(end, at) <= time)
         if not over.any():
             return at
         at[over] = parent[at[over]]

@@ -1,4 +1,4 @@
-"""The function that was running when a trace began: which of its lines each of its calls stands at.
+"""The function that was running when a trace began: the line of each of its calls.
 
 torch names every frame by the line of its ``def``, but a frame that is on the stack when recording begins
 by the line that it was at: ``prof.step()``, or ``with profile(...)``. What a training loop does itself would
@@ -70,7 +70,7 @@ def _name(frame: str) -> str:
 
 
 def _coming(names: Sequence[str], known: set[str]) -> list[tuple[str, int]]:
-    """For each call the next one after it whose name is in the source, and how many come before that."""
+    """For each call the next one with a name in the source, and the number of calls before that."""
     coming: list[tuple[str, int]] = []
     last, left = "", 0
     for name in reversed(names):

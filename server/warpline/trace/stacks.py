@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.trace import nest, running
-from warpline.trace.columns import Ints
+from warpline.trace.columns import Ints, take
 from warpline.trace.events import Interned, Table, spans
 from warpline.trace.frames import Frames, source_of
 from warpline.trace.read import Pairs
@@ -31,7 +31,7 @@ def of_frames(table: Table, base_ns: int, frames: Frames, threads: Interned) -> 
     start, end, location = start[users], end[users], location[users]
     depth, parent = nest.depth_and_parent(thread, start, end)
     who, when, frame = nest.innermost(thread, start, end, depth, parent)
-    where = np.where(frame >= 0, location[frame], 0) if len(frame) else frame
+    where = take(location, frame, missing=0)
     if more is None:
         return (when, who, where), [DEFS]
     outer, called, place = more

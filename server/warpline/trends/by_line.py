@@ -1,4 +1,4 @@
-"""Which line a trend is at. Said only where one line has most of it."""
+"""The line of a trend. Named only if one line has most of the change."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def drift(trend: Trend, change: float) -> str:
     if abs(moved[place]) <= MOST * abs(sum(moved.values())):
         return ""
     way = "more" if moved[place] > 0 else "less"
-    return f": most of it at {_name(place)}, which takes {units.ms(abs(moved[place]) / 1e6)} {way} at last"
+    return f": most of it at {_name(place)}, which takes {units.ms(abs(moved[place]) / 1e6)} {way} at the end"
 
 
 def slow(trend: Trend, stretches: Sequence[tuple[int, int]]) -> str:
-    """The line that was slow in slow stretches of steps; else empty. The longest step tells of which lines
-    were recorded in a stretch, or right after it."""
+    """The line that was slow in slow stretches of steps; else empty. ``lines`` are those recorded in a
+    stretch, or right after it."""
     found = times(trend)
     ends = {end for _, end in stretches}
     begins = {begin for begin, _ in stretches}

@@ -1,4 +1,4 @@
-"""What a trend says, in a few lines."""
+"""A trend in a few lines of text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warpline.trends import by_line
 from warpline.trends.statistics import mann_kendall, outliers, slope
 from warpline.wire.trend import Trend, Window
 
-#: A trend is told from this probability down, if it moves the value by this share over the run: the least
+#: A trend is reported below this probability, if it moves the value by this share over the run: the least
 #: gain that a finding has as well.
 LIKELY, LEAST = 0.01, 0.01
 #: Windows below which nothing is tested.
@@ -32,7 +32,7 @@ def notes(trend: Trend, lines: Sequence[Line] = ()) -> tuple[str, ...]:
     over = (
         f"over {steps} steps after the capture, in {len(windows)} windows"
         f": step {units.ms(median(times))} ({units.ms(min(times))} to {units.ms(max(times))}), memory "
-        f"{units.size(held[0])} at first, {units.size(held[-1])} at last"
+        f"{units.size(held[0])} at the start, {units.size(held[-1])} at the end"
     )
     if len(windows) < ENOUGH:
         return (f"{over}; at least {ENOUGH} windows are needed to test for a trend",)

@@ -1,4 +1,4 @@
-"""The tests behind what is said of a trend; each is the textbook's.
+"""Statistical tests for trends, as in the textbooks.
 
 Mann, "Nonparametric tests against trend", Econometrica 13 (1945); Kendall, "Rank Correlation Methods" (1975);
 Sen, "Estimates of the regression coefficient based on Kendall's tau", JASA 63 (1968); Iglewicz and Hoaglin,

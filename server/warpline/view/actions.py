@@ -1,4 +1,4 @@
-"""What can be done about a finding: its fixes, and being left in peace by it. Edits as plain data."""
+"""Actions for a finding: apply its fixes, or ignore it. Edits as plain data."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _block(lines: Sequence[str], first: int, last: int) -> tuple[int, int]:
         first -= 1
     while last + 1 < len(lines) and not _TOP.match(lines[last + 1]):
         last += 1
-    # Blank lines after it are nobody's.
+    # Blank lines after it are not part of it.
     while last > first and not lines[last].strip():
         last -= 1
     return first, last

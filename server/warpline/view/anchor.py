@@ -1,4 +1,4 @@
-"""Results stay with their text: which line of the run's source stands where in the text as it is now.
+"""Keeps results with their text: the current position of each line of the run's source.
 
 An :class:`Anchor` is made once from both texts and then follows every edit. A line of the run is on
 the line that it became, or nowhere; where that line says something else than it did, it is stale.

@@ -1,4 +1,4 @@
-"""Lines that were taken out of the text and may come back: by paste, by undo, by a checkout."""
+"""Lines that were removed from the text and may come back, by paste, undo or a checkout."""
 
 from __future__ import annotations
 

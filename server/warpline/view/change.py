@@ -1,4 +1,4 @@
-"""Whether a time changed between two runs, and how to say it: nothing is said within their noise."""
+"""Whether a time changed between two runs by more than their noise, and the text for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings as notices on lines: where each stands in the text now, and whether it still does."""
+"""Findings as diagnostics: the current line of each, and whether it is still valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finding in a few short lines: where, what, what it would gain, how to mend it."""
+"""A finding in a few short lines: where, what, the gain, the fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a line that calls a library is made of: the model's modules, and the library's own functions."""
+"""The parts of a line that calls a library: the model's modules and the library's functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Over the file and its functions: what they cost in all, and how that changed since the run before."""
+"""Code lenses: the total cost of a file and its functions, and the change since the previous run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from warpline.view.hints import share
 
 #: Functions below this part of the step get no lens.
 LEAST = 0.01
-#: What a function calls is told from this part of the step on.
+#: A function's calls are shown from this share of the step on.
 CALLED = 0.001
 
 

@@ -1,4 +1,4 @@
-"""What became of the lines of a run since they ran, in words: a table says nothing of the text now."""
+"""Notes on lines that changed since the run, for tables that show the text of the run."""
 
 from __future__ import annotations
 

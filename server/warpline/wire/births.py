@@ -74,7 +74,7 @@ class Executed:
     """Lines of the user's files that ran before the captured steps ended, in the order of their first run.
 
     ``complete`` is False where lines may be missing (``why`` says the reason): then a line that is not there
-    may have run all the same, as may those in ``partial`` (first and last line of code of which a long loop
+    may have run all the same, as may those in ``partial`` (first and last line of code in which a long loop
     was not followed). Lines are those that Python traces: the first of a statement and those of its parts.
     """
 

@@ -1,4 +1,4 @@
-"""The control file: what the runner is to do. ``control.json``, beside the pipe."""
+"""The control file: the runner's instructions. ``control.json``, beside the pipe."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Flags:
     autocast_dtype: str | None = None  # "bfloat16" | "float16"
     grad_enabled_in_step: bool | None = None
     surveyed_ms: float | None = None  # length of the step that was surveyed; what surveys cost slows it
-    loss_not_finite_at: int | None = None  # number of the first backward pass whose loss was not finite
+    loss_not_finite_at: int | None = None  # number of the first backward pass with a loss that was not finite
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Library lines below the user's: what the runner leaves in ``inside.bin`` and ``inside.json``.
+"""Library lines below the user's: the runner writes them to ``inside.bin`` and ``inside.json``.
 
 ``inside.bin`` has int64 pairs like ``lines.bin``: ``(time_ns, thread_index << 32 | location)``, in order of
 time per thread, with the same thread indices. Location 0 means "in no library": the thread is in the user's

@@ -16,7 +16,7 @@
       trace.json        the Chrome trace as torch.profiler wrote it (``with_stack`` off)
       *.gz              once the report is made, trace.json and large *.bin are packed (gzip)
       sources.json      {path: text} of the user files that appear in Locations or in a site, as they were
-                        compiled; a file whose text is not known for certain is not in it
+                        compiled; a file with uncertain text is left out
       trend.json        Trend: what was timed after the capture (may be absent); see ``wire/trend.py``
       report.json       the finished Report (cache; written by the server, may be absent)
       report.html       the page that an editor showed last (written by the server, may be absent)
@@ -74,7 +74,7 @@ class Request:
     warmup: int | None = None  # None: until step times settle
     whole_run: bool = False
     timeout_s: float | None = None
-    include: tuple[str, ...] = ()  # more folders whose files count as the user's
+    include: tuple[str, ...] = ()  # more folders with files of the user
     nvtx: bool = False
     peaks: bool = False  # measure what the device can do, where no earlier run did
     first_line: int = 0  # of the script, a notebook's cell: measuring begins there; 0: at its first
@@ -97,7 +97,7 @@ class Manifest:
     timed_ns: tuple[int, ...]  # durations of the steps timed without the profiler
     captured: tuple[tuple[int, int], ...]  # [start_ns, end_ns) of each captured step
     line_events: str  # "monitoring" | "settrace" | "none" (and then a note says why)
-    roots: tuple[str, ...]  # folders whose files are the user's
+    roots: tuple[str, ...]  # folders with the user's files
     exit_status: int | None = None  # the script's own, when it ended by itself
     rank: int = 0
     world_size: int = 1
@@ -135,7 +135,7 @@ class Site:
     facts: dict[str, Any] = field(default_factory=dict)
     uses: tuple[tuple[str, int], ...] = ()  # user lines where it was iterated, called or stepped
     frames: tuple[UserFrame, ...] = ()  # all of the user's while it was made, innermost first
-    arguments: tuple[Argument, ...] = ()  # what it was made with, and who holds each value
+    arguments: tuple[Argument, ...] = ()  # its arguments, and where each value is written
 
 
 @dataclass(frozen=True)

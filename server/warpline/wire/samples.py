@@ -1,4 +1,4 @@
-"""Where the driving thread was, asked from outside while nothing was recorded.
+"""Samples of the driving thread's lines, taken by another process while nothing was recorded.
 
 Another process reads the interpreter's frames, many times a second. Unlike a trace function and
 unlike torch's profiler it costs a line of Python no more than an operator, so these shares have no bias; what

@@ -1,4 +1,4 @@
-"""What a ``Site`` was made with, by its kind: the keys of ``Site.facts``, typed.
+"""The arguments of a ``Site`` by its kind: the keys of ``Site.facts``, typed.
 
 None is what is not known, and is absent from the file.
 """
@@ -122,8 +122,8 @@ class Sync:
 
 
 @dataclass(frozen=True)
-class Embedding:
-    """A module of that type; other modules have none of the sizes."""
+class Module:
+    """A module of that type; only embeddings have the sizes."""
 
     KIND: ClassVar[str] = "module"
 
@@ -167,7 +167,7 @@ class Framework:
 
 
 F = TypeVar(
-    "F", Loader, Optimizer, Parallel, HostTensor, Compile, Move, Triton, Sync, Embedding, Autocast, GradMode,
+    "F", Loader, Optimizer, Parallel, HostTensor, Compile, Move, Triton, Sync, Module, Autocast, GradMode,
     Framework,
 )  # fmt: skip
 

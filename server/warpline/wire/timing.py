@@ -1,4 +1,4 @@
-"""``timing.json``: what is left by a run of which only the steps are timed."""
+"""``timing.json``: the result of a run in which steps are only timed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lines cost inside the worker processes of loaders."""
+"""The cost of lines inside the worker processes of loaders."""
 
 from __future__ import annotations
 

@@ -1,13 +1,16 @@
 """DDP and FSDP on the GPUs here, with and without a planted slow rank: what `warpline ranks` says of each.
 
-    python tests/gpu/ranks/stragglers.py [RANKS]
+    python tests/gpu/ranks/stragglers.py [RANKS] [--only ddp|fsdp] [--none] [--keep DIR]
 
-Four profiles of ``tests/ranks/scripts/job.py`` under torchrun (RANKS of them, 2). Prints a line for each and
-exits with 1 if a planted rank or its line is not found, or one is reported where none was planted.
+Four profiles of ``tests/ranks/scripts/job.py`` under torchrun (RANKS of them, 2); ``--only`` and ``--none``
+(no slow rank) leave some out. Prints a line for each and exits with 1 if a planted rank or its line is not
+found, or one is reported where none was planted. ``--keep`` keeps the runs, to be read elsewhere.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -22,13 +25,23 @@ SLOW = 1
 
 
 def main() -> int:
-    ranks = int(sys.argv[1]) if len(sys.argv) > 1 else 2
-    wrong = 0
-    for kind in ("ddp", "fsdp"):
-        for slow in (SLOW, None):
+    parser = argparse.ArgumentParser(description="Planted slow ranks on the GPUs here.")
+    parser.add_argument("ranks", type=int, nargs="?", default=2)
+    parser.add_argument("--only", choices=["ddp", "fsdp"])
+    parser.add_argument("--none", action="store_true", help="only without a slow rank")
+    parser.add_argument("--keep", type=Path, metavar="DIR")
+    options = parser.parse_args()
+    ranks, wrong = options.ranks, 0
+    for kind in ("ddp", "fsdp") if options.only is None else (options.only,):
+        for slow in (None,) if options.none else (SLOW, None):
             begin = time.monotonic()
-            with tempfile.TemporaryDirectory() as folder:
-                problems = problems_of(Path(folder), kind, slow, ranks)
+            with contextlib.ExitStack() as stack:
+                if options.keep is None:
+                    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+                else:
+                    folder = Path(options.keep) / f"{kind}-{slow}"
+                    folder.mkdir(parents=True)
+                problems = problems_of(folder, kind, slow, ranks)
             wrong += bool(problems)
             said = "; ".join(problems) or "as planted"
             print(f"{kind}, slow rank {slow}: {said} ({time.monotonic() - begin:.0f} s)", flush=True)

@@ -1,4 +1,4 @@
-"""Ranks of one machine decide together where each would decide by what it recorded itself.
+"""Joint decisions of the ranks of one machine, where each has recorded something else.
 
 One that begins its capture again, or captures fewer steps, while the others go on leaves them waiting inside
 their captured steps, and its table cannot be compared with theirs. They are at the same step boundary when

@@ -1,4 +1,4 @@
-"""All that is watched from the script's first line on: what ran, what it read, what it set."""
+"""Everything recorded from the script's first line on: lines that ran, files that were read, settings."""
 
 from __future__ import annotations
 

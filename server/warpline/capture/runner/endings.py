@@ -1,4 +1,4 @@
-"""The end of a script whose threads go on after its last line.
+"""The end of a script with threads that continue after its last line.
 
 Python waits for every thread that is no daemon, without a limit. So do we while they make steps; but one that
 never ends (a heartbeat, a server) must not keep a run from its report.
@@ -19,7 +19,7 @@ POLL_S = 0.05
 #: Without a new step for so long, sleeping threads are waited for no more, and busy ones after the second.
 IDLE_S, BUSY_S = 10.0, 60.0
 BUSY_SHARE = 0.05  # of one core's time
-NOTE = "threads of the script's went on after its last line, and were ended: %s"
+NOTE = "threads of the script continued after its last line and were ended: %s"
 STOPPED_S = 2.0  # for threads to end once the script is asked to
 
 

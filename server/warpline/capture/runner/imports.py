@@ -91,7 +91,7 @@ class _Finder:
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    # A finder may itself import what it was asked for: then nobody waits any more.
+                    # A finder may itself import what it was asked for: then no importer is left waiting.
                     acts = _waiting.pop(name, None)
                     if acts:
                         spec.loader = _Loader(spec.loader, acts)  # type: ignore[assignment]

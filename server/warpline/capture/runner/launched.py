@@ -1,4 +1,4 @@
-"""Which rank of a job this process is, by the variables that its launcher has set."""
+"""The rank of this process, from the launcher's environment variables."""
 
 from __future__ import annotations
 

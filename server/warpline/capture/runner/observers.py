@@ -1,4 +1,4 @@
-"""All that is watched beside the steps, and the facts that come of it."""
+"""Everything recorded besides the steps, as facts of the run."""
 
 from __future__ import annotations
 
@@ -142,7 +142,9 @@ class Observers:
             self.recording = Recording(self.sites, self.optimizers, lambda: self.sites.living("module"))
             self.recording.start()
         except Exception as error:
-            self.facts["dataflow"] = Dataflow("this torch cannot be listened to (%s)" % type(error).__name__)
+            self.facts["dataflow"] = Dataflow(
+                "this version of torch cannot be observed (%s)" % type(error).__name__
+            )
             self.recording = None
 
     def stop_survey(self) -> None:

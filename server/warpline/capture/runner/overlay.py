@@ -1,4 +1,4 @@
-"""Edited sources laid over the originals in memory: nothing on disk changes.
+"""Runs edited sources in place of the originals, in memory: nothing on disk changes.
 
 Stands alone (``runpy.run_path`` runs it in spawned workers with ``OVERLAY`` set): it imports nothing
 of the runner's. ``__file__``, ``co_filename`` and data paths stay those of the original.

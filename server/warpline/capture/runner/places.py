@@ -1,4 +1,4 @@
-"""Absolute paths in a process whose working folder may be deleted while it runs."""
+"""Absolute paths, even if the process's working folder is deleted while it runs."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-del sys.path[0]  # this folder: its modules' names are nobody else's business
+del sys.path[0]  # this folder: its module names must not shadow others
 
 
 def answer() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A script that replaces itself by ``os.exec…``: the new program is started as this one was.
+"""A script that replaces itself by ``os.exec…``: the new program is recorded in the same way.
 
 Some scripts start themselves once more, to set an environment variable that is read early, or to change
 their arguments. What they become is measured in their place where it is a script run by Python; where it is

@@ -1,4 +1,4 @@
-"""A session in the user's own process: it ends nothing, raises nothing and leaves no hook behind.
+"""A session in the user's own process: it never ends the process, never raises and removes all its hooks.
 
 Elsewhere a script is started to be measured and is ended once it was. Here the process is the user's, and
 goes on as it was. Only the function that a fork of the process calls stays registered, since Python cannot
@@ -89,7 +89,7 @@ class Resident(Session):
         torch = importlib.import_module("torch")
         _watch_forks()
         _current.append(self)
-        self.before.executed.why = "lines before the profiled block were not watched"
+        self.before.executed.why = "lines before the profiled block were not recorded"
         self.before.user_files.update(self.cells)
         self.before.start()
         self.torch_is_here(torch)

@@ -1,4 +1,4 @@
-"""The order of things around the script: prepare, run it, tell how it ended."""
+"""Prepares the script, runs it, and reports how it ended."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Text is kept where Python turns it into code:
 
 - ``SourceFileLoader.get_data``, called by the import system's ``get_code`` with the path of the source when
   it is compiled. The same method reads sources for tracebacks and ``inspect``; that is not what runs, and is
-  told apart by the name of the calling function.
+  recognized by the name of the calling function.
 - The same with the path of the cached bytecode. No source is read then, so it is read here and believed only
   if the bytecode's header (PEP 552: time and size, or a hash) says that the bytecode was made from it.
 - ``io.open_code``, which ``runpy`` reads scripts with, and we the user's.
@@ -29,7 +29,7 @@ from .patches import Patches
 from .places import absolute
 
 _HEADER = 16  # bytes of a .pyc before its code
-_WITHOUT_ORDER = (CodeType, frozenset)  # constants whose ``repr`` is not the same each time
+_WITHOUT_ORDER = (CodeType, frozenset)  # constants with a ``repr`` that varies
 _HASHED = 1  # in a .pyc's flags: the header holds a hash of the source
 
 

@@ -1,4 +1,4 @@
-"""The server's words, one for each time that this process waits for its turn; see ``capture/turn.py``."""
+"""Waits for this process's turn, as the server gives it; see ``capture/turn.py``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Turns:
     def next(self) -> tuple[bytes, str]:
         """``(word, "")``, or ``(b"", why)`` where none comes."""
         if self.fd is None:
-            # Not blocking: a FIFO that nobody writes to any more must not hold us here for ever.
+            # Not blocking: a FIFO without a writer must not block this process for ever.
             self.fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
         ready, _, _ = select.select([self.fd], [], [], self.limit_s)
         if not ready:

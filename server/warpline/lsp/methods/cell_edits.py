@@ -21,7 +21,7 @@ from warpline.text.lines import content, split
 
 _NOT_HERE = (
     "this fix cannot be put into the cells: it changes a magic or reaches over the end of a cell, or the "
-    "cells are others by now. Make the change by hand, or profile the notebook again"
+    "cells have changed. Make the change by hand, or profile the notebook again"
 )
 
 

@@ -30,7 +30,7 @@ async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.
     if _wanted(types.CodeActionKind.QuickFix, only):
         for notice in stand.on_lines(params.range.start.line, params.range.end.line):
             offered += _of_notice(ls, session, path, notice, stand.by_rule[notice.finding.rule])
-    # Only where it is asked for: a light bulb on every line of the file helps nobody.
+    # Only where it is asked for: a light bulb on every line of the file is no help.
     if only is not None and _wanted(FIX_ALL, only):
         safe = [n.finding.id for n in stand.notices if actions.best(n.finding, safe_only=True) is not None]
         if safe:
@@ -45,7 +45,7 @@ async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.
 
 
 async def resolve(ls: Server, action: types.CodeAction) -> types.CodeAction:
-    """Make the edit against the text as it is now; an action whose moment has passed stays without one."""
+    """Make the edit against the text as it is now; an action that is out of date gets no edit."""
     data = action.data if isinstance(action.data, dict) else {}
     if action.edit is None and isinstance(data.get("path"), str):
         action.edit = await edits.made(ls, data)

@@ -24,8 +24,8 @@ def written(ls: Server, path: str, folder: Path) -> str:
     if cells is None:
         convert_it = f"python -m jupyter nbconvert --to script {name}"
         raise Refused(
-            "open the notebook in an editor that tells its cells (VS Code), or save it as a script with "
-            f"`{convert_it}` and profile that",
+            "open the notebook in an editor that supports notebook cells (VS Code), or save it as a "
+            f"script with `{convert_it}` and profile that",
             remedies=[run_in_terminal(convert_it)],
         )
     try:
@@ -44,7 +44,7 @@ def written(ls: Server, path: str, folder: Path) -> str:
 
 
 def in_place(wanted: Request, notebook: str, params: ProfileParams) -> Request:
-    """Run where a kernel would run: in the notebook's folder, whose modules it can import."""
+    """Run where a kernel would run: in the notebook's folder, so that it can import modules from there."""
     folder = str(Path(notebook).parent)
     known = wanted.environment.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
     environment = {

@@ -1,4 +1,5 @@
-"""What the script prints, in the client's log: gathered, since a script may print faster than it is read."""
+"""The script's output in the client's log, sent in batches, because a script may print faster than a client
+reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""warpline/overview: the results of a run for what LSP has no place for, such as a tree."""
+"""warpline/overview: the results of a run for views that LSP does not have, such as a tree."""
 
 from __future__ import annotations
 

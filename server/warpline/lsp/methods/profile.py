@@ -1,4 +1,4 @@
-"""warpline/profile and the command warpline.profile: run, follow, cancel, and show what came of it."""
+"""warpline/profile and the command warpline.profile: run, follow, cancel, and show the results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANSWER_S = 120.0
 
 
 async def on_request(ls: Server, params: Any) -> Any:
-    """The request. Who sends it follows ``warpline/progress``, or names a token for a bar."""
+    """The request. Its sender follows ``warpline/progress``, or names a token for a progress bar."""
     return await requested(_profile(ls, params, by_command=False))
 
 
@@ -91,8 +91,8 @@ async def _profile(ls: Server, argument: Any, by_command: bool) -> dict[str, Any
 
 
 async def _choice(ls: Server, folder: Path) -> str:
-    """Ask what to do about what is under way in the folder, as long as anything is. Raises Refused when
-    nobody answers: a question may have been hidden, or shown nowhere."""
+    """Ask what to do about what is under way in the folder, as long as anything is. Raises Refused if there
+    is no answer: the question may have been hidden, or not shown."""
     running = ls.folders.running.get(folder)
     if running is None:
         return "queue"

@@ -1,4 +1,4 @@
-"""Tells the client when what is shown changed, so that it asks again, where it can be told to."""
+"""Asks the client to refresh when results change, if the client supports it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be done about a failure, as buttons: the line it happened at, the command it names, the log."""
+"""Buttons for a failure: the line where it happened, the command it names, the log."""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ class PlaceParams(msgspec.Struct):
 
 
 async def page(ls: Server, params: Any) -> dict[str, Any] | None:
-    """Written into the run's folder each time it is asked for: each run has its own, which goes with it."""
+    """Written into the run's folder each time it is asked for: each run has its own, which is removed with
+    it."""
     try:
         asked = parameters(params or {}, PageParams)
         session = _of_run(ls, asked.run) if asked.run else asked_for(ls, msgspec.to_builtins(asked))

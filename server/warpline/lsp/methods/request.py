@@ -1,4 +1,4 @@
-"""From what a client asks for to what is run: ProfileParams of PROTOCOL.md to a Request."""
+"""Converts a client's ProfileParams (PROTOCOL.md) to a Request."""
 
 from __future__ import annotations
 

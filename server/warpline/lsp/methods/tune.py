@@ -39,7 +39,7 @@ async def tune(ls: Server, argument: Any, bar: bool) -> dict[str, Any]:
     if session is None:
         raise Refused("there are no results for this file: profile it first")
     if notebook_of(session.loaded) is not None:
-        raise Refused("sets of fixes are searched for in scripts only: measure a notebook's fixes one by one")
+        raise Refused("the search works on scripts only: measure a notebook's fixes one by one")
     unsaved = [d.path for d in ls.documents if d.path in session.results.sources and _dirty(d.text, d.path)]
     if unsaved:
         raise Refused(f"save {unsaved[0]} first: the script is run from the files on disk")

@@ -1,4 +1,4 @@
-"""Something that runs the user's script: one at a time in a folder, followed, cancellable, ended for sure."""
+"""A job that runs the user's script: one at a time per folder, with progress, cancellable, always ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs made elsewhere, and sources changed outside the editor, are noticed within a second.
+"""Notices runs made elsewhere and sources changed outside the editor, within a second.
 
 ``watchdog`` tells at once on a local disk. Network file systems tell nobody of what another machine
 wrote, so the few folders concerned are also looked at once a second: two ``stat`` calls each.

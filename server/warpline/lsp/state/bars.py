@@ -1,4 +1,4 @@
-"""What warpline/heat says of each line of a file, written as JSON once for each line of a run."""
+"""The answer of warpline/heat for each line of a file, encoded as JSON once per run."""
 
 from __future__ import annotations
 

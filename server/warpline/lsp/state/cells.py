@@ -1,4 +1,4 @@
-"""A run of a notebook, told by cells: each line of the exported script becomes one of the cell it is from.
+"""Maps a notebook's run to its cells: each line of the exported script becomes a line of its cell.
 
 What a cell is called in place of a path is its URI, so everything that works on files works on cells.
 """

@@ -16,7 +16,7 @@ from warpline.model.problem import Problem
 
 logger = logging.getLogger(__name__)
 
-#: Scripts whose newest run is kept; those profiled longest ago are dropped.
+#: The most scripts with a loaded run; those profiled longest ago are dropped.
 SCRIPTS = 8
 
 

@@ -98,7 +98,7 @@ class Folders:
         return [home]
 
     def session(self, path: str) -> Session | None:
-        """The session whose results speak of a file; of several folders the one with the newest run, and
+        """The session with results for a file; among several folders the one with the newest run, and
         one in which it is a library's file only where there is no other."""
         found = [session for folder in self if (session := folder.session(path)) is not None]
         return _latest([session for session in found if session.results.has(path)] or found)

@@ -50,7 +50,7 @@ class Results:
     names: Mapping[str, str] = field(default_factory=dict)  # of a notebook's cells: URI -> "Cell 3"
     #: (file, qualified function) -> its time with the functions that it calls; empty: not known.
     totals: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    #: Of a notebook's run that is told by cells: (script, line) -> (URI of the cell, line).
+    #: For a notebook's run, shown by cells: (script, line) -> (URI of the cell, line).
     cells: Mapping[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
     _lenses: dict[str, tuple[str, tuple[Lens, ...]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -130,7 +130,7 @@ def changed(path: Path) -> int:
 
 
 def unreported(folder: Path) -> Path | None:
-    """The newest run when it is complete but nobody has made its report yet."""
+    """The newest run when it is complete but has no report yet."""
     newest = next(iter(_runs(folder)), None)
     return newest if newest is not None and not (newest / REPORT).exists() else None
 

@@ -35,7 +35,7 @@ class Session:
 
     @property
     def loaded(self) -> Results:
-        """As they were read, told by the files that ran: of a notebook by its script."""
+        """As they were read, by the files that ran: of a notebook by its script."""
         return self._loaded
 
     def adopt(self, document: Document) -> bool:

@@ -1,1 +1,1 @@
-"""The process of its own for all that is heavy, and the server's end of it."""
+"""The worker process for heavy jobs, and the server's side of it."""

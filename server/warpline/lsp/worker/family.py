@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def descendants(process: int) -> set[int]:
-    """All living descendants; those whose own parent is gone already cannot be found."""
+    """All living descendants; orphaned ones cannot be found."""
     children = _parents()
     found: set[int] = set()
     todo = [process]

@@ -1,4 +1,4 @@
-"""What is too heavy for the server's own process: profiling, reports, fixes, rule pages.
+"""The main loop of the worker process: profiling, reports, fixes, rule pages.
 
 Runs as a process of its own and speaks JSON lines on its standard input and output: ``{"id", "do",
 …}`` in, ``{"id", "progress" | "result" | "problem"}`` out, ``{"cancel": id}`` in at any time. The end

@@ -1,4 +1,4 @@
-"""What a step computes of nothing that changes: of numbers, of buffers, and of what it made of those."""
+"""Operators of a step that depend only on constants: numbers, buffers, and results of these."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VIEWS = (SAME - _COPIES) | MOVED | {
 
 
 def constant_nodes(graph: Graph) -> list[Node]:
-    """The operators whose results are the same in each step, as far as one step shows; views are left out.
+    """The operators with the same result in each step, as far as one step shows; views are left out.
 
     Numbers among their arguments may be others in the next step: those that look like a position, a time or a
     temperature, or that differ from call to call in one step, are taken to be. A tensor that something else

@@ -1,4 +1,4 @@
-"""Copies of a step that give tensors another layout or type, and those among them that nothing needs."""
+"""Copies that change a tensor's layout or type, and which of them are unnecessary."""
 
 from __future__ import annotations
 

@@ -71,7 +71,8 @@ def leaves(
 
 
 def cuts(graph: Graph, value: int, reductions: bool = False) -> list[int]:
-    """Values of which alone ``value`` is made: every way back to what is given leads through them."""
+    """The values that ``value`` depends on, and no others: every way back to what is given leads through
+    them."""
     reached = leaves(graph, value, reductions)
     candidates = [one for one, given in reached.items() if one != value and given == reached[value]]
     return [one for one in candidates if _leads_through(graph, value, one, reached)]
@@ -91,7 +92,7 @@ def _leads_through(graph: Graph, value: int, cut: int, reached: dict[int, frozen
 
 
 class Evaluation:
-    """``given``: samples of some values. ``nodes``: the operators that were computed, of which ``dims`` and
+    """``given``: samples of some values. ``nodes``: the operators that were computed; ``dims`` and
     ``reduced`` (the shape that was reduced) are set where they reduce."""
 
     def __init__(self, graph: Graph, given: Mapping[int, Numbers], reductions: bool = False) -> None:
@@ -181,7 +182,7 @@ def _dims(node: Node, rank: int) -> frozenset[int]:
 
 
 def _reduced(node: Node, numbers: Numbers, real: int, output: int) -> float | None:
-    """Over ``real`` numbers of which ``numbers`` are a sample."""
+    """Over ``real`` numbers; ``numbers`` are a sample of them."""
     mean = sum(numbers) / len(numbers)
     if node.name == "mean" or (node.name == "var_mean" and output == 1):
         return mean

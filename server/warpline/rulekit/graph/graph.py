@@ -9,13 +9,13 @@ from typing import Any
 
 from warpline.wire.dataflow import TENSOR, Dataflow, OperatorSite
 
-#: Operators whose result has the numbers of their first argument, in the same order.
+#: Operators that return the numbers of their first argument in the same order.
 SAME = frozenset({
     "view", "_unsafe_view", "reshape", "_reshape_alias", "unsqueeze", "squeeze", "expand", "expand_as",
     "clone", "contiguous", "_to_copy", "to", "alias", "detach", "lift_fresh", "lift_fresh_copy", "flatten",
     "unflatten", "view_as", "type_as", "positive",
 })  # fmt: skip
-#: Those whose result has the same numbers in another order.
+#: Operators that return the same numbers in another order.
 MOVED = frozenset({"transpose", "t", "permute", "movedim", "swapaxes", "numpy_T", "mT"})
 
 

@@ -222,7 +222,7 @@ def _logarithm_of(graph: Graph, pick: Node) -> list[Node] | None:
 
 
 def _picked(graph: Graph, difference: Node, scores: int) -> Node | None:
-    """The operator that picks the scores of the classes, of which ``difference`` is made."""
+    """The operator that picks the scores of the classes for ``difference``."""
     for value in difference.inputs:
         node = graph.producer.get(graph.origin(value))
         if node is not None and node.name == "select" and graph.size(node.inputs[0]) == graph.size(value):

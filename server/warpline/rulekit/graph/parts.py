@@ -1,4 +1,4 @@
-"""What part of a line some operators of the recorded step are."""
+"""The share of a line's time that some recorded operators take."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def _xlogy(x: float, y: float) -> float:
     return 0.0 if x == 0 else x * math.log(y)
 
 
-#: By name, of operators whose arguments are all numbers.
+#: By name, for operators on numbers only.
 PLAIN: dict[str, Pointwise] = {
     "mul": lambda a, b: a * b,
     "pow": _power,
@@ -124,7 +124,7 @@ def _scaled(divide: bool) -> Callable[[Any], Pointwise]:
     return make
 
 
-#: Those whose named arguments (numbers that are no tensors) matter.
+#: Operators with relevant named arguments (plain numbers).
 WITH_NAMED: dict[str, Callable[[Any], Pointwise | None]] = {
     "add": _added(1),
     "sub": _added(-1),

@@ -1,4 +1,4 @@
-"""Loops that do the same to the same tensors, once for each of some numbers."""
+"""Loops that repeat the same operators on the same tensors, once for each of several numbers."""
 
 from __future__ import annotations
 

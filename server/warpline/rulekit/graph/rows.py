@@ -1,4 +1,4 @@
-"""Products of which only some rows are used: a head over a vocabulary, and the few positions of a loss."""
+"""Products with unused rows: a head over a vocabulary where the loss uses few positions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PartlyUsed:
 
 
 def partly_used(graph: Graph, most: float) -> Iterator[PartlyUsed]:
-    """Products with a parameter of which at most the share ``most`` of the rows is used in the step."""
+    """Products with a parameter, with at most the share ``most`` of their rows used in the step."""
     losses = frozenset(node.site for node in graph.nodes if node.name in _LOSSES)
     for node in graph.nodes:
         if node.name not in _PRODUCTS or not node.outputs or graph.site(node) is None:

@@ -1,24 +1,37 @@
-"""What a step computes of parameters that no optimizer has, and of nothing else that learns."""
+"""Operators that depend only on parameters that no optimizer has."""
 
 from __future__ import annotations
 
-from warpline.rulekit.graph.graph import Graph
+from dataclasses import dataclass
+
+from warpline.rulekit.graph.graph import Graph, Node
 
 _UNHELD, _OTHER = 1, 2
 
 
-def of_unheld(graph: Graph) -> set[tuple[str, int]]:
+@dataclass(frozen=True, slots=True)
+class Unheld:
+    """``shares``: by line, the part of what it computes of parameters that is of such ones alone, by numbers
+    read and written. ``order``: for each function, file and name, in which order that (True) and the rest
+    (False) come."""
+
+    shares: dict[tuple[str, int], float]
+    order: dict[tuple[str, str], list[bool]]
+
+
+def of_unheld(graph: Graph) -> Unheld:
     """Lines whose operators depend on such parameters (``Dataflow.unheld``) and on no other parameter.
 
     What a line computes without any parameter does not count.
     """
     unheld = frozenset(graph.flow.unheld)
     if not unheld or graph.flow.missing:
-        return set()
+        return Unheld({}, {})
     kinds: dict[int, int] = {
         value: _UNHELD if value in unheld else _OTHER for value in (*graph.parameters, *unheld)
     }
-    lines: dict[tuple[str, int], int] = {}
+    lines: dict[tuple[str, int], dict[bool, int]] = {}
+    order: dict[tuple[str, str], list[bool]] = {}
     for node in graph.nodes:
         kind = 0
         for value in node.inputs:
@@ -26,7 +39,17 @@ def of_unheld(graph: Graph) -> set[tuple[str, int]]:
         for value in node.outputs:
             kinds[value] = kinds.get(value, 0) | kind
         site = graph.site(node)
-        if site is not None and kind:
-            place = (site.file, site.line)
-            lines[place] = lines.get(place, 0) | kind
-    return {place for place, kind in lines.items() if kind == _UNHELD}
+        if site is None or not kind:
+            continue
+        own = kind == _UNHELD
+        sizes = lines.setdefault((site.file, site.line), {True: 0, False: 0})
+        sizes[own] += _numbers(graph, node)
+        turns = order.setdefault((site.file, site.function), [])
+        if turns[-1:] != [own]:
+            turns.append(own)
+    shares = {place: sizes[True] / max(1, sum(sizes.values())) for place, sizes in lines.items()}
+    return Unheld({place: share for place, share in shares.items() if share > 0}, order)
+
+
+def _numbers(graph: Graph, node: Node) -> int:
+    return sum(graph.size(value) for value in (*node.inputs, *node.outputs))

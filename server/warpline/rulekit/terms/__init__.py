@@ -1,4 +1,4 @@
-"""What a function computes, read from its source: the ground that the fusion rules stand on.
+"""The computation of a function, read from its source: the base of the fusion rules.
 
 ``follow`` runs through a function and gives every expression a ``Term``, the same one however it was
 spelled (``x.mean(-1)``, ``torch.mean(x, dim=-1)``, over one line or ten); a matcher looks at terms;

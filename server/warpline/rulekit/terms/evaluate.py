@@ -1,4 +1,4 @@
-"""Expressions to terms, in the names of one moment."""
+"""Converts expressions to terms, with the names bound at that point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs through a function's statements: what every expression is, and which assignment a name reads.
+"""Walks a function's statements: the term of every expression, and the assignment that a name reads.
 
 ``follow`` gives a :class:`Flow`. Straight code is exact; at an ``if`` that both ways leave by its end
 a name becomes ``if(test, then, else)``; what a loop assigns is unknown inside and after it.

@@ -43,7 +43,7 @@ class Formula(Costed, Generic[Found]):
 
 
 def formulas(context: Context, match: Callable[[Flow, Term], Found | None]) -> Iterator[Formula[Found]]:
-    """The largest expressions that ``match`` knows, in functions whose lines matter together."""
+    """The largest expressions that ``match`` knows, in functions with enough time in total."""
     for source_file, function in _hot_functions(context):
         source = context.source(source_file)
         if source is None:
@@ -109,7 +109,7 @@ def _hot_functions(context: Context) -> list[tuple[str, cst.FunctionDef]]:
 
 
 def function_at(source: Source, line: int) -> cst.FunctionDef | None:
-    """The innermost function whose lines hold ``line``."""
+    """The innermost function that contains ``line``."""
     functions = _by_line(source)
     return functions[line] if line < len(functions) else None
 

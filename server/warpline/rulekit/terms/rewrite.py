@@ -1,4 +1,5 @@
-"""From a match to edits: terms spelled again, and assignments away that nothing needs any more."""
+"""Converts a match to edits: writes its terms as source, and removes assignments that are no longer
+needed."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ class Rewrite:
 
     def into(self, edits: Edits, text: str) -> None:
         if self.step.augmented:
-            raise Refused("it ends in an augmented assignment")
+            raise Refused("it ends in an augmented assignment such as `+=`")
         edits.replace(self.node, text)
         removed = {step.statement for step in self.removed}
         for statement in removed:
@@ -183,7 +184,7 @@ def atom(text: str) -> str:
 
 def _one_line(text: str) -> str:
     if "#" in text:
-        raise Refused("a comment stands inside the expression")
+        raise Refused("the expression contains a comment")
     return re.sub(r"\s*\n\s*", " ", text)
 
 

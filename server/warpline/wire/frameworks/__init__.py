@@ -98,7 +98,7 @@ def constructions() -> tuple[Construction, ...]:
 
 
 def models() -> tuple[str, ...]:
-    """Patterns of dotted names whose calls make a model: a ``torch.nn.Module`` with code of its own."""
+    """Patterns of dotted names of calls that make a model: a ``torch.nn.Module`` with code of its own."""
     return tuple(pattern for module in _files() for pattern in getattr(module, "MODELS", ()))
 
 

@@ -26,7 +26,7 @@ _SETTINGS = (
     Setting(
         "framework-wait",
         {"enable_progress_bar": "False"},
-        "Show no progress bar, for which each step's metrics are read",
+        "Turn off the progress bar, which reads the metrics of each step",
         text=_READ,
         without="ProgressBar(",  # the trainer raises where a callback is one
     ),

@@ -16,7 +16,7 @@ from .loaded import Loaded
 from .scopes import Scopes
 from .syntax import Files
 
-#: Frames that are noted, and places whose arguments are followed.
+#: The most frames to record, and the most places with followed arguments.
 MOST_FRAMES = 30
 MOST_PLACES = 400
 _PLAIN = (bool, int, float, str, type(None), tuple, list)

@@ -1,4 +1,4 @@
-"""Where autocast and gradient contexts were made, and who holds their arguments.
+"""Where autocast and gradient contexts were made, and where their arguments are written.
 
 They are made again in every step, so a place is looked at once, and nothing is watched from the timing window
 on: what was not made in the steps before is not known.

@@ -1,4 +1,4 @@
-"""What an object was made with, as plain JSON values; whatever cannot be told is left out."""
+"""The arguments that an object was made with, as plain JSON values; unknown ones are left out."""
 
 from __future__ import annotations
 

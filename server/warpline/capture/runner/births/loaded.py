@@ -177,7 +177,7 @@ def _likeness(one: Any, other: Any) -> int:
 
 
 def _file_with(text: str, kind: str) -> str:
-    """The file below the script's and the working folder whose content ``text`` is; "" for none."""
+    """The file below the script's or the working folder with the content ``text``; "" for none."""
     endings = {"json": (".json",), "yaml": (".yaml", ".yml"), "toml": (".toml",)}[kind]
     size, seen = len(text.encode("utf-8")), 0
     main = getattr(sys.modules.get("__main__"), "__file__", None) or "."

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .follow import Follow
 
 Found = Dict[str, Any]
-#: Calls whose result has the entries of what they are given.
+#: Calls that copy the entries of their argument.
 _VIEWS = frozenset({
     "asdict", "vars", "dict", "copy", "deepcopy", "_asdict", "model_dump", "to_dict", "to_container", "dict_",
     "OrderedDict", "SimpleNamespace", "Namespace", "EasyDict", "AttrDict", "DotDict", "MappingProxyType",
@@ -44,7 +44,7 @@ class Mappings:
         return self.follow.objects.anywhere(key, value, thing if thing is not UNKNOWN else None)
 
     def _may_have(self, node: ast.AST, scope: Scope) -> bool:
-        """Whether an expression whose object is gone may have had any entry."""
+        """Whether an expression may have had any entry, if its object is gone."""
         return not isinstance(node, ast.Dict) or any(one is None for one in node.keys)
 
     def _flow(self, node: ast.AST, key: str, scope: Scope, value: Any, depth: int) -> Optional[Found]:

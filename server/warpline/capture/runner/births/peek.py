@@ -1,4 +1,4 @@
-"""What an expression of a running frame stands for, found without running any of the user's code."""
+"""The value of an expression in a running frame, found without running any of the user's code."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Scopes:
         return found
 
     def all_files(self) -> List[File]:
-        """The user's files of which lines ran."""
+        """The user's files with lines that ran."""
         paths = dict.fromkeys(path for path, _ in self.executed.order)
         return [file for file in map(self.files.__getitem__, paths) if file is not None]
 

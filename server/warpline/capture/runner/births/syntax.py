@@ -42,14 +42,14 @@ class File:
         return found or self.tree
 
     def function_scope(self, node: ast.AST) -> Any:
-        """The function or module whose names ``node`` sees."""
+        """The function or module that is the scope of ``node``."""
         found = self.scope_of(node)
         while isinstance(found, ast.ClassDef):
             found = self.scope_of(found)
         return found
 
     def function_at(self, first_line: int, name: str) -> Any:
-        """The function whose code begins on ``first_line`` (its decorators' where it has some)."""
+        """The function that begins on ``first_line`` (with its decorators)."""
         if name == "<module>":
             return self.tree
         for node in self.functions:

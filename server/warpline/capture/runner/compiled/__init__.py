@@ -1,1 +1,1 @@
-"""What Dynamo and Inductor do to the script."""
+"""Records what Dynamo and Inductor do."""

@@ -1,4 +1,4 @@
-"""What Dynamo and Inductor do to the script: graph breaks, recompilations, and the lines of each kernel."""
+"""Records of Dynamo and Inductor: graph breaks, recompilations, and the lines of each kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sees every operator of a step below autograd, and writes down what went in and came out."""
+"""Records every operator of a step below autograd, with its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ class Recording:
         if self._call is not None:
             HigherOrderOperator.__call__ = self._call
             self._call = None
-        with contextlib.suppress(Exception):  # an optimizer of an unusual kind: then nothing is said of it
+        with contextlib.suppress(Exception):  # an unusual optimizer: left out
             self.mode.unheld = self.mode.values.unheld(self._optimizers() or [])
         with contextlib.suppress(Exception):  # a module that was not set up
             buffers = [one for module in self._modules() for one in module._buffers.values()]
@@ -265,7 +265,7 @@ def _without(mode: Operators, call: Callable[..., Any]) -> Callable[..., Any]:
     def __call__(self: Any, *arguments: Any, **named: Any) -> Any:
         if not leave(mode):
             return call(self, *arguments, **named)
-        mode._stop("it has operators of a higher order")
+        mode._stop("it has higher-order operators")
         return call(self, *arguments, **named)
 
     return __call__

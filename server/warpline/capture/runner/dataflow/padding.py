@@ -1,4 +1,4 @@
-"""How much of what embeddings look up is padding, read off the indices once the step is over."""
+"""The share of padding in the indices of embeddings, counted after the step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many entries of a loss count for nothing, read off targets and masks once the step is over."""
+"""The number of entries that a loss ignores, counted in targets and masks after the step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CUDA's driver says of a graph that is being captured, asked by ctypes."""
+"""Queries CUDA's driver about a graph under capture, through ctypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runner asks of a device, whatever its kind. The kinds are in ``kinds``, one module each."""
+"""The interface of a device for the runner. The kinds are in ``kinds``, one module each."""
 
 from __future__ import annotations
 

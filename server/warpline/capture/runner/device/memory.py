@@ -1,4 +1,4 @@
-"""Memory over the timing window: the peak, and what each step left behind."""
+"""Memory over the timing window: the peak, and the growth in each step."""
 
 from __future__ import annotations
 

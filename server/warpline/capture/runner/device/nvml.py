@@ -1,4 +1,4 @@
-"""What the driver says about the GPU in the timing window, read from NVML by ctypes."""
+"""The driver's readings of the GPU in the timing window, from NVML through ctypes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the device reaches at best: matrix products by precision, and a copy. Measured when asked, then kept.
+"""The device's measured peak rates: matrix products by precision, and a copy. Measured on request, then kept.
 
-For devices whose data sheet the server does not know. Takes less than half a second, after the capture,
+For devices without a data sheet in the server. Takes less than half a second, after the capture,
 and leaves the script's settings and its random numbers as they are.
 """
 

@@ -1,4 +1,4 @@
-"""When the device got to each step's end, which is not when the host did.
+"""The times at which the device, not the host, reached the end of each step.
 
 The host queues work ahead of the device until the launch queue is full: its first steps look short
 and those after them long, though the device works evenly. So beside each time stamp an event is

@@ -1,4 +1,4 @@
-"""What the user's Triton kernels are given, which torch's profiler does not record."""
+"""The arguments of the user's Triton kernels, which torch's profiler does not record."""
 
 from __future__ import annotations
 

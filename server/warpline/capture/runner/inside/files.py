@@ -9,7 +9,7 @@ from ..tracebacks import is_ours
 
 #: Packages that are torch, beside the folder of ``torch`` itself.
 TORCH = ("torch", "functorch", "torchgen", "triton")
-#: Inductor writes the code that it generates below a folder whose name begins so.
+#: Prefix of the folder for code that Inductor generates.
 GENERATED = "torchinductor"
 _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 

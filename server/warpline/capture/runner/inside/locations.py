@@ -1,4 +1,4 @@
-"""The table of library locations, and what is recorded of them.
+"""The table of library locations, and their records.
 
 A line of a library is recorded like one of the user's, into an array of its own. To stay cheap, code that
 runs too many lines is left out: it counts as its caller's line then. How many are too many the capture's

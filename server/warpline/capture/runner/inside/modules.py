@@ -10,7 +10,7 @@ NO_MODULE = -1
 MOST_MODULES = 100_000
 #: Frames between a library's function and the module's call around it, at most: a walk costs time.
 MOST_FRAMES = 24
-#: Wrappers whose one child is the model: that child's name is left out of paths.
+#: Wrappers with the model as their only child: the child's name is left out of paths.
 WRAPPERS = {
     "DistributedDataParallel": "module", "DataParallel": "module", "FullyShardedDataParallel": "module",
     "OptimizedModule": "_orig_mod",

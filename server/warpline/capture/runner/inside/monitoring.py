@@ -20,7 +20,7 @@ class LibraryEvents:
     def __init__(self, library: LibraryLines, records_of: Callable[[], Records]) -> None:
         self.library = library
         self.records_of = records_of
-        self.watched: set[int] = set()  # ids of code whose line events are on
+        self.watched: set[int] = set()  # ids of code with line events on
         #: ``lines``: InsideLines of the frame that runs; ``frames``: of those around it, the innermost
         #: last, so that no record has to walk the frames for its module
         self.local = threading.local()

@@ -1,4 +1,4 @@
-"""What runs inside backward: marks for the forward that checkpointing runs again, and new threads.
+"""Python code inside backward: marks for forward passes that checkpointing recomputes, and new threads.
 
 torch has no mark of its own there. Both kinds of checkpoint are covered; ``entering`` is called on
 the thread that recomputes, which is autograd's own where a GPU is used.

@@ -1,4 +1,4 @@
-"""A coroutine that waits: where an event loop's time belongs while it has nothing to run."""
+"""Waiting coroutines: the lines to which an idle event loop's time belongs."""
 
 from __future__ import annotations
 

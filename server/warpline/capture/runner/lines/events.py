@@ -1,4 +1,4 @@
-"""Which of the two kinds of line records can be made here."""
+"""Chooses between the two ways of recording lines."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .tracing import Tracing
 LineEvents = Union[Monitoring, Tracing]
 
 NOTE = (
-    "the script uses every tool id of sys.monitoring: lines were recorded by a trace function, which slows "
-    "them more and does not see threads that ran already"
+    "the script uses every tool id of sys.monitoring: lines were recorded by a trace function, which is "
+    "slower and misses threads that were already running"
 )
 
 

@@ -93,7 +93,7 @@ class _Monitoring:
         monitoring: Any = vars(sys)["monitoring"]  # from Python 3.12 on
         self.tool = next((tool for tool in (3, 4, 5, 1, 0) if monitoring.get_tool(tool) is None), None)
         if self.tool is None:
-            self.executed.why = "every tool number of sys.monitoring was taken"
+            self.executed.why = "every tool id of sys.monitoring was in use"
             return False
         monitoring.use_tool_id(self.tool, "warpline")
         events, disable, tool = monitoring.events, monitoring.DISABLE, self.tool

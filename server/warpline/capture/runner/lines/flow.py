@@ -1,4 +1,4 @@
-"""Where in a code object control may come from: which line events tell nothing that is not known."""
+"""Control flow of a code object: which line events are redundant."""
 
 from __future__ import annotations
 

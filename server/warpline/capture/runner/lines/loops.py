@@ -126,7 +126,7 @@ class Seen:
 
 
 def surprised_by(found: list[Loop], locations: Locations, began_ns: list[int]) -> set[CodeType]:
-    """The code objects in whose loops an operator has begun all the same."""
+    """Code objects with an operator inside a loop that was taken for plain Python."""
     at, codes = {place: loop for loop in found for place in loop.shares}, set()
     for loop in found:
         if loop.offsets is None:  # lines that the rehearsal did not come to are left out as well
@@ -141,7 +141,7 @@ def surprised_by(found: list[Loop], locations: Locations, began_ns: list[int]) -
 
 
 def share_out(found: list[Loop], locations: Locations) -> None:
-    """Each loop's time to its lines, as records of which only the first is a line that was begun."""
+    """Each loop's time to its lines, as records; only the first is a line that was begun."""
     at = {place: loop for loop in found for place in loop.shares}
     for records in locations.all_records:
         pairs, out, done = records.pairs, records.pairs[:0], 0

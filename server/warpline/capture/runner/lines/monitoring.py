@@ -26,7 +26,7 @@ NO_TOOL = -1
 
 
 def free_tool() -> int | None:
-    """An id of ``sys.monitoring`` that nobody uses; not the one that cProfile needs."""
+    """A free tool id of ``sys.monitoring``, except the one that cProfile needs."""
     return next((tool for tool in (4, 3, 5, 1, 0) if _monitoring.get_tool(tool) is None), None)
 
 

@@ -75,7 +75,7 @@ class Tracing:
         self.pools.replace(pools._WorkItem, "run", entering)
 
     def leave_out(self, found: list[CodeType]) -> None:
-        """Nothing to do: whose code it is, and whether it is recorded, is asked when a frame begins."""
+        """Nothing to do: whether code is recorded is decided when a frame begins."""
 
     def enter_thread(self, frame: FrameType | None = None) -> None:
         """Record in the calling thread too; ``frame`` and those outside it are running already."""

@@ -1,4 +1,4 @@
-"""Activation functions written out. Each is the way of writing it that is met most, op for op."""
+"""Activation functions written out. Each is written in its most common form, op for op."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two computations gave the same, as far as their dtype can tell."""
+"""Whether two computations gave equal results, within the precision of their dtype."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def difference(one: Any, other: Any, coarsest: Optional[torch.dtype] = None) -> 
             return float("inf")
         kinds = [kind for kind in (left.dtype, right.dtype, coarsest) if kind in TOLERANCES]
         relative, absolute = max((TOLERANCES[kind] for kind in kinds), default=(0.0, 0.0))
-        left, right = left.detach().double(), right.detach().double()
+        left, right = (_real(found).double() for found in (left, right))
         if not left.numel():
             continue
         if not torch.equal(torch.isfinite(left), torch.isfinite(right)):
@@ -41,6 +41,12 @@ def difference(one: Any, other: Any, coarsest: Optional[torch.dtype] = None) -> 
         apart = float((left - right).abs().max())
         worst = max(worst, apart / allowed if allowed else float(apart > 0) * 2)
     return worst
+
+
+def _real(found: Any) -> Any:
+    """A tensor of real numbers; of complex ones both parts."""
+    found = found.detach()
+    return torch.view_as_real(found) if found.is_complex() else found
 
 
 def _tensors(result: Any) -> Iterable[Any]:

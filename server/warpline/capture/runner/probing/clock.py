@@ -1,4 +1,4 @@
-"""How long two computations take, in turn, so that a machine that slows down does so for both.
+"""Times two computations in turn, so that a slowdown of the machine affects both.
 
 On a device the host's time is read off the clock while the calls are queued behind a kernel that only waits,
 and the device's off events around them: so neither hides the other. The queue holds 1,024 launches, and no

@@ -1,4 +1,4 @@
-"""A computation as it is and as it could be."""
+"""A computation and its replacement."""
 
 from __future__ import annotations
 

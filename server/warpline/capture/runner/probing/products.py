@@ -11,6 +11,8 @@ from ....wire.probing import Question, Tensor
 from .pair import Pair
 from .tensors import leaf, made, with_gradients
 
+#: A dtype with half the bits, for one of 64 bits a number.
+SINGLE = {torch.float64: torch.float32, torch.complex128: torch.complex64}
 LOWER = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -98,10 +100,10 @@ def narrower(question: Question, device: str) -> Pair:
     """In float64, and the same in float32: the product of two tensors, or a sum for one alone."""
     if len(question.tensors) == 1:
         one = made(question.tensors[0], device)
-        short = _as(one, torch.float32)
+        short = _as(one, SINGLE[one.dtype])
         return Pair(lambda: one + one, lambda: short + short, tolerance=torch.float32)
     left, right = (made(one, device) for one in question.tensors)
-    after = _products(_as(left, torch.float32), _as(right, torch.float32))
+    after = _products(*(_as(one, SINGLE[one.dtype]) for one in (left, right)))
     return Pair(_products(left, right), after, tolerance=torch.float32)
 
 

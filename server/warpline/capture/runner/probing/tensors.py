@@ -13,6 +13,8 @@ DTYPES = {
     "double": torch.float64,
     "c10::Half": torch.float16,
     "c10::BFloat16": torch.bfloat16,
+    "c10::complex<float>": torch.complex64,
+    "c10::complex<double>": torch.complex128,
 }
 
 
@@ -61,5 +63,5 @@ def with_gradients(
 
 
 def leaf(tensor: Any, question: Question) -> Any:
-    """``tensor`` as something whose gradient is asked for, where there is a backward."""
+    """``tensor`` with ``requires_grad``, if there is a backward pass."""
     return tensor.detach().requires_grad_(question.backward)

@@ -1,4 +1,4 @@
-"""A process that looks into this one: started, heard to begin, and ended."""
+"""Starts and ends the process that samples this one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our own sampler at work on this process: ``snapshots``, in a process of its own."""
+"""Samples this process with Warpline's own sampler (``snapshots``), in a separate process."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Frames(Child):
             raise OSError("it wrote no counts") from None
         total = sum(counts)
         if torn > MOST_TORN * (total + torn):
-            raise OSError("%d of %d looks saw no frames" % (torn, total + torn))
+            raise OSError("%d of %d samples had no frames" % (torn, total + torn))
         places = self._places(frames, user_files, codes)
         lines: Counter[tuple[str, int]] = Counter()
         for stack, count in zip(stacks, counts):

@@ -1,4 +1,4 @@
-"""What was sampled, kept until the run is written: only then all code of the user's is known."""
+"""Keeps the samples until the run is written: only then is all of the user's code known."""
 
 from __future__ import annotations
 

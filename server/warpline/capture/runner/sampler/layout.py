@@ -1,4 +1,4 @@
-"""Where this interpreter keeps the frames of a thread, found by looking at frames that are known.
+"""Finds where this interpreter stores a thread's frames, by searching memory for known frames.
 
 CPython's structs differ between versions and builds. What is searched for, within a few hundred bytes, is the
 chain that leads from the thread's state to the codes of three functions that are running. Their addresses and

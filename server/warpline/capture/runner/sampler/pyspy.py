@@ -1,4 +1,4 @@
-"""py-spy at work on this process: for interpreters whose frames are not found (``layout``)."""
+"""Samples this process with py-spy, for interpreters in which ``layout`` does not find the frames."""
 
 from __future__ import annotations
 

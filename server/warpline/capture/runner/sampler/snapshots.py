@@ -1,4 +1,4 @@
-"""A program of its own: reads another process's memory, many times a second, and counts where a thread is.
+"""A separate program: reads another process's memory many times a second and counts a thread's lines.
 
     python -I -S snapshots.py < what to look at > what was seen
 

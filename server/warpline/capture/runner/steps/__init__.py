@@ -1,1 +1,1 @@
-"""Where a step begins: the sources it can be heard from, and which of them is the beat."""
+"""Where a step begins: the possible signs of a step, and which of them counts."""

@@ -1,4 +1,4 @@
-"""Which of the sources is the beat, and whose: several optimizers make one step, not many."""
+"""Chooses the source that defines the steps: several optimizers make one step, not many."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ PATIENCE_EVALUATED_S = 60.0
 FORGOTTEN = 64  # signals after which a key that was not heard again is no longer part of the cycle
 
 PARALLEL = (
-    "several threads made steps at the same time: those of one are shown, and what the others did meanwhile "
-    "made them slower"
+    "several threads made steps at the same time: the steps of one thread are shown, and the others slowed "
+    "them"
 )
 
 
@@ -245,7 +245,7 @@ class Steps:
 
 
 class Cycle:
-    """The keys that one source is heard with; ``anchor`` is the one whose beat is the step's.
+    """The keys that one source is heard with; ``anchor`` is the one that defines the step.
 
     That is the one heard least often (a generator that steps once for five steps of its critic),
     of equals the one that comes last in the cycle.

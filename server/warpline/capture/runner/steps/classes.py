@@ -1,4 +1,4 @@
-"""Which of the steps are of one class, and what share of the time the others have. Pure functions."""
+"""Groups steps that do the same into classes, with each class's share of the time. Pure functions."""
 
 from __future__ import annotations
 
@@ -83,5 +83,5 @@ def usual(classes: Sequence[Class]) -> Class | None:
 
 
 def of_class(values: Sequence[int], classes: Sequence[Class], kind: Class | None) -> tuple[int, ...]:
-    """Those ``values`` whose step is of that class; all of them for None."""
+    """The ``values`` of steps in that class; all of them for None."""
     return tuple(value for value, other in zip(values, classes) if kind is None or other == kind)

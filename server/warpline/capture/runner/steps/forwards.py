@@ -1,4 +1,4 @@
-"""The beat of forward passes, for scripts that only infer."""
+"""Steps by forward passes, for scripts that only run inference."""
 
 from __future__ import annotations
 

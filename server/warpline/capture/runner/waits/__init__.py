@@ -1,1 +1,1 @@
-"""What makes the host wait: copies, syncs, garbage collections."""
+"""Records what makes the host wait: copies, syncs, garbage collections."""

@@ -1,4 +1,4 @@
-"""One step looked at closely, outside timing and capture: copies, syncs, tensors made on the host."""
+"""Surveys one step outside timing and capture: copies, syncs, tensors made on the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines of one step by the host's time at each, without torch's profiler."""
+"""Host time by line for one step, without torch's profiler."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class HostLines:
             self.rest = 1 << 30
             return
         self.locations.clear_records()
-        for records in self.locations.all_records:  # whose pairs are others since they were written
+        for records in self.locations.all_records:  # writing replaced their lists
             records.add = records.pairs.append
         self.recording = True
         self.began_ns = time_ns()

@@ -65,9 +65,9 @@ def captured_steps(wanted: int, lines: int) -> int:
 
 #: Of a trace, as it is written. A packed one is about a twelfth of that, so a run stays under 100 MB.
 TRACE_MOST_BYTES = 800_000_000
-USUAL_STEPS = 5  # captured where nobody asks for another number
+USUAL_STEPS = 5  # the default number of captured steps
 
 
 def fewer_steps(captured: int, size: int, most: int = TRACE_MOST_BYTES) -> int:
-    """Steps to capture instead of ``captured``, whose trace has ``size`` bytes; 0: they are few enough."""
+    """Steps to capture instead of ``captured``, for a trace of ``size`` bytes; 0: they are few enough."""
     return 0 if size <= most or captured == 1 else max(1, captured * most // size)

@@ -1,4 +1,4 @@
-"""The script's own torch.profiler, switched off in a run whose steps are all needed for ours.
+"""The script's own torch.profiler, switched off in a run with too few steps for both profilers.
 
 A script too short for both profilers runs twice: the first time it makes its own traces, undisturbed. The
 second time its profiler records nothing, calls no handler and writes no file, so that the files of the first
@@ -14,8 +14,8 @@ from ..patches import Patches
 from .nothing import NothingRecorded
 
 NOTE = (
-    "the script's own torch.profiler was switched off while it was measured, as its steps are too few for "
-    "two profilers: its traces are those of the first run"
+    "the script's own torch.profiler was switched off while it was measured, because it has too few steps "
+    "for two profilers: its traces are from the first run"
 )
 
 #: What writes a file, by class of torch's; there may be others in other versions.

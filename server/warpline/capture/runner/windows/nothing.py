@@ -1,4 +1,4 @@
-"""What torch's ``_ProfilerResult`` is for a recording without events."""
+"""Stands in for torch's ``_ProfilerResult`` when a recording has no events."""
 
 from __future__ import annotations
 

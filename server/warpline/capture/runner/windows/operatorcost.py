@@ -1,4 +1,4 @@
-"""What the profiler adds to an operator, and to one that launches a kernel, where the script runs.
+"""Measures the profiler's cost per operator and per kernel launch, on the script's machine.
 
 A step that waits for the device hides it, so that the slowdown of the captured steps cannot tell. Nor
 can a constant: with CUPTI, on the virtual machines that were seen, it is ten times what it is on a CPU.

@@ -28,7 +28,7 @@ MOST_STEPS = 1000
 
 NOTE = (
     "the script's own torch.profiler was paused while steps were measured: its trace lacks those steps, and "
-    "where it went on after them, the steps before them too"
+    "also the steps before them if it continued afterwards"
 )
 
 

@@ -1,4 +1,4 @@
-"""A window in which nothing is recorded, and another process asks, many times a second, which line runs.
+"""A window without recording, in which another process samples the running line many times a second.
 
 Before the capture: what the profiler leaves in memory changes what the script's own memory costs. glibc
 gives freed tensors back to the system while they lie at the end of its heap, and a step that has to ask for

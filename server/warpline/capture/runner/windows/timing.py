@@ -29,7 +29,7 @@ class Timing(Stage):
         self.stamps: list[int] = []
         windows = session.windows
         self.fixed = windows.timed
-        # Where steps are few (``again.shared_out``), those that nobody samples are timed as well.
+        # Where steps are few (``again.shared_out``), those that are not sampled are timed as well.
         few = session.control.purpose is Purpose.PROFILE and not windows.survey
         if few and self.fixed and windows.sampled and not session.samples_lines():
             self.fixed += windows.sampled
@@ -114,7 +114,7 @@ class Timing(Stage):
         return 0
 
     def _kind(self) -> Class | None:
-        """The class whose steps are measured; None: all are. So it is where steps are numbered: in trials,
+        """The class of steps to measure; None: all steps. So it is where steps are numbered: in trials,
         whose epochs are, and where tokens are generated, whose first ones are."""
         numbered = (
             self.session.control.purpose is Purpose.TIME or self.session.observers.frameworks.generated_ns
@@ -146,7 +146,7 @@ class Timing(Stage):
 
 
 def figures(session: Session, steps_ns: tuple[int, ...]) -> timing.Timing:
-    """What is told of a run of which only the steps are timed."""
+    """The result of a run in which steps are only timed."""
     losses = session.observers.losses
     epochs = session.stage.epochs if isinstance(session.stage, Timing) else {}
     return timing.Timing(

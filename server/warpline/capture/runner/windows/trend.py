@@ -29,7 +29,7 @@ class Watching(Stage):
     complete = True
 
     def __init__(self, session: Session) -> None:
-        """Made before the server knows of the run, whose folder it will rename: hence the descriptor."""
+        """A descriptor, because the server renames the run's folder later."""
         super().__init__(session)
         self.folder = os.open(session.control.folder, os.O_RDONLY)
         self.every = max(session.control.request.every, STEPS + 1)

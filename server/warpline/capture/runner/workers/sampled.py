@@ -1,4 +1,4 @@
-"""The lines of a worker by samples, while nothing of it is recorded.
+"""The lines of a worker by samples, without recording.
 
 A trace function slows plain Python many times over, and by how much differs from line to line: no cost of an
 event is right for all. So the recorded batches say which lines run and how often, and the samples, where the

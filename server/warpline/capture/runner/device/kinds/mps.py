@@ -1,4 +1,4 @@
-"""Apple's GPUs. Their kernels are in no trace of torch's profiler: only the step's length is measured."""
+"""Apple's GPUs. torch's profiler does not record their kernels, so only the step time is measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Device(Kind):
     torch_name = "mps"
 
     def used(self) -> bool:
-        """torch does not say whether MPS was initialised; who uses it has memory there."""
+        """torch does not say whether MPS was initialised; a script that uses it has memory there."""
         if sys.platform != "darwin" or not self.torch.backends.mps.is_available():
             return False
         return bool(self.torch.mps.current_allocated_memory() > 0)

@@ -1,0 +1,78 @@
+"""A product's size is padded where the layer got it from: a number, or an expression that computes it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warpline.rulekit import Context, Draft
+from warpline.rulekit.example import FILE, read_example, texts
+from warpline.rules import rule_named
+from warpline.text.edits import apply
+from warpline.wire.births import Argument, Holder
+
+SCRIPT = """\
+import torch
+from torch import nn
+
+codes = 8192
+sizes = {"width": 8193, "pages": 8193}
+
+
+class Net(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.head = nn.Linear(512, size + 1)  #> site module type=Linear in_features=512 out_features=8193
+
+    def forward(self, x):
+        x = self.down(x)
+        #^ cost device_ms=4; op aten::mm device_ms=4 shapes=[[64,8193],[8193,512]] dtypes=c10::Half,c10::Half
+        return self.head(x)
+        #^ cost device_ms=20; op aten::mm device_ms=15 shapes=[[64,512],[512,8193]] dtypes=c10::Half,c10::Half
+"""
+COMPUTED = Holder("computed", FILE, 11, SCRIPT.splitlines()[10].index("size + 1"))
+ENTRY = Holder("entry", FILE, 5, SCRIPT.splitlines()[4].rindex("8193"), "pages")
+OPTION = Holder("command line", FILE, 4, -1, "--codes")
+
+
+def drafts(holder: Holder | None) -> tuple[str, list[Draft]]:
+    example = read_example(SCRIPT)
+    facts = example.profile.facts
+    argument = Argument("out_features", 8193, holder=holder)
+    table = Argument("num_embeddings", 8193, holder=Holder("call", FILE, 1))
+    (site,) = facts.sites
+    width, depth = (Argument(name, 512) for name in ("in_features", "embedding_dim"))
+    layers = [replace(site, arguments=both) for both in ((table, depth), (width, argument))]
+    facts = replace(facts, sites=tuple(layers) if holder is not None else ())
+    rule = rule_named("misaligned-matmul")
+    assert rule is not None
+    context = Context(replace(example.profile, facts=facts), texts(example))
+    return example.text, list(rule.find(context))
+
+
+def test_a_computed_size_is_rounded_up_where_it_is_computed() -> None:
+    text, (draft,) = drafts(COMPUTED)
+    assert (draft.line, draft.cause.line) == (11, 15)
+    assert "nn.Linear(512, -(-(size + 1) // 64) * 64)" in apply(text, draft.fixes[0].edits)
+
+
+def test_all_products_of_one_size_are_one_finding() -> None:
+    _, (draft,) = drafts(COMPUTED)
+    assert draft.cost_ms == 19.0
+
+
+def test_of_several_equal_numbers_the_layers_own_is_padded() -> None:
+    text, (draft,) = drafts(ENTRY)
+    assert draft.line == 5
+    assert 'sizes = {"width": 8193, "pages": 8256}' in apply(text, draft.fixes[0].edits)
+
+
+def test_a_size_from_the_command_line_is_changed_there() -> None:
+    _, (draft,) = drafts(OPTION)
+    assert not draft.fixes
+    assert "the command line passes `--codes`" in draft.message
+
+
+def test_without_a_holder_the_only_such_number_would_be_padded() -> None:
+    _, found = drafts(None)
+    assert {draft.line for draft in found} == {14, 15}
+    assert all("several places" in draft.message for draft in found)
