@@ -174,8 +174,57 @@ def test_memory_without_frames_is_told() -> None:
 
 
 def test_lines_of_instructions() -> None:
-    table = LineTable(alternate.__code__)
-    for begin, _, line in alternate.__code__.co_lines():
-        if line is not None:
+    code = alternate.__code__
+    table = LineTable(code)
+    for begin, _, line in code.co_lines():
+        if line not in (None, code.co_firstlineno):
             assert table.at(begin) == line
-    assert table.at(-2) is None
+
+
+def decorated(function: Any) -> Any:
+    return function
+
+
+@decorated
+def begins(
+    times: int,
+) -> Any:
+    kept = [times for _ in range(times)]
+    yield kept
+    yield lambda: kept
+
+
+def test_a_function_that_begins_is_at_its_first_line() -> None:
+    """Garbage is collected there, and a ``def`` is no line that runs."""
+    first = line_of("kept = [times for _ in range(times)]")
+    assert {LineTable(begins.__code__).at(at) for at in (-2, 0)} == {first}
+    one_line = (lambda: FEW).__code__
+    assert LineTable(one_line).at(0) == one_line.co_firstlineno
+
+
+SHORT_TURNS = """
+import ctypes, os, runpy, sys
+room = runpy.run_path(sys.argv[1], run_name="sampler")
+room["ask_for_short_turns"]()
+told = room["Scheduling"](size=56)
+number = {"x86_64": 315, "aarch64": 275}[os.uname().machine]
+ctypes.CDLL(None).syscall(ctypes.c_long(number), 0, ctypes.byref(told), ctypes.sizeof(told), 0)
+cores = room["Cores"](os.getpid(), os.getpid())
+allowed = os.sched_getaffinity(0)
+cores.leave()
+print(told.runtime, len(allowed) - len(os.sched_getaffinity(0)), cores.last in os.sched_getaffinity(0))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other schedulers")
+def test_the_sampler_does_not_wait_for_the_scripts_core() -> None:
+    """On the core of a script that sleeps now and then it would see it asleep whenever it looks."""
+    done = subprocess.run(
+        [sys.executable, "-c", SHORT_TURNS, snapshots.__file__],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    turn_ns, left, still = done.stdout.split()
+    if tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) >= (6, 12):
+        assert int(turn_ns) == snapshots.SHORTEST_TURN_NS
+    if len(os.sched_getaffinity(0)) > 1:
+        assert (left, still) == ("1", "False")

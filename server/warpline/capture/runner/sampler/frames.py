@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from opcode import opmap
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 #: It ends by itself after this, should this process be gone without its noticing.
 LONGEST_S = 5 * MOST_NS / 1e9
+RESUME = opmap.get("RESUME", -1)
 #: Of all looks, those at no chain of frames. More, and the layout is not right.
 MOST_TORN = 0.05
 
@@ -37,6 +39,7 @@ class Frames(Child):
         super().__init__([sys.executable, "-I", "-S", snapshots.__file__])
         asked = {
             "process": os.getpid(),
+            "thread": self.thread,
             "layout": asdict(self.layout),
             "rate": rate,
             "longest_s": LONGEST_S,
@@ -88,16 +91,31 @@ class Frames(Child):
 
 
 class LineTable:
-    """The line of each instruction of a code object."""
+    """The line of each instruction of a code object.
+
+    What a function does until its first line begins counts as that line: from Python 3.12 on, garbage is
+    collected there, at the ``def``, which is no line that runs.
+    """
 
     def __init__(self, code: CodeType) -> None:
         rows = list(code.co_lines()) if hasattr(code, "co_lines") else []
         self.begins = [begin for begin, _, _ in rows]
         self.lines = [line for _, _, line in rows]
+        self.first = _behind_resume(code)
 
     def at(self, instruction: int) -> int | None:
-        """``instruction`` in bytes from the first. Of one without a line, that of the last that has one."""
-        for at in range(bisect_right(self.begins, instruction) - 1, -1, -1):
+        """``instruction`` in bytes from the first; before the first, a frame that is just beginning. Of one
+        without a line, that of the last that has one."""
+        for at in range(bisect_right(self.begins, max(instruction, self.first)) - 1, -1, -1):
             if self.lines[at] is not None:
                 return self.lines[at]
         return None
+
+
+def _behind_resume(code: CodeType) -> int:
+    """Where the instructions of the first line begin; 0 where there is no such instruction (3.10)."""
+    instructions = code.co_code
+    for at in range(0, len(instructions), 2):
+        if instructions[at] == RESUME:
+            return at + 2
+    return 0
