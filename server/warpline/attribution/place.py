@@ -3,7 +3,8 @@
 Forward: the last line record before the event on its thread. Backward: the line of the forward op
 that made the autograd node, found by (sequence number, forward thread); nodes without a number (gradient
 accumulation) take the line of the node before them. Python that runs inside a node (an own ``backward``, a
-hook, a recomputed forward) speaks for itself.
+hook, a recomputed forward) speaks for itself. Gradients that are differentiated in their turn are a forward
+of the line that asks for them (``differentiated``).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from warpline.attribution.around import Around, around
 from warpline.attribution.compiled import Calls, compiled_calls
+from warpline.attribution.differentiated import differentiated
 from warpline.attribution.table import LineTable
 from warpline.model.report import Phase
 from warpline.trace import nest
@@ -60,13 +62,18 @@ def place(trace: Trace, table: LineTable) -> Placed:
     host = trace.host
     records = trace.records
     record = nest.last_before(records.thread, records.time_ns, host.thread, host.start_ns)
-    own = table.of_location[location_of(trace, record)]
     climbed = around(trace)
     node = climbed.node
     inside = np.zeros(len(host), bool)
     under = node >= 0
     inside[under] = python_inside(trace, record[under], record[node[under]])
+    phase = _phases(trace, node)
+    further, caller = differentiated(trace, node, ~inside & (phase != RECOMPUTE))
+    phase[further] = FORWARD
+    record[further] = caller[further]
+    own = table.of_location[location_of(trace, record)]
     origin = _origins(trace, node, inside)
+    origin[further] = -1
     line = _waited_for(trace, table, node, _follow(own, origin))
     calls = compiled_calls(trace, table, climbed, origin)
     known = calls.of_event >= 0
@@ -74,7 +81,7 @@ def place(trace: Trace, table: LineTable) -> Placed:
     library = _follow(inside_at(trace, host.thread, host.start_ns, record), origin)
     # Compiled code is the user's own lines, wherever a library calls it.
     library[known & (line != table.of_location[location_of(trace, record)])] = 0
-    return Placed(line, _phases(trace, node), climbed, record, _follow(record, origin), calls, library)
+    return Placed(line, phase, climbed, record, _follow(record, origin), calls, library)
 
 
 def inside_at(trace: Trace, thread: Ints, time_ns: Ints, record: Ints) -> Ints:
