@@ -310,6 +310,7 @@ class Session:
         at_end, self.stage = self.stage.at_end, Stage(self)
         if purpose is not Purpose.TIME:
             ranks.wait_for_others(self.control, lambda told: self.pipe.progress(WRITING, 0, None, told))
+            self.agreement.wait_for_other_machines(ranks.SILENT_S)
             self.agreement.forget()
         self.pipe.send(Ready(self.control.local_world))
         if self._recorder is not None:
