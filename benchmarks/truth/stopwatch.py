@@ -11,7 +11,7 @@ often each statement runs and who runs it. In the second run (``--coarse``) stat
 lines of both form one *figure*. What the clock reads cost is measured in each run and taken off.
 
 ``backward()`` or ``autograd.grad()``, and every statement that runs inside, are one figure, marked
-``backward``.
+``backward``. With ``create_graph=True`` a gradient is part of the forward, and a line like any other.
 
 ``--sync`` waits for the device at each clock read: a statement's time is then that of the host and of the
 device, one after the other.
@@ -34,8 +34,10 @@ from time import perf_counter_ns, process_time_ns, thread_time_ns
 from typing import Any
 
 SHORT_US, MEAN_US = 6.0, 40.0
+OFTEN = 50  # times a step
 NEVER = 1 << 62
 BACKWARD = (".backward(", "autograd.grad(")  # a report has their time at the lines of the forward
+FORWARD = "create_graph=True"
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 UNTIMED = (
     *DEFINITIONS,
@@ -149,14 +151,22 @@ class Watch:
             around.append((trial.spent[outer] - empty) / 2000)
         return sorted(own)[4], max(0.0, sorted(around)[4])
 
-    def _is_short(self, number: int, own: float) -> bool:
+    def _is_short(self, number: int, own: float, around: float, steps: int) -> bool:
         """On a busy machine the mean holds other processes' turns, so the quickest execution counts too.
 
-        ``own``: the nanoseconds that reading the clock adds to a statement.
+        ``own``, ``around``: the nanoseconds that reading the clock adds to a statement and to the one around
+        it. A statement that recursion runs over and over is long, by what it calls, and yet most of what
+        is seen of it itself is the clock.
         """
         times = self.times[number]
-        mean_us = (self.whole[number] / times - own) / 1e3 if times else 0.0
-        return times > 0 and (self.least[number] - own) / 1e3 < SHORT_US and mean_us < MEAN_US
+        if not times:
+            return False
+        mean_us = (self.whole[number] / times - own) / 1e3
+        if (self.least[number] - own) / 1e3 < SHORT_US and mean_us < MEAN_US:
+            return True
+        spent = self.spent[number] + self.in_backward[number]
+        itself_us = (spent - own * times - around * self.children[number]) / times / 1e3
+        return itself_us < SHORT_US and times >= OFTEN * steps
 
     def results(self, steps: int) -> list[dict[str, Any]]:
         own, around = self.read_cost_ns()
@@ -172,7 +182,7 @@ class Watch:
                     "ms": self.spent[number] * left / steps / 1e6,
                     "in_backward_ms": self.in_backward[number] * left / steps / 1e6,
                     "times": times / steps,
-                    "short": self._is_short(number, own),
+                    "short": self._is_short(number, own, around, steps),
                     "parents": sorted(self.parents[number]),
                 }
             )
@@ -203,7 +213,7 @@ class Insert(ast.NodeTransformer):
         body = getattr(node, "body", None)
         last = body[0].lineno - 1 if body else node.end_lineno or node.lineno
         calls = "" if body else ast.unparse(node)
-        backward = any(call in calls for call in BACKWARD)
+        backward = any(call in calls for call in BACKWARD) and FORWARD not in calls
         number = self.watch.add(self.file, node, max(last, node.lineno), backward)
         begin = ast.parse(f"_truth_.begin({number})").body[0]
         block = ast.Try([node], [], [], ast.parse(f"_truth_.end({number})").body)
