@@ -1,7 +1,7 @@
 """What measuring costs: the ratio of step time to the plain script's, for each way of measuring.
 
     python benchmarks/overhead.py [--python PATH] [--rounds 5] [--steps 30] [--only NAME]
-                                  [--cores 0-5 --jobs 3]
+                                  [--cores 0-5 --jobs 3] [--processor]
 
 Three scripts (launch-bound, compute-bound, loader-bound), each run in turn as: plain; under warpline,
 whose timing window, capture window and steps outside both are told apart; torch.profiler with shapes and
@@ -11,6 +11,9 @@ its own steps; the first steps are left out. Of each process's steps the quickes
 on the machine only ever makes steps longer, and what measuring adds is in all of them. Goals: timing
 window at most 1.01, outside both windows at most 1.01, capture at most 1.3 times what torch.profiler takes
 with shapes and memory: the last column.
+
+``--processor`` counts the processor time of the script's main thread instead, on a machine that others use:
+on a CPU what measuring adds is work of that thread.
 
 ``--cores`` pins everything to some cores, ``--jobs 3`` runs the three scripts side by side on their share of
 them (not on one GPU: they would share it). Operators use one thread for each core but one.
@@ -91,7 +94,7 @@ def train(steps):
         optimizer.step()
         if device == "cuda":
             torch.cuda.synchronize()
-        stamps.append(time.time_ns())
+        stamps.append((time.time_ns(), time.thread_time_ns()))
         if at == steps:
             break
 try:
@@ -133,6 +136,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--only", choices=tuple(SETUP), help="one script")
+    parser.add_argument("--processor", action="store_true", help="processor time of the main thread")
     pinned.configure(parser)
     options = parser.parse_args()
     print("| script | plain step | " + " | ".join(COLUMNS) + " | capture / torch.profiler |")
@@ -176,7 +180,7 @@ def one_round(name: str, options: argparse.Namespace) -> dict[str, float]:
             command = [options.python, str(script), str(options.steps + WARMUP)]
             environment = os.environ | threads() | {"STAMPS": str(stamps)}
             subprocess.run(command, env=environment, check=True, capture_output=True)
-            found[way] = quick(durations(stamps)[WARMUP:])
+            found[way] = quick(durations(stamps, options.processor)[WARMUP:])
     return found
 
 
@@ -185,9 +189,9 @@ def quick(steps: Sequence[int]) -> int:
     return sorted(steps)[len(steps) // 10]
 
 
-def durations(stamps: Path) -> list[int]:
+def durations(stamps: Path, processor: bool) -> list[int]:
     times = json.loads(stamps.read_text(encoding="utf-8"))
-    return [after - before for before, after in pairwise(times)]
+    return [after[processor] - before[processor] for before, after in pairwise(times)]
 
 
 def ours(script: Path, stamps: Path, steps: int, options: argparse.Namespace) -> dict[str, float]:
@@ -202,17 +206,32 @@ def ours(script: Path, stamps: Path, steps: int, options: argparse.Namespace) ->
     )
     run = capture(request, script.parent / "run", output=os.open(os.devnull, os.O_WRONLY))
     manifest = runs.manifest(run)
+    passed = list(pairwise(json.loads(stamps.read_text(encoding="utf-8"))))
+    clock = options.processor
+
+    def within(begin_ns: int, end_ns: int, left_out: int = 0) -> int:
+        """A quick step of those that lie between two moments."""
+        steps = [(before, after) for before, after in passed if begin_ns <= before[0] and after[0] <= end_ns]
+        return quick([after[clock] - before[clock] for before, after in steps[left_out:]])
+
+    first = found_in([after[0] - before[0] for before, after in passed], manifest.timed_ns)
+    timed = passed[first : first + len(manifest.timed_ns)]
     end = manifest.captured[-1][1]
-    times = json.loads(stamps.read_text(encoding="utf-8"))
-    after = [later - at for at, later in pairwise(times) if at > end][2:]
-    if not after:
+    if passed[-3][0][0] < end:
         raise SystemExit(f"{script.parent}: the script ended with the capture; raise MOST_BEFORE_S")
-    captured = [stop - start for start, stop in manifest.captured]
     return {
-        "timing window": quick(manifest.timed_ns),
-        "capture window": quick(captured),
-        "outside": quick(after),
+        "timing window": within(timed[0][0][0], timed[-1][1][0]) if clock else quick(manifest.timed_ns),
+        "capture window": within(manifest.captured[0][0], end),
+        "outside": within(end, passed[-1][1][0], left_out=2),
     }
+
+
+def found_in(steps: Sequence[int], part: Sequence[int]) -> int:
+    """Where ``part`` begins in ``steps``, which were stamped a little later: where they differ least."""
+    places = range(len(steps) - len(part) + 1)
+    return min(
+        places, key=lambda at: sum(abs(one - other) for one, other in zip(steps[at:], part, strict=False))
+    )
 
 
 if __name__ == "__main__":
