@@ -14,6 +14,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from ....wire.records import AGAIN
+from ..inside.locations import NEITHER
 from ..inside.tracing import tracer
 from ..patches import Patches
 from ..tracebacks import is_ours
@@ -141,7 +142,7 @@ class Tracing:
         sys.settrace(trace)
         return trace(frame, event, argument)
 
-    def trace_of(self, ident: int, every_line: bool = False) -> TraceFunction:
+    def trace_of(self, ident: int, every_line: bool = False) -> TraceFunction:  # noqa: C901  # closures: quicker than methods
         """A global trace function that records for the thread ``ident``.
 
         A frame whose code lies on one line has one record, at its start, and no line events: a
@@ -154,13 +155,17 @@ class Tracing:
         records = self.locations.records(ident)
         add, library = records.add, self.locations.library
         in_library = tracer(library, records) if library is not None else None
+        # Nearly all calls are torch's own: one look must do for them.
+        kind = library.kinds.get if library is not None else dict[int, int]().get
         locals_of: dict[int, TraceFunction] = {}  # by id(code)
         alone: dict[int, int] = {}  # id(code) -> the location it begins at
 
         def on_call(frame: FrameType, event: str, argument: Any) -> TraceFunction | None:
             code = frame.f_code
-            if user[code.co_filename] is None or not self.running:
-                return in_library(frame, event) if in_library is not None and self.running else None
+            if kind(id(code)) == NEITHER or not self.running:
+                return None
+            if user[code.co_filename] is None:
+                return in_library(frame, event) if in_library is not None else None
             local = locals_of.get(id(code))
             if local is None:
                 lines_of(code)
