@@ -1,5 +1,5 @@
 """Traces made elsewhere: Chrome traces of torch.profiler, plain or gzipped, TensorBoard log folders, and
-exports of Nsight Systems (``nsys.py``), which become Chrome traces.
+exports in other formats (``FORMATS``), which become Chrome traces.
 
 A Chrome trace has no line events. What it may have is Python frames (``with_stack=True``) or "Call
 stack" arguments, and both name a function by the line of its ``def``: costs then stand there, and
@@ -32,6 +32,7 @@ from warpline.trace.events import (
     spans,
     tables_of,
 )
+from warpline.trace.exported import Export, Format, as_chrome
 from warpline.trace.frames import Frames
 from warpline.trace.keep import keep
 from warpline.trace.names import Names
@@ -54,8 +55,8 @@ from warpline.wire.run import (
 
 TRACE_ENDINGS = (".pt.trace.json", ".pt.trace.json.gz")
 STEP_MARK = "ProfilerStep#"
-NSYS_ENDINGS = (".sqlite", ".sqlite3", ".db")
-NOT_EXPORTED = (".nsys-rep", ".qdrep", ".qdstrm")
+#: Formats other than Chrome traces; a new one is a module and a row here.
+FORMATS: tuple[Format, ...] = (nsys,)
 
 
 def traces(path: Path) -> list[Path]:
@@ -70,11 +71,18 @@ def traces(path: Path) -> list[Path]:
     found = [file for file in path.rglob("*") if file.name.endswith(TRACE_ENDINGS)]
     found = found or [file for file in path.rglob("*") if file.name.endswith((".json", ".json.gz"))]
     found = found or [
-        file for file in path.rglob("*") if file.suffix in NSYS_ENDINGS and nsys.is_export(file)
+        file
+        for file in path.rglob("*")
+        if any(file.suffix in one.ENDINGS and one.is_export(file) for one in FORMATS)
     ]
     if not found:
         raise Problem(f"{path} has no traces (files that end in {' or '.join(TRACE_ENDINGS)})")
     return sorted(found, key=lambda file: (file.stat().st_mtime_ns, file.name))
+
+
+def format_of(path: Path) -> Format | None:
+    """The format of a file; None for Chrome traces and for files that are no traces."""
+    return next((one for one in FORMATS if one.is_export(path)), None)
 
 
 def read(path: Path) -> Trace:
@@ -87,20 +95,20 @@ def read(path: Path) -> Trace:
 def import_run(path: Path, run: Path) -> Trace:
     """Make the run folder ``run`` of the trace file ``path``; complete or absent, as any run.
 
-    ``path``: a Chrome trace, or an export of Nsight Systems. Returns what ``trace.read(run)`` would, so that
+    ``path``: a Chrome trace, or an export in one of FORMATS. Returns what ``trace.read(run)`` would, so that
     it need not be read again. Raises Problem.
     """
-    if path.suffix in NOT_EXPORTED:
-        raise Problem(
-            f"{path} is a report of Nsight Systems: convert it with `nsys export --type sqlite {path}`"
-        )
+    for each in FORMATS:
+        if path.suffix in each.CONVERT:
+            raise Problem(each.CONVERT[path.suffix].format(path=path))
     partial = run.with_name(f".{run.name}.partial")
     try:
         with collector_paused(), ThreadPoolExecutor(1) as beside:
             partial.mkdir(parents=True)
-            export = nsys.read(path) if nsys.is_export(path) else None
+            known = format_of(path)
+            export = known.read(path) if known else None
             if export is not None:
-                (partial / TRACE).write_bytes(nsys.as_chrome(export))
+                (partial / TRACE).write_bytes(as_chrome(export))
             kept = beside.submit(keep, path, partial) if export is None else None
             tables, chrome, notes = tables_of(path if export is None else partial / TRACE)
             parts = _parts(chrome, tables, path, export)
@@ -133,13 +141,13 @@ def _write(parts: Parts, run: Path) -> None:
     runs.write_json(run, MANIFEST, parts.manifest)
 
 
-def _parts(chrome: Chrome, tables: Tables, path: Path, export: nsys.Export | None = None) -> Parts:
+def _parts(chrome: Chrome, tables: Tables, path: Path, export: Export | None = None) -> Parts:
     frames = Frames()
     threads = Interned()
     notes = [f"made from {path.name}"]
     if export is not None:
         lines = _from_export(export, frames, threads)
-        notes += nsys.notes(export)
+        notes += export.notes
     elif len(tables[FRAMES]):
         lines, how = stacks.of_frames(tables[FRAMES], chrome.base_ns, frames, threads)
         notes += how
@@ -183,7 +191,7 @@ def _number(value: object, otherwise: int) -> int:
     return value if isinstance(value, int) and value > 0 else otherwise
 
 
-def _from_export(export: nsys.Export, frames: Frames, threads: Interned) -> Pairs:
+def _from_export(export: Export, frames: Frames, threads: Interned) -> Pairs:
     time, thread, frame = zip(*export.lines, strict=True) if export.lines else ((), (), ())
     return np.array(time, np.int64), threads.all(thread), frames.of_names(frame)
 

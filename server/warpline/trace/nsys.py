@@ -15,16 +15,20 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from warpline.model.problem import Problem
+from warpline.trace.exported import Event, Export
 from warpline.trace.nsysrows import LINE, Database, device_facts
 
 MAGIC = b"SQLite format 3\x00"
+ENDINGS = (".sqlite", ".sqlite3", ".db")
+CONVERT = dict.fromkeys(
+    (".nsys-rep", ".qdrep", ".qdstrm"),
+    "{path} is a report of Nsight Systems: convert it with `nsys export --type sqlite {path}`",
+)
 _STEP = re.compile(
     r"(?:ProfilerStep#|(?:train(?:ing)?[ _])?(?:step|iter(?:ation)?|batch)[ _#:=]*)\d*$", re.IGNORECASE
 )
@@ -45,20 +49,12 @@ _COPIES = {
     10: "PtoP",
 }
 
-Event = dict[str, Any]
-
 
 @dataclass
-class Export:
-    """What was found. Times are nanoseconds of unix time, or of the session where its start is not known."""
+class Found(Export):
+    """An export while it is read."""
 
-    base_ns: int = 0
-    events: list[Event] = field(default_factory=list)
-    #: (time, thread, frame as a trace names it, "file.py(12): function"; "" where no line is known any more)
-    lines: list[tuple[int, int, str]] = field(default_factory=list)
-    steps: list[tuple[int, int]] = field(default_factory=list)
     step_name: str = ""
-    devices: list[Event] = field(default_factory=list)
     processes: int = 0
     by_frames: bool = False  # lines come from backtraces
 
@@ -84,22 +80,11 @@ def read(path: Path) -> Export:
         raise Problem(
             f"{path} has no CUDA activity: export a report made with `nsys profile --trace=cuda,nvtx`"
         )
+    found.notes = _notes(found)
     return found
 
 
-def as_chrome(export: Export) -> bytes:
-    """The events as a Chrome trace."""
-    return msgspec.json.encode(
-        {
-            "schemaVersion": 1,
-            "baseTimeNanoseconds": export.base_ns,
-            "deviceProperties": export.devices,
-            "traceEvents": export.events,
-        }
-    )
-
-
-def notes(export: Export) -> list[str]:
+def _notes(export: Found) -> list[str]:
     """What a reader of the report must know about where it comes from."""
     found = []
     if not export.lines:
@@ -123,8 +108,8 @@ def notes(export: Export) -> list[str]:
     return found
 
 
-def _read(database: Database) -> Export:
-    found = Export()
+def _read(database: Database) -> Found:
+    found = Found()
     (start,) = next(database.rows("TARGET_INFO_SESSION_START_TIME", "utcEpochNs"), (0,))
     found.base_ns = start or 0
     kinds = ("KERNEL", "MEMCPY", "MEMSET", "RUNTIME")
@@ -156,7 +141,7 @@ def _correlation(process: int | None, number: int | None) -> int:
     return -1 if number is None else ((process or 0) >> 24 & 0xFFFFFF) << 32 | (number & 0xFFFFFFFF)
 
 
-def _runtime(database: Database, found: Export) -> Iterator[Event]:
+def _runtime(database: Database, found: Found) -> Iterator[Event]:
     frames = database.frames()
     columns = ("start", "end", "globalTid", "correlationId", "nameId", "callchainId")
     for start, end, thread, number, name, chain in database.rows("CUPTI_ACTIVITY_KIND_RUNTIME", *columns):
@@ -219,7 +204,7 @@ def _sets(database: Database) -> Iterator[Event]:
         yield _event("gpu_memset", "Memset (Device)", (row["start"], row["end"]), where, args)
 
 
-def _ranges(database: Database, found: Export) -> None:
+def _ranges(database: Database, found: Found) -> None:
     steps: dict[tuple[int, str], list[tuple[int, int]]] = {}
     for start, end, thread, name in database.ranges():
         tid, pid = thread & 0xFFFFFF, thread >> 24 & 0xFFFFFF
