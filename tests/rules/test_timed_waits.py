@@ -48,6 +48,14 @@ def test_no_more_than_the_device_is_idle() -> None:
     assert found(35.0)["slow-sample-line"] == (4, pytest.approx(22.0))
 
 
+def test_nor_than_its_kernels_leave_of_a_step_that_took_longer_than_the_captured_ones() -> None:
+    code = CODE.replace("totals idle_ms=22", "totals idle_ms=0 device_ms=22")
+    example = read_example(code.format(wait=30))
+    (finding,) = diagnose(example.profile, texts(example)).findings
+    assert finding.rule == "too-few-loader-workers"
+    assert next(each.value for each in finding.evidence if each.metric == "exposed wait") == 18.0
+
+
 LOADER = 2  # lines without the directives
 SHORT = """\
 #> totals idle_ms=22; steps step_ms=40 busy=45

@@ -37,8 +37,16 @@ def waited_ms(context: Context, site: Site) -> float:
     captured = sum(exposed_ms(context, cost) for cost in waits(context, site))
     timed = facts_of(Loader, site).wait_ms
     if context.on_gpu:
-        return max(captured, min(timed or 0.0, context.idle_ms()))
+        return max(captured, min(timed or 0.0, _not_working_ms(context)))
     return captured if timed is None else min(timed, context.step_ms)
+
+
+def _not_working_ms(context: Context) -> float:
+    """How long the device can have been without work of the script's in a timed step, at most. Where those
+    took longer than the captured ones, the profile spreads their time, which leaves too little as idle."""
+    kernels = context.profile.totals.get("device_ms")
+    idle = context.idle_ms()
+    return idle if kernels is None else max(idle, context.step_ms - float(kernels))
 
 
 def start_ms(context: Context, site: Site) -> float | None:
