@@ -83,3 +83,27 @@ def test_launching_is_to_blame_for_what_is_no_wait_for_batches() -> None:
 
 def test_none_where_batches_were_ready_then_too() -> None:
     assert found(0.2) == {}
+
+
+STRETCHED = """\
+#> totals idle_ms=22 device_ms=18; steps step_ms=40 device_busy_percent=45
+from torch.utils.data import DataLoader
+for beats in threaded(DataLoader(data, 64)):
+    train(beats)  #> cost device_ms=18 idle_ms=21.9 step_ms=39.9 launches=2000
+"""
+
+
+def test_launching_is_to_blame_for_no_more_than_the_captured_steps_lost() -> None:
+    """A thread of the script's fetches batches, which no loader's wait tells."""
+    example = read_example(STRETCHED)
+
+    def found_at(slowdown: float) -> dict[str, float]:
+        profile = replace(example.profile, steps=replace(example.profile.steps, slowdown=slowdown))
+        return {
+            one.rule: next(each.value for each in one.evidence if each.metric == "idle while launching")
+            for one in diagnose(profile, texts(example)).findings
+        }
+
+    assert found_at(1.4) == {"launch-bound": 21.9}
+    assert found_at(0.6) == {"launch-bound": pytest.approx(21.9 * 6 / 22)}
+    assert found_at(0.5) == {}

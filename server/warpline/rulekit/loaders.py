@@ -87,15 +87,25 @@ def keeping_up_ms(context: Context, site: Site) -> float | None:
 
 
 def launching_share(context: Context) -> float:
-    """The part of the idle time that launching may be to blame for, 0 to 1: the rest is the wait for batches
-    that the timed steps had and the captured ones did not, whose time is spread over the captured lines."""
+    """The part of the idle time that launching may be to blame for, 0 to 1.
+
+    Not the wait for batches that the timed steps had and the captured ones did not, whose time is spread over
+    the captured lines. And no more than the device was idle in the captured steps: a profiled host is slower,
+    so what the timed steps lost beyond that they lost to something else.
+    """
     unseen = 0.0
     for site in context.sites("loader"):
         if facts_of(Loader, site).num_workers:
             captured = sum(exposed_ms(context, cost) for cost in waits(context, site))
             unseen += max(0.0, waited_ms(context, site) - captured)
     idle = context.idle_ms()
-    return max(0.0, 1 - unseen / idle) if idle > 0 else 1.0
+    if idle <= 0:
+        return 1.0
+    launching, kernels = idle - unseen, context.profile.totals.get("device_ms")
+    slowdown = context.profile.steps.slowdown
+    if kernels is not None and slowdown < 1:
+        launching = min(launching, slowdown * context.step_ms - float(kernels))
+    return min(1.0, max(0.0, launching / idle))
 
 
 def waits(context: Context, site: Site) -> list[LineCost]:
