@@ -20,6 +20,7 @@ from warpline.wire.run import Site
 from warpline.wire.sites import HostTensor, Sync, facts_of
 
 X, MASK = torch.empty(4, 4, device="meta"), torch.empty(4, 4, device="meta", dtype=torch.bool)
+COUNT = torch.empty((), device="meta", dtype=torch.int64)
 
 
 class Places:
@@ -76,6 +77,15 @@ def surveyed(step: Callable[[], Any]) -> list[Site]:
         ("copy_", (X, torch.ones(4, 4)), {}, None),
         ("__setitem__", (torch.ones(4, 4), 0, X[0]), {}, "cpu"),
         ("__setitem__", (torch.ones(4, 4), 0, 1.0), {}, None),
+        ("__getitem__", (X, slice(None, COUNT)), {}, "item"),
+        ("__getitem__", (X, (slice(None), COUNT)), {}, "item"),
+        ("__getitem__", (X, MASK[0].int()), {}, None),
+        ("zeros", (COUNT, 4), {}, "item"),
+        ("full", ((2,), COUNT), {}, "item"),
+        ("view", (X, (2, COUNT)), {}, "item"),
+        ("expand", (COUNT, (4,)), {}, None),
+        ("arange", (3,), {}, None),
+        ("linalg_cholesky", (X,), {}, "linalg"),
         ("tensor", ([X[0, 0], X[0, 1]],), {}, "item"),
         ("tensor", ([[1.0, 2.0]],), {}, None),
         ("as_tensor", (X,), {}, None),

@@ -198,6 +198,8 @@ _ADVICE = {
     "one_hot": "Pass `num_classes=`, so that the host does not need the largest value.",
     "numpy": "Compute this with torch on the device, or read it a step later from a pinned copy.",
     "cpu": "Compute this with torch on the device, or read it a step later from a pinned copy.",
+    "linalg": "torch checks the result for errors: `torch.linalg.cholesky_ex`, `inv_ex` and `solve_ex` do "
+    "not wait.",
     "tolist": "Keep the numbers on the device, or read them a step later.",
 }
 
@@ -241,4 +243,5 @@ def _by_hand(context: Context, wait: Wait) -> str:
     statement = source.statement(call) if source is not None and call is not None else None
     told = [words for what, words in _ADVICE.items() if what in wait.what]
     decides = not isinstance(statement, cst.SimpleStatementLine)
-    return " " + told[0] if told and (decides or "cpu" in wait.what or "numpy" in wait.what) else ""
+    by_itself = any(what in wait.what for what in ("cpu", "numpy", "linalg"))
+    return " " + told[0] if told and (decides or by_itself) else ""

@@ -16,11 +16,23 @@ READS = {
     "__bool__": "bool", "is_nonzero": "bool", "__int__": "item", "__float__": "item", "__index__": "item",
     "__contains__": "item", "__repr__": "print", "__format__": "print", "nonzero": "nonzero",
     "argwhere": "nonzero", "masked_select": "mask", "unique": "unique", "unique_consecutive": "unique",
-    "bincount": "bincount", "equal": "equal", "allclose": "allclose",
+    "bincount": "bincount", "equal": "equal", "allclose": "allclose", "__complex__": "item",
+    "linalg_inv": "linalg", "inverse": "linalg", "linalg_cholesky": "linalg", "cholesky": "linalg",
+    "linalg_solve": "linalg",
 }  # fmt: skip
+#: They take numbers, and read what is given as a tensor instead. (Sizes, as a rule.)
+WITH_NUMBERS = frozenset({
+    "full", "zeros", "ones", "empty", "arange", "linspace", "logspace", "eye", "rand", "randn", "randint",
+    "randperm", "new_full", "new_zeros", "new_ones", "new_empty", "view", "reshape", "expand", "repeat",
+    "narrow", "topk", "select",
+})  # fmt: skip
 #: They read the values that they are given one by one.
 FROM_VALUES = ("tensor", "as_tensor", "asarray")
 MOST_VALUES = 8  # of a list that are looked at
+#: Of those above, the ones of a tensor, which comes first.
+METHODS = frozenset({"view", "reshape", "expand", "repeat", "narrow", "topk", "select"}) | frozenset(
+    name for name in WITH_NUMBERS if name.startswith("new_")
+)
 #: Methods of torch's that are written in Python lie between a line and what it asks for.
 BETWEEN = ("/torch/overrides.py", "/torch/_tensor.py", "/torch/functional.py", "/torch/utils/_contextlib.py")
 
@@ -31,6 +43,9 @@ def what_waits(torch: ModuleType, name: str, arguments: tuple[Any, ...], named: 
     An index by a mask has as many rows as the mask has ones: the host must know the number.
     """
     first = arguments[0] if arguments else None
+    if name in WITH_NUMBERS:
+        given = [one for one in (*arguments, *named.values()) if one is not first or name not in METHODS]
+        return "item" if any(_scalar(torch, one) for one in given) else None
     if name in FROM_VALUES:
         return "item" if isinstance(first, (list, tuple)) and _on_device(torch, first) else None
     if not isinstance(first, torch.Tensor):
@@ -40,7 +55,7 @@ def what_waits(torch: ModuleType, name: str, arguments: tuple[Any, ...], named: 
     if name in READS:
         return READS[name]
     if name == "__getitem__":
-        return "mask" if _masked(torch, arguments[1]) else None
+        return "mask" if _masked(torch, arguments[1]) else "item" if _counted(torch, arguments[1]) else None
     if name in ("__setitem__", "index_put_", "index_put"):
         # One value is filled in under the mask, which needs no number.
         value = arguments[2] if len(arguments) > 2 else named.get("values")
@@ -56,6 +71,24 @@ def what_waits(torch: ModuleType, name: str, arguments: tuple[Any, ...], named: 
         classes = named.get("num_classes", arguments[1] if len(arguments) > 1 else -1)
         return "one_hot" if classes == -1 else None
     return None
+
+
+def _scalar(torch: ModuleType, value: Any) -> bool:
+    """Whether ``value``, or something in it, is one number on the device."""
+    if isinstance(value, (list, tuple)):
+        return any(_scalar(torch, one) for one in value[:MOST_VALUES])
+    return isinstance(value, torch.Tensor) and value.dim() == 0 and value.device.type != "cpu"
+
+
+def _counted(torch: ModuleType, index: Any) -> bool:
+    """Whether an index has a number of the device's, as its end or for a whole dimension."""
+    parts = index if isinstance(index, tuple) else (index,)
+    ends = [end for part in parts if isinstance(part, slice) for end in (part.start, part.stop, part.step)]
+    return any(
+        _scalar(torch, one) and not one.is_floating_point()
+        for one in (*parts, *ends)
+        if isinstance(one, torch.Tensor)
+    )
 
 
 def _on_device(torch: ModuleType, value: Any) -> bool:

@@ -103,7 +103,7 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
             self.flags["grad_enabled_in_step"] = True
         if torch.is_anomaly_enabled():
             self.flags["anomaly_mode"] = True
-        if name in ("to", "cuda"):
+        if name in ("to", "cuda", "type"):
             self._moved(arguments[0], arguments, named, result, took_ns)
         if name == "__setitem__" and arguments[0].device.type == "cpu":
             self._filled(arguments[0], arguments[2])
