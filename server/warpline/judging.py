@@ -69,20 +69,20 @@ def read(run: Path, on_progress: Callable[[Progress], None] | None, recorded: Tr
     return Read(replace(attributed, inside=inside), events, places(located))
 
 
-def judge(run: Path, found: Read) -> Judged:
+def judge(run: Path, read: Read) -> Judged:
     """The report of what was read, kept beside the run."""
     from warpline import diagnosis
     from warpline.simulate import Predictor
 
-    attributed = found.profile
+    attributed = read.profile
     settings = project.settings(Path(attributed.manifest.script).parent)
     # The report speaks of the run's lines; a fix is made again on the text as it is when it is asked for.
-    predictor = Predictor(lambda: (found.trace, found.places), answers(run))
+    predictor = Predictor(lambda: (read.trace, read.places), answers(run))
     diagnosed = diagnosis.diagnose(attributed, attributed.sources.get, settings.ignore, predict=predictor)
     report = diagnosis.report(attributed, diagnosed, diagnosis.plan(attributed, diagnosed, predictor))
     keep(run, attributed, report)
     tried = can(attributed.manifest.device.kind, "replacements")
-    return Judged(found, report, predictor.questions if tried else ())
+    return Judged(read, report, predictor.questions if tried else ())
 
 
 def answers(run: Path) -> Answers:
@@ -103,9 +103,9 @@ def try_replacements(
     """Try the replacements, keep what came of it in the run, and make its report again."""
     from warpline.capture import probing
 
-    def tell(done: int, of: int) -> None:
+    def tell(done: int, total: int) -> None:
         if on_progress is not None:
-            on_progress(Progress(stages.READING, done, of, f"trying replacements {done}/{of}"))
+            on_progress(Progress(stages.READING, done, total, f"trying replacements {done}/{total}"))
 
     tell(0, len(before.questions))
     facts, device = before.profile.facts, before.profile.manifest.device

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import LIMIT_S
 from warpline.measure import timed
-from warpline.measure.held import BackgroundTiming
+from warpline.measure.background import BackgroundTiming
 from warpline.measure.timed import Processes
 from warpline.model.problem import Problem
 from warpline.wire.run import Request

@@ -87,9 +87,9 @@ def calls_of_lines(scene: Scene, accounted: Account, graph: Nodes, on: Stacks | 
     )
 
 
-def _summed(at: Ints, of: Ints, weight: Floats, count: int) -> list[tuple[int, int, float]]:
+def _summed(at: Ints, numbers: Ints, weight: Floats, count: int) -> list[tuple[int, int, float]]:
     """``(stack, number, sum of weights)`` of each pair that occurs; ``count``: how many numbers there are."""
-    keys, which = np.unique(at * count + of, return_inverse=True)
+    keys, which = np.unique(at * count + numbers, return_inverse=True)
     sums = np.bincount(which, weights=weight, minlength=len(keys))
     return [(*divmod(key, count), one) for key, one in zip(keys.tolist(), sums.tolist(), strict=True)]
 

@@ -97,8 +97,8 @@ def _merged(scene: Scene) -> Ints:
 def _places(scene: Scene) -> list[tuple[str | None, str, int, str, str]]:
     table = scene.trace.libraries
 
-    def named(of: tuple[str, ...], at: int) -> str:
-        return of[at] if 0 <= at < len(of) else ""
+    def named(names: tuple[str, ...], at: int) -> str:
+        return names[at] if 0 <= at < len(names) else ""
 
     return [
         (

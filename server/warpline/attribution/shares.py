@@ -81,12 +81,12 @@ def _groups(trace: Trace, table: LineTable, placed: Placed) -> tuple[Ints, tuple
     return of_kernel, tuple(numbers)
 
 
-def group_table(table: LineTable, of: Shares, kernel_ms: Floats) -> tuple[Group, ...]:
+def group_table(table: LineTable, shared: Shares, kernel_ms: Floats) -> tuple[Group, ...]:
     """The groups as the profile has them; ``device_ms`` of all their launches together."""
-    time = np.zeros(len(of.groups))
-    inside = of.group >= 0
-    np.add.at(time, of.group[inside], kernel_ms[of.kernel[inside]] * of.weight[inside])
+    time = np.zeros(len(shared.groups))
+    inside = shared.group >= 0
+    np.add.at(time, shared.group[inside], kernel_ms[shared.kernel[inside]] * shared.weight[inside])
     return tuple(
         Group(name, tuple((table.file[line], table.line[line]) for line in lines), float(ms), backward)
-        for (name, lines, backward), ms in zip(of.groups, time.tolist(), strict=True)
+        for (name, lines, backward), ms in zip(shared.groups, time.tolist(), strict=True)
     )

@@ -80,28 +80,28 @@ def _target(python: str | None) -> Iterator[Check]:
     yield _device(found, probe.nvidia_device())
 
 
-def _torch(found: Interpreter) -> Check:
+def _torch(interpreter: Interpreter) -> Check:
     where = "choose an interpreter that has it: --python PATH"
-    if found.torch is None:
-        return Check("no", "torch", found.problem or "not there", where)
-    release = tuple(int(part) for part in found.torch.split("+")[0].split(".")[:2])
+    if interpreter.torch is None:
+        return Check("no", "torch", interpreter.problem or "not there", where)
+    release = tuple(int(part) for part in interpreter.torch.split("+")[0].split(".")[:2])
     if release < (2, 4):
-        return Check("no", "torch", f"{found.torch} is too old", "Warpline needs torch 2.4 or newer")
-    return Check("yes", "torch", found.torch)
+        return Check("no", "torch", f"{interpreter.torch} is too old", "Warpline needs torch 2.4 or newer")
+    return Check("yes", "torch", interpreter.torch)
 
 
-def _device(found: Interpreter, present: bool) -> Check:
-    if not found.devices:
+def _device(interpreter: Interpreter, present: bool) -> Check:
+    if not interpreter.devices:
         if not present:
             return Check("part", "GPU", "none; the CPU's operators are measured instead")
-        why = found.problem or "torch cannot use it"
+        why = interpreter.problem or "torch cannot use it"
         remedy = "compare the driver (nvidia-smi) with the CUDA that this torch was built for"
         return Check("part", "GPU", f"there is an NVIDIA device, but {why}", remedy)
-    names = ", ".join(f"{gpu.name} ({units.size(gpu.memory_bytes)})" for gpu in found.devices)
-    if not found.kernels_seen:
+    names = ", ".join(f"{gpu.name} ({units.size(gpu.memory_bytes)})" for gpu in interpreter.devices)
+    if not interpreter.kernels_seen:
         remedy = "only one tool at a time can use CUPTI: stop other profilers (nsys, ncu, dcgm) and try again"
         return Check("no", "GPU", f"{names}; torch.profiler does not record its kernels", remedy)
-    triton = "" if found.triton else "; no Triton, so no torch.compile"
+    triton = "" if interpreter.triton else "; no Triton, so no torch.compile"
     return Check("yes", "GPU", f"{names}; kernels are recorded{triton}")
 
 

@@ -95,12 +95,12 @@ def _place(word: str) -> tuple[Path, int]:
     return file, int(number)
 
 
-def _print(found: list[KernelInside]) -> None:
+def _print(kernels: list[KernelInside]) -> None:
     from warpline.terminal import kernel
     from warpline.view.kernel import kernel_table
     from warpline.view.kernel_compare import compare_kernels
 
-    if len(found) == 1:
-        kernel.show(kernel_table(found[0]))
+    if len(kernels) == 1:
+        kernel.show(kernel_table(kernels[0]))
     else:
-        kernel.show_comparison(compare_kernels(*found))
+        kernel.show_comparison(compare_kernels(*kernels))

@@ -28,7 +28,7 @@ _COLUMNS = {
 
 def show(
     outcomes: Sequence[Outcome],
-    found: Results,
+    results: Results,
     predicted: dict[str, float],
     notes: Sequence[str],
     *,
@@ -39,7 +39,7 @@ def show(
     """
     with paged() as out:
         out.print(
-            Text(f"The script without changes: {units.ms(found.baseline_step_ms)} a step", style="bold")
+            Text(f"The script without changes: {units.ms(results.baseline_step_ms)} a step", style="bold")
         )
         if outcomes:
             out.print(Text(_row(tuple(_COLUMNS)), style="dim"))
@@ -47,7 +47,7 @@ def show(
             out.print(Text(one.candidate.title), _verdict(one), sep=": ")
             if row := _row(_numbers(one, predicted)):
                 out.print(Text(row))
-        out.print(Text(_summary(outcomes, found, proposed), style="bold"))
+        out.print(Text(_summary(outcomes, results, proposed), style="bold"))
         for note in notes:
             out.print(Text(f"Note: {note}", style="dim"))
 
@@ -90,12 +90,12 @@ def _verdict(one: Outcome) -> Text:
     return Text(f"kept: {one.reason}" if one.kept else one.reason, style="green" if one.kept else "")
 
 
-def _summary(outcomes: Sequence[Outcome], found: Results, proposed: bool) -> str:
+def _summary(outcomes: Sequence[Outcome], results: Results, proposed: bool) -> str:
     if not outcomes:
         return (
             "No fix was timed: the time is too short (--budget)." if proposed else "There is no fix to try."
         )
-    if not found.best.fixes:
+    if not results.best.fixes:
         return "No change has a measurable gain."
-    best = next(one for one in outcomes if one.kept and one.candidate.fixes == found.best.fixes)
-    return f"Best: {best.candidate.title}, {units.gain(found.best.speedup)}"
+    best = next(one for one in outcomes if one.kept and one.candidate.fixes == results.best.fixes)
+    return f"Best: {best.candidate.title}, {units.gain(results.best.speedup)}"

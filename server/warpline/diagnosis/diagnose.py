@@ -125,10 +125,10 @@ def _suppressed(rule: Rule, draft: Draft, texts: Texts, known: dict[str, Suppres
     return False
 
 
-def _merged(found: list[tuple[Rule, Draft]]) -> list[tuple[Rule, Draft]]:
+def _merged(drafts: list[tuple[Rule, Draft]]) -> list[tuple[Rule, Draft]]:
     """One finding per rule and edit site, and none that another rule says better at its lines."""
     best: dict[tuple[str, str, int], tuple[Rule, Draft]] = {}
-    for rule, draft in found:
+    for rule, draft in drafts:
         key = (rule.name, draft.file, draft.line)
         if key not in best or best[key][1].saving_ms < draft.saving_ms:
             best[key] = (rule, draft)

@@ -13,21 +13,21 @@ from warpline.rulekit import Draft
 
 
 def identities(
-    found: Sequence[tuple[str, Draft]], roots: Sequence[str], texts: Callable[[str], str | None]
+    drafts: Sequence[tuple[str, Draft]], roots: Sequence[str], texts: Callable[[str], str | None]
 ) -> list[str]:
     """``rule-1a2b3c4d`` for each ``(rule, draft)``: of the rule, the file's path below the project,
     and what the line says; equal lines are numbered in their order."""
     made: dict[int, str] = {}
     seen: Counter[tuple[str, str, str]] = Counter()
-    order = sorted(range(len(found)), key=lambda i: (found[i][1].file, found[i][1].line, i))
+    order = sorted(range(len(drafts)), key=lambda i: (drafts[i][1].file, drafts[i][1].line, i))
     for index in order:
-        rule, draft = found[index]
+        rule, draft = drafts[index]
         key = (rule, _relative(draft.file, roots), _line(texts(draft.file), draft.line))
         number = seen[key]
         seen[key] += 1
         parts = "\0".join((*key, str(number) if number else ""))
         made[index] = f"{rule}-{hashlib.sha256(parts.encode('utf-8', 'replace')).hexdigest()[:8]}"
-    return [made[index] for index in range(len(found))]
+    return [made[index] for index in range(len(drafts))]
 
 
 def _relative(file: str, roots: Sequence[str]) -> str:

@@ -17,8 +17,8 @@ from warpline.view.diff import diff
 _MOST_LINES = 200  # of a diff
 
 
-def cards(found: Sequence[Finding], sources: Mapping[str, str], names: Mapping[str, str]) -> str:
-    shown = [_card(finding, sources, names) for finding in found]
+def cards(findings: Sequence[Finding], sources: Mapping[str, str], names: Mapping[str, str]) -> str:
+    shown = [_card(finding, sources, names) for finding in findings]
     return "\n".join(shown) if shown else "<p>No rule found anything to improve here.</p>"
 
 
@@ -59,9 +59,9 @@ def _fix(title: str, lines: Sequence[str], first: bool) -> str:
     return f'<details{opened}><summary>{text(title)}</summary><pre class="diff">{body}{more}</pre></details>'
 
 
-def rules(found: Sequence[Finding]) -> str:
+def rules(findings: Sequence[Finding]) -> str:
     """The texts of the rules that found something, each once, folded away."""
-    known = [name for name in dict.fromkeys(finding.rule for finding in found) if name in rule_names()]
+    known = [name for name in dict.fromkeys(finding.rule for finding in findings) if name in rule_names()]
     return "\n".join(
         f'<details class="rule" id="rule-{text(name)}"><summary>{text(name)}</summary>{_text(name)}</details>'
         for name in known

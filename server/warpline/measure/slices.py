@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from warpline.capture import room, signals
 from warpline.capture.process import StillCompiling
 from warpline.measure import epochs
-from warpline.measure.held import BackgroundTiming
+from warpline.measure.background import BackgroundTiming
 from warpline.measure.timed import BURSTS, BUSY_S, FEWEST, Overlay, Processes, Timed, sliced
 from warpline.model.problem import Problem
 from warpline.wire.run import Request

@@ -17,7 +17,7 @@ from warpline.capture.process import INTERRUPTED_S
 from warpline.capture.timing import time_steps
 from warpline.capture.turn import PATIENCE_S
 from warpline.measure import epochs
-from warpline.measure.held import BackgroundTiming
+from warpline.measure.background import BackgroundTiming
 from warpline.model.problem import Problem
 from warpline.wire.control import Windows
 from warpline.wire.run import Request

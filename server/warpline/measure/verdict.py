@@ -63,26 +63,26 @@ def outcome(pairs: Pairs, limits: Limits, baseline_ms: float = 0.0) -> Outcome:
     return Outcome(candidate, paired, step_ms, measured, kept, reason, rounds)
 
 
-def _verdict(found: Interval, moved: losses.Drift, rounds: int) -> str:
+def _verdict(interval: Interval, moved: losses.Drift, rounds: int) -> str:
     if not moved.allowed:
         return moved.reason
     if rounds == 1:
         return ONCE
-    if found.high < 1.0:
+    if interval.high < 1.0:
         return "slower"
-    if found.low <= 1.0:
+    if interval.low <= 1.0:
         return "no measurable gain"
     return moved.reason or "faster"
 
 
-def _lighter(pairs: Pairs, found: Interval) -> str:
+def _lighter(pairs: Pairs, interval: Interval) -> str:
     """In words, that it needs less memory and is as fast; else empty. Each round has to say so."""
     ratios = _memory_ratios(pairs)
     if len(ratios) < 2 or len(ratios) < len(pairs.changed) or max(ratios) > LIGHTER:
         return ""
-    if found.low > 1.0:
+    if interval.low > 1.0:
         return f"faster, with {units.percent(fmean(ratios))} of the peak memory"
-    if found.low < AS_FAST or found.high < 1.0:
+    if interval.low < AS_FAST or interval.high < 1.0:
         return ""
     return f"as fast, with {units.percent(fmean(ratios))} of the peak memory"
 

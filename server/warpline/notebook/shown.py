@@ -82,7 +82,10 @@ def _cut(words: str) -> str:
 
 
 def _plain(
-    summary: Sequence[str], rows: Sequence[_Row], found: Sequence[tuple[str, list[str]]], tail: Sequence[str]
+    summary: Sequence[str],
+    rows: Sequence[_Row],
+    functions: Sequence[tuple[str, list[str]]],
+    tail: Sequence[str],
 ) -> str:
     width = max((len(row.place) for row in rows), default=0)
     lines = [*summary, ""]
@@ -90,14 +93,17 @@ def _plain(
         f"{row.place:{width}}  {row.time:>9}  {units.percent(row.share):>6}  {row.code}".rstrip()
         for row in rows
     ]
-    lines += ["", "Findings" if found else _NOTHING]
-    for heading, said in found:
+    lines += ["", "Findings" if functions else _NOTHING]
+    for heading, said in functions:
         lines += [heading, *(f"    {words}" for words in said)]
     return "\n".join([*lines, "", *tail])
 
 
 def _html(
-    summary: Sequence[str], rows: Sequence[_Row], found: Sequence[tuple[str, list[str]]], tail: Sequence[str]
+    summary: Sequence[str],
+    rows: Sequence[_Row],
+    functions: Sequence[tuple[str, list[str]]],
+    tail: Sequence[str],
 ) -> str:
     def each(lines: Sequence[str]) -> str:
         return "".join(f"<div>{escape(line)}</div>" for line in lines)
@@ -114,7 +120,7 @@ def _html(
     said = "".join(
         f"<details><summary><code>{escape(heading)}</code> {escape(lines[0])}</summary>"
         f"{each(lines[1:])}</details>"
-        for heading, lines in found
+        for heading, lines in functions
     )
     return (
         f"<div>{each(summary)}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -82,11 +82,11 @@ def _costs(profile: Profile, places: tuple[tuple[str, int], ...]) -> list[LineCo
     return [cost for cost in profile.lines if not places or (cost.file, cost.line) in wanted]
 
 
-def _left(asked: inputs.Weighted, answers: Answers) -> tuple[float, float] | None:
+def _left(weighted: inputs.Weighted, answers: Answers) -> tuple[float, float] | None:
     """``(device, host)``: the shares of the time now that the replacement takes; None where too little is
     known."""
     whole = known = device = host = 0.0
-    for question, weight in asked:
+    for question, weight in weighted:
         answer = answers.get(question)
         whole += weight
         if answer is not None and answer.before is not None and answer.after is not None:

@@ -262,16 +262,16 @@ def doubles(by: str, options: tuple[str, ...], costs: list[LineCost]) -> Weighte
     return _longest(by, options, found)
 
 
-def _longest(by: str, options: tuple[str, ...], found: dict[tuple[Tensor, ...], float]) -> Weighted:
-    most = sorted(found.items(), key=lambda item: -item[1])[: 2 * MOST]
+def _longest(by: str, options: tuple[str, ...], times: dict[tuple[Tensor, ...], float]) -> Weighted:
+    most = sorted(times.items(), key=lambda item: -item[1])[: 2 * MOST]
     return [(Question(by, tensors, options), spent) for tensors, spent in most]
 
 
 def _asked(
-    by: str, options: tuple[str, ...], costs: list[LineCost], found: dict[tuple[Tensor, ...], float]
+    by: str, options: tuple[str, ...], costs: list[LineCost], times: dict[tuple[Tensor, ...], float]
 ) -> Weighted:
     backward = differentiated(costs)
-    most = sorted(found.items(), key=lambda item: -item[1] * prod(item[0][0].shape))[:MOST]
+    most = sorted(times.items(), key=lambda item: -item[1] * prod(item[0][0].shape))[:MOST]
     return [
         (Question(by, tensors, options, backward), count * prod(tensors[0].shape)) for tensors, count in most
     ]

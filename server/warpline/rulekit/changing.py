@@ -87,14 +87,14 @@ class Changes:
         elif isinstance(display, cst.Call):
             self.of(where).set_argument(display, name, code)
 
-    def at_origin(self, found: Origin, name: str, code: str) -> None:
+    def at_origin(self, origin: Origin, name: str, code: str) -> None:
         """The value stands elsewhere: change it there."""
-        if not found.editable:
-            raise Refused(f"`{name}` comes from {found.words}, whose value was not found")
-        if found.kind == "argument":
-            call = found.source.enclosing(found.node, cst.Call)
-            options = option_names(found.source, call) if call is not None else []
+        if not origin.editable:
+            raise Refused(f"`{name}` comes from {origin.words}, whose value was not found")
+        if origin.kind == "argument":
+            call = origin.source.enclosing(origin.node, cst.Call)
+            options = option_names(origin.source, call) if call is not None else []
             for word in self.context.profile.manifest.argv:
                 if word.split("=")[0] in options:
                     raise Refused(f"the command line passes `{word.split('=')[0]}`: change it there")
-        self.of(found.source).replace(found.node, code)
+        self.of(origin.source).replace(origin.node, code)

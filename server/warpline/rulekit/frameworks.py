@@ -68,14 +68,14 @@ def _set(
     context: Context,
     site: Site,
     which: tuple[Construction, Setting],
-    found: tuple[Source, cst.Call],
+    construction: tuple[Source, cst.Call],
     changes: Changes,
     name: str,
     workers: int | None,
 ) -> None:
     """One argument."""
     one, setting = which
-    source, call = found
+    source, call = construction
     made = facts_of(Framework, site)
     values = made.values or {}
     if name not in (made.parameters or ()):
@@ -89,7 +89,7 @@ def _set(
     if "{twice}" in code and twice is None:
         raise Refused(f"the value of `{name}` is unknown")
     if source.is_named(call.func, *one.parsers):
-        _parsed(context, site, found, changes, name, code.format(workers=workers, twice=twice))
+        _parsed(context, site, construction, changes, name, code.format(workers=workers, twice=twice))
         return
     half = changes.of(source).add_import("torch.bfloat16", "import torch") if "{bfloat16}" in code else ""
     wanted = code.format(workers=workers, twice=twice, bfloat16=half)
@@ -130,10 +130,15 @@ def _unpacked(context: Context, site: Site) -> tuple[Source, cst.Dict]:
 
 
 def _parsed(
-    context: Context, site: Site, found: tuple[Source, cst.Call], changes: Changes, name: str, code: str
+    context: Context,
+    site: Site,
+    construction: tuple[Source, cst.Call],
+    changes: Changes,
+    name: str,
+    code: str,
 ) -> None:
     """The object is made by a parser: from the command line its default is set, a dict gets an entry."""
-    source, call = found
+    source, call = construction
     assert isinstance(call.func, cst.Attribute)
     method = call.func.attr.value
     if method == "parse_dict" and call.args and isinstance(call.args[0].value, cst.Dict):

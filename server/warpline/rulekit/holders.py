@@ -31,9 +31,9 @@ def holder(site: Site, name: str) -> Holder | None:
     return found.holder if found is not None and found.passed else None
 
 
-def words(found: Holder) -> str:
+def words(holder: Holder) -> str:
     """What holds the value, for a message; "" for the call itself."""
-    file, name = Path(found.file).name, f"`{found.name}`" if found.name else "an expression"
+    file, name = Path(holder.file).name, f"`{holder.name}`" if holder.name else "an expression"
     return {
         "default": f"the default of {name}",
         "variable": name,
@@ -44,39 +44,39 @@ def words(found: Holder) -> str:
         "file": f"{name} in {file}",
         "environment": f"the environment variable {name}",
         "computed": "an expression there",
-    }.get(found.kind, "")
+    }.get(holder.kind, "")
 
 
-def by_hand(found: Holder, name: str) -> str:
-    """Why no edit of ``found`` is written, and what to do instead; "" where one may be."""
-    if found.kind == "command line":
-        return f"the command line passes `{found.name}`: change it there"
-    if found.kind == "file":
-        return f"change `{found.name}` in {Path(found.file).name} by hand"
-    if found.kind == "environment":
-        return f"`{name}` comes from the environment variable `{found.name}`: set it there"
-    if found.kind == "computed":
+def by_hand(holder: Holder, name: str) -> str:
+    """Why no edit of ``holder`` is written, and what to do instead; "" where one may be."""
+    if holder.kind == "command line":
+        return f"the command line passes `{holder.name}`: change it there"
+    if holder.kind == "file":
+        return f"change `{holder.name}` in {Path(holder.file).name} by hand"
+    if holder.kind == "environment":
+        return f"`{name}` comes from the environment variable `{holder.name}`: set it there"
+    if holder.kind == "computed":
         return f"`{name}` is not a plain number on this line: change it by hand"
     return ""
 
 
-def literal_at(context: Context, found: Holder, value: object) -> tuple[Source, cst.BaseExpression]:
+def literal_at(context: Context, holder: Holder, value: object) -> tuple[Source, cst.BaseExpression]:
     """The expression that holds the value, to put another literal there. Raises Refused."""
-    source = context.source(found.file)
+    source = context.source(holder.file)
     if source is None:
-        raise Refused(f"the value is in {Path(found.file).name}, which cannot be read")
+        raise Refused(f"the value is in {Path(holder.file).name}, which cannot be read")
     near = [
         node
-        for node in source.at(found.line, *_EXPRESSIONS)
-        if source.line(node) == found.line and source.literal(node) is not NOT_LITERAL
+        for node in source.at(holder.line, *_EXPRESSIONS)
+        if source.line(node) == holder.line and source.literal(node) is not NOT_LITERAL
     ]
-    exact = [node for node in near if source.span(node)[0][1] == found.column]
+    exact = [node for node in near if source.span(node)[0][1] == holder.column]
     same = [
         node for node in near if source.literal(node) == value and type(source.literal(node)) is type(value)
     ]
     chosen = exact[:1] or (same if len(same) == 1 else [])
-    if found.kind not in _LITERALS or not chosen:
-        raise Refused(f"the value is no longer in {Path(found.file).name}")
+    if holder.kind not in _LITERALS or not chosen:
+        raise Refused(f"the value is no longer in {Path(holder.file).name}")
     return source, chosen[0]
 
 

@@ -295,7 +295,7 @@ def _holder(node: cst.BaseExpression) -> cst.BaseExpression | None:
     return None
 
 
-def _only(found: Iterator[Origin]) -> Origin | None:
+def _only(origins: Iterator[Origin]) -> Origin | None:
     """The only one, None when there are none or several."""
-    first, second = next(found, None), next(found, None)
+    first, second = next(origins, None), next(origins, None)
     return first if second is None else None

@@ -16,14 +16,14 @@ from warpline.view import units
 from warpline.view.text import printable, short_path
 
 
-def show(folder: Path, found: Sequence[Kept], removed: Sequence[Kept], pruned: bool) -> None:
-    """Print ``found``, and how much room was made. ``pruned``: that was asked for."""
+def show(folder: Path, kept: Sequence[Kept], removed: Sequence[Kept], pruned: bool) -> None:
+    """Print ``kept``, and how much room was made. ``pruned``: that was asked for."""
     with paged() as out:
         grid = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
         for heading in ("run", "date", "step", "size"):
             grid.add_column(heading, no_wrap=True, justify="right" if heading in ("step", "size") else "left")
         grid.add_column("script", overflow="fold")
-        for run in found:
+        for run in kept:
             grid.add_row(
                 Text(printable(run.run)),
                 Text(f"{datetime.fromtimestamp(run.created_s):%Y-%m-%d %H:%M}"),
@@ -31,10 +31,10 @@ def show(folder: Path, found: Sequence[Kept], removed: Sequence[Kept], pruned: b
                 Text(units.size(run.bytes)),
                 Text(typed(run, str(Path.cwd()))),
             )
-        if found:
+        if kept:
             out.print(grid)
-        total = units.size(sum(run.bytes for run in found))
-        out.print(Text(f"{count(found)}, {total}, in {folder}", style="dim"), soft_wrap=True)
+        total = units.size(sum(run.bytes for run in kept))
+        out.print(Text(f"{count(kept)}, {total}, in {folder}", style="dim"), soft_wrap=True)
         if pruned:
             freed = units.size(sum(run.bytes for run in removed))
             out.print(Text(f"{count(removed)} removed, {freed}" if removed else "nothing to remove"))
@@ -47,5 +47,5 @@ def typed(run: Kept, cwd: str) -> str:
     return " ".join(word if word.startswith("~/") else shlex.quote(word) for word in words)
 
 
-def count(found: Sequence[Kept]) -> str:
-    return "1 run" if len(found) == 1 else f"{len(found)} runs"
+def count(kept: Sequence[Kept]) -> str:
+    return "1 run" if len(kept) == 1 else f"{len(kept)} runs"

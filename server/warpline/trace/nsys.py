@@ -141,7 +141,7 @@ def _correlation(process: int | None, number: int | None) -> int:
     return -1 if number is None else ((process or 0) >> 24 & 0xFFFFFF) << 32 | (number & 0xFFFFFFFF)
 
 
-def _runtime(database: Database, found: Found) -> Iterator[Event]:
+def _runtime(database: Database, export: Found) -> Iterator[Event]:
     frames = database.frames()
     columns = ("start", "end", "globalTid", "correlationId", "nameId", "callchainId")
     for start, end, thread, number, name, chain in database.rows("CUPTI_ACTIVITY_KIND_RUNTIME", *columns):
@@ -154,8 +154,8 @@ def _runtime(database: Database, found: Found) -> Iterator[Event]:
             category, called, (start, end), (pid, tid), {"correlation": _correlation(thread, number)}
         )
         if chain in frames:
-            found.by_frames = True
-            found.lines.append((start + found.base_ns, tid, frames[chain]))
+            export.by_frames = True
+            export.lines.append((start + export.base_ns, tid, frames[chain]))
 
 
 def _on_device(row: dict[str, Any]) -> Event:
@@ -204,30 +204,30 @@ def _sets(database: Database) -> Iterator[Event]:
         yield _event("gpu_memset", "Memset (Device)", (row["start"], row["end"]), where, args)
 
 
-def _ranges(database: Database, found: Found) -> None:
+def _ranges(database: Database, export: Found) -> None:
     steps: dict[tuple[int, str], list[tuple[int, int]]] = {}
     for start, end, thread, name in database.ranges():
         tid, pid = thread & 0xFFFFFF, thread >> 24 & 0xFFFFFF
         line, op = LINE.match(name), _OP.match(name)
         if line is not None:
             frame = f"{line['file']}({line['line']}): {line['function']}"
-            found.lines += [(start + found.base_ns, tid, frame), (end + found.base_ns, tid, "")]
+            export.lines += [(start + export.base_ns, tid, frame), (end + export.base_ns, tid, "")]
         elif op is not None:
             args: Event = {"Sequence number": int(op["seq"])} if op["seq"] else {}
             sizes = _SIZES.search(op["rest"])
             if sizes is not None:
                 args["Input Dims"] = database.sizes(sizes[1])
-            found.events.append(_event("cpu_op", op["name"], (start, end), (pid, tid), args))
+            export.events.append(_event("cpu_op", op["name"], (start, end), (pid, tid), args))
         else:
             if _STEP.match(name):
                 key = tid, re.sub(r"\d+$", "", name)
-                steps.setdefault(key, []).append((start + found.base_ns, end + found.base_ns))
-            found.events.append(_event("user_annotation", name, (start, end), (pid, tid), {}))
+                steps.setdefault(key, []).append((start + export.base_ns, end + export.base_ns))
+            export.events.append(_event("user_annotation", name, (start, end), (pid, tid), {}))
     if steps:  # of several names those that cover most
-        (_, found.step_name), spans = max(
+        (_, export.step_name), spans = max(
             steps.items(), key=lambda item: sum(end - start for start, end in item[1])
         )
-        found.steps = _apart(sorted(spans))
+        export.steps = _apart(sorted(spans))
 
 
 def _apart(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

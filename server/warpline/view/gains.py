@@ -33,9 +33,9 @@ def besides(measured: Measured) -> str:
     return "; ".join(found)
 
 
-def measured(found: Measured) -> str:
+def measured(result: Measured) -> str:
     """``1.10x, 1.09 to 1.12; 14 % less memory``."""
-    return "; ".join(filter(None, (interval(found), besides(found))))
+    return "; ".join(filter(None, (interval(result), besides(result))))
 
 
 def short(finding: Finding) -> str:

@@ -134,11 +134,11 @@ def _inside(line: Standing, step_ms: float) -> Table:
     return Table(("of the step", "inside", "costliest line"), tuple(rows))
 
 
-def _callers(found: Sequence[Caller]) -> Table:
-    names = ["-" if each.module is None else each.module or "the model" for each in found[:_TOP]]
+def _callers(callers: Sequence[Caller]) -> Table:
+    names = ["-" if each.module is None else each.module or "the model" for each in callers[:_TOP]]
     rows = [
         (units.ms(each.step_ms), _short(printable(name)), _place(each))
-        for name, each in zip(names, found, strict=False)
+        for name, each in zip(names, callers, strict=False)
     ]
     return Table(("of the step", "module", "your line"), tuple(rows))
 

@@ -72,7 +72,7 @@ def functions(
 
 
 def of_functions(
-    found: Iterable[Function],
+    functions: Iterable[Function],
     step_ms: float,
     before: Mapping[str, float] | None,
     noise: float | None = None,
@@ -80,7 +80,7 @@ def of_functions(
     """One lens for each function that takes 1 % of the step at least, with what it calls or alone, at its
     line of the run's source. ``before``: what each one's own lines took in the run before; ``noise``: of
     the comparison with it."""
-    for function in found:
+    for function in functions:
         if max(function.step_ms, function.total_ms or 0.0) >= LEAST * step_ms:
             then = None if before is None else before.get(function.name)
             words = self_and_total(function.step_ms, function.total_ms, step_ms)

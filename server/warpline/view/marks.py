@@ -20,15 +20,15 @@ _FUSED = ("triton_", "cpp_")
 _LEAST = 0.02
 
 
-def workers(found: Workers | None, sources: Mapping[str, str], names: Mapping[str, str]) -> tuple[str, ...]:
+def workers(times: Workers | None, sources: Mapping[str, str], names: Mapping[str, str]) -> tuple[str, ...]:
     """What a batch costs where it is made: a line for the batch, then its costliest lines."""
-    if found is None:
+    if times is None:
         return ()
     said = [
-        f"{units.ms(found.batch_ms)} a batch in one worker ({units.count(found.batches)} batches recorded)"
+        f"{units.ms(times.batch_ms)} a batch in one worker ({units.count(times.batches)} batches recorded)"
     ]
-    for line in found.lines[:_MOST]:
-        share = line.batch_ms / found.batch_ms if found.batch_ms else 0.0
+    for line in times.lines[:_MOST]:
+        share = line.batch_ms / times.batch_ms if times.batch_ms else 0.0
         if share >= _LEAST:
             code = line_at(sources.get(line.file), line.line).strip()
             place = f"{names.get(line.file, line.file)}:{line.line}"
@@ -36,9 +36,9 @@ def workers(found: Workers | None, sources: Mapping[str, str], names: Mapping[st
     return tuple(said)
 
 
-def marks(found: Sequence[Mark]) -> tuple[str, ...]:
+def marks(ranges: Sequence[Mark]) -> tuple[str, ...]:
     """Ranges of record_function and NVTX, the longest first: ``forward: 3.20 ms, 38 % of the step``."""
-    ordered = sorted(found, key=lambda mark: -mark.wall_ms)[:_MOST]
+    ordered = sorted(ranges, key=lambda mark: -mark.wall_ms)[:_MOST]
     return tuple(
         f"{text.printable(_name(mark))}: {units.ms(mark.wall_ms)}, {units.percent(mark.share)} of the step; "
         f"{f'device {units.ms(mark.device_ms)}; ' if mark.device_ms else ''}{units.count(mark.count)} a step"
@@ -46,11 +46,11 @@ def marks(found: Sequence[Mark]) -> tuple[str, ...]:
     )
 
 
-def groups(found: Sequence[Group], names: Mapping[str, str]) -> tuple[str, ...]:
+def groups(fused: Sequence[Group], names: Mapping[str, str]) -> tuple[str, ...]:
     """Fused kernels, those of the same lines together and the longest first: ``lines 11 to 13 of model.py
     run as one kernel: 2.10 ms``."""
     same: dict[tuple[tuple[tuple[str, int], ...], bool], list[Group]] = {}
-    for group in found:
+    for group in fused:
         if len(group.lines) > 1 and group.kernel.startswith(_FUSED):
             same.setdefault((tuple(sorted(set(group.lines))), group.backward), []).append(group)
     ordered = sorted(same.values(), key=lambda groups: -sum(group.device_ms for group in groups))[:_MOST]

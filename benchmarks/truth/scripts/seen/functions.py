@@ -26,7 +26,7 @@ def longest(count):
     best = 0
     for start in range(1, count):
         length = collatz(start)
-        if length > best:
+        if length > best:  # noqa: PLR1730
             best = length
     return best
 

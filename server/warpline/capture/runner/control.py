@@ -20,21 +20,21 @@ class Control:
     ``root`` that of rank 0.
     """
 
-    def __init__(self, asked: wire.Control, injected: list[str]) -> None:
+    def __init__(self, control: wire.Control, injected: list[str]) -> None:
         """``injected``: arguments that a launcher has put before the script's own."""
-        self.request = asked.request
-        self.argv = [*injected, *asked.request.argv]
-        self.purpose = asked.purpose
-        self.pipe = asked.pipe
-        self.notes = asked.notes
-        self.seed = asked.seed
-        self.overlay = dict(asked.overlay)
-        self.turn = asked.turn
-        self.turn_s = asked.turn_s
-        ranks = of_launcher(asked.request.launcher)
+        self.request = control.request
+        self.argv = [*injected, *control.request.argv]
+        self.purpose = control.purpose
+        self.pipe = control.pipe
+        self.notes = control.notes
+        self.seed = control.seed
+        self.overlay = dict(control.overlay)
+        self.turn = control.turn
+        self.turn_s = control.turn_s
+        ranks = of_launcher(control.request.launcher)
         self.rank, self.world, self.local_rank, self.local_world = ranks
-        self.windows = asked.windows if self.world == 1 else same_for_all_ranks(asked.windows)
-        self.root = asked.folder
+        self.windows = control.windows if self.world == 1 else same_for_all_ranks(control.windows)
+        self.root = control.folder
         self.folder = self.folder_of(self.local_rank)
 
     def folder_of(self, local_rank: int) -> str:

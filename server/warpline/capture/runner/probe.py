@@ -44,17 +44,17 @@ def answer() -> dict[str, Any]:
     return found
 
 
-def _devices(torch: ModuleType, found: dict[str, Any]) -> None:
+def _devices(torch: ModuleType, facts: dict[str, Any]) -> None:
     for index in range(torch.cuda.device_count()):
         about = torch.cuda.get_device_properties(index)
-        found["devices"].append({"name": about.name, "memory_bytes": about.total_memory})
+        facts["devices"].append({"name": about.name, "memory_bytes": about.total_memory})
     # The driver may refuse what is built in: one kernel under the profiler tells.
     one = torch.ones(1024, device="cuda")
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
         one.add_(1)
         torch.cuda.synchronize()
     kinds = [str(event.device_type()) for event in profiler.profiler.kineto_results.events()]
-    found["kernels_seen"] = any(kind.endswith("CUDA") for kind in kinds)
+    facts["kernels_seen"] = any(kind.endswith("CUDA") for kind in kinds)
 
 
 if __name__ == "__main__":

@@ -64,14 +64,16 @@ class Resident(Session):
 
     def __init__(
         self,
-        asked: wire.Control,
+        control: wire.Control,
         script: str,
         cells: Mapping[str, str],
         on_ready: Callable[[], None],
     ) -> None:
         """``script``: the absolute path that the run is filed under. ``cells``: the path of each cell's own
         file by the name that its code has. ``on_ready()``: once the run is written."""
-        super().__init__(Control(asked, []), Told(on_ready), Texts(asked.request.include, asked.overlay))
+        super().__init__(
+            Control(control, []), Told(on_ready), Texts(control.request.include, control.overlay)
+        )
         self.texts.since_process_start()
         self.cells = cells
         self._script = script

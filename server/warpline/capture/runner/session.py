@@ -25,7 +25,7 @@ from .endings import Stopped, stop
 from .lines.tracing import WatchedThreads
 from .observers import Observers
 from .places import absolute, working_folder
-from .sampler.held import Held
+from .sampler.kept import KeptSamples
 from .steps.beat import Steps
 from .steps.classes import Classes
 from .turns import Turns
@@ -71,7 +71,7 @@ class Session:
         self.host_step_ns: int | None = None  # until the host was done with it
         self.host_forward_ns: int | None = None  # or with its forward
         self.timed: tuple[int, ...] = ()
-        self.samples = Held()
+        self.samples = KeptSamples()
         self.agreement = Agreement(control)
         self.classes = Classes(control.world)
         self.boundaries = self.missed = 0  # step boundaries seen; ``missed``: before the beat was found

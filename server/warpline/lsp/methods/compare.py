@@ -67,12 +67,12 @@ async def _loaded(ls: Server, folder: Path, run: Path) -> Session:
     return session
 
 
-def _by_line(found: list[dict[str, Any]], noise: float | None) -> dict[tuple[str, int], float]:
+def _by_line(lines: list[dict[str, Any]], noise: float | None) -> dict[tuple[str, int], float]:
     """(path, 1-based line of the newer run) to its time before, for the lines of that run that differ by
     more than the noise of both. Also for runs that cannot be compared as a whole: the user chose them."""
     return {
         (convert.path(row["uri"]) or "", row["runLine"]): row["beforeMs"] or 0.0
-        for row in found
+        for row in lines
         if row["runLine"] is not None
         and row["afterMs"] is not None
         and change.is_change(row["beforeMs"] or 0.0, row["afterMs"], noise)

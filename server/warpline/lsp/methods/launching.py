@@ -106,10 +106,10 @@ def launcher_with(words: Sequence[str], python: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _without_launcher(found: Mapping[str, Any]) -> dict[str, Any]:
+def _without_launcher(configuration: Mapping[str, Any]) -> dict[str, Any]:
     """``torchrun --nproc-per-node 2 train.py --epochs 1`` as the launcher, the script and its arguments."""
-    program, module = str(found.get("program") or ""), str(found.get("module") or "")
-    args = [str(arg) for arg in found.get("args") or ()]
+    program, module = str(configuration.get("program") or ""), str(configuration.get("module") or "")
+    args = [str(arg) for arg in configuration.get("args") or ()]
     if module in _LAUNCHERS:
         launcher = [PYTHON, "-m", module]
     elif Path(program).stem in _PROGRAMS and Path(program).suffix in ("", ".py", ".exe"):

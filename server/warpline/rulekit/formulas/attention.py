@@ -44,22 +44,22 @@ def attention(flow: Flow, term: Term) -> Attention | None:
     return _scores(without_casts(weights.args[0]), Attention(term, term, value, dropout=dropout))
 
 
-def _scores(term: Term, found: Attention) -> Attention | None:
+def _scores(term: Term, attention: Attention) -> Attention | None:
     term = without_casts(term)
     if term.op == "matmul":
-        return replace(found, query=term.args[0], key=term.args[1])
+        return replace(attention, query=term.args[0], key=term.args[1])
     if term.op == "mul":
         for inner, factor in (term.args, term.args[::-1]):
-            deeper = _scores(inner, found)
+            deeper = _scores(inner, attention)
             if deeper is not None:
                 return replace(deeper, scale=(*deeper.scale, factor))
     if term.op in ("masked_fill", "if"):
         inner = term.args[0] if term.op == "masked_fill" else term.args[2]
-        deeper = _scores(inner, found)
+        deeper = _scores(inner, attention)
         return deeper and replace(deeper, masks=(term, *deeper.masks))
     if term.op in ("where", "add"):
         for inner in term.args[1:] if term.op == "where" else term.args:
-            deeper = _scores(inner, found) if has_product(inner) else None
+            deeper = _scores(inner, attention) if has_product(inner) else None
             if deeper is not None:
                 return replace(deeper, masks=(term, *deeper.masks))
     return None
@@ -213,8 +213,10 @@ def is_parameter(term: Term, flow: Flow) -> bool:
     )
 
 
-def words(found: Attention, flow: Flow) -> list[str]:
+def words(attention: Attention, flow: Flow) -> list[str]:
     """What hides some of the keys, and dropout, as ``capture/runner/probing/attention.py`` knows them."""
-    causal = len(found.masks) == 1 and found.masks[0].op != "if" and is_causal(found.masks[0], flow)
-    hiding = ["causal" if causal else "mask"] if found.masks else []
-    return [*hiding, *(["dropout"] if found.dropout is not None else [])]
+    causal = (
+        len(attention.masks) == 1 and attention.masks[0].op != "if" and is_causal(attention.masks[0], flow)
+    )
+    hiding = ["causal" if causal else "mask"] if attention.masks else []
+    return [*hiding, *(["dropout"] if attention.dropout is not None else [])]

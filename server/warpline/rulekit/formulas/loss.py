@@ -132,8 +132,8 @@ def _log_factor(term: Term) -> tuple[Term, Term] | None:
     return None
 
 
-def _is_complement(term: Term, of: Term) -> bool:
-    return polynomial(term, of) == {0: 1.0, 1: -1.0}
+def _is_complement(term: Term, whole: Term) -> bool:
+    return polynomial(term, whole) == {0: 1.0, 1: -1.0}
 
 
 def _binary(p: Term, target: Term) -> Loss:

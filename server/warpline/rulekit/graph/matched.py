@@ -53,10 +53,10 @@ def by_hand(match: Match) -> str:
     )
 
 
-def without_formulas(found: Iterable[Matched], formulas: Sequence[Costed]) -> list[Matched]:
+def without_formulas(matches: Iterable[Matched], formulas: Sequence[Costed]) -> list[Matched]:
     """Those that are not on the lines of a formula that was found in the text, which has an edit."""
     told = {place for formula in formulas for place in formula.places}
-    return [one for one in found if not told.intersection(one.places)]
+    return [one for one in matches if not told.intersection(one.places)]
 
 
 def _place(graph: Graph, match: Match) -> FileLine | None:

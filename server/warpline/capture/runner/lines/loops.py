@@ -125,10 +125,10 @@ class Seen:
         return Loop(lines.code, offsets, shares, {place: self.begun[place] for place in net})
 
 
-def surprised_by(found: list[Loop], locations: Locations, began_ns: list[int]) -> set[CodeType]:
+def surprised_by(loops: list[Loop], locations: Locations, began_ns: list[int]) -> set[CodeType]:
     """Code objects with an operator inside a loop that was taken for plain Python."""
-    at, codes = {place: loop for loop in found for place in loop.shares}, set()
-    for loop in found:
+    at, codes = {place: loop for loop in loops for place in loop.shares}, set()
+    for loop in loops:
         if loop.offsets is None:  # lines that the rehearsal did not come to are left out as well
             at.update(dict.fromkeys(locations.of_code[id(loop.code)].values(), loop))
     for records in locations.all_records:
@@ -140,9 +140,9 @@ def surprised_by(found: list[Loop], locations: Locations, began_ns: list[int]) -
     return codes
 
 
-def share_out(found: list[Loop], locations: Locations) -> None:
+def share_out(loops: list[Loop], locations: Locations) -> None:
     """Each loop's time to its lines, as records; only the first is a line that was begun."""
-    at = {place: loop for loop in found for place in loop.shares}
+    at = {place: loop for loop in loops for place in loop.shares}
     for records in locations.all_records:
         pairs, out, done = records.pairs, records.pairs[:0], 0
         times, places = pairs[0::2], pairs[1::2]

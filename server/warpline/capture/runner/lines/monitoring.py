@@ -41,10 +41,10 @@ class Monitoring:
         self.watched: dict[int, CodeType] = {}  # id(code) -> code
         self.library: LibraryEvents | None = None
 
-    def skip(self, found: list[Loop]) -> None:
-        """From the next start on, leave out the line events of ``found`` (Loops)."""
+    def skip(self, loops: list[Loop]) -> None:
+        """From the next start on, leave out the line events of ``loops`` (Loops)."""
         self.quick = {}
-        for loop in found:
+        for loop in loops:
             self.quick.setdefault(id(loop.code), set()).update(loop.offsets or ())
 
     def start(self) -> None:
@@ -88,9 +88,9 @@ class Monitoring:
         if self.library is not None:
             self.library.library.came_back(sys._getframe(1), self.locations.records())
 
-    def leave_out(self, found: list[CodeType]) -> None:
-        """Switch the line events of ``found``, code of libraries, off."""
-        for code in found:
+    def leave_out(self, codes: list[CodeType]) -> None:
+        """Switch the line events of ``codes``, code of libraries, off."""
+        for code in codes:
             _monitoring.set_local_events(self.tool, code, 0)
             if self.library is not None:
                 self.library.watched.discard(id(code))

@@ -44,9 +44,9 @@ class Tracing:
         #: id(code) -> where a function begins that is recorded at its start and end only
         self.quick: dict[int, int] = {}
 
-    def skip(self, found: list[Loop]) -> None:
-        """From the next start on, record the functions of ``found`` (Loops) at their start and end only."""
-        self.quick = {id(loop.code): next(iter(loop.shares)) for loop in found}
+    def skip(self, loops: list[Loop]) -> None:
+        """From the next start on, record the functions of ``loops`` (Loops) at their start and end only."""
+        self.quick = {id(loop.code): next(iter(loop.shares)) for loop in loops}
 
     def start(self) -> None:
         """Record from now on, in this thread, in the user's threads and in new ones."""
@@ -75,7 +75,7 @@ class Tracing:
 
         self.pools.replace(pools._WorkItem, "run", entering)
 
-    def leave_out(self, found: list[CodeType]) -> None:
+    def leave_out(self, codes: list[CodeType]) -> None:
         """Nothing to do: whether code is recorded is decided when a frame begins."""
 
     def enter_thread(self, frame: FrameType | None = None) -> None:

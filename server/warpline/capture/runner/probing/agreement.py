@@ -43,10 +43,10 @@ def difference(one: Any, other: Any, coarsest: Optional[torch.dtype] = None) -> 
     return worst
 
 
-def _real(found: Any) -> Any:
+def _real(tensor: Any) -> Any:
     """A tensor of real numbers; of complex ones both parts."""
-    found = found.detach()
-    return torch.view_as_real(found) if found.is_complex() else found
+    tensor = tensor.detach()
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
 def _tensors(result: Any) -> Iterable[Any]:

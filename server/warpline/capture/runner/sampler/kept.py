@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NOTE = "lines were not sampled (%s): times of lines of plain Python are estimates"
 
 
-class Held:
+class KeptSamples:
     def __init__(self) -> None:
         self.sampler: Frames | PySpy | None = None
         self.why = ""  # there is nothing, where it was tried
