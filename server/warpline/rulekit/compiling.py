@@ -87,8 +87,18 @@ def compiled_for_nothing(context: Context, step: TrainingStep | None) -> Stateme
 
 
 def _ran_compiled(context: Context) -> bool:
-    names = (name for cost in context.profile.lines for name in _names(cost))
-    return any(name.startswith(("CompiledFunction", "Torch-Compiled", "triton_")) for name in names)
+    return any(_has_compiled(cost) for cost in context.profile.lines)
+
+
+def compiled_lines(context: Context) -> set[tuple[str, int]]:
+    """``(file, line)`` of what ran as compiled code in the steps, or called it; empty where nothing did."""
+    ran = {(cost.file, cost.line) for cost in context.profile.lines if _has_compiled(cost)}
+    known = {place[:2] for kernel in context.profile.facts.compiled_kernels for place in kernel.lines}
+    return ran and ran | known
+
+
+def _has_compiled(cost: LineCost) -> bool:
+    return any(name.startswith(("CompiledFunction", "Torch-Compiled", "triton_")) for name in _names(cost))
 
 
 def _names(cost: LineCost) -> list[str]:

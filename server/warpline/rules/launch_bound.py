@@ -118,7 +118,8 @@ Compiled code that is still bound by launch overhead:
 model = torch.compile(Net().cuda())
 #^ found; site compile backend=inductor
 for x in batches:
-    loss = model(x).mean()  #> cost step_ms=25 device_ms=6 idle_ms=19 cpu_ms=25 launches=1500
+    loss = model(x).mean()
+    #^ cost step_ms=25 device_ms=6 idle_ms=19 cpu_ms=25 launches=1500; op CompiledFunction count=1
     loss.backward()  #> cost step_ms=15 device_ms=5 idle_ms=10 cpu_ms=15 launches=1000
 ```
 
@@ -132,6 +133,21 @@ for x in batches:
 ```
 
 ## Near misses
+
+A small part of the step is compiled, and the rest waits for its launches:
+
+```python
+#> steps step_ms=40 device_busy_percent=30
+@torch.compile
+#^ site compile backend=inductor
+def scaled(x, by):
+    return x * by.sigmoid()  #> cost step_ms=1 device_ms=0.5 idle_ms=0.5 launches=2; op CompiledFunction count=1
+
+for x in batches:
+    loss = model(scaled(x, gate)).mean()
+    #^ cost step_ms=25 device_ms=6 idle_ms=19 cpu_ms=25 launches=1500
+    loss.backward()  #> cost step_ms=14 device_ms=5 idle_ms=9 cpu_ms=15 launches=1000
+```
 
 Already compiled with CUDA graphs:
 
@@ -216,6 +232,7 @@ from warpline.rulekit.compiling import (
     NOTHING_COMPILED,
     compile_model,
     compiled_for_nothing,
+    compiled_lines,
     has_graphs,
     is_compiled,
     runs_through_model,
@@ -255,6 +272,14 @@ class LaunchBound(Rule):
         part = launching_share(context)
         single = {cost: _single(cost) for cost in lines}
         idle = {cost: waited for cost in lines if (waited := part * single[cost] * launching_ms(cost)) > 0}
+        nothing = compiled_for_nothing(context, step)
+        compiled = next(iter(context.sites("compile")), None) if nothing is None else None
+        if nothing is None and is_compiled(context):
+            if compiled is None or has_graphs(compiled):
+                return
+            # A graph of the compiled code changes nothing for the code around it.
+            ran = compiled_lines(context)
+            idle = {cost: waited for cost, waited in idle.items() if (cost.file, cost.line) in ran}
         total = sum(idle.values())
         launches = sum(single[cost] * cost.launches for cost in idle)
         mean_ms = sum(single[cost] * cost.device_ms for cost in idle) / max(1.0, launches)
@@ -264,13 +289,9 @@ class LaunchBound(Rule):
         born = model_born(context, hottest) if step is None else None
         at = born if born is not None else hottest
         place = model_place(step) if step is not None else (at.file, at.line)
-        compiled = next(iter(context.sites("compile")), None)
-        nothing = compiled_for_nothing(context, step)
         if nothing is not None and step is not None:
-            place, compiled = (step.source.path, step.source.line(nothing)), None
-        elif is_compiled(context):
-            if compiled is None or has_graphs(compiled):
-                return
+            place = (step.source.path, step.source.line(nothing))
+        elif compiled is not None:
             place = (compiled.file, compiled.line)
         places = tuple((cost.file, cost.line) for cost in idle)
         promised = compiled is not None or runs_through_model(step)  # else nothing would be compiled

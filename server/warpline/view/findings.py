@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from warpline.model.report import Evidence, Finding
+from warpline.model.report import Evidence, Finding, Predicted
 from warpline.view import text, units
 
 _BASIS = {
@@ -73,11 +73,17 @@ def gains(finding: Finding) -> tuple[str, ...]:
         return (words,)
     if finding.predicted:
         expected = finding.predicted
-        return (
-            f"predicted: {units.ms(expected.step_ms)} a step, {units.gain(expected.speedup)} "
-            f"({_BASIS[expected.basis]})",
-        )
+        said = f"predicted: {units.ms(expected.step_ms)} a step, {units.gain(expected.speedup)}"
+        return (f"{said} ({_known(expected)})",)
     return ()
+
+
+def _known(predicted: Predicted) -> str:
+    """How a prediction is known. Of an estimate that may as well be a loss, that it is to be measured."""
+    how, low, high = _BASIS[predicted.basis], predicted.low, predicted.high
+    if predicted.basis == "estimate" and low is not None and high is not None and low < 1:
+        return f"{how}, {low:.2f} to {high:.2f}: measure it"
+    return how
 
 
 def _place(file: str, line: int, names: Mapping[str, str]) -> str:
