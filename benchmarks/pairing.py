@@ -14,9 +14,11 @@ from betting import read as read_bets  # beside this file
 from first_contact import Truth, truth_of
 from first_contact import read as read_results
 
-#: Twins made as many turns where the counts differ by so many at most: of a line that a sampler has to see
-#: first, the first turns may be missed.
+#: Twins made as many turns where the counts differ by so many at most.
 SAME, SAME_SHARE = 2, 0.03
+#: The same where the first turns are missed: of a line that a sampler has to see first, of a step that is
+#: recorded as a graph after some.
+NEARLY = 0.25
 #: Name -> {"at", "runs": [what beats.py said, with "which" and "round"]}.
 Pairs = dict[str, dict[str, Any]]
 
@@ -63,12 +65,16 @@ def gain_of(runs: list[dict[str, Any]], changed: str = "fixed") -> Gain | str:
         plain, fixed = by["plain"][number], by[changed][number]
         cut = plain["cut"] or fixed["cut"]
         turns = 1.0
-        few = max(SAME, round(SAME_SHARE * plain["beats"]))
-        if plain["kind"] != fixed["kind"] or abs(plain["beats"] - fixed["beats"]) > few:
+        other = plain["kind"] != fixed["kind"]
+        vague = other or plain["kind"] == "line"
+        few = max(SAME, (NEARLY if vague else SAME_SHARE) * plain["beats"])
+        if other:
+            notes.add(f"turns of {plain['kind']} and {fixed['kind']}")
+        if abs(plain["beats"] - fixed["beats"]) > few:
             if not cut:
                 turns = plain["beats"] / fixed["beats"]
                 notes.add(f"by all turns, {plain['beats']} and {fixed['beats']}")
-            elif plain["kind"] != fixed["kind"]:
+            elif other:
                 return f"loops of two kinds: {plain['kind']} and {fixed['kind']}"
             elif plain["kind"] == "line" or not (plain["cut"] and fixed["cut"]):
                 notes.add("cut: turns may differ")

@@ -5,15 +5,15 @@ graphs. It imports torch and what SCRIPT imports from outside its folder, then w
 input: the processors to run on ("0,1,2", or nothing). SCRIPT's own standard input is empty.
 
 A beat is one turn of the loop. In a script that trains it is the return of an optimizer's ``step``, or, where
-no optimizer steps, of ``backward``. In a script that does neither it is a line of SCRIPT that runs again and
-again: of the lines that a sampler sees on the stack the outermost one that repeats for most of the time (this
-needs Python 3.12). Each beat notes the host's clock and records an event on the device, so nothing is waited
-for while the script runs.
+no optimizer steps, of ``backward``; where the whole step is replayed as a CUDA graph, the replay. In a script
+that does neither it is a line of SCRIPT that runs again and again: of the lines that a sampler sees on the
+stack the outermost one that repeats for most of the time (this needs Python 3.12). Each beat notes the host's
+clock and records an event on the device, so nothing is waited for while the script runs.
 
 The first quarter of the beats, and at least three, are passed over. The result is one line of JSON on
 standard error:
 
-``kind``      optimizer, backward or line
+``kind``      optimizer, backward, replay or line
 ``beats``     how many there were
 ``ms``        mean time of a beat after those passed over, by the device's events where there are any
 ``median_ms`` the median of the same
@@ -43,6 +43,8 @@ from typing import Any
 FIRST, FEWEST = 3, 4
 #: A line's beats are the loop's where they span so much of the longest span.
 SPANS = 0.8
+#: Replays are the loop's where they span so many times what an optimizer's steps do.
+LONGER = 1.5
 #: After so many beats no more device events are made: the host's clock is enough for very short steps.
 MOST_EVENTS = 20_000
 #: The stack is looked at so often.
@@ -88,6 +90,7 @@ class Clock:
         self.seconds, self.script = seconds, str(script)
         self.began = 0.0
         self.optimizer, self.backward = Beats("optimizer"), Beats("backward")
+        self.replay = Beats("replay")
         self.lines: dict[tuple[Any, int], Beats] = {}
         self.told = threading.Lock()
 
@@ -97,6 +100,13 @@ class Clock:
             return
         kind.beat()
         if best.span > self.seconds and len(best.at) > 2 * FEWEST:
+            self.end(cut=True)
+
+    def replayed(self) -> None:
+        """A graph was replayed, which may be the whole step."""
+        self.replay.beat()
+        others = LONGER * max(self.optimizer.span, self.backward.span)
+        if self.training and self.replay.span > max(self.seconds, others):
             self.end(cut=True)
 
     def passed(self, key: tuple[Any, int]) -> None:
@@ -133,6 +143,9 @@ class Clock:
         peak = torch.cuda.max_memory_allocated() if torch.cuda.is_initialized() else 0
         trained = [one for one in (self.optimizer, self.backward) if len(one.at) >= FEWEST]
         chosen = trained[0] if trained else self.loop()
+        # An optimizer that stepped before the graph was captured, and only then.
+        if trained and len(self.replay.at) >= FEWEST and self.replay.span > LONGER * trained[0].span:
+            chosen = self.replay
         found: dict[str, Any] = {"beats": 0, "cut": cut, "peak_bytes": peak}
         if chosen is not None:
             at = chosen.times()
@@ -157,6 +170,13 @@ def watch_training(clock: Clock) -> None:
         clock.trained(clock.backward)
 
     torch.autograd.backward = backward  # Tensor.backward looks it up there
+    again = torch.cuda.CUDAGraph.replay
+
+    def replay(graph: Any) -> None:
+        again(graph)
+        clock.replayed()
+
+    torch.cuda.CUDAGraph.replay = replay  # type: ignore[method-assign]
 
 
 def watch_lines(clock: Clock) -> None:

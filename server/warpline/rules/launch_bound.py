@@ -141,7 +141,8 @@ A small part of the step is compiled, and the rest waits for its launches:
 @torch.compile
 #^ site compile backend=inductor
 def scaled(x, by):
-    return x * by.sigmoid()  #> cost step_ms=1 device_ms=0.5 idle_ms=0.5 launches=2; op CompiledFunction count=1
+    return x * by.sigmoid()
+    #^ cost step_ms=1 device_ms=0.5 idle_ms=0.5 launches=2; op CompiledFunction count=1
 
 for x in batches:
     loss = model(scaled(x, gate)).mean()
