@@ -88,6 +88,23 @@ def test_two_collections_in_many_steps_are_no_pause_in_the_step() -> None:
     assert len(fixed(COLLECTED, "gc-pause-in-step", timed(400_000_000))) == 1
 
 
+def test_collections_that_only_the_timed_steps_had_are_told() -> None:
+    rare = """\
+#> steps step_ms=20
+for batch in loader:  #> use optimizer; site optimizer
+    model(batch)  #> cost step_ms=20 cpu_ms=20
+"""
+    example = read_example(rare)
+    profile = replace(
+        example.profile,
+        manifest=replace(example.profile.manifest, timed_ns=(20_000_000,) * 100),
+        facts=replace(example.profile.facts, gc_timed_ns=400_000_000),
+    )
+    (finding,) = diagnose(profile, texts(example)).findings
+    assert (finding.rule, finding.line) == ("gc-pause-in-step", 1)
+    assert finding.evidence[0].value == pytest.approx(4.0)
+
+
 LOADER = """\
 from torch.utils.data import DataLoader
 workers = {workers}

@@ -3,7 +3,7 @@
 ## What it does
 
 Finds runs of Python's garbage collector, automatic or by `gc.collect()`, that take a measurable part of
-the step.
+the step: of the captured steps, or of the timed ones, which are more.
 
 ## Why is this slow
 
@@ -96,6 +96,9 @@ from warpline.syntax.source import Source
 
 #: Below this share of the step the collector does what it is there for.
 AUTOMATIC_PERCENT = 3.0
+#: The timed steps spent so many times as much in collections as the captured ones at most, or lines do not
+#: show what they take.
+ALIKE = 1.5
 #: Timed steps from which on their own share of collections is the better one.
 MANY_STEPS = 20
 
@@ -110,13 +113,21 @@ class GcPauseInStep(Rule):
             place = (cost.file, cost.line)
             yield self._draft(context, place, place, [cost], partial(_remove, context, cost))
         automatic = [cost for cost in pauses if cost not in explicit]
-        if context.share(sum(cost.gc_ms for cost in automatic)) < AUTOMATIC_PERCENT or _seldom(context):
+        seen = sum(cost.gc_ms for cost in automatic)
+        timed = _timed_ms(context, explicit)
+        spent = seen if timed is None else timed
+        if context.on_gpu and spent > seen:
+            spent = max(seen, min(spent, context.idle_ms()))
+        if context.share(spent) < AUTOMATIC_PERCENT:
             return
-        hottest = max(automatic, key=lambda cost: cost.gc_ms)
+        hottest = max(automatic or context.profile.lines, key=lambda cost: (cost.gc_ms, cost.cpu_ms))
         cause = (hottest.file, hottest.line)
         loop = _training_loop(context, cause)
         site = cause if loop is None else (loop[0].path, loop[0].line(loop[1]))
-        yield self._draft(context, site, cause, automatic, partial(_freeze, loop))
+        if spent <= ALIKE * seen:
+            yield self._draft(context, site, cause, automatic, partial(_freeze, loop))
+        else:
+            yield self._unseen(context, site, cause, spent, partial(_freeze, loop))
 
     def _draft(
         self,
@@ -140,12 +151,36 @@ class GcPauseInStep(Rule):
             fixes=[fix] if context.matters(spent) else (),
         )
 
+    def _unseen(
+        self,
+        context: Context,
+        site: tuple[str, int],
+        cause: tuple[str, int],
+        spent: float,
+        fix: partial[Fix],
+    ) -> Draft:
+        """Full collections are seldom: the few captured steps had fewer, and no line has their time."""
+        return context.draft(
+            site,
+            cause,
+            "Python's garbage collector takes {spent} of each timed step on average ({share}): full "
+            "collections come less often than once a step, and the captured steps had fewer.",
+            {
+                "spent": ms("garbage collection", spent),
+                "share": percent("garbage collection", context.share(spent)),
+            },
+            cost_ms=spent,
+            fixes=[fix],
+        )
 
-def _seldom(context: Context) -> bool:
-    """Whether a collection just happened to lie in the captured steps: it takes little of the timed ones."""
+
+def _timed_ms(context: Context, explicit: list[LineCost]) -> float | None:
+    """What automatic collections took of each timed step; None where those are too few to tell."""
     timed = context.profile.manifest.timed_ns
-    spent = context.profile.facts.gc_timed_ns
-    return len(timed) >= MANY_STEPS and 100 * spent / sum(timed) < AUTOMATIC_PERCENT
+    if len(timed) < MANY_STEPS:
+        return None
+    share = context.profile.facts.gc_timed_ns / sum(timed)
+    return max(0.0, share * context.step_ms - sum(cost.gc_ms for cost in explicit))
 
 
 def _part(costs: list[LineCost], spent: float) -> float:
