@@ -142,6 +142,47 @@ def test_most_of_what_is_public_is_documented() -> None:
     assert sum(found) / len(found) >= 0.6
 
 
+#: What a caller has to expect: errors in one line for the user, and edits that are not made.
+ERRORS = {"Problem", "Refused", "Failed"}
+
+
+def own(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function without those of functions inside it."""
+    for child in ast.iter_child_nodes(function):
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            yield child
+            yield from own(child)
+
+
+def raised(function: ast.AST) -> set[str]:
+    raises = [node.exc for node in own(function) if isinstance(node, ast.Raise) and node.exc is not None]
+    calls = [one.func if isinstance(one, ast.Call) else one for one in raises]
+    return {ast.unparse(one).split(".")[-1] for one in calls} & ERRORS
+
+
+def public(node: ast.AST, page: str = "") -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, str]]:
+    """Public functions and methods below ``node`` with what their docstring and their class's say."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef) and not child.name.startswith("_"):
+            yield from public(child, ast.get_docstring(child) or "")
+        elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) and not child.name.startswith("_"):
+            yield child, page + (ast.get_docstring(child) or "")
+
+
+def test_what_is_public_says_which_errors_it_raises() -> None:
+    """A command's ``run`` raises Problem without saying so: that is what a command does."""
+    seen = 0
+    for path in MODULES:
+        if unit_of(path) == "commands":
+            continue
+        for function, page in public(ast.parse(path.read_text(encoding="utf-8"))):
+            errors = raised(function)
+            seen += len(errors)
+            missing = {error for error in errors if error not in page}
+            assert not missing, f"{path}:{function.lineno} {function.name} does not say it raises {missing}"
+    assert seen > 60
+
+
 def test_only_capture_knows_the_runner() -> None:
     for path in MODULES:
         if unit_of(path) not in ("capture", "capture/runner"):

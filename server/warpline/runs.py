@@ -125,6 +125,7 @@ def newest(folder: Path, script: str | Path | None = None) -> Path:
 
 
 def manifest(run: Path) -> Manifest:
+    """The manifest of a run folder. Raises Problem if it cannot be read, or is of a newer format."""
     found = read(run, MANIFEST, Manifest)
     if found.format > RUN_FORMAT or found.format < 1:
         raise Problem(
@@ -134,10 +135,12 @@ def manifest(run: Path) -> Manifest:
 
 
 def facts(run: Path) -> Facts:
+    """The facts of a run folder. Raises Problem."""
     return read(run, FACTS, Facts)
 
 
 def sources(run: Path) -> dict[str, str]:
+    """The user's files by path, as they ran. Raises Problem."""
     """Path of each user file to its text as it was when the script ran."""
     return read(run, SOURCES, dict[str, str])
 

@@ -66,7 +66,7 @@ async def report(run: Run = "") -> Json:
 
 @server.tool(annotations=_READS)
 async def finding(id: Annotated[str, Field(description="from profile or report")], run: Run = "") -> Json:
-    """One finding whole: evidence, and its fixes as edits."""
+    """One finding in full: evidence, and its fixes as edits. Raises Failed if the run lacks it."""
     found = answers.finding(await _report(run), id)
     if found is None:
         raise cli.Failed(f"this run has no finding {id}")

@@ -79,6 +79,7 @@ def _idle_cost(scene: Scene) -> Floats:
 
 
 def _on_cpu(scene: Scene) -> Account:
+    """Operators are the work: each moment goes to the operator that runs, the rest to the host's line."""
     host, lines = scene.trace.host, scene.lines
     main = lines[scene.trace.main]
     owned = [main.take(main.working)]
@@ -152,6 +153,7 @@ def _without(start: Ints, end: Ints, cut: Ints, until: Ints, window: tuple[int, 
 
 
 def _on_gpu(scene: Scene) -> Account:
+    """Kernels on the critical path own the busy moments; idle moments go to the host's line."""
     kernels, steps = scene.trace.kernels, scene.trace.steps
     begin, until, kernel = device.owners(kernels, scene.window)
     path_ms = np.bincount(kernel, weights=until - begin, minlength=len(kernels)) / 1e6 / steps

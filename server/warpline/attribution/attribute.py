@@ -111,6 +111,7 @@ def _rows(
     graph: Nodes,
     calls: Calls,
 ) -> tuple[LineCost, ...]:
+    """One LineCost per line with any time or memory, the longest step time first."""
     table, trace = at.table, at.trace
     ops, kernels = below
     inside = inside_table(at, accounted)

@@ -23,6 +23,7 @@ OPTIMIZER_MARK = "Optimizer."
 
 
 def composition(scene: Scene, accounted: Account) -> Composition:
+    """Milliseconds of a step by part; they add up to the step."""
     parts, trace = accounted.parts, scene.trace
     busy = parts.work >= 0
     work, ms = parts.work[busy], parts.step_ms[busy]

@@ -55,6 +55,7 @@ class Calls:
 
 
 def calls_of_lines(scene: Scene, accounted: Account, graph: Nodes, on: Stacks | None) -> Calls:
+    """Autograd nodes, backward time and callers of each line, with all that runs below it."""
     parts, count = accounted.parts, len(scene.table)
     event = take(scene.trace.kernels.launch, parts.work) if scene.trace.on_gpu else parts.work
     back = take(scene.placed.phase, event, missing=-1) == BACKWARD

@@ -108,6 +108,7 @@ def _places(graph: Graph | None, names: Sequence[str]) -> list[int]:
 
 
 def graphs(kernels: Iterable[CompiledKernel], table: LineTable) -> Graphs:
+    """The compiled graphs, from the kernels that torch described."""
     kernels = tuple(kernels)
     numbers = {place: at for at, place in enumerate(zip(table.file, table.line, strict=True))}
     torchs_own = {

@@ -35,6 +35,7 @@ class HostCosts:
 
 
 def host_costs(scene: Scene, accounted: Account) -> HostCosts:
+    """Host time of each line and its parts, in milliseconds per step."""
     trace, scale, cost = scene.trace, accounted.host_scale, scene.cost
     host, records = trace.host, trace.records
     seen = np.zeros(len(scene.table))

@@ -59,6 +59,7 @@ def python_inside(trace: Trace, record: Ints, since: Ints) -> Bools:
 
 
 def place(trace: Trace, table: LineTable) -> Placed:
+    """The line and phase of every host event."""
     host = trace.host
     records = trace.records
     record = nest.last_before(records.thread, records.time_ns, host.thread, host.start_ns)

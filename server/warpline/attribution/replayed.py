@@ -30,6 +30,7 @@ class Replayed:
 
 
 def replayed(trace: Trace, table: LineTable) -> Replayed:
+    """Line and phase of each kernel that a recorded CUDA graph replayed; 0 where unknown."""
     kernels, facts = trace.kernels, trace.facts
     line = np.zeros(len(kernels), np.int64)
     backward = np.zeros(len(kernels), np.int64)

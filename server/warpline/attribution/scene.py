@@ -64,6 +64,7 @@ def locate(trace: Trace) -> Located:
 
 
 def scene(trace: Trace, located: Located) -> Scene:
+    """Everything that later stages read, computed once."""
     table, placed = located.table, located.placed
     window = _window(trace)
     profiled_ms = (window[1] - window[0]) / 1e6 / trace.steps

@@ -35,6 +35,7 @@ class Shares:
 
 
 def shares(trace: Trace, table: LineTable, placed: Placed) -> Shares:
+    """The lines of each kernel, with weights that add up to 1."""
     kernels = trace.kernels
     launched = kernels.launch >= 0
     own = launched & (~kernels.in_graph | placed.calls.for_region)

@@ -69,6 +69,7 @@ class _Maker:
         return np.flatnonzero((end > self.span[0]) & (start < self.span[1]))
 
     def marks(self) -> Iterator[Track]:
+        """A track of named ranges for each thread."""
         marks, names = self.trace.marks, self.trace.names
         outer = names.mask(*OUTER_MARKS)
         rows = self.inside(marks.start_ns, marks.end_ns)
@@ -88,6 +89,7 @@ class _Maker:
             )
 
     def threads(self) -> Iterator[Track]:
+        """For each thread a track of lines and one of operators."""
         host, trace = self.trace.host, self.trace
         rows = self.inside(host.start_ns, host.end_ns)
         rows = self._longest(rows, host.end_ns - host.start_ns)
@@ -125,6 +127,7 @@ class _Maker:
         yield self.track("Device idle", "idle", spans, none, joined.line, sort=cause[at])
 
     def streams(self) -> Iterator[Track]:
+        """A track of kernels for each stream of each device."""
         kernels, shares = self.trace.kernels, self.at.shares
         line, phase = np.zeros(len(kernels), np.int64), np.zeros(len(kernels), np.int64)
         # Of a kernel of several lines the first stands for all.

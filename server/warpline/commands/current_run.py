@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
+from typing import NamedTuple
 
-from warpline.commands import run_argument
+from warpline.commands import run_argument, target
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
 from warpline.wire.run import Request
+
+
+class Wanted(NamedTuple):
+    """What ``plan`` and ``tune`` work on."""
+
+    folder: Path  # for a new run
+    request: Request
+    run: Path | None  # the newest of the script; None where there is none that is still valid
+
+
+def wanted(options: argparse.Namespace) -> Wanted:
+    """From the command line, and from the newest run where the command line does not say. Raises Problem."""
+    from warpline import runs
+
+    folder = Path(options.run_dir).absolute() if options.run_dir else runs.nearest(Path.cwd())
+    if not options.run_dir and not folder.is_dir():
+        folder = runs.runs_folder(Path.cwd())
+    request = target.request(options)
+    run = newest(request, folder)
+    if run is not None:
+        request = target.again(options, runs.manifest(run).request)
+    return Wanted(folder, request, run if run is not None and is_of(run, request) else None)
 
 
 def newest(request: Request, folder: Path) -> Path | None:

@@ -8,7 +8,6 @@ peak rates.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from warpline.commands import current_run, target
 
@@ -21,19 +20,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from warpline import pipeline, runs
+    from warpline import pipeline
     from warpline.commands import output
     from warpline.terminal import plan, progress
 
     output.check(options)
-    folder = Path(options.run_dir).absolute() if options.run_dir else runs.nearest(Path.cwd())
-    if not options.run_dir and not folder.is_dir():
-        folder = runs.runs_folder(Path.cwd())
-    request = target.request(options)
-    run_folder = current_run.newest(request, folder)
-    if run_folder is not None:
-        request = target.again(options, runs.manifest(run_folder).request)
-    if run_folder is None or not current_run.is_of(run_folder, request):
+    folder, request, run_folder = current_run.wanted(options)
+    if run_folder is None:
         with progress.shown(None) as shown:
             run_folder = pipeline.profile(request, folder=folder, on_progress=shown.update)[0]
     report = pipeline.report_of(run_folder)

@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _tune(options: argparse.Namespace, began: float) -> int:
-    from warpline import pipeline, runs
+    from warpline import pipeline
     from warpline.commands import output, trials
     from warpline.measure import epochs, results, store
     from warpline.measure.ending import Ending
@@ -63,16 +63,10 @@ def _tune(options: argparse.Namespace, began: float) -> int:
     output.check(options)
     budget_s = options.budget or BUDGET_S
     ended: list[str] = []
-    folder = Path(options.run_dir).absolute() if options.run_dir else runs.nearest(Path.cwd())
-    if not options.run_dir and not folder.is_dir():
-        folder = runs.runs_folder(Path.cwd())
-    request = target.request(options)
-    run_folder = current_run.newest(request, folder)
-    if run_folder is not None:
-        request = target.again(options, runs.manifest(run_folder).request)
     with progress.shown(options.progress_fd) as shown:
         with deadline.enforced(began, budget_s, ended):
-            if run_folder is None or not current_run.is_of(run_folder, request):
+            folder, request, run_folder = current_run.wanted(options)
+            if run_folder is None:
                 cancelled = Ending(deadline=deadline.end(began, budget_s))
                 run_folder = pipeline.profile(
                     request, folder=folder, on_progress=shown.update, cancelled=cancelled
@@ -82,7 +76,6 @@ def _tune(options: argparse.Namespace, began: float) -> int:
             ledger = Ledger(run_folder, profile, text_of, options.fresh)
         if ended:
             raise Problem(*_ended_early(ended, budget_s))
-        assert run_folder is not None
         search = Search(
             request,
             bench,

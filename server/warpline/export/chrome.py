@@ -24,7 +24,8 @@ _HEAD = 1 << 20  # bytes: what stands before the events is far less
 
 
 def base_ns(trace: Path) -> int:
-    """Unix time at which the trace's own times begin; 0 where it does not say so before the events."""
+    """Unix time in ns at which the trace's own times begin; 0 if the trace does not say so before its events.
+    Raises Problem for a damaged file."""
     try:
         with _opened(trace) as file:
             found = _BASE.search(file.read(_HEAD))

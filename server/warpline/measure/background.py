@@ -111,7 +111,7 @@ class BackgroundTiming:
         self._turn.rested.set()
 
     def ready(self) -> None:
-        """Wait until the process waits for its turn, or has failed before."""
+        """Wait until the process waits for its turn, or has failed. Raises Problem at its deadline."""
         if not self._turn.reached.wait(self._late_s):
             raise Problem(f"a process did not get its turn within {self._late_s:g} s", 1)
 

@@ -32,6 +32,7 @@ class Setting:
         return limits.run_s if turn is not None or limits.plain_s is None else limits.plain_s
 
     def check(self) -> None:
+        """Raises Problem with status 130 after a cancel."""
         if self.cancelled is not None and self.cancelled.is_set():
             raise Problem("interrupted", 130)
 

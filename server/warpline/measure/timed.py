@@ -246,6 +246,7 @@ def _side_by_side() -> int:
 
 
 def mean(timing: Timing) -> Timed:
+    """The mean step, with the start of epochs shared among steps. Raises Problem if no step was timed."""
     if not timing.steps_ns:
         raise Problem("the script ended before one step could be timed", 1)
     usual, epoch_ns = epochs.apart(timing)

@@ -32,7 +32,8 @@ class Changes:
         return self.edits.setdefault(source.path, Edits(source))
 
     def recorded(self, site: Site, source: Source, call: cst.Call, name: str, code: str) -> None:
-        """By what the run recorded: where the value is written, else beside what was changed before."""
+        """Change the value where the run recorded that it is written, else beside the previous change. Raises
+        Refused."""
         found = argument(site, name)
         held = holder(site, name)
         if found is not None and held is not None:
@@ -68,7 +69,8 @@ class Changes:
         return f"{source.code(present.value)} > 0"
 
     def absent(self, source: Source, call: cst.Call, name: str, code: str) -> None:
-        """The call does not pass ``name`` itself: in what it unpacks, else as a new argument."""
+        """The call does not pass ``name`` itself: change it in the unpacked arguments, else add it. Raises
+        Refused."""
         unpacked = source.unpacked(call)
         for value in unpacked:
             found = unpacked_origin(self.context, source, value, name)
@@ -88,7 +90,7 @@ class Changes:
             self.of(where).set_argument(display, name, code)
 
     def at_origin(self, origin: Origin, name: str, code: str) -> None:
-        """The value stands elsewhere: change it there."""
+        """The value is written elsewhere: change it there. Raises Refused."""
         if not origin.editable:
             raise Refused(f"`{name}` comes from {origin.words}, whose value was not found")
         if origin.kind == "argument":

@@ -101,7 +101,8 @@ def loop_over(context: Context, place: FileLine) -> tuple[FileLine, ...]:
 
 
 def moved_to(source: Source, move: cst.Call) -> dict[str, str]:
-    """The keywords that do what ``.to(…)`` or ``.cuda(…)`` did."""
+    """Keywords equivalent to ``.to(…)`` or ``.cuda(…)``. Raises Refused for arguments that are not
+    understood."""
     found: dict[str, str] = {}
     is_cuda = isinstance(move.func, cst.Attribute) and move.func.attr.value == "cuda"
     for arg in move.args:

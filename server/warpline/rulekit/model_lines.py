@@ -145,7 +145,8 @@ def constructor(source: Source, value: cst.BaseExpression) -> str:
 
 def about_model(step: TrainingStep, edits: Edits, code: str, each: str | None = None) -> None:
     """``code`` (with ``{model}``) as a line below where the model is made, else above the loop. ``each``:
-    what is done to each of several layers that the step calls itself; else ``code`` to their list."""
+    what is done to each of several layers that the step calls itself; else ``code`` to their list. Raises
+    Refused if the model is not found, or the line is already there."""
     name, layer = trained(step)
     if name is None:
         raise Refused("the model was not found in the forward pass")

@@ -226,7 +226,7 @@ def _spent(context: Context, step: TrainingStep) -> float:
 
 
 def after_imports(source: Source, edits: Edits, code: str) -> None:
-    """``code`` as a paragraph of its own below the imports at the top."""
+    """``code`` as a paragraph below the imports at the top. Raises Refused if there are none."""
     index = import_line(source.module)
     body = source.module.body
     if not index:

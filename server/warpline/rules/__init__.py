@@ -49,8 +49,8 @@ def tags(name: str) -> tuple[str, ...]:
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """All rules, by area and name. A module that cannot be imported or has not exactly one rule
-    raises: it is a mistake in the program, found by the tests."""
+    """All rules, by area and name. Raises TypeError for a module without exactly one rule: a mistake in the
+    program, found by the tests."""
     from warpline.rulekit.rule import Rule
 
     found: list[Rule] = []

@@ -72,6 +72,7 @@ class Timeline:
 
 
 def timeline_of(trace: Trace, places: Places) -> Timeline:
+    """The captured steps as host segments and their kernels, times in ns."""
     low, high = trace.window_ns
     host, kernels = trace.host, trace.kernels
     bounds, span = _moments(trace, low, high)

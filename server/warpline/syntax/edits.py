@@ -48,7 +48,8 @@ class Edits:
         self._change(*self.source.span(node), code)
 
     def set_argument(self, call: cst.Call, name: str, code: str, position: int | None = None) -> None:
-        """Pass ``name=code``: the argument's value is replaced, or a keyword is added at the end."""
+        """Pass ``name=code``: replaces the argument's value, or adds a keyword at the end. Raises Refused if
+        ``name`` may be in unpacked arguments."""
         present = self.source.argument(call, name, position)
         if present is not None:
             self.replace(present.value, code)
@@ -97,7 +98,7 @@ class Edits:
         self._change(line_end, line_end, f"{self.source.newline}{indentation}{code}{comma}")
 
     def remove_argument(self, call: cst.Call, name: str) -> None:
-        """No longer pass keyword ``name``; nothing happens when it is not passed."""
+        """Remove the keyword ``name``, if it is passed. Raises Refused next to a comment."""
         args = list(call.args)
         index = next((i for i, arg in enumerate(args) if arg.keyword and arg.keyword.value == name), None)
         if index is None:
@@ -159,7 +160,8 @@ class Edits:
             self._change((start[0], 0), line_end, "")
 
     def wrap(self, statements: list[Statement], header: str) -> None:
-        """Indent ``statements`` (neighbours in one block) under ``header``, e.g. ``with x:``."""
+        """Indent ``statements`` (neighbours in one block) under ``header``, e.g. ``with x:``. Raises Refused
+        if there are none, or one shares its line."""
         if not statements:
             raise Refused("there is nothing to put into the block")
         first = self.source.line(statements[0])
@@ -178,7 +180,8 @@ class Edits:
 
     def add_import(self, wanted: str, statement: str) -> str:
         """How to write the dotted name ``wanted`` in this file; ``statement`` (``import torch``,
-        ``from torch import nn``) is added once, after the imports, when nothing imported has it."""
+        ``from torch import nn``) is added once, after the imports, if it is not imported yet. Raises Refused
+        if the name is taken, ValueError if ``statement`` does not import ``wanted``."""
         names = imported_names(self.source.nodes(cst.Import), self.source.nodes(cst.ImportFrom))
         top = [
             small

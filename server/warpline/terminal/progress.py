@@ -54,6 +54,7 @@ class Lines(Shown):
     """Each as one line of JSON into a descriptor, for the program that started us."""
 
     def __init__(self, descriptor: int) -> None:
+        """Raises Problem if the descriptor is not open."""
         try:
             os.fstat(descriptor)
         except OSError:

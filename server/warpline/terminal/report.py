@@ -64,6 +64,7 @@ def print_summary(out: Console, shown: Table) -> None:
 
 
 def _print_function(out: Console, function: Function, columns: tuple[str, ...], step_ms: float) -> None:
+    """A function's heading and its source lines with their costs."""
     columns = columns if out.width >= _NARROW else ()
     heading = Text("\n")
     heading.append(function.name, style="bold")
@@ -136,6 +137,7 @@ def _source(line: str, out: Console) -> Text:
 
 
 def _print_findings(out: Console, report: Report, shown: Table) -> None:
+    """The findings below the table, or one line if there are none."""
     if not report.findings:
         out.print(Text("No findings."))
         return

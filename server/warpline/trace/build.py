@@ -46,6 +46,7 @@ COLLECTIVE_PREFIXES = ("nccl", "rccl", "ncclDevKernel", "ncclKernel")
 def host(
     tables: Tables, base_ns: int, names: Interned, threads: Interned
 ) -> tuple[Host, tuple[Signature, ...]]:
+    """Operators and runtime calls as one sorted table, and the operators' distinct inputs."""
     ops = tables["cpu_op"]
     all_of_them = [ops, *(tables[category] for category in RUNTIME_CATEGORIES)]
     start, end = spans(all_of_them, base_ns)
@@ -99,6 +100,7 @@ def _ints(item: Any) -> tuple[int, ...]:
 def kernels(
     tables: Tables, base_ns: int, names: Interned, host_columns: Host
 ) -> tuple[Kernels, tuple[LaunchShape, ...]]:
+    """What ran on devices as one sorted table, and the distinct launch shapes."""
     all_of_them = [tables[category] for category in DEVICE_CATEGORIES]
     start, end = spans(all_of_them, base_ns)
     by = np.argsort(start, kind="stable")
@@ -130,6 +132,7 @@ def _launch_shape(grid: bytes, block: bytes, *rest: Any) -> LaunchShape:
 
 
 def marks(tables: Tables, base_ns: int, names: Interned, threads: Interned) -> Marks:
+    """Named ranges, sorted by thread and start."""
     table = [tables[MARKS]]
     start, end = spans(table, base_ns)
     thread = renumbered(table, "tid", threads)
@@ -138,6 +141,7 @@ def marks(tables: Tables, base_ns: int, names: Interned, threads: Interned) -> M
 
 
 def memory(tables: Tables, base_ns: int, threads: Interned) -> Memory:
+    """Allocations and frees in order of time, in bytes."""
     table = tables[MEMORY]
     name, names = table.numbered("name")
     rows = np.flatnonzero(name == (names.index("[memory]") if "[memory]" in names else -1))

@@ -160,6 +160,7 @@ class _Reading:
         self.one = msgspec.json.Decoder(Event).decode
 
     def all(self) -> tuple[Chrome, Damage]:
+        """The whole trace: its head, its events by piece, and what was damaged."""
         head, rest = self._head()
         enough = 0  # bytes; what was looked through in vain is looked through again once it is twice as long
         while more := self._more():

@@ -142,6 +142,7 @@ def _write(parts: Parts, run: Path) -> None:
 
 
 def _parts(chrome: Chrome, tables: Tables, path: Path, export: Export | None = None) -> Parts:
+    """The parts of a run folder that the trace does not have itself, as far as they can be told from it."""
     frames = Frames()
     threads = Interned()
     notes = [f"made from {path.name}"]
@@ -220,6 +221,7 @@ def _whole(tables: Tables, base_ns: int) -> tuple[tuple[int, int], ...]:
 
 
 def _device(chrome: Chrome, tables: Tables, kernels: bool) -> DeviceFacts:
+    """Kind and properties of the device, from the trace's head."""
     if not kernels:
         return DeviceFacts(kind="cpu")
     known = chrome.devices[0] if chrome.devices else {}

@@ -71,7 +71,7 @@ def _libraries(run: Path, threads: int) -> tuple[LibraryLocations, Pairs]:
 
 def pairs(path: Path, threads: int, locations: int) -> tuple[Pairs, int]:
     """The records of ``path`` (none when it is absent) and how many malformed ones were left out, given the
-    number of threads and locations that they may name."""
+    number of threads and locations that they may name. Raises Problem."""
     try:
         data = path.read_bytes()
         data = gzip.decompress(data) if path.suffix == ".gz" else data

@@ -105,6 +105,7 @@ _Side = tuple[str, list[str], dict[int, float]]
 
 
 def _pairs(old: _Side, new: _Side, matched: Mapping[int, tuple[int, bool]]) -> Iterable[Pair]:
+    """Lines of two versions of a file, matched; None on one side for added or removed lines."""
     old_path, old_text, old_costs = old
     new_path, new_text, new_costs = new
     back = {after: before for before, (after, _) in matched.items()}

@@ -31,6 +31,7 @@ class KernelTable:
 
 
 def kernel_table(inside: KernelInside) -> KernelTable:
+    """Counters of a kernel: a summary and one row per source line."""
     samples = all_samples(inside)
     names = text.names({line.file for line in inside.lines}, "")
     shares = tuple((name, getattr(inside, field)) for name, field in SHARES)

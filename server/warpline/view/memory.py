@@ -72,6 +72,7 @@ def _asked_driver(profile: Profile, names: dict[str, str]) -> str:
 
 
 def _said(profile: Profile, lines: list[LineCost], names: dict[str, str], whole: int) -> list[str]:
+    """Notes below the table: kept memory, allocator calls, growth."""
     said = []
     facts = profile.facts.memory
     most = max(lines, key=lambda cost: cost.kept_bytes, default=None)

@@ -138,6 +138,7 @@ def _typed(*words: str) -> str:
 
 
 def _function(lines: list[Line], source: str, step_ms: float, called: str) -> Function:
+    """One function with its lines, also those between two that cost something."""
     costs = {line.line: line for line in lines}
     written = lines_of(source)
 
@@ -170,6 +171,7 @@ def _function(lines: list[Line], source: str, step_ms: float, called: str) -> Fu
 
 
 def _summary(report: Report) -> tuple[str, ...]:
+    """Step time, device, versions: the lines above the table."""
     steps, environment = report.steps, report.environment
     device = environment.device
     name = text.printable(device.name or device.kind.upper())

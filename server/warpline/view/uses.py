@@ -46,6 +46,7 @@ class _Sum:
 
 
 def uses(profile: Profile, by: By, top: int | None = None, cwd: str = "") -> Uses:
+    """One row per operator or kernel name, added up over lines, the longest device time first."""
     names = text.names({line.file for line in profile.lines}, cwd)
     sums: dict[str, _Sum] = {}
     at: dict[str, dict[str, float]] = {}

@@ -160,12 +160,14 @@ class StoreBoard:
         self.others = set(range(world)) - {rank}
 
     def write(self, question: str, answer: int) -> None:
+        """Raises OSError if the store is gone."""
         try:
             self.store.set(self._key(question, self.me), str(int(answer)))
         except RuntimeError as error:  # torch's errors of networks are of this kind
             raise OSError(str(error)) from None
 
     def read(self, question: str, ranks: set[int], late: bool) -> dict[int, int]:
+        """Answers of ``ranks`` that are there; raises OSError if the store is gone."""
         keys = {rank: self._key(question, rank) for rank in ranks}
         try:
             if self.store.check(list(keys.values())):

@@ -62,7 +62,7 @@ async def _surely(work: Awaitable[None]) -> None:
 
 
 async def turn(ls: Server, folder: Path, when_busy: str, uri: str) -> None:
-    """Wait until nothing else runs in the folder, or refuse."""
+    """Wait until nothing else runs in the folder. Raises Refused if ``when_busy`` is not "queue"."""
     while (running := ls.folders.running.get(folder)) is not None:
         name = Path(convert.path(running.uri) or running.uri).name
         if when_busy != "queue":

@@ -64,7 +64,7 @@ def together(job: Job, _: OnProgress, __: threading.Event, kept: dict[str, Any])
 
 
 def page(job: Job, _: OnProgress, __: threading.Event, ___: dict[str, Any]) -> Any:
-    """``{"rule"}`` -> its page in Markdown."""
+    """``{"rule"}`` -> its page in Markdown. Raises Problem."""
     from warpline.rules import names
     from warpline.rules import page as page_of
 
@@ -84,7 +84,8 @@ def report_page(job: Job, _: OnProgress, __: threading.Event, ___: dict[str, Any
 
 
 def measure(job: Job, progress: OnProgress, cancelled: threading.Event, kept: dict[str, Any]) -> Any:
-    """``{"run", "finding", "texts"}`` -> what the finding's fix gains, the texts as they are now."""
+    """``{"run", "finding", "texts"}`` -> what the finding's fix gains, with the current texts. Raises Problem
+    if it could not be measured."""
     from warpline.measure.fixes import measure_fix, workbench
 
     bench = workbench(_profile(job["run"], kept), job["texts"])

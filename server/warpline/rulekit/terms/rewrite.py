@@ -83,6 +83,7 @@ class Rewrite:
         return edits
 
     def into(self, edits: Edits, text: str) -> None:
+        """Replace the expression by ``text`` and remove what is then unused. Raises Refused."""
         if self.step.augmented:
             raise Refused("it ends in an augmented assignment such as `+=`")
         edits.replace(self.node, text)

@@ -40,6 +40,7 @@ def arguments(kind: str, positional: tuple[Any, ...], named: dict[str, Any]) -> 
 
 
 def _loader(loader: Any) -> dict[str, Any]:
+    """The arguments of a DataLoader that rules read."""
     found = {name: plain(getattr(loader, name, None)) for name in _LOADER}
     dataset = loader.dataset
     found["dataset_type"] = type(dataset).__qualname__
@@ -77,6 +78,7 @@ def _optimizer(optimizer: Any) -> dict[str, Any]:
 
 
 def _module(torch: ModuleType, module: Any) -> dict[str, Any]:
+    """The arguments of a module that rules read."""
     found = {"type": type(module).__module__ + "." + type(module).__qualname__, "training": module.training}
     if type(module).__module__.startswith("torch.nn"):
         found["type"] = type(module).__name__

@@ -152,6 +152,7 @@ class Follow:
         return self.mappings.entry(node.value, key, scope, value, depth)
 
     def _call(self, node: ast.Call, scope: Scope, value: Any, depth: int) -> Optional[Found]:
+        """A call: a lookup with a default, getattr, or a user's function."""
         name = dotted(node.func)
         last = name.rpartition(".")[2]
         if last in ("get", "getenv", "pop", "setdefault") and node.args:
@@ -216,6 +217,7 @@ def _is_index(node: Any) -> bool:
 
 
 def _bindings(node: ast.AST, name: str) -> Iterator[Tuple[str, Any]]:
+    """How a statement binds ``name``: the kind of binding, and the expression."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
             yield from _to(target, node.value, name, node)

@@ -219,6 +219,7 @@ def _yaml_line(text: str, keys: Tuple[Any, ...]) -> int:
 
 
 def _json_line(text: str, keys: Tuple[Any, ...]) -> int:
+    """The 1-based line of the value at ``keys`` in a JSON text; 0 if there is none."""
     stack: List[List[Any]] = []  # [key or index, whether an object]
     line, word = 1, ""
     for match in _WORDS.finditer(text):
