@@ -55,7 +55,7 @@ def wait(progressed: Callable[[], int], stopping: Callable[[], bool]) -> list[st
     while others():
         time.sleep(POLL_S)
         now, made = time.monotonic(), progressed()
-        if made != before:
+        if made != before and not stopping():
             before, since, worked = made, now, time.process_time()
         busy = time.process_time() - worked > BUSY_SHARE * (now - since)
         if now - since > (STOPPED_S if stopping() else BUSY_S if busy else IDLE_S):
