@@ -16,7 +16,7 @@ DEMO ?= examples/quickstart/slow.py
 bin := $(VENV)/bin
 pip := $(bin)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-# By file: what a file's tests share is made once. In the order of tests/processes.py.
+# By file and group (tests/distribution.py): what they share is made once. In the order of tests/processes.py.
 parallel := --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo check test frameworks bench gpu-test lint lint-types lint-style lint-extension lint-page editors readme pictures clean
@@ -24,12 +24,15 @@ parallel := --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 demo: $(VENV)/.ready-examples
 	$(bin)/warpline profile $(DEMO)
 
+# Python keeps the compiled tests for the next time, also where PYTHONDONTWRITEBYTECODE is set.
 check: lint
-	$(bin)/python -m pytest $(parallel) -m "not process and not gpu and not editor"
+	PYTHONDONTWRITEBYTECODE= $(bin)/python -m pytest $(parallel) -m "not process and not gpu and not editor"
 
 # Editors and frameworks are heavy: `make editors frameworks` gets them. Without them their tests are left out,
 # and it says so.
+# Hundreds of processes import our modules, which are compiled once, also where PYTHONDONTWRITEBYTECODE is set.
 test: lint
+	@$(bin)/python -m compileall -q server/warpline
 	@$(bin)/python tests/frameworks/installed.py || true
 	@if tests/editors/install.sh --check; then marks="not gpu"; else marks="not gpu and not editor"; fi; \
 		echo "$(bin)/python -m pytest $(parallel) -m \"$$marks\""; \

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.distribution import pytest_xdist_make_scheduler  # noqa: F401  # pytest finds its hooks here
 from tests.processes import (
     ROOT,
-    pytest_collection_modifyitems,  # noqa: F401  # pytest finds its hooks here
+    pytest_collection_modifyitems,  # noqa: F401
     pytest_configure,  # noqa: F401
     pytest_configure_node,  # noqa: F401
     shared_folder,

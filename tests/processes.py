@@ -2,7 +2,7 @@
 
 ``make check`` leaves out what starts a process. The mark is set here, from what a test names. With
 ``-m "not process"`` a guard fails a test that starts one all the same. With several workers the tests marked
-``alone``, which time what they start, run last and one at a time over all workers. A test that fails while
+``alone``, which compare times, run last and one at a time over all workers. A test that fails while
 others run beside it runs again alone, with its module's fixtures made anew, and only that try counts.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import inspect
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,12 +46,13 @@ MODULES = modules(
     }
 )
 
-#: Modules that compare times, or wait a limited time for what a busy machine is slow to do.
-ALONE = modules(
+#: Tests that compare times which differ on a busy machine. While one runs, all other workers wait. One that
+#: seldom fails beside others does not belong here: it is tried again alone.
+ALONE = frozenset(
     {
-        "tests": "pipeline",
-        "tests/capture": "sampling worker_lines",
-        "tests/measure": "commands endings real_processes",
+        "tests/test_pipeline.py::test_the_step_and_a_planted_delay_agree_with_a_stopwatch",
+        "tests/capture/test_sampling.py::test_lines_are_counted_as_often_as_they_run",
+        "tests/capture/test_worker_lines.py::test_lines_of_workers_take_what_their_own_clock_says",
     }
 )
 
@@ -96,6 +98,10 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A job in a shell's background ignores Ctrl-C, and so does all that it starts. Every script that is ended
+    # by Ctrl-C would be waited for in vain.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for name, value in getattr(config, "workerinput", {}).get("environment", {}).items():
         os.environ.pop(name, None)
         if value is not None:
@@ -147,7 +153,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if module(item) in MODULES or starts_one(item):
             item.add_marker(pytest.mark.process)
-        if module(item) in ALONE:
+        if f"{module(item)}::{getattr(item, 'originalname', item.name)}" in ALONE:
             item.add_marker(pytest.mark.alone)
         elif hasattr(config, "workerinput") and item.get_closest_marker("process"):
             item.add_marker(pytest.mark.flaky(reruns=1))
