@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -47,20 +48,40 @@ def unit_of(path: Path) -> str:
     return unit(path.relative_to(PACKAGE).with_suffix("").parts)
 
 
-def imports(path: Path, *, typing: bool = True) -> Iterator[str]:
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Shared by all tests: not to be changed."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(parsed(path)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten() -> Iterator[None]:
+    """The trees are half a million objects, which the collector would look at in all later tests."""
+    yield
+    for kept in (parsed, nodes, imports):
+        kept.cache_clear()
+
+
+@cache
+def imports(path: Path, *, typing: bool = True) -> tuple[str, ...]:
     """Dotted names of all that ``path`` imports, at its top or inside a function; relative ones resolved.
     Without ``typing``, not those under ``if TYPE_CHECKING``."""
     package = path.relative_to(PACKAGE.parent).parts[:-1]
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    if not typing:
-        tree.body = [node for node in tree.body if not isinstance(node, ast.If)]
-    for node in ast.walk(tree):
+    found: list[str] = []
+    at_the_top = [node for node in parsed(path).body if typing or not isinstance(node, ast.If)]
+    for node in (node for top in at_the_top for node in ast.walk(top)):
         if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+            found += (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = [*package[: len(package) - node.level + 1]] if node.level else []
             base += node.module.split(".") if node.module else []
-            yield from (".".join((*base, name.name)) for name in node.names)
+            found += (".".join((*base, name.name)) for name in node.names)
+    return tuple(found)
 
 
 def of_ours(path: Path) -> set[str]:
@@ -103,8 +124,13 @@ def test_what_runs_in_the_target_is_python_3_9() -> None:
         ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
 
 
+def last_name(called: ast.expr) -> str:
+    """``c`` of ``a.b.c``; empty where it is no name."""
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+
+
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node
 
@@ -137,7 +163,7 @@ def documented(node: ast.AST) -> Iterator[bool]:
 
 
 def test_most_of_what_is_public_is_documented() -> None:
-    found = [one for path in MODULES for one in documented(ast.parse(path.read_text(encoding="utf-8")))]
+    found = [one for path in MODULES for one in documented(parsed(path))]
     assert len(found) > 2000
     assert sum(found) / len(found) >= 0.6
 
@@ -193,7 +219,7 @@ def test_facts_of_sites_are_read_by_their_types() -> None:
     """``wire.sites.facts_of`` gives them; a key that is a string in a rule is in nobody's definition."""
     for path in MODULES:
         if unit_of(path) not in ("wire", "capture/runner"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in nodes(path):
                 read = node.value if isinstance(node, ast.Subscript) else None
                 if isinstance(node, ast.Attribute) and node.attr in ("get", "items", "keys", "values"):
                     read = node.value
@@ -203,7 +229,7 @@ def test_facts_of_sites_are_read_by_their_types() -> None:
 
 def literals(path: Path) -> Iterator[ast.Constant]:
     """Strings in the code of ``path``; not docstrings."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.Constant) and not isinstance(node, ast.Expr):
                 yield child
@@ -219,8 +245,8 @@ def test_names_that_cross_stand_in_wire_alone() -> None:
             continue
         for literal in literals(path):
             assert literal.value not in crossing, f"{path}:{literal.lineno} {literal.value!r}"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in telling and node.args:
+        for node in nodes(path):
+            if isinstance(node, ast.Call) and node.args and last_name(node.func) in telling:
                 said = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
                 assert said not in stages.ALL, f"{path}:{node.lineno}"
 
@@ -235,7 +261,7 @@ def constants(paths: Iterable[Path]) -> dict[tuple[str, str], Path]:
     """``(NAME, value)`` that modules define at their top, where it may cross."""
     found = {}
     for path in paths:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 name = node.targets[0].id
                 if name.isupper() and crosses(node.value):
@@ -253,7 +279,7 @@ def test_no_constant_is_written_on_both_sides() -> None:
 def test_wire_is_data() -> None:
     """Frozen dataclasses and enumerations that Python 3.9 can make, with no more than derived fields."""
     for path in WIRE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef) and "Enum" not in [ast.unparse(one) for one in node.bases]:
                 (made,) = [ast.unparse(one) for one in node.decorator_list]
                 assert made == "dataclass(frozen=True)", f"{path}:{node.lineno}"
@@ -303,8 +329,8 @@ def test_only_convert_makes_positions() -> None:
         if path.name != "convert.py":
             made = [
                 node.lineno
-                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-                if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "Position"
+                for node in nodes(path)
+                if isinstance(node, ast.Call) and last_name(node.func) == "Position"
             ]
             assert not made, f"{path}:{made}"
 
@@ -317,7 +343,7 @@ def test_nothing_from_a_run_is_unpickled_or_executed() -> None:
         assert not names & {"pickle", "marshal", "shelve", "runpy", "code"}, path
         called = {
             node.func.id
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for node in nodes(path)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
         assert not called & {"eval", "exec", "compile", "__import__"}, path

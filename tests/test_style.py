@@ -78,9 +78,12 @@ PAGES = (
 )
 
 
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
 def mannered(text: str) -> list[str]:
-    flat = " ".join(text.split())
-    return [instead for pattern, instead in INSTEAD.items() if re.search(pattern, flat)]
+    return [instead for pattern, instead in INSTEAD.items() if re.search(pattern, flat(text))]
 
 
 @pytest.mark.parametrize("text", OLD)
@@ -98,9 +101,12 @@ def strings(path: Path) -> list[tuple[int, str]]:
 def test_no_string_of_the_product_is_written_so() -> None:
     sources = sorted((ROOT / "server/warpline").rglob("*.py"))
     assert sources
-    found = [
-        (path, line, said) for path in sources for line, text in strings(path) for said in mannered(text)
-    ]
+    found = []
+    for path in sources:
+        texts = strings(path)
+        together = "\n".join(flat(text) for _, text in texts)  # no pattern goes past the end of a line
+        if any(re.search(pattern, together) for pattern in INSTEAD):
+            found += [(path, line, said) for line, text in texts for said in mannered(text)]
     assert not found, "\n".join(f"{path}:{line}: better: {said}" for path, line, said in found)
 
 

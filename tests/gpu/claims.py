@@ -9,11 +9,11 @@ belongs to the line; ``# planted: 8`` so many milliseconds of each step the devi
 from __future__ import annotations
 
 import gzip
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.captures.record import WELL_MADE, scripts
@@ -21,6 +21,25 @@ from warpline import pipeline, runs
 from warpline.model.report import Line, Report
 
 RunOf = Callable[[str], Path]
+
+
+class Arguments(msgspec.Struct, gc=False):
+    correlation: int = -1
+
+
+class Event(msgspec.Struct, gc=False):
+    """What is needed of an event of torch.profiler, in microseconds."""
+
+    cat: str = ""
+    ts: float = 0.0
+    dur: float = 0.0
+    args: Arguments = msgspec.field(default_factory=Arguments)
+
+
+class Recorded(msgspec.Struct):
+    baseTimeNanoseconds: int
+    traceEvents: list[Event]
+
 
 #: Which finding each case must have, in which file and at the line with which text.
 CASES = {
@@ -79,19 +98,17 @@ def test_kernels_make_the_total_of_torch_profiler(name: str, run_of: RunOf) -> N
     report, captured = pipeline.report_of(run), runs.manifest(run).captured
     path = runs.part(run, runs.TRACE)
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    trace = json.loads(text)
-    base = trace["baseTimeNanoseconds"]
+    trace = msgspec.json.decode(text, type=Recorded)
     launched = {
-        event["args"]["correlation"]
-        for event in trace["traceEvents"]
-        if event.get("cat") in ("cuda_runtime", "cuda_driver")
-        and captured[0][0] <= base + 1000 * event["ts"] < captured[-1][1]
+        event.args.correlation
+        for event in trace.traceEvents
+        if event.cat in ("cuda_runtime", "cuda_driver")
+        and captured[0][0] <= trace.baseTimeNanoseconds + 1000 * event.ts < captured[-1][1]
     }
     torch_ms = sum(
-        event["dur"] / 1000
-        for event in trace["traceEvents"]
-        if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")
-        and event["args"]["correlation"] in launched
+        event.dur / 1000
+        for event in trace.traceEvents
+        if event.cat in ("kernel", "gpu_memcpy", "gpu_memset") and event.args.correlation in launched
     )
     ours = sum(line.device_ms for line in report.lines) + report.unattributed.device_ms
     assert ours * report.steps.captured == pytest.approx(torch_ms, rel=0.001)

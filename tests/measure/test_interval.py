@@ -18,7 +18,7 @@ def measurement(draw, half_width: float = 0.02, limit: int = 40) -> interval.Int
     return interval.ratio_interval(ratios)
 
 
-def share_that_holds(truth: float, draw, repetitions: int = 800) -> float:
+def share_that_holds(truth: float, draw, repetitions: int = 400) -> float:
     found = [measurement(draw) for _ in range(repetitions)]
     return sum(one.low <= truth <= one.high for one in found) / repetitions
 

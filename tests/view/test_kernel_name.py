@@ -1,9 +1,9 @@
 """Kernel names as people read them: from the trace of an H200, to the operation and its type."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from warpline.model.kernel_name import MOST, readable
@@ -56,10 +56,19 @@ def test_what_is_no_kernel_name_does_no_harm(odd: str) -> None:
     assert len(readable(odd)) <= MOST
 
 
+class Event(msgspec.Struct, gc=False):
+    cat: str = ""
+    name: str = ""
+
+
+class Recorded(msgspec.Struct):
+    traceEvents: list[Event]
+
+
 @pytest.mark.parametrize("name", ["channels_last", "layernorm-finetune", "loader-without-workers"])
 def test_recorded_names_are_short_and_hold_no_code(name: str, recorded: Callable[[str], Path]) -> None:
-    events = json.loads((recorded(name) / "trace.json").read_text())["traceEvents"]
-    kernels = {event["name"] for event in events if event.get("cat") == "kernel"}
+    trace = msgspec.json.decode((recorded(name) / "trace.json").read_bytes(), type=Recorded)
+    kernels = {event.name for event in trace.traceEvents if event.cat == "kernel"}
     assert kernels
     for kernel in kernels:
         short = readable(kernel)
