@@ -135,7 +135,7 @@ def one(name: str, cores: int, budget_s: float) -> None:
                 if error.status == 130:
                     raise
         said = problem or "; ".join(f"{one.rounds}: {one.reason}" for one in contest.outcomes())
-    print(json.dumps({"said": said, "ended": ended}))
+    print(json.dumps({"said": said, "ended": ended, "began": began}))
 
 
 def left_over(mark: int) -> list[str]:
