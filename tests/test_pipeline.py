@@ -14,6 +14,7 @@ import pytest
 
 from tests.conftest import ExampleRun
 from warpline import pipeline
+from warpline.attribution.attribute import LEAST_MS
 from warpline.measure import store
 from warpline.measure.candidate import Candidate
 from warpline.measure.contest import Outcome
@@ -23,10 +24,11 @@ from warpline.wire.run import Request
 
 pytestmark = pytest.mark.usefixtures("whole_torch")
 
-#: Times each step itself, by hand, as a stopwatch around the loop would.
+#: Times each step itself, by hand, as a stopwatch around the loop would. It computes little beside the delay:
+#: how long that takes differs from window to window on a busy machine.
 STOPWATCH = """
 import json, pathlib, time, torch
-net = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 1))
+net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
 optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
 stamps, slept = [], []
 try:
@@ -34,7 +36,7 @@ try:
         began = time.time_ns()
         time.sleep(0.02)  # planted
         slept.append((began, time.time_ns() - began))
-        x = torch.randn(256, 256)
+        x = torch.randn(64, 64)
         optimizer.zero_grad()
         net(x).mean().backward()
         optimizer.step()
@@ -85,7 +87,9 @@ def test_a_folder_that_is_no_run_has_no_report(tmp_path: Path) -> None:
 def test_the_account_of_a_real_run_is_closed(example_run: ExampleRun) -> None:
     report = example_run.report
     total = sum(line.step_ms for line in report.lines) + report.unattributed.step_ms
-    assert total == pytest.approx(report.steps.step_ms, rel=1e-9)
+    # Lines of less than LEAST_MS have no row.
+    left_out = LEAST_MS * len(example_run.script.read_text(encoding="utf-8").splitlines())
+    assert total == pytest.approx(report.steps.step_ms, rel=1e-9, abs=left_out)
     assert report.attributed.device_percent > 99
     assert report.attributed.step_percent > 95
     for line in report.lines:

@@ -8,14 +8,13 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.types import TextContent
 
 from tests.conftest import ExampleRun, environment
 
 
 def session(folder: Path, *calls: tuple[str, dict[str, Any]]) -> tuple[set[str], list[Any]]:
     """The tools that ``warpline mcp`` offers in ``folder``, and what it answers."""
+    from mcp import Client, StdioServerParameters  # takes as long to import as all of our own
 
     async def talk() -> tuple[set[str], list[Any]]:
         server = StdioServerParameters(
@@ -29,6 +28,8 @@ def session(folder: Path, *calls: tuple[str, dict[str, Any]]) -> tuple[set[str],
 
 
 def said(answer: Any) -> str:
+    from mcp.types import TextContent
+
     return "".join(part.text for part in answer.content if isinstance(part, TextContent))
 
 
@@ -63,8 +64,18 @@ def test_what_goes_wrong_is_one_line(tmp_path: Path) -> None:
     assert "there is no script nothing.py" in said(missing)
 
 
-def test_an_agent_profiles_a_script(example_run: ExampleRun, tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_bytes(example_run.script.read_bytes())
+SCRIPT = """\
+import torch
+model = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+while True:
+    model(torch.randn(32, 64)).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_an_agent_profiles_a_script(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
     _, (answer,) = session(tmp_path, ("profile", {"script": "train.py", "timeout_s": 120}))
     assert not answer.is_error, said(answer)
     report = answer.structured_content
