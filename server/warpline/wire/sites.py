@@ -50,6 +50,7 @@ class Optimizer:
     foreach: bool | None = None
     capturable: bool | None = None
     parameters: int | None = None  # tensors
+    groups: int | None = None  # that they are in
     elements: int | None = None
     shapes: list[list[int]] | None = None  # of the parameters: how many there are, then their sizes
     devices: list[str] | None = None

@@ -66,6 +66,7 @@ def _optimizer(optimizer: Any) -> dict[str, Any]:
     found = {
         "type": type(optimizer).__name__,
         "parameters": sum(len(group["params"]) for group in groups),
+        "groups": len(groups),
         "elements": sum(tensor.numel() for group in groups for tensor in group["params"]),
         "devices": sorted({tensor.device.type for group in groups for tensor in group["params"]}),
     }
@@ -106,9 +107,12 @@ def _parallel(kind: type) -> str:
 
 
 def plain(value: object) -> Any:
-    """``value`` if JSON has it, a list for a tuple, else its text."""
+    """``value`` if JSON has it, a list for a tuple, else its text; of what holds many values (a tensor, an
+    optimizer's group) the type."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (tuple, list)):
         return [plain(item) for item in value]
+    if isinstance(value, (dict, set, frozenset)) or hasattr(value, "shape"):
+        return type(value).__qualname__
     return str(value)

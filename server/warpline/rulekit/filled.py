@@ -1,0 +1,45 @@
+"""Which line puts the entries into a list that a call is given."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from warpline.syntax.source import Source
+
+_ADD = ("append", "extend")
+
+
+def maker_of(source: Source, call: cst.Call, name: str) -> cst.CSTNode:
+    """What makes the entries of the list passed as ``name``, the first argument, in the same file: a call
+    that adds one in a loop, a comprehension, or what else the list is. ``call`` where none is found."""
+    given = source.argument(call, name, 0)
+    if given is None:
+        return call
+    made: cst.CSTNode = given.value
+    within: cst.CSTNode = source.enclosing(call, cst.FunctionDef) or source.module
+    if isinstance(made, cst.Call):  # of a function that returns the list
+        called = source.name(made.func).rpartition(".")[2]
+        functions = [one for one in source.nodes(cst.FunctionDef) if one.name.value == called]
+        returned = [one for each in functions for one in source.nodes(cst.Return, within=each)]
+        if len(functions) != 1 or not returned or returned[-1].value is None:
+            return call
+        within, made = functions[0], returned[-1].value
+    if not isinstance(made, cst.Name):
+        return made
+    added = [one for one in source.nodes(cst.Call, within=within) if _adds_to(one, made.value)]
+    assigned = [
+        one.value
+        for one in source.nodes(cst.Assign, within=within)
+        for target in one.targets
+        if isinstance(target.target, cst.Name) and target.target.value == made.value
+    ]
+    return next((one for one in added if source.loops(one)), assigned[-1] if assigned else call)
+
+
+def _adds_to(call: cst.Call, name: str) -> bool:
+    return (
+        isinstance(call.func, cst.Attribute)
+        and call.func.attr.value in _ADD
+        and isinstance(call.func.value, cst.Name)
+        and call.func.value.value == name
+    )
