@@ -192,3 +192,37 @@ def test_complex_numbers_of_double_precision_are_asked_about() -> None:
     assert long.tensors == (Tensor((64, 129), "c10::complex<double>"),)
     # What is known of the small tensor says nothing of the large one.
     assert informed(found, change, {short: answered(short, 1.0)}) == (change, False)
+
+
+def spelled(own_ms: float, calls: float, kind: str = "cuda") -> Fuse:
+    """What comes of a loss whose line runs ``calls`` times a step and takes ``own_ms`` in all. The usual
+    spelling takes 1 ms a call, and the fused one 0.5 ms."""
+    base = run(op("exp", (64, 256), ms=own_ms), kind=kind)
+    cost = replace(base.lines[0], calls=calls)
+    found = replace(base, lines=(cost,))
+    change = Replace("cross_entropy", (PLACE,), OTHERWISE)
+    (question,) = questions(found, change)
+    answer = Answer(question, Cost(1e6, 1e6), Cost(0.8e6, 0.5e6))
+    made, tried = informed(found, change, {question: answer})
+    assert tried
+    assert isinstance(made, Fuse)
+    return made
+
+
+def test_a_costlier_spelling_leaves_less_of_its_time() -> None:
+    made = spelled(own_ms=4.0, calls=2.0)
+    assert (made.keep, made.keep_host) == (pytest.approx(0.25), pytest.approx(0.4))
+
+
+def test_a_cheaper_spelling_gains_less() -> None:
+    made = spelled(own_ms=0.6, calls=1.0)
+    assert (made.keep, made.keep_host) == (pytest.approx(0.5 / 0.6), pytest.approx(0.8))
+
+
+@pytest.mark.parametrize(
+    ("own_ms", "calls", "kind"), [(4.0, 0.0, "cuda"), (9.0, 1.0, "cuda"), (4.0, 2.0, "cpu")]
+)
+def test_where_the_lines_own_time_says_nothing_the_usual_spelling_stands_for_it(
+    own_ms: float, calls: float, kind: str
+) -> None:
+    assert spelled(own_ms, calls, kind).keep == pytest.approx(0.5)
