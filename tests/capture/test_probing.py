@@ -36,6 +36,8 @@ QUESTIONS = (
         )
     ),
     Question("layer_norm", SMALL, ("var",)),
+    Question("layer_norm", (Tensor((2, 6, 4, 4), strides=(96, 1, 24, 6)),), ("dims=1",), backward=True),
+    Question("rms_norm", (Tensor((3, 4, 6)),), ("dims=1,2",), backward=True),
     Question("cross_entropy", (Tensor((16, 10)),), ("one_hot",), backward=True),
     Question("attention", HEADS, ("causal",), backward=True),
     Question("attention", HEADS, ("mask",)),
@@ -50,6 +52,7 @@ QUESTIONS = (
     Question("product", SQUARES, ("bf16",)),
     Question("padded", (Tensor((16, 15)), Tensor((15, 16))), ("15", "16")),
     Question("narrower", (Tensor((16, 16), "double"), Tensor((16, 16), "double"))),
+    Question("narrower", (Tensor((16, 16), "double"), Tensor((16, 16), "double")), ("bf16",)),
     Question("narrower", (Tensor((16, 16), "double"),)),
     Question("narrower", (Tensor((16, 16), "c10::complex<double>"),)),
     Question("convolution", FILTERS, ("1x1", "1x1", "1x1", "1", "channels_last")),

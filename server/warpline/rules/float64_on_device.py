@@ -127,7 +127,11 @@ from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, ms, percent
 from warpline.rulekit.saving import less_device_time
-from warpline.wire.precision import DOUBLE, FLOATS
+from warpline.wire.precision import DOUBLE, FLOATS, TF32_SETTINGS
+from warpline.wire.sites import Autocast, facts_of
+
+#: What autocast casts products to, as trying them is told.
+_CAST = {"bfloat16": "bf16", "float16": "fp16"}
 
 
 class Float64OnDevice(Rule):
@@ -156,12 +160,24 @@ class Float64OnDevice(Rule):
                 "narrower",
                 tuple((cost.file, cost.line) for cost in spent),
                 less_device_time(spent, saving, assumed=True),
+                _products_run_in(context),
                 shares=tuple(
                     min(1.0, of / cost.device_ms) if cost.device_ms else 1.0 for cost, of in spent.items()
                 ),
             ),
             fixes=[partial(_fix, source, nodes)],
         )
+
+
+def _products_run_in(context: Context) -> tuple[str, ...]:
+    """The precision of products of float32 in this script, which leaves those of float64 alone; none for
+    float32 itself."""
+    for site in context.sites(Autocast.KIND):
+        made = facts_of(Autocast, site)
+        if made.enabled and made.device == context.device.kind and made.dtype in _CAST:
+            return (_CAST[made.dtype],)
+    flags = context.profile.facts.flags
+    return ("tf32",) if flags.allow_tf32 or flags.float32_matmul_precision in TF32_SETTINGS else ()
 
 
 def _in_float64(cost: LineCost) -> float:

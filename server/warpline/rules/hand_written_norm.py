@@ -149,6 +149,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule
 from warpline.rulekit.formulas.norm import Norm, norm
 from warpline.rulekit.graph import NORM, by_hand, matched, without_formulas
+from warpline.rulekit.graph.norm import tried_over
 from warpline.rulekit.terms import Formula, atom, descend, formulas, without_casts
 from warpline.rulekit.written_out import written_out
 
@@ -167,13 +168,14 @@ class HandWrittenNorm(Rule):
         told = list(formulas(context, norm))
         for formula in told:
             what = (_METRIC, _NAMES[formula.found.kind], _REST)
-            change = formula.replaced(_KINDS[formula.found.kind])
+            dims = formula.found.dims
+            change = formula.replaced(_KINDS[formula.found.kind], *tried_over(dims, _rank(formula)))
             yield written_out(
                 context, formula, formula.place, what, change, [partial(_fix, context, formula)]
             )
         for one in without_formulas(matched(context, NORM), told):
             what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
-            yield written_out(context, one, one.place, what, one.replaced(one.match.name))
+            yield written_out(context, one, one.place, what, one.replaced(one.match.name, *one.match.words))
 
 
 def _fix(context: Context, formula: Formula[Norm]) -> Fix:
@@ -245,19 +247,23 @@ def _version(context: Context) -> tuple[int, ...]:
 
 def _trailing(formula: Formula[Norm]) -> int:
     """How many trailing dimensions are normalised."""
-    dims = formula.found.dims
-    ndims = {
+    dims, rank = formula.found.dims, _rank(formula)
+    if rank:
+        dims = tuple(dim - rank if dim >= 0 else dim for dim in dims)
+    if sorted(dims) != list(range(-len(dims), 0)):
+        raise Refused("it does not normalize the last dimensions, as the fused norms do")
+    return len(dims)
+
+
+def _rank(formula: Formula[Norm]) -> int:
+    """How many dimensions the normalised tensors have; 0 where that is not known or differs."""
+    ranks = {
         len(op.shapes[0])
         for cost in formula.costs
         for op in cost.ops
         if op.name == "aten::mean" and op.shapes
     }
-    if len(ndims) == 1:
-        size = ndims.pop()
-        dims = tuple(dim - size if dim >= 0 else dim for dim in dims)
-    if sorted(dims) != list(range(-len(dims), 0)):
-        raise Refused("it does not normalize the last dimensions, as the fused norms do")
-    return len(dims)
+    return ranks.pop() if len(ranks) == 1 else 0
 
 
 def _check_parameters(formula: Formula[Norm]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from warpline.rulekit.graph.evaluate import Evaluation, cuts
 from warpline.rulekit.graph.graph import Graph, Node
@@ -38,8 +39,14 @@ def _at(graph: Graph, result: Node) -> Match | None:
         if form is None or kind is None or not is_written_out(graph, evaluation.nodes):
             continue
         nodes, last = _with_parameters(graph, tuple(evaluation.nodes), result)
-        best = Match(*kind, nodes, last, form[1])
+        best = Match(*kind, nodes, last, form[1], tried_over(evaluation.dims, len(evaluation.reduced)))
     return best
+
+
+def tried_over(dims: Iterable[int], rank: int) -> tuple[str, ...]:
+    """The dimensions as an option for trying such a norm; none where it is over the last one."""
+    ordered = sorted(dims)
+    return () if ordered in ([rank - 1], [-1]) else (f"dims={','.join(map(str, ordered))}",)
 
 
 def _form(numbers: Numbers, constants: set[float], real: int) -> tuple[bool, str] | None:

@@ -97,14 +97,18 @@ def _as(tensor: Any, dtype: torch.dtype) -> Any:
 
 
 def narrower(question: Question, device: str) -> Pair:
-    """In float64, and the same in float32: the product of two tensors, or a sum for one alone."""
+    """In float64, and the same in float32: the product of two tensors, or a sum for one alone. Option: the
+    precision that products of float32 run in ("tf32", "bf16", "fp16")."""
     if len(question.tensors) == 1:
         one = made(question.tensors[0], device)
         short = _as(one, SINGLE[one.dtype])
         return Pair(lambda: one + one, lambda: short + short, tolerance=torch.float32)
     left, right = (made(one, device) for one in question.tensors)
-    after = _products(*(_as(one, SINGLE[one.dtype]) for one in (left, right)))
-    return Pair(_products(left, right), after, tolerance=torch.float32)
+    word = question.options[0] if question.options and not left.is_complex() else ""
+    dtypes = [LOWER.get(word, SINGLE[one.dtype]) for one in (left, right)]
+    after = _products(*(_as(one, dtype) for one, dtype in zip((left, right), dtypes)))
+    tolerance = torch.float16 if word == "tf32" else LOWER.get(word, torch.float32)
+    return Pair(_products(left, right), _Tf32(word == "tf32")(after), tolerance=tolerance)
 
 
 KINDS: Dict[str, Callable[[Question, str], Pair]] = {
