@@ -14,18 +14,26 @@ from warpline.rulekit.kernels import is_product
 #: Share of the rows up to which a sparse gradient was seen to gain with every optimizer that was tried; at a
 #: quarter of the rows it was 1.0 to 1.7 times (the page of ``dense-embedding-gradient`` has the rest).
 MOST_READ = costs.bound("rows-read")
-_READS = {"aten::embedding": "aten::embedding_dense_backward"}
+#: By the operator that looks rows up, the one that adds to the gradient's rows, and which of its inputs has
+#: them. A table that is indexed (``table[ids]``) has a dense gradient like an embedding's.
+_READS = {
+    "aten::embedding": ("aten::embedding_dense_backward", 0),
+    "aten::index": ("aten::_index_put_impl_", 2),
+    "aten::index_select": ("aten::index_add_", 3),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """``filled``: share of the line's time in which the gradient's rows are filled."""
+    """``filled``: share of the line's time in which the gradient's rows are filled. ``by``: the operator that
+    looks rows up."""
 
     cost: LineCost
     rows: int
     columns: int
     read: float  # rows a step, those read twice counted twice
     filled: float
+    by: str
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -35,13 +43,20 @@ class Table:
 def tables(context: Context) -> Iterator[Table]:
     for cost in context.profile.lines:
         for op in cost.ops:
-            dense = _READS.get(op.name)
-            if dense is None or op.phase != "forward" or len(op.shapes) < 2 or len(op.shapes[0]) != 2:
+            dense, at = _READS.get(op.name, ("", 0))
+            if not dense or op.phase != "forward" or len(op.shapes) < 2 or len(op.shapes[0]) != 2:
                 continue
             rows, columns = op.shapes[0]
-            if not any(other.name == dense and other.phase == "backward" for other in cost.ops):
+            adding = [other for other in cost.ops if other.name == dense and other.phase == "backward"]
+            if at:
+                adding = [
+                    other for other in adding if other.shapes[:1] == op.shapes[:1] and len(other.shapes) > at
+                ]
+            if not adding:
                 continue
             read = op.count * math.prod(op.shapes[1])
+            if at:
+                read = sum(other.count * math.prod(other.shapes[at]) for other in adding) / columns
             if read > MOST_READ * rows or _used_otherwise(context, rows, columns):
                 continue
             filling = sum(
@@ -49,7 +64,7 @@ def tables(context: Context) -> Iterator[Table]:
                 for other in cost.ops
                 if other.phase == "backward" and other.shapes and other.shapes[0] == (rows, columns)
             )
-            yield Table(cost, rows, columns, read, share_of(filling, cost))
+            yield Table(cost, rows, columns, read, share_of(filling, cost), op.name)
 
 
 def _used_otherwise(context: Context, rows: int, columns: int) -> bool:

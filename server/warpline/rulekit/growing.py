@@ -28,10 +28,9 @@ def grows(joins: list[Op]) -> bool:
         rest = (*first[: apart[0]], -1, *first[apart[0] + 1 :])
         lengths.setdefault((*rest, piece), set()).add(long)
     for key, seen in lengths.items():
-        steps = sorted(seen)
-        if len(steps) >= LEAST_LENGTHS and all(
-            after - before == key[-1] for before, after in pairwise(steps)
-        ):
+        # Of a line's many shapes the costliest are known: lengths may be missing in between.
+        steps = [after - before for before, after in pairwise(sorted(seen))]
+        if steps.count(key[-1]) >= LEAST_LENGTHS - 1 and not any(one % max(1, key[-1]) for one in steps):
             return True
     return False
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from warpline.model.profile import LineCost
+from warpline.rulekit.calling import function_of, is_forward
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.graph import graph_of
 from warpline.rulekit.graph.repeated import repeated
@@ -46,7 +47,8 @@ def rounds(context: Context) -> Iterator[Rounds]:
     seen: set[int] = set()
     recorded = _recorded(context)
     for cost in context.profile.lines:
-        if max(_often(cost, recorded).values(), default=0.0) < LEAST_ROUNDS:
+        most = max(_often(cost, recorded).values(), default=0.0)
+        if max([most, *(line.calls for line in _called(context, cost))]) < LEAST_ROUNDS:
             continue
         source = context.source(cost.file)
         loop = _around(source, cost.line) if source is not None else None
@@ -55,11 +57,31 @@ def rounds(context: Context) -> Iterator[Rounds]:
         seen.add(id(loop))
         start, end = source.span(loop)
         costs = [one for one in context.costs_within(cost.file, start[0], end[0]) if _of(source, one, loop)]
+        given = [one for one in costs if _hands_over(source, loop, one.line)]
+        costs += [line for one in given for line in _called(context, one) if line not in costs]
         count = _apart(source, loop, costs) or _indexed(source, loop, costs, recorded)
         whole = 0 if count >= LEAST_ROUNDS else _again(context, costs)
         count = max(count, whole)
         if count >= LEAST_ROUNDS and not _trains(source, loop) and not _recurrent(loop):
             yield Rounds(source, loop, costs, count, whole > 0)
+
+
+def _called(context: Context, cost: LineCost) -> list[LineCost]:
+    """Lines of the functions that a line calls, a helper's for each piece; none of modules, which are no
+    rounds of a loop."""
+    own = [one for one in cost.called if not is_forward(one)]
+    return [line for line in context.profile.lines if own and function_of(line) in own]
+
+
+def _hands_over(source: Source, loop: Loop, line: int) -> bool:
+    """Whether a call on the line is given something of this round."""
+    names = {name.value for name in descend(_target(loop), cst.Name)}
+    return any(
+        name.value in names
+        for call in source.calls(line)
+        for arg in call.args
+        for name in source.nodes(cst.Name, within=arg)
+    )
 
 
 def _again(context: Context, costs: list[LineCost]) -> int:

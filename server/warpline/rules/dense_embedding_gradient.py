@@ -204,7 +204,7 @@ def _judged(context: Context, table: Table, site: Site) -> Iterator[Draft]:
             saving_ms=spent * (1 - table.read / table.rows),
             # The sparse update itself was not timed, so this is a bound.
             change=Together(tuple(_scaled(context, at, share) for at, share in saved.items())),
-            fixes=[partial(_fix, context, made, site, kind)],
+            fixes=[partial(_fix, context, table, made, site, kind)],
         )
 
 
@@ -254,7 +254,7 @@ def _made(context: Context, table: Table) -> list[Site]:
     return found
 
 
-def _fix(context: Context, made: Site | None, optimizer: Site, kind: str) -> Fix:
+def _fix(context: Context, table: Table, made: Site | None, optimizer: Site, kind: str) -> Fix:
     if kind in _OTHER_RESULT:
         raise Refused(
             "pass `sparse=True` and use `torch.optim.SparseAdam` for it, and another optimizer "
@@ -269,6 +269,8 @@ def _fix(context: Context, made: Site | None, optimizer: Site, kind: str) -> Fix
         raise Refused("pass `sparse=True` if the code that reduces or clips gradients accepts sparse ones")
     if any("clip_grad" in text for text in context.profile.sources.values()):
         raise Refused("`clip_grad_norm_` does not accept sparse gradients: clip only the other parameters")
+    if table.by != "aten::embedding":
+        raise Refused("look the rows up with `F.embedding(ids, table, sparse=True)` instead of an index")
     source = context.source(made.file) if made is not None else None
     call = source.call(made.line, "Embedding") if source is not None and made is not None else None
     if source is None or call is None:

@@ -76,16 +76,18 @@ from collections.abc import Iterator
 import libcst as cst
 
 from warpline.model.change import FuseOptimizer
-from warpline.model.profile import LineCost
+from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, Source, count, ms, percent
+from warpline.wire.sites import Optimizer, facts_of
 
 #: Tensors from which on a loop over them is worth a word.
 LEAST_TENSORS = 16
 _UPDATES = {
     "aten::mul", "aten::mul_", "aten::add", "aten::add_", "aten::sub", "aten::sub_", "aten::lerp",
     "aten::lerp_", "aten::div", "aten::div_", "aten::addcmul_", "aten::addcdiv_", "aten::clamp_",
-    "aten::linalg_vector_norm", "aten::norm", "aten::sign", "aten::sqrt", "aten::copy_",
+    "aten::linalg_vector_norm", "aten::norm", "aten::sign", "aten::sqrt", "aten::copy_", "aten::pow",
+    "aten::square", "aten::sum",
 }  # fmt: skip
 _HOLDERS = ("parameters(", "param_groups", "state_dict", "buffers(", "params", "grads", "weights")
 
@@ -94,29 +96,30 @@ class ParameterLoop(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        loops: dict[int, tuple[Source, cst.For]] = {}
-        costs: dict[int, list[LineCost]] = {}
+        loops: dict[tuple[str, int], list[LineCost]] = {}
+        sizes = _sizes(context)
+        # What an optimizer of torch's does has a rule of its own.
+        stepped = {place for site in context.sites(Optimizer.KIND) for place in site.uses}
         for cost in context.profile.lines:
-            source = context.source(cost.file) if _updates(cost) else None
-            loop = _loop(source, cost.line) if source is not None else None
-            if source is not None and loop is not None:
-                loops[id(loop)] = source, loop
-                costs.setdefault(id(loop), []).append(cost)
-        for key, own in costs.items():
-            source, loop = loops[key]
+            own_code = (cost.file, cost.line) not in stepped and _updates(cost)
+            source = context.source(cost.file) if own_code else None
+            loop = _loop(source, cost, sizes) if source is not None else None
+            if loop is not None:
+                loops.setdefault((cost.file, loop), []).append(cost)
+        for own in loops.values():
             spent = sum(cost.step_ms for cost in own)
             if not context.matters(spent):
                 continue
             hottest = max(own, key=lambda cost: cost.step_ms)
             place = (hottest.file, hottest.line)
-            calls = sum(op.count for cost in own for op in cost.ops if op.name in _UPDATES and op.outer)
+            calls = sum(op.count for cost in own for op in _updating(cost))
             yield context.draft(
                 place,
                 place,
                 "A Python loop updates {tensors} tensors one by one, with {calls} operations a step. "
                 "It takes {spent} ({share}).",
                 {
-                    "tensors": count("tensors", round(max(cost.calls for cost in own)), "per step"),
+                    "tensors": count("tensors", round(max(map(_often, own))), "per step"),
                     "calls": count("operations in the loop", round(calls), "per step"),
                     "spent": ms("loop over tensors", spent),
                     "share": percent("loop over tensors", context.share(spent)),
@@ -127,18 +130,47 @@ class ParameterLoop(Rule):
             )
 
 
+def _updating(cost: LineCost) -> list[Op]:
+    return [op for op in cost.ops if op.name in _UPDATES and op.phase == "forward" and op.outer]
+
+
+def _often(cost: LineCost) -> float:
+    """How often the line calls the operator that it calls most."""
+    calls: dict[str, float] = {}
+    for op in _updating(cost):
+        calls[op.name] = calls.get(op.name, 0.0) + op.count
+    return max(calls.values(), default=0.0)
+
+
 def _updates(cost: LineCost) -> bool:
     """Whether the line does elementwise arithmetic on many tensors, none of it for a backward pass."""
-    done = sum(op.count for op in cost.ops if op.name in _UPDATES and op.phase == "forward" and op.outer)
-    return done >= LEAST_TENSORS and cost.calls >= LEAST_TENSORS and not cost.nodes and not cost.backward_ms
+    return _often(cost) >= LEAST_TENSORS and not cost.nodes and not cost.backward_ms
 
 
-def _loop(source: Source, line: int) -> cst.For | None:
-    """The loop over parameters around a line of its function."""
-    statement = source.statement_at(line)
-    for loop in source.loops(statement) if statement is not None else []:
-        if isinstance(loop, cst.For) and any(word in source.code(loop.iter) for word in _HOLDERS):
-            return loop
+def _sizes(context: Context) -> dict[tuple[int, ...], int]:
+    """How many parameters an optimizer has of each size."""
+    found: dict[tuple[int, ...], int] = {}
+    for site in context.sites(Optimizer.KIND):
+        for number, *shape in facts_of(Optimizer, site).shapes or ():
+            found[tuple(shape)] = found.get(tuple(shape), 0) + number
+    return found
+
+
+def _loop(source: Source, cost: LineCost, sizes: dict[tuple[int, ...], int]) -> int | None:
+    """The line at which the loop over parameters begins, be it a comprehension; None where there is none.
+
+    Known by what it runs over, or by the sizes of the tensors: those of most of an optimizer's parameters.
+    """
+    statement = source.statement_at(cost.line)
+    around: list[cst.CompFor | cst.For | cst.While] = list(source.nodes(cst.CompFor, within=statement))
+    around += source.loops_from(statement) if statement is not None else []
+    for loop in around:
+        if not isinstance(loop, cst.While) and any(word in source.code(loop.iter) for word in _HOLDERS):
+            return source.line(loop)
+    met = {op.shapes[0] for op in _updating(cost) if op.shapes}
+    same = sum(number for shape, number in sizes.items() if shape in met)
+    if around and same >= max(LEAST_TENSORS, sum(sizes.values()) / 2):
+        return source.line(around[0])
     return None
 
 

@@ -189,7 +189,12 @@ class PythonLoopOverTensor(Rule):
                 continue
             # A kernel this short takes as long for one piece as for many.
             short = context.on_gpu and launches > 0 and device / launches < SHORT_MS
-            hottest = max(costs, key=lambda cost: (not found.whole and takes_piece(cost), cost.step_ms))
+            first, last = found.source.span(found.loop)
+            inside = context.costs_within(found.source.path, first[0], last[0])
+            hottest = max(
+                [cost for cost in costs if cost in inside] or costs,
+                key=lambda cost: (not found.whole and takes_piece(cost), cost.step_ms),
+            )
             yield context.draft(
                 (hottest.file, hottest.line),
                 (hottest.file, hottest.line),

@@ -177,9 +177,8 @@ def _is_whole(op: Op, found: PartlyUsed) -> bool:
     tables = [shape for shape in op.shapes if len(shape) >= 2]
     if op.name == "aten::linear":
         return len(tables) > 1 and math.prod(tables[0][:-1]) * tables[1][0] == whole
-    return (
-        op.name in ("aten::mm", "aten::addmm") and len(tables) > 1 and tables[-2][0] * tables[-1][1] == whole
-    )
+    products = ("aten::mm", "aten::addmm", "aten::bmm")
+    return op.name in products and len(tables) > 1 and tables[-2][-2] * tables[-1][-1] == whole
 
 
 def _by_hand() -> Fix:

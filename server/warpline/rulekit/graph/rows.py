@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from warpline.rulekit.graph.graph import MOVED, SAME, Graph, Node
 from warpline.rulekit.graph.pointwise import POINTWISE
 
-_PRODUCTS = frozenset({"mm", "addmm", "linear", "matmul"})
+#: A product of one batch is what einsum makes of one with a weight.
+_PRODUCTS = frozenset({"mm", "addmm", "linear", "matmul", "bmm"})
 #: What takes some rows of a tensor. With tensors of places, the places are known where they are taken.
 _BY_PLACES = frozenset({"index", "gather", "index_select", "masked_select", "take_along_dim"})
 _PIECES = frozenset({"slice", "select", "narrow"})
