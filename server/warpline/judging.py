@@ -76,7 +76,7 @@ def judge(run: Path, read: Read) -> Judged:
 
     attributed = read.profile
     settings = project.settings(Path(attributed.manifest.script).parent)
-    # The report speaks of the run's lines; a fix is made again on the text as it is when it is asked for.
+    # The report refers to the run's lines; a fix is made again on the text as it is when it is asked for.
     predictor = Predictor(lambda: (read.trace, read.places), answers(run))
     diagnosed = diagnosis.diagnose(attributed, attributed.sources.get, settings.ignore, predict=predictor)
     report = diagnosis.report(attributed, diagnosed, diagnosis.plan(attributed, diagnosed, predictor))
@@ -100,7 +100,7 @@ def try_replacements(
     on_progress: Callable[[Progress], None] | None,
     cancelled: threading.Event | None,
 ) -> None:
-    """Try the replacements, keep what came of it in the run, and make its report again."""
+    """Try the replacements, keep the answers in the run, and make its report again."""
     from warpline.capture import probing
 
     def tell(done: int, total: int) -> None:
@@ -135,7 +135,7 @@ def keep(run: Path, profile: Profile, report: Report) -> None:
 def kept(run: Path, name: str, kind: type[T]) -> T | None:
     if not (run / name).is_file():
         return None
-    runs.manifest(run)  # a folder that is no run any more is a Problem, whatever else lies in it
+    runs.manifest(run)  # a folder that is not a run any more is a Problem, whatever else lies in it
     try:
         return runs.read(run, name, kind)
     except Problem:

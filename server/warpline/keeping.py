@@ -105,7 +105,7 @@ def prune(folder: Path, settings: Settings, now_s: float | None = None) -> list[
     for run in superfluous(listed(folder), settings, time.time() if now_s is None else now_s):
         path = folder / run.run
         try:
-            (path / MANIFEST).unlink()  # first: what is half removed is no run
+            (path / MANIFEST).unlink()  # first: what is half removed is not a run
         except OSError:
             continue
         shutil.rmtree(path, ignore_errors=True)

@@ -77,7 +77,7 @@ def profile(
             judging.try_replacements(run, judged, request, on_progress, cancelled)
             made[0] = report_of(run)
     finally:
-        # Also when that is cancelled: the report without it stands.
+        # Also when that is cancelled: the report is valid without it.
         if open_questions and on_report is not None:
             on_report(new, made[0])
     report = _with_late_notes(run, made[0]) if made else report_of(run)
@@ -143,9 +143,9 @@ def import_trace(path: Path, *, folder: Path | None = None) -> list[tuple[Path, 
 
 
 def report_of(run: Path, *, on_progress: Callable[[Progress], None] | None = None) -> Report:
-    """The report of a run: the kept one, or made now. Raises Problem when ``run`` is no run.
+    """The report of a run: the kept one, or made now. Raises Problem when ``run`` is not a run.
 
-    What was measured for its findings stands in it as long as the code it speaks of is unchanged.
+    What was measured for its findings is in it as long as the code it refers to is unchanged.
     """
     from warpline.measure import calibration, store
     from warpline.syntax.files import text_of

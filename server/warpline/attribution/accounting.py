@@ -59,7 +59,7 @@ def account(scene: Scene) -> Account:
 
 
 def less(seen: Floats, taken: NDArray[np.floating[Any]]) -> Floats:
-    """What remains of ``seen`` when the profiler's cost is taken off; never quite nothing."""
+    """``seen`` less the profiler's cost; a small share always remains."""
     remaining: Floats = np.maximum(seen - taken, seen * LEAST_SHARE)
     return remaining
 

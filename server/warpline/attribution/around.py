@@ -21,7 +21,7 @@ class Around:
     among the event itself and those around it, -1 where there is none."""
 
     op: Ints  # a dispatcher call
-    call: Ints  # a dispatcher call that is no wrapper of autograd's
+    call: Ints  # a dispatcher call that is not a wrapper of autograd's
     node: Ints  # one of autograd's nodes
     backward: Bools  # whether the event runs for the backward pass
     region: Ints  # a run of compiled code, as any of REGIONS

@@ -35,7 +35,7 @@ _AIDS = re.compile(r"^Mem(set|cpy)|splitk", re.IGNORECASE)
 class Graph:
     region: str
     backward: bool
-    #: Name as it stands in the trace, and lines, None where torch does not say; in order.
+    #: Name as it is in the trace, and lines, None where torch does not say; in order.
     calls: tuple[tuple[str, Lines | None], ...]
     count: Counter[str]
 

@@ -18,7 +18,7 @@ from warpline.attribution.waits import closing_wait, sync_calls
 from warpline.model.report import Inside
 from warpline.trace.columns import Floats, Ints
 
-#: Entries below this are added to the line's own: a step has hundreds of lines that take next to nothing.
+#: Entries below this are added to the line's own: a step has hundreds of lines that take almost no time.
 LEAST_MS = 1e-5
 
 
@@ -64,7 +64,7 @@ def _entries(
     entries: list[tuple[int, tuple[float, ...]]],
     place: list[tuple[str | None, str, int, str, str]],
 ) -> tuple[Inside, ...]:
-    """Of one line, longest first; what is no library's stands at the line itself."""
+    """Of one line, longest first; time outside libraries is at the line itself."""
     own, kept, table = np.zeros(len(entries[0][1])), [], scene.table
     for at, times in entries:
         if at == 0 or max(times[:2]) < LEAST_MS:

@@ -14,7 +14,7 @@ from warpline.wire.run import Request
 
 
 def path_of(control: Control) -> Path:
-    """The control file, beside the pipe."""
+    """The control file, next to the pipe."""
     return Path(control.pipe).with_name("control.json")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
 
-#: Launchers that start any program, so that the interpreter stands behind them.
+#: Launchers that start any program, so that the interpreter is behind them.
 _STARTS_PROGRAMS = ("srun", "mpirun", "mpiexec", "orterun", "prterun", "prun")
 _STARTS_PYTHON = ("torchrun", "accelerate", "deepspeed")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*[a-z]?")

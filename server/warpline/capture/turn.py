@@ -33,7 +33,7 @@ class ResumeFifo:
 
     ``patience_s`` is the longest that one wait lasts, on either side. ``reached`` is set once it waits after
     its import, ``rested`` when it stands still. If the server dies, the target dies too
-    (``die_with_parent`` in the runner), and of what stands still all (its guard).
+    (``die_with_parent`` in the runner), and so does everything that is stopped (its guard).
     """
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
@@ -103,7 +103,7 @@ class ResumeFifo:
 
 
 def possible() -> bool:
-    """Whether a stopped process can be told from one that is about to stop."""
+    """Whether a stopped process differs from one that is about to stop."""
     return sys.platform.startswith("linux") and Path("/proc/self/stat").exists()
 
 

@@ -47,6 +47,6 @@ def of_steps(timed_ns: Sequence[int]) -> float:
 
 def more_than(after: Reading, limit: float, before: Reading | None = None) -> float:
     """By how many milliseconds ``after`` is above ``limit`` for certain; not above 0: it is not, or may not
-    be. ``before``: the limit stands on a reading, which has noise of its own."""
+    be. ``before``: the limit is on a reading, which has noise of its own."""
     noise = math.hypot(after.noise_ms, before.noise_ms if before is not None else 0.0)
     return after.ms - limit - noise

@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
             out.print(f"{_MARKS[check.answer]} {check.what}: {check.found}", soft_wrap=True)
             if check.remedy:
                 out.print(f"    {check.remedy}", soft_wrap=True)
-    # Status 2 says that no profile can be made here; what is only limited is no failure.
+    # Status 2 says that no profile can be made here; what is only limited is not a failure.
     return 2 if any(check.answer == "no" for check in checks) else 0
 
 

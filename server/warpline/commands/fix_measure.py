@@ -125,7 +125,7 @@ def _contest(
 def _keep(
     run_folder: Path, bench: Workbench, tried: Sequence[tuple[Proposal, Candidate]], contest: Contest
 ) -> None:
-    """Beside the run, what was timed at least twice, or failed: the rest is no measurement."""
+    """Beside the run, what was timed at least twice, or failed: the rest is not a measurement."""
     from warpline.measure import store
 
     for (one, _), outcome in zip(tried, contest.outcomes(), strict=True):

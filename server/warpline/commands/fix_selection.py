@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def folder_of(options: argparse.Namespace) -> Path:
-    """The run that the command speaks of. Raises Problem when there is none."""
+    """The run that the command refers to. Raises Problem when there is none."""
     from warpline import runs
     from warpline.commands import run_argument
 

@@ -1,4 +1,5 @@
-"""The ranks of one job side by side: what each line costs on which rank, and whom the others wait for.
+"""The ranks of one job side by side: the cost of each line on each rank, and the rank that the others wait
+for.
 
 PATH is a folder with the traces of all ranks, as tensorboard_trace_handler writes them, a run folder with
 its ranks/, or several of them. Each rank is read where it lies, and only small tables are brought together:

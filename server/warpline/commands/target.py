@@ -125,7 +125,7 @@ def script(word: str) -> Path:
 
 
 def _starter(word: str) -> str:
-    """What to do about a program that starts scripts, where a script should stand."""
+    """What to do about a program that starts scripts, where a script was expected."""
     name = Path(word).name
     if name.startswith("python"):
         return ": omit the interpreter, or choose it with --python"

@@ -14,7 +14,7 @@ from warpline.view import units
 
 #: An interval from one end to so many times that is none: two rounds that differ make one.
 WIDE = 20.0
-#: Headings, and how wide what stands under them is.
+#: Headings, and how wide what is under them is.
 _COLUMNS = {
     "plain": 7,
     "step ms": 7,

@@ -48,8 +48,8 @@ def diagnose(
 ) -> Diagnosis:
     """The findings in ``profile``, at the lines of ``texts(path)`` (the sources as they are now).
 
-    ``ignore``: names of rules that the project's settings silence. ``predict``: else the bound that
-    the rule gives stands. A rule that raises costs its own findings and leaves one note.
+    ``ignore``: names of rules that the project's settings silence. ``predict``: else the rule's bound is
+    used. A rule that raises costs its own findings and leaves one note.
     """
     profile = rebase(profile, texts)
     context = Context(profile, texts)
@@ -194,7 +194,7 @@ def _simulated(
         return None
     try:
         return predict(context.profile, change)
-    except Exception as error:  # noqa: BLE001  # a prediction is no reason to lose a finding
+    except Exception as error:  # noqa: BLE001  # a prediction is not a reason to lose a finding
         context.note(
             f"the simulation for {rule.name} failed, so an upper bound is shown "
             f"({type(error).__name__}: {error})"

@@ -81,7 +81,7 @@ def _moved(
                 made.append(fix)
         except Refused as reason:
             reasons.append(str(reason))
-    # Of the rule's own fixes the last, of another line, stays; the setting stands for the first one.
+    # Of the rule's own fixes the last, of another line, stays; the setting replaces the first one.
     others = draft.fixes[1:] if any(setting.first for setting in settings) else draft.fixes
     fixes = (*made, *others) if len(made) < 2 else tuple(made)
     if not made and draft.fixes:

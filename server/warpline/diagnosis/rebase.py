@@ -16,7 +16,7 @@ FileLine = tuple[str, int]
 
 
 class Moves:
-    """Where lines of the run stand now. Files that are unchanged, or gone, keep their numbers."""
+    """Where lines of the run are now. Files that are unchanged, or gone, keep their numbers."""
 
     def __init__(self, profile: Profile, texts: Texts) -> None:
         self._sources = profile.sources

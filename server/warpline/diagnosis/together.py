@@ -13,7 +13,7 @@ from warpline.text.edits import apply
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A fix that was made. Its edits speak of the text before it."""
+    """A fix that was made. Its edits refer to the text before it."""
 
     finding: Finding
     fix: Fix

@@ -20,7 +20,7 @@ _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d+)')
 #: What unpacking a trace raises that was cut off or overwritten.
 _DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
-_HEAD = 1 << 20  # bytes: what stands before the events is far less
+_HEAD = 1 << 20  # bytes: what is before the events is far less
 
 
 def base_ns(trace: Path) -> int:

@@ -25,7 +25,7 @@ def block(
     names: Mapping[str, str],
     beside: Sequence[Rank],
 ) -> str:
-    """Base64 of gzipped JSON: nothing in it can end the element that it stands in."""
+    """Base64 of gzipped JSON: nothing in it can end the element that it is in."""
     kernels_of_none = [
         KernelUse(one.name, one.phase, one.count, one.device_ms) for one in profile.unattributed_kernels
     ]

@@ -70,7 +70,7 @@ def rules(findings: Sequence[Finding]) -> str:
 
 @cache
 def _text(name: str) -> str:
-    """A rule's page in HTML: ours, so its links may stand; HTML inside of it may not."""
+    """A rule's page in HTML: ours, so its links are kept; HTML inside of it is not."""
     reader = MarkdownIt("commonmark", {"html": False})
     made: str = reader.render(page(name).markdown().partition("\n")[2])
     return made

@@ -88,7 +88,7 @@ class BackgroundTiming:
 
     @property
     def given_up(self) -> bool:
-        """It was told to end, or all that runs was."""
+        """It, or everything that runs, has to end."""
         return self._given_up.is_set()
 
     @property

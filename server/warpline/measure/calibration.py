@@ -27,13 +27,13 @@ LEAST_SCALE = 0.25
 FEW = costs.bound("few-readings")
 #: With at least this many readings, at most one in ten new ones is expected above the largest.
 LEAST_READINGS = 9
-#: So many measurements of one basis speak for themselves.
+#: From this many measurements on, a basis is used alone.
 ENOUGH = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """A prediction and what came of it, as speed-ups."""
+    """A prediction and the measured gain, as speed-ups."""
 
     basis: str
     predicted: float

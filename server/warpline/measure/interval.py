@@ -1,7 +1,7 @@
 """The interval of a speed-up, from pairs of runs.
 
 Each round runs the plain and the changed script in processes of their own, one right after the
-other, and gives one log ratio of their mean step times. A step within a process is no independent
+other, and gives one log ratio of their mean step times. A step within a process is not an independent
 observation (memory layout, clocks and the loader's phase are shared by all of them), a process is:
 T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time", ISMM 2013.
 

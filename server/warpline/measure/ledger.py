@@ -29,7 +29,7 @@ class Page:
 @dataclass(frozen=True, slots=True)
 class Book:
     format: int = FORMAT
-    sources: str = ""  # digest of the sources that all of it speaks of
+    sources: str = ""  # digest of the sources that all of it refers to
     pages: dict[str, Page] = field(default_factory=dict)
 
 

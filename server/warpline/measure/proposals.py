@@ -20,7 +20,7 @@ Predict = Callable[[Profile, Change], "Predicted | None"]
 class Proposal:
     """A finding with an edit. ``change`` is None where its rule names none.
 
-    ``which``: the fix among the finding's that edit; a rule's change speaks of its first one.
+    ``which``: the fix among the finding's that edit; a rule's change refers to its first one.
     """
 
     finding: Finding

@@ -110,7 +110,7 @@ def _shared(setting: Setting, several: Sequence[Pairs]) -> tuple[list[Pairs], li
     def starting(number: int) -> bool:
         nonlocal ended, waited_s
         if number == 0:
-            waited_s = time.monotonic() - began  # up to where the plain script stands behind its warm-up
+            waited_s = time.monotonic() - began  # up to where the plain script is behind its warm-up
         ended = not setting.starting(several[number])
         return not ended
 

@@ -251,7 +251,7 @@ class Search:
                 after=after,
             )
         except Problem as problem:
-            # The end of the budget is no failure; a cancel is the caller's.
+            # The end of the budget is not a failure; a cancel is the caller's.
             for pairs in several:
                 self.ledger.keep(pairs, role)
             if problem.status != 130 or (self.cancelled is not None and self.cancelled.is_set()):
@@ -261,7 +261,7 @@ class Search:
 
 
 def _once(outcome: Outcome) -> Outcome:
-    """A trial of one round is no proof."""
+    """A trial of one round is not a proof."""
     if outcome.measured is None or outcome.reason.startswith((losses.CHANGED, losses.NOT_FINITE)):
         return replace(outcome, kept=False)
     rounds = "1 round" if outcome.rounds == 1 else f"{outcome.rounds} rounds"

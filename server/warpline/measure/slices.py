@@ -109,7 +109,7 @@ def shared(
 
 
 def _begun(one: BackgroundTiming) -> bool:
-    """The plain process stands behind its warm-up. What it failed with is seen when it runs by itself."""
+    """The plain process is behind its warm-up. What it failed with is seen when it runs by itself."""
     try:
         return one.slice()
     except Problem as problem:

@@ -1,6 +1,6 @@
 """``measured.json`` of a run: what was measured for its findings, kept until the code changes.
 
-A measurement speaks of the text it was made with: the files that the fix edits and the finding's
+A measurement refers to the text it was made with: the files that the fix edits and the finding's
 own. It is stale as soon as one of them reads otherwise, and fresh again when the change is undone.
 """
 
@@ -79,7 +79,7 @@ def add(run: Path, new: Entry) -> None:
 
 
 def fresh(run: Path, texts: Texts) -> dict[str, Entry]:
-    """Finding id -> its measurement, where the code it speaks of still reads the same."""
+    """Finding id -> its measurement, where the code it refers to still reads the same."""
     return {
         one.finding: one
         for one in load(run)

@@ -22,7 +22,7 @@ ONCE = "timed in only 1 round, which is not enough"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one candidate. ``measured`` is None when it could not be timed."""
+    """The result of one candidate. ``measured`` is None when it could not be timed."""
 
     candidate: Candidate
     baseline_step_ms: float

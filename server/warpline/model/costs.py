@@ -2,8 +2,8 @@
 its source.
 
 ``low`` to ``high`` is the range that was seen in ``samples`` measurements that ``script`` makes; None and 0
-where it was never measured. ``benchmarks/fit.py`` prints both tables, and says which figures still stand on
-nothing. A prediction that rests on one of those is a bound or an estimate, and its interval as wide as one.
+where it was never measured. ``benchmarks/fit.py`` prints both tables, and says which figures have no source
+yet. A prediction that rests on one of those is a bound or an estimate, and its interval as wide as one.
 
 A bound is where we draw a line: how near is near enough, how much is too much. No measurement could
 contradict it, so it has none.

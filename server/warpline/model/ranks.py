@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from warpline.model.report import Report
 
-#: Percent of a step that ranks must wait for one of them before anyone is told (TraceML warns at 10 % and
+#: Percent of a step that ranks must wait for one of them before it is reported (TraceML warns at 10 % and
 #: calls 20 % critical).
 LATE_RANK_PERCENT = 10.0
 

@@ -101,7 +101,7 @@ class Inside:
     """A part of a line's time that a library's line took, with what that line called in torch.
 
     ``module``: the path in the model, "" for the model itself, None outside a module. What no library's line
-    took stands at the user's own line.
+    took is at the user's own line.
     """
 
     module: str | None
@@ -243,7 +243,7 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class PlanStep:
     """One fix, after those before it. ``speedup`` is what it gains then; ``limit`` what bounds the step after
-    it. The finding may gain nothing alone, and then stands in no list but this one."""
+    it. The finding may gain nothing alone, and then is in no list but this one."""
 
     finding: str
     rule: str

@@ -2,7 +2,7 @@
 answers.
 
 ``questions(profile, change)`` is what has to be tried for a change, and ``informed(profile, change,
-answers)`` the change with what came of it. Both are pure; :mod:`warpline.capture.probing` does the trying.
+answers)`` the change with their results. Both are pure; :mod:`warpline.capture.probing` does the trying.
 """
 
 from warpline.probing.changes import Answers, by_question, informed, questions

@@ -35,7 +35,7 @@ Reader = Callable[[str, tuple[str, ...], list[LineCost]], Weighted]
 
 
 def tensor(op: Op, at: int, dtypes: Collection[str] = REAL) -> Tensor | None:
-    """Input ``at`` of a call; None where it is no tensor of ``dtypes`` with a size."""
+    """Input ``at`` of a call; None where it is not a tensor of ``dtypes`` with a size."""
     if at >= len(op.shapes) or at >= len(op.dtypes) or not op.shapes[at] or op.dtypes[at] not in dtypes:
         return None
     strides = op.strides[at] if at < len(op.strides) else ()

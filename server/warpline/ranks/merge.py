@@ -34,7 +34,7 @@ class MergedLine:
 @dataclass(frozen=True, slots=True)
 class Straggler:
     rank: int
-    late_ms: float  # per step: how long the others waited for it, in the mean
+    late_ms: float  # per step: how long the others waited for it, on average
     file: str = ""  # the line that costs it most, compared with the median of the others; "": none
     line: int = 0
     more_ms: float = 0.0

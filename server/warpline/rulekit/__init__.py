@@ -94,7 +94,7 @@ otherwise), ``true``/``false`` or plain text:
 - ``inside file=/lib/trainer.py line=12 step_ms= sync_ms= text=`` (a line of a library below this one)
 - ``kernel NAME count= device_ms= phase= grid=(1,1,1) block=(128,1,1) kind=copy tensor_cores=false``
 - ``site loader num_workers=0 …`` (kinds and keys: warpline.wire.run.Site); ``use loader``: the sites of
-  that kind are used on this line (``site loader as=valid …`` and ``use valid`` tell several apart);
+  that kind are used on this line (``site loader as=valid …`` and ``use valid`` name one of several);
   ``with.lr=0.1`` is an argument that it was made with
 - ``event graph_break reason="…"`` (CompileEvent)
 - ``padding rows=32 columns=512 padded=9000 shared=100``: what the embedding on this line looked up

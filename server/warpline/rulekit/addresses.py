@@ -96,7 +96,7 @@ def stride_of(access: Access, is_index: Callable[[Term], bool]) -> str | None:
 
 
 def pointer(access: Access, kernel: TritonKernel) -> str | None:
-    """The parameter that stands alone in the sum."""
+    """The parameter that is alone in the sum."""
     alone = [product[0] for product in access.products if len(product) == 1 and product[0].op == "name"]
     names = [str(term.value[0]) for term in alone if str(term.value[0]) in kernel.parameters]
     return names[0] if len(names) == 1 else None

@@ -118,7 +118,7 @@ def _compiled_at(step: TrainingStep, name: str) -> Statement | None:
 def set_option(source: Source, edits: Edits, line: int, name: str, code: str) -> None:
     """Pass ``name=code`` to the ``torch.compile``, ``model.compile()`` or ``@torch.compile`` on ``line``.
 
-    Raises :class:`Refused` where no such call stands there."""
+    Raises :class:`Refused` where no such call is there."""
     call = source.call(line, "torch.compile", "compile")
     if call is not None:
         edits.set_argument(call, name, code)

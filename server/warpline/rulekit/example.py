@@ -271,7 +271,7 @@ def _op(name: str, values: dict[str, Any]) -> Op:
 
 
 def _value(text: str) -> Any:
-    """A literal with lists as tuples; what is no literal is a string; ``true`` and ``false`` too."""
+    """A literal with lists as tuples; what is not a literal is a string; ``true`` and ``false`` too."""
     if text in ("true", "false"):
         return text == "true"
     try:

@@ -30,7 +30,7 @@ def construction_call(context: Context, site: Site, one: Construction) -> tuple[
 
 
 def applies(context: Context, site: Site, setting: Setting) -> bool:
-    """Whether the conditions on values hold, without which the setting is not spoken of."""
+    """Whether the conditions on values hold, without which the setting is not offered."""
     values = facts_of(Framework, site).values or {}
     if any(values.get(name) not in wanted for name, wanted in setting.only):
         return False

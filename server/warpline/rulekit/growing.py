@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from warpline.model.profile import Op
 
-#: Lengths one after the other from which on it is no accident.
+#: Lengths one after the other from which on it is not an accident.
 LEAST_LENGTHS = 3
 
 

@@ -59,7 +59,7 @@ def start_ms(context: Context, site: Site) -> float | None:
 
 
 def begins_again(context: Context, site: Site) -> bool:
-    """Whether the loader is iterated again in each round of a loop: what iterates it stands in one, or in a
+    """Whether the loader is iterated again in each round of a loop: what iterates it is in one, or in a
     function that is called in one."""
     for file, line in site.uses:
         source = context.source(file)
@@ -141,7 +141,7 @@ def _alike(site: Site, other: Site) -> bool:
 def made_in_step(context: Context, site: Site) -> bool:
     """Whether the steps make this loader again: its workers would be started each time.
 
-    Not told of a loader that is made in the head of the loop over it: that line is begun for each batch.
+    Not for a loader that is made in the head of the loop over it: that line is begun for each batch.
     """
     cost = context.cost(site.file, site.line)
     return cost is not None and cost.calls >= 0.5 and (site.file, site.line) not in site.uses
@@ -201,7 +201,7 @@ def setting(context: Context, site: Site, name: str) -> Origin | None:
 
 
 def edit_site(context: Context, site: Site, name: str) -> tuple[str, int]:
-    """The line to change ``name`` at: where its value stands, else the call that makes the loader."""
+    """The line to change ``name`` at: where its value is written, else the call that makes the loader."""
     held = holder(site, name)
     if held is not None:
         return held.file, held.line
@@ -210,7 +210,7 @@ def edit_site(context: Context, site: Site, name: str) -> tuple[str, int]:
 
 
 def whence(context: Context, site: Site, name: str) -> str:
-    """Words about where the value stands when that is not the call itself, else ""."""
+    """Where the value is written, in words, if that is not the call itself; else ""."""
     held = holder(site, name)
     if held is not None:
         return f" Its value comes from {words(held)}." if words(held) else ""
@@ -229,7 +229,7 @@ def change_loader(
     applicability: Applicability,
     others: Iterable[Edits] = (),
 ) -> Fix:
-    """Give the loader ``values``, each where it stands now (config dict, constant, option), else at
+    """Give the loader ``values``, each where it is now (config dict, constant, option), else at
     the call. What comes after the first may be left out where nothing can hold it. ``others``: more edits
     of the same fix. Raises Refused."""
     source, call = loader_call(context, site)

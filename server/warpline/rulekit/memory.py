@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpline.rulekit.context import Context
 
-#: Growth below this is no leak that a training run would notice (1 MiB a step).
+#: Growth below this is not a leak that a training run would notice (1 MiB a step).
 MINIMUM_GROWTH_BYTES = 2**20
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from warpline.model import units
 from warpline.model.report import Evidence
 
-#: A number that is no part of a name (``bf16``, ``conv2d``, ``float32`` are names).
+#: A number that is not part of a name (``bf16``, ``conv2d``, ``float32`` are names).
 NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?![\w]|\.\d)")
 
 

@@ -42,7 +42,7 @@ def blocks_per_multiprocessor(kernel: Kernel, capability: tuple[int, int]) -> in
 
 def waves(kernel: Kernel, processors: int, capability: tuple[int, int]) -> float | None:
     """How often the device is filled by the blocks of one launch, 0.5 for half a device; None when the
-    trace does not say, or for what is no kernel."""
+    trace does not say, or for what is not a kernel."""
     resident = blocks_per_multiprocessor(kernel, capability)
     if kernel.kind != "kernel" or not kernel.grid or resident is None:
         return None

@@ -82,7 +82,7 @@ class Reached:
             return None  # the indentation of a line that stays
         if edit.start != edit.end or not _is_whole_lines(source, edit):
             return self.statement(source, source.statement_at(line))
-        # New lines stand between two statements of their block: one of them ran, and so will they.
+        # New lines are between two statements of their block: one of them ran, and so will they.
         wanted = re.match(r"\s*", edit.text.lstrip("\r\n"))[0]  # type: ignore[index]  # matches all
         beside = []
         for near in (_above(source, line), line):
@@ -110,7 +110,7 @@ def touches(fix: Fix, place: tuple[str, int], source_of: Callable[[str], Source 
 
 
 def main_edit(fix: Fix) -> Edit:
-    """The edit that the fix is about: the first that is no import and no mere indentation."""
+    """The edit that the fix is about: the first that is not an import and no mere indentation."""
     telling = [edit for edit in fix.edits if not re.match(r"\s*((import|from)\b|$)", edit.text)]
     return (telling or list(fix.edits))[0]
 

@@ -19,7 +19,7 @@ Comprehension = cst.ListComp | cst.GeneratorExp | cst.SetComp | cst.DictComp
 Loop = cst.For | Comprehension
 Often = dict[tuple[str, int], dict[str, int]]  # by line: calls of each operator
 
-#: Fewer rounds than this are no loop worth a word.
+#: Loops with fewer rounds are not reported.
 LEAST_ROUNDS = 8
 #: Operators that take a piece out of a tensor; those of the second line give all pieces at once.
 _PIECE = {"aten::select", "aten::slice", "aten::narrow", "aten::index", "aten::index_select"}
@@ -42,7 +42,7 @@ def rounds(context: Context) -> Iterator[Rounds]:
 
     The record says so: a loop's line takes pieces, or its head takes a tensor apart, and the operators of
     its lines ran as often; or an operator of it got the same tensors with another number each time. What is
-    looked up in the source is which loop that is, and that it is no training loop and no recurrence.
+    looked up in the source is which loop that is, and that it is not a training loop and no recurrence.
     """
     seen: set[int] = set()
     recorded = _recorded(context)

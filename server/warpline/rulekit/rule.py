@@ -13,7 +13,7 @@ from warpline.rulekit.context import Context
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.page import Page, parse_page
 
-#: "unnecessary": what it speaks of is to be taken out, editors fade it. "deprecated": there is a successor,
+#: "unnecessary": what it refers to is to be taken out, editors fade it. "deprecated": there is a successor,
 #: editors strike it through. "kernel": about one kernel, which can be looked into.
 Tag = Literal["unnecessary", "deprecated", "kernel"]
 

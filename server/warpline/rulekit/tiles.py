@@ -33,7 +33,7 @@ def tiled(kernel: TritonKernel, flow: Flow, accesses: list[Access]) -> Fix:
         raise Refused(reason)
     ids = [call for call in descend(kernel.function, cst.Call) if source.is_named(call.func, "program_id")]
     taken = {"TILE", "programs", "across", "tile", "down", "along", "values"} & set(kernel.parameters)
-    # As the kernel writes it itself: the import may stand under a condition.
+    # As the kernel writes it itself: the import may be under a condition.
     tl = source.code(loads[0].call.func).rpartition(".")[0]
     if len(ids) != 1 or taken or not tl:
         raise Refused("its grid has more than one dimension" if len(ids) != 1 else reason)

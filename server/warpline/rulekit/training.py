@@ -62,7 +62,7 @@ class TrainingStep:
     def forward(self) -> list[Statement]:
         """The statements from the first that computes something for the loss to the last before
         ``backward()``; empty when the loss is not made in this block. A ``with`` around ``backward()``
-        alone (such as ``record_function``) is no block of its own."""
+        alone (such as ``record_function``) is not a block of its own."""
         return self._forward_to(self.loss)
 
     def _losses(self) -> list[cst.BaseExpression]:

@@ -60,7 +60,7 @@ def waits(context: Context) -> list[Wait]:
         cost = context.cost(*place) or LineCost(*place, functions.get(place, ""))
         seen = found.get(place, [])
         waited = max(cost.sync_ms, sum(one.wait_ms or 0.0 for one in seen))
-        # The trace of other steps holds it too: it is no look at every hundredth one.
+        # The trace of other steps holds it too: it is not a look at every hundredth one.
         asked = cost.syncs >= USUAL and any(one.direct and one.wait_ms is not None for one in seen)
         made.append(
             Wait(

@@ -2,15 +2,15 @@
 
 ## What it does
 
-Finds operators of which all results are the same in each step: position encodings, masks, grids, windows,
-made of sizes, of a module's buffers and of what was made of those, by how the tensors of one step depend on
-each other. It reports nothing where the captured steps work on tensors of different sizes there, where a
-number looks like a position or a time, and where the line takes almost no time.
+Finds operators with the same result in each step: position encodings, masks, grids or windows that depend
+only on sizes and on a module's buffers. It follows how the tensors of one step depend on each other. It
+reports nothing if the sizes differ between the captured steps, if a number looks like a position or a time,
+or if the line takes almost no time.
 
 ## Why is this slow
 
-The device fills the tensor again in each step (in each layer, if that makes it), and the host queues those
-kernels. Made once and kept, it is only read.
+The device fills the tensor again in each step (or in each layer), and the host queues those kernels. A tensor
+that is made once is only read.
 
 ## Example
 
@@ -57,7 +57,7 @@ class Layer(torch.nn.Module):
 
 ## Use instead
 
-The same: a buffer of the longest length, of which each call takes a slice.
+The same: a buffer of the longest length; each call takes a slice of it.
 
 ## Near misses
 
@@ -187,7 +187,8 @@ def _draft(context: Context, place: tuple[str, int], nodes: list[Node], own: lis
     return context.draft(
         place,
         hottest.place,
-        "The same tensor is computed again in each step, from nothing that changes: {calls} "
+        "The same tensor is computed again in each step, although nothing that it depends on changes: "
+        "{calls} "
         "operators, which take {spent} ({share}).",
         {
             "calls": count("operators on constants", len(nodes), "per step"),

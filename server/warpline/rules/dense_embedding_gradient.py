@@ -2,8 +2,8 @@
 
 ## What it does
 
-Finds embeddings of which a step reads at most a tenth of the rows, while the backward pass fills a
-gradient of the table's size and the optimizer updates all of it. It reports nothing if the table has
+Finds embeddings with at most a tenth of their rows read in a step, while the backward pass fills a gradient
+of the table's size and the optimizer updates all of it. It reports nothing if the table has
 another use (tied output weights), or if momentum or weight decay (or parameter groups, which may have
 either) change all rows anyway. With Adam, it
 reports only tables that are nearly all that Adam updates and take a fifth of the step, because
@@ -142,8 +142,8 @@ from warpline.rulekit.holders import argument
 from warpline.wire.run import Site
 from warpline.wire.sites import Module, Optimizer, facts_of
 
-#: Of the elements, and of the step in percent, from which on another optimizer for the table is worth a word:
-#: its results are others, so it must gain much, in a model that is nearly all table.
+#: Shares of the elements, and of the step in percent, from which on another optimizer for the table is
+#: proposed: it changes the results, so it must gain much, in a model that is nearly all table.
 MOST_OF_THE_MODEL, MUCH_OF_THE_STEP = bound("table-of-model"), bound("table-of-step")
 _SAME_RESULT = ("SGD", "Adagrad")
 _OTHER_RESULT = ("Adam", "AdamW")

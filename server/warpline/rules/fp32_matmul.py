@@ -276,7 +276,7 @@ def _in_float32(cost: LineCost) -> float:
     known = [kernel.tensor_cores for kernel in cost.kernels if kernel.tensor_cores is not None]
     if known and all(known):
         return 0.0
-    # The math implementation of attention computes in float32: slow-attention-kernel speaks of that.
+    # The math implementation of attention computes in float32: slow-attention-kernel reports that.
     own = 1 - attention_share(cost) if runs_math(cost) else 1.0
     return min(sum(op.device_ms for op in cost.ops if _is_float32(op.name, op.dtypes)), cost.step_ms) * own
 

@@ -2,13 +2,13 @@
 
 ## What it does
 
-Finds attention, without a backward pass, whose query and key have the same length, and that length grows by
-one (or by a piece that is joined to a tensor) from call to call. A model with a cache of keys and values gets
-only the new token, so its query has the length of one. It reports nothing where the record shows attention
-without a causal mask: there, every new token changes the keys and values of all earlier ones.
+Finds attention without a backward pass, if query and key have the same length and that length grows by one
+(or by a piece that is joined to a tensor) from call to call. A model with a cache of keys and values gets
+only the new token, so its query has the length one. It reports nothing if the record shows attention without
+a causal mask, because then every new token changes the keys and values of all earlier ones.
 
-It does not know what a call for one token would cost: reading the weights and launching the kernels remain.
-So the gain is a bound.
+The cost of a call for one token is unknown (reading the weights and launching the kernels remain), so the
+gain is an upper bound.
 
 ## Why is this slow
 
@@ -38,8 +38,8 @@ def write(model, ids, count):
 ## Use instead
 
 Keep each layer's keys and values, and give the model only the new token: `use_cache=True` and
-`past_key_values` in Transformers; in a model of your own, tensors of the final length
-(`keys[:, :, at : at + 1] = k`) to whose filled part the new token's query attends.
+`past_key_values` in Transformers; in your own model, tensors of the final length (`keys[:, :, at : at + 1] =
+k`); the new token's query attends to their filled part.
 
 ## Near misses
 

@@ -4,8 +4,8 @@
 
 Finds measured steps that record gradients and have no backward pass, in a script without optimizer
 steps. In a training step, it finds parts whose graph the backward pass never visits (a teacher, a
-metric), or visits only for parameters that no optimizer has. The finding stands at the call of the model
-or of that part. Nothing is reported if no tensor requires gradients, or if CUDA graphs replayed much of
+metric), or visits only for parameters that no optimizer has. The finding is at the call of the model or of
+that part. Nothing is reported if no tensor requires gradients, or if CUDA graphs replayed much of
 the step.
 
 ## Why is this slow
@@ -193,7 +193,7 @@ class GradInEval(Rule):
         lines = context.profile.lines
         if not context.profile.facts.flags.grad_enabled_in_step:
             return
-        replayed_ms = context.profile.unattributed.device_ms  # no operators, so nobody knows which pass it is
+        replayed_ms = context.profile.unattributed.device_ms  # no operators, so the pass is unknown
         if not context.profile.totals.get("autograd_nodes", 1.0) or context.matters(replayed_ms):
             return
         if any(cost.backward_ms > 0 or any(op.phase == "backward" for op in cost.ops) for cost in lines):

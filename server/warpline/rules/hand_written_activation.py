@@ -75,7 +75,7 @@ Nothing is edited: this is an approximation of GELU that torch has no call for.
 
 ## Near misses
 
-A gate that multiplies two different tensors is no activation:
+A gate that multiplies two different tensors is not an activation:
 
 ```python
 import torch

@@ -2,12 +2,11 @@
 
 ## What it does
 
-Finds copies that a line asks for (`.contiguous()` after a permutation, `.float()`, `.half()`,
-`.to(dtype)`) and of which the step's record shows that nothing needs them: all that reads the copy takes
-a tensor of any layout; a later copy undoes it, and what lies between works in either layout; the same
-tensor was copied the same way before; a tensor is cast to a wider type and back with nothing computed in
-between. It reports nothing where a `view` needs the copy, no casts that autocast makes, and none through a
-narrower type, which rounds.
+Finds explicit copies (`.contiguous()` after a permutation, `.float()`, `.half()`, `.to(dtype)`) that the step
+does not need: every operator that reads the copy accepts any layout; or a later copy undoes it, and the
+operators in between work in either layout; or the same tensor was copied in the same way before; or a tensor
+is cast to a wider type and back without any computation in between. It does not report copies that a `view`
+needs, casts by autocast, or casts through a narrower type, which round.
 
 ## Why is this slow
 
@@ -71,8 +70,8 @@ for images in loader:
 
 ## Fix safety
 
-No edit is offered. Results are the same, but what follows then gets a tensor of other strides: `view` raises
-where it cannot show it (use `reshape`), and an operator that copies its input itself gains nothing.
+No edit is offered. Results are the same, but the operators that follow get a tensor with other strides:
+`view` may raise (use `reshape`), and an operator that copies its input anyway gains nothing.
 
 ## References
 

@@ -2,9 +2,9 @@
 
 ## What it does
 
-Finds a `DataLoader` whose workers start again in each epoch, since it has no `persistent_workers` or since
-the script makes a new loader for each epoch. It measures what an epoch's start costs: making the iterator,
-waiting for the first batch, and ending the workers of the last epoch.
+Finds a `DataLoader` that starts its workers again in each epoch, because it has no `persistent_workers` or
+because the script makes a new loader for each epoch. It measures the cost of an epoch's start: making the
+iterator, waiting for the first batch, and ending the workers of the previous epoch.
 
 ## Why is this slow
 

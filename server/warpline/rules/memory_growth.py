@@ -2,8 +2,8 @@
 
 ## What it does
 
-Finds memory that grows from step to step, names the line that keeps it (the one that allocates most of it,
-where several lines may keep it), and computes how many steps are left.
+Finds memory that grows from step to step, names the line that keeps it (if several lines may keep it, the one
+that allocates most of it), and computes how many steps are left.
 
 ## Why is this slow
 

@@ -3,8 +3,8 @@
 ## What it does
 
 Finds costly half-precision products in which a dimension is not a multiple of eight, and names the next
-multiple. The finding stands where the size is written or computed that a layer was made with (a
-vocabulary size, a number of classes), and the fix rounds it up there.
+multiple. The finding is at the line that sets the size of a layer (a vocabulary size, a number of classes),
+and the fix rounds it up there.
 
 ## Why is this slow
 

@@ -2,16 +2,16 @@
 
 ## What it does
 
-Finds activation checkpointing on a device with room for what it leaves out: all tensors that the recomputed
-operators read, each counted every time it is read, take at most 80 % of the memory that is free at the
-step's peak. It reports nothing about compiled code, whose operators have no recorded sizes, nor about
-recurrent layers of cuDNN or MIOpen, which store more than they read.
+Finds activation checkpointing on a device that has enough memory without it: all tensors that the recomputed
+operators read, each counted every time it is read, take at most 80 % of the memory that is free at the step's
+peak. Compiled code is not reported, because the sizes of its operators are not recorded, and neither are
+recurrent layers of cuDNN or MIOpen, because they store more than they read.
 
 ## Why is this slow
 
 Checkpointing runs the forward pass of a block a second time inside the backward pass, to keep its
-activations out of memory until then. Where they fit, the second forward pass buys nothing: without it the
-step takes that much less time, and the gradients are the same to the last bit, dropout included.
+activations out of memory until then. If they fit, the second forward pass is wasted: without it the step is
+shorter, and the gradients are the same to the last bit, dropout included.
 
 ## Example
 
@@ -65,7 +65,7 @@ x = block(x)
 #^ op aten::mm count=24 shapes=[[8192,1024],[1024,4096]] dtypes=float,float device_ms=15
 ```
 
-The recomputed code is compiled, so nobody knows what it reads:
+The recomputed code is compiled, so its inputs are unknown:
 
 ```python
 #> device memory_bytes=80000000000

@@ -2,15 +2,16 @@
 
 ## What it does
 
-Reads what the embeddings of one step look up: batches of token numbers, in which one value fills up the
+Reads what the embeddings of one step look up: batches of token numbers, in which one value fills the
 beginning or the end of most rows. It finds the steps in which the lines that work on such a batch spend a
-noticeable time on padding. It knows the padding of one step only, and not what the computation of a shorter
-batch would cost, so the gain is a bound.
+noticeable time on padding. It counts the padding of one step only and does not know the cost of a shorter
+batch, so the gain is an upper bound.
 
 ## Why is this slow
 
-Layers compute every position of a batch, masked or not. A batch of which half is padding takes about
-twice the time of one without: attention even more, since its cost grows with the square of the length.
+Layers compute every position of a batch, masked or not. If half of a batch is padding, it takes about twice
+the time of a batch without padding. Attention takes even longer, because its cost grows with the square of
+the length.
 
 ## Example
 

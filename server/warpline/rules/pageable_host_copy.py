@@ -174,8 +174,8 @@ class PageableHostCopy(Rule):
 
 
 def _by_loader(context: Context, copies: list[LineCost]) -> Iterator[tuple[Site | None, list[LineCost]]]:
-    """Copies with the loader that their data comes from; None for those of which that is not known, or that
-    are a part of loading: what a loader pins must still be on the host."""
+    """Copies with the loader of their data; None if it is unknown, or if the copy is part of loading: a
+    loader can only pin tensors on the host."""
     loaders = [site for site in context.sites("loader") if site.uses]
     groups: dict[int, list[LineCost]] = {}
     for cost in copies:

@@ -81,7 +81,7 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, Source, count, ms, percent
 from warpline.wire.sites import Optimizer, facts_of
 
-#: Tensors from which on a loop over them is worth a word.
+#: The least number of tensors for a loop to be reported.
 LEAST_TENSORS = 16
 _UPDATES = {
     "aten::mul", "aten::mul_", "aten::add", "aten::add_", "aten::sub", "aten::sub_", "aten::lerp",

@@ -177,7 +177,7 @@ _ARGUMENTS = frozenset({
 _OPERATIONS = 3
 #: Fewer tensors are updated in no time, one by one.
 _MANY = 16
-#: On a CPU the gain is not simulated but a bound: below this share of the step it is not worth a word.
+#: On a CPU the gain is not simulated but a bound: below this share of the step it is not reported.
 _CPU_PERCENT = 5.0
 
 

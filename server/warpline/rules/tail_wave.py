@@ -155,5 +155,5 @@ def _waves(kernel: Kernel, processors: int, capability: tuple[int, int]) -> floa
         return None
     whole = math.floor(found)
     long = kernel.device_ms >= _LONG_MS * max(kernel.count, 1)
-    # Half a wave and more is no waste worth a word.
+    # A last wave that is at least half full is not reported.
     return found if whole >= 1 and 0 < found - whole < 0.5 and 1 / (whole + 1) >= _TAIL and long else None

@@ -86,7 +86,7 @@ from warpline.rulekit.loaders import (
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
-#: Share of the step from which on a wait in spite of workers is worth a word (TensorBoard plugin: 5 %).
+#: Share of the step from which on a wait in spite of workers is reported (TensorBoard plugin: 5 %).
 MINIMUM_PERCENT = 5.0
 
 

@@ -190,7 +190,7 @@ def _model_place(step: TrainingStep, compiled: Statement | None) -> tuple[str, i
 
 
 def _known(flow: Flow, term: Term) -> object | None:
-    """A formula that another rule speaks of."""
+    """A formula that another rule reports."""
     return norm(flow, term) or attention(flow, term) or activation(flow, term) or loss(flow, term)
 
 

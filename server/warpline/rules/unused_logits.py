@@ -2,10 +2,10 @@
 
 ## What it does
 
-Follows each product with a weight through the recorded step. It finds those of which at most half of the
-rows are used: other rows are left out by an index or a slice, by targets that the loss ignores, or by a mask
-of the loss. How many targets are ignored, and how many entries of a mask are zero, is counted in one step.
-It reports nothing where another operator reads all rows, or where the record of the step is not complete.
+Follows each product with a weight through the recorded step. It finds products with at most half of their
+rows used: the other rows are dropped by an index or a slice, by targets that the loss ignores, or by a mask
+of the loss. Ignored targets and zeros of the mask are counted in one step. It reports nothing if another
+operator reads all rows, or if the record of the step is incomplete.
 
 ## Why is this slow
 
@@ -91,7 +91,8 @@ scores = model.head(states)  #> cost device_ms=9
 ## Fix safety
 
 No edit: the positions have to reach the layer. The loss is the same up to rounding. Selecting by a mask makes
-the host wait for the number of rows; where each row has as many positions, `topk` or `gather` do not.
+the host wait for the number of rows; if each row has the same number of positions, `topk` or `gather` avoid
+that.
 
 ## References
 
@@ -145,7 +146,7 @@ def _judged(context: Context, graph: Graph, found: PartlyUsed, place: tuple[str,
     yield context.draft(
         place,
         (hottest.file, hottest.line),
-        "A layer with {columns} outputs is computed for {rows} positions, of which the step uses {used}. "
+        "A layer with {columns} outputs is computed for {rows} positions, but the step uses only {used}. "
         "All of them take {spent} a step ({share}) here and in what follows.",
         {
             "columns": count("outputs", found.columns),

@@ -43,7 +43,7 @@ class Edits:
     # -- expressions ----------------------------------------------------------------------------
 
     def replace(self, node: cst.CSTNode, new: cst.CSTNode | str) -> None:
-        """Put ``new`` (code, or a LibCST node) where ``node`` stands."""
+        """Replace ``node`` by ``new`` (code, or a LibCST node)."""
         code = new if isinstance(new, str) else self.source.module.code_for_node(new)
         self._change(*self.source.span(node), code)
 
@@ -145,7 +145,7 @@ class Edits:
         self._change(start, end, block.lstrip(" \t"))
 
     def remove(self, statement: Statement) -> None:
-        """Take ``statement`` out, with the comment behind it, which speaks of it; comments on lines of
+        """Take ``statement`` out, with the comment behind it, which refers to it; comments on lines of
         their own stay. A block that would be empty gets ``pass``."""
         self._whole_line(statement)
         start, end = self.source.span(statement)

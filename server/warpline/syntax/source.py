@@ -1,4 +1,4 @@
-"""One user file, parsed: which node stands on a line, what a name means, where a block ends.
+"""One user file, parsed: which node is on a line, what a name means, where a block ends.
 
 Lines are 1-based and columns 0-based in code points, as in :class:`warpline.model.report.Edit`.
 """
@@ -67,7 +67,7 @@ def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
                 yield child
 
 
-#: What :meth:`Source.literal` gives for an expression that is no literal.
+#: What :meth:`Source.literal` gives for an expression that is not a literal.
 NOT_LITERAL: Any = object()
 
 
@@ -91,7 +91,7 @@ class Source:
     """A parsed file. ``text`` is what edits refer to."""
 
     def __init__(self, path: str, text: str) -> None:
-        """Parse ``text``. Raises :class:`Unreadable` when it is no valid Python."""
+        """Parse ``text``. Raises :class:`Unreadable` when it is not valid Python."""
         self.path = path
         self.text = text
         self.lines = lines_of(text)
@@ -245,7 +245,7 @@ class Source:
 
     def name(self, node: cst.CSTNode | None) -> str:
         """The dotted name of an expression with imports resolved: ``F.gelu`` ->
-        ``torch.nn.functional.gelu``; "" for what is no dotted name."""
+        ``torch.nn.functional.gelu``; "" for what is not a dotted name."""
         parts: list[str] = []
         while isinstance(node, cst.Attribute):
             parts.append(node.attr.value)

@@ -14,7 +14,7 @@ from warpline.view.text import printable, short_path
 
 
 def show(merged: Merged, top: int) -> None:
-    """Print the ``top`` lines with the largest means, and whom the others wait for."""
+    """Print the ``top`` lines with the largest means, and the rank that the others wait for."""
     with paged() as out:
         count = max(merged.world, len(merged.ranks))
         out.print(f"{len(merged.ranks)} of {count} ranks, {units.ms(merged.step_ms)} a step")

@@ -26,7 +26,7 @@ class Replacement(Protocol):
 
 
 def apply(text: str, edits: Iterable[Replacement]) -> str:
-    """``text`` with ``edits`` of one file made. Edits speak of the text before any of them.
+    """``text`` with ``edits`` of one file made. Edits refer to the text before any of them.
 
     Raises ValueError for edits that overlap or lie outside the text.
     """

@@ -37,7 +37,7 @@ def take(column: NDArray[Any], rows: Ints, missing: Any = -1) -> NDArray[Any]:
 class Host:
     """Dispatcher calls (``kind == OP``) and runtime calls that talk to the device (``RUNTIME``).
 
-    Sorted by thread, then start, outer before inner: a parent always stands before its children.
+    Sorted by thread, then start, outer before inner: a parent is always before its children.
     """
 
     start_ns: Ints
@@ -46,7 +46,7 @@ class Host:
     name: Ints  # index into Trace.names
     kind: Ints
     sequence: Ints  # autograd's sequence number, -1 where there is none
-    forward_thread: Ints  # torch's own number of the thread that ran the forward; 0: this is no backward
+    forward_thread: Ints  # torch's own number of the thread that ran the forward; 0: this is not a backward
     correlation: Ints  # of runtime calls
     signature: Ints  # index into Trace.signatures
     parent: Ints  # innermost host event around this one on its thread

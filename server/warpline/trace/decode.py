@@ -96,7 +96,7 @@ class Chrome(msgspec.Struct):
 
 @dataclass(slots=True)
 class Damage:
-    """What of a trace could not be read as it stands."""
+    """The parts of a trace that could not be read as they are."""
 
     left_out: int = 0  # malformed events
     mended: int = 0  # events with bytes that are no text

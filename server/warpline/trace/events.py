@@ -213,7 +213,7 @@ def renumbered(tables: Sequence[Table], field: str, into: Interned) -> Ints:
 
 
 def _signatures(names: list[str], arguments: list[Any]) -> Iterable[tuple[bytes, bytes, bytes, bytes]]:
-    """``Input Dims``, types, strides, and for some ops the values, as they stand in the trace."""
+    """``Input Dims``, types, strides, and for some ops the values, as they are in the trace."""
 
     def raw(field: str) -> Iterable[bytes]:
         return map(bytes, map(attrgetter(field), arguments))

@@ -2,7 +2,7 @@
 exports in other formats (``FORMATS``), which become Chrome traces.
 
 A Chrome trace has no line events. What it may have is Python frames (``with_stack=True``) or "Call
-stack" arguments, and both name a function by the line of its ``def``: costs then stand there, and
+stack" arguments, and both name a function by the line of its ``def``: costs then are there, and
 the notes say so. Which files are the user's is a guess: those that are neither Python's own nor of
 a package that everybody installs.
 """
@@ -142,7 +142,7 @@ def _write(parts: Parts, run: Path) -> None:
 
 
 def _parts(chrome: Chrome, tables: Tables, path: Path, export: Export | None = None) -> Parts:
-    """The parts of a run folder that the trace does not have itself, as far as they can be told from it."""
+    """The parts of a run folder that the trace does not have itself, as far as they can be inferred."""
     frames = Frames()
     threads = Interned()
     notes = [f"made from {path.name}"]

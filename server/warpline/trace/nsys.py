@@ -69,7 +69,8 @@ def is_export(path: Path) -> bool:
 
 
 def read(path: Path) -> Export:
-    """Everything we know how to read in ``path``. Raises Problem where it is no export, or a broken one."""
+    """Everything we know how to read in ``path``. Raises Problem where it is not an export, or a broken
+    one."""
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             connection.execute("PRAGMA trusted_schema = OFF")

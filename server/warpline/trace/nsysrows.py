@@ -69,7 +69,7 @@ class Database:
     def frames(self) -> dict[int, str]:
         """Call chain -> its innermost Python frame that is in a file, as "file.py(12): function".
 
-        A Python frame's module is its file; the line stands behind the one or the other, if at all.
+        A Python frame's module is its file; the line is behind the one or the other, if at all.
         """
         found: dict[int, tuple[int, str]] = {}
         for chain, symbol, module, depth in self.rows(

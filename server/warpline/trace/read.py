@@ -44,7 +44,7 @@ class Parts:
 
 
 def read(run: Path) -> Trace:
-    """Everything in the run folder ``run``, linked. Raises Problem when it is no complete run."""
+    """Everything in the run folder ``run``, linked. Raises Problem when it is not a complete run."""
     manifest = runs.manifest(run)
     facts = runs.facts(run)
     locations = runs.read(run, LOCATIONS, Locations)

@@ -2,7 +2,7 @@
 
 torch names every frame by the line of its ``def``, but a frame that is on the stack when recording begins
 by the line that it was at: ``prof.step()``, or ``with profile(...)``. What a training loop does itself would
-all stand there. Its calls are events with names, and the source has them in their order.
+all be there. Its calls are events with names, and the source has them in their order.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _BETWEEN = b"\n  },\n"  # how Kineto goes from one event to the next; no string of JSON has a line feed in it
-#: One object ends and another one begins. It may stand in a string, or between objects in an event.
+#: One object ends and another one begins. It may be in a string, or between objects in an event.
 EVENT_ENDS = re.compile(rb"\}\s*,\s*\{")
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _ESCAPE = re.compile(rb"\\[^u]|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..")

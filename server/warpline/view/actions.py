@@ -60,7 +60,7 @@ def ignore_rule(text: str, rule: str) -> str | None:
 
 
 def moved(fix: Fix, anchor: Anchor, source: str, lines: Sequence[str]) -> Fix | None:
-    """A fix of the run's text, moved to where its lines stand now.
+    """A fix of the run's text, moved to where its lines are now.
 
     None unless the functions and classes that it touches (at module level: the statements) are there in
     one piece and to the letter as they were, no import changed, and the text with the fix still parses.

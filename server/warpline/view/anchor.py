@@ -48,12 +48,12 @@ class Anchor:
         return len(self._origin)
 
     def origin(self, line: int) -> int:
-        """The run's line that stands at ``line`` now, or NONE."""
+        """The run's line that is at ``line`` now, or NONE."""
         self.settle()
         return self._origin[line] if 0 <= line < len(self._origin) else NONE
 
     def stale(self, line: int) -> bool:
-        """Whether the run's line that stands at ``line`` says something else now."""
+        """Whether the run's line that is at ``line`` says something else now."""
         origin = self.origin(line)
         return origin >= 0 and self._base[origin] != self._keys[line]
 
@@ -69,7 +69,7 @@ class Anchor:
                 yield line, origin, base[origin] != keys[line]
 
     def where(self, run_line: int) -> int:
-        """Where a line of the run stands now, or NONE."""
+        """Where a line of the run is now, or NONE."""
         self.settle()
         if self._where is None:
             self._where = {origin: line for line, origin in enumerate(self._origin) if origin >= 0}
@@ -101,7 +101,7 @@ class Anchor:
         self.version += 1
 
     def settle(self) -> None:
-        """After all edits of one change: what was cut and stands elsewhere now is the same line."""
+        """After all edits of one change: what was cut and is elsewhere now is the same line."""
         if not self._fresh:
             return
         self._fresh = False
@@ -123,7 +123,7 @@ class Anchor:
         self._large = True
 
     def _as_before(self) -> bool:
-        """Whether the text is as it was before such a change; then its lines stand where they did."""
+        """Whether the text is as it was before such a change; then its lines are where they did."""
         self._large = False
         known = self._states.get(tuple(self._keys))
         if known is None:

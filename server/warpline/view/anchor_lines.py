@@ -1,4 +1,4 @@
-"""What a run says of the lines of one file, as they stand in the text now."""
+"""What a run says of the lines of one file, as they are in the text now."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Costs = Mapping[int, tuple[Line, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One line with results: where it stands now, and what it cost in the run."""
+    """One line with results: where it is now, and what it cost in the run."""
 
     line: int  # 0-based, in the text as it is now
     costs: tuple[Line, ...]  # more than one when several functions have code on the line
@@ -38,7 +38,7 @@ def costs_by_line(lines: Sequence[Line]) -> dict[str, dict[int, tuple[Line, ...]
 
 
 def standing(costs: Costs, anchor: Anchor, first: int = 0, last: int | None = None) -> Iterator[Standing]:
-    """The lines of ``costs`` that stand between ``first`` and ``last`` (inclusive), in order."""
+    """The lines of ``costs`` that are between ``first`` and ``last`` (inclusive), in order."""
     for line, origin, stale in anchor.placed(first, len(anchor) - 1 if last is None else last):
         found = costs.get(origin + 1)
         if found:

@@ -26,7 +26,7 @@ class Lost:
             count -= len(self._blocks.pop(0))
 
     def found_otherwise(self, origins: set[int]) -> None:
-        """These lines stand in the text again, though not by ``take``: they are not given a second time."""
+        """These lines are in the text again, though not by ``take``: they are not given a second time."""
         self._blocks = [
             [(text, origin, given or origin in origins) for text, origin, given in block]
             for block in self._blocks

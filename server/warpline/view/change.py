@@ -8,7 +8,7 @@ from statistics import median
 from warpline.model.report import Report
 from warpline.view import units
 
-#: A smaller change is not told, however steady the steps were: two runs of one script differ by as much.
+#: A smaller change is not shown, however steady the steps were: two runs of one script differ by as much.
 LEAST = 0.02
 #: With fewer timed steps than this nothing is known of their noise.
 FEWEST_STEPS = 3

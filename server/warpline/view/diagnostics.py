@@ -56,7 +56,7 @@ def notices(
 
 
 def standing(finding: Finding, anchor: Anchor | None) -> int:
-    """The line a finding stands on now, or -1: its line is gone or changed, or its remedy is in the text."""
+    """The line a finding is on now, or -1: its line is gone or changed, or its remedy is in the text."""
     line = anchor.where(finding.line - 1) if anchor is not None else -1
     if anchor is None or line < 0 or anchor.stale(line):
         return -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from warpline.model.report import Finding, Measured
 from warpline.view import units
 
-#: A smaller difference in memory, or in the loss, is not told.
+#: A smaller difference in memory, or in the loss, is not shown.
 _MEMORY, _LOSS = 0.01, 1e-9
 
 

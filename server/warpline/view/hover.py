@@ -29,7 +29,7 @@ _SPECIAL = re.compile(r"([\\`*\[\]<>|~]|(?<!\w)_|_(?!\w)|(?<=:)//)")
 class Table:
     """A time, a name (shown as code) and a few words in each row.
 
-    Editors draw tables without space between columns: so no two numbers stand side by side.
+    Editors draw tables without space between columns: so no two numbers are side by side.
     """
 
     head: tuple[str, str, str]
@@ -47,7 +47,7 @@ def card(
 ) -> str:
     """Everything known of one line, the most important first: editors show the first dozen lines.
 
-    ``findings``: what was measured of fixes for it (what is wrong stands in the diagnostic already);
+    ``findings``: what was measured of fixes for it (what is wrong is in the diagnostic already);
     ``loader_ms``: part of it in which the next batch was waited for; ``inside``: what Nsight Compute said;
     ``callers``: of a library's line, the lines of the user's that lead there.
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from warpline.model.report import Inside
 from warpline.view.text import printable
 
-#: Beneath a line stand at most so many parts, each with at least this share of the step.
+#: Beneath a line are at most so many parts, each with at least this share of the step.
 MOST = 6
 LEAST_SHARE = 0.02
 

@@ -8,7 +8,7 @@ from warpline.model.kernel import KernelInside, KernelLine
 from warpline.view import text, units
 
 _MOST_STALLS = 2
-#: Of all samples of the kernel; what is rarer is no reason to change a line.
+#: Of all samples of the kernel; what is rarer is not a reason to change a line.
 _LEAST_SHARE = 0.005
 _SECTOR_BYTES = 32
 #: What is known of the whole kernel, in percent, and what it is called.

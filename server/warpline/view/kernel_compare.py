@@ -39,7 +39,7 @@ class KernelComparison:
 
 
 def compare_kernels(before: KernelInside, after: KernelInside) -> KernelComparison:
-    """Lines are paired by their text, in order; those of one kernel alone stand where they are in it."""
+    """Lines are paired by their text, in order; those of one kernel alone are where they are in it."""
     gain = f": {units.gain(before.duration_ms / after.duration_ms)}" if after.duration_ms else ""
     notes = []
     if before.device != after.device:

@@ -101,7 +101,7 @@ def of_file(
     noise: float | None = None,
     what: str = "file",
 ) -> str:
-    """What stands over the whole file: ``52.4 ms a step (1.35x, was 70.7 ms)``."""
+    """What is over the whole file: ``52.4 ms a step (1.35x, was 70.7 ms)``."""
     words = f"{units.ms(step_ms)} a step"
     if before_ms is not None and change.is_change(before_ms, step_ms, noise):
         words += f" ({change.of_step(before_ms, step_ms, noise)}, was {units.ms(before_ms)})"

@@ -1,4 +1,4 @@
-"""What stands beside the lines: loader workers, ranges that the user named, lines that run as one kernel."""
+"""What is beside the lines: loader workers, ranges that the user named, lines that run as one kernel."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _chosen(lines: Sequence[Line], step_ms: float, top: int | None) -> list[Line
 
 
 def _with_those_between(shown: list[Line], lines: Sequence[Line], step_ms: float) -> list[Line]:
-    """``shown``, and the lines that stand between two of them: without its cost one would seem free."""
+    """``shown``, and the lines that are between two of them: without its cost one would seem free."""
     numbers: dict[tuple[str, str], set[int]] = {}
     for line in shown:
         numbers.setdefault((line.file, line.function), set()).add(line.line)

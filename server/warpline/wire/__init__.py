@@ -8,5 +8,5 @@ Python 3.9 syntax, dataclasses without behaviour. JSON keys are the names of the
   folder
 - ``probing``: replacements that are tried once the script has ended
 - ``timing``: what is left where only the steps are timed
-- ``frameworks``, ``precision``: names that both sides speak of
+- ``frameworks``, ``precision``: names that both sides refer to
 """

@@ -30,7 +30,7 @@ class Holder:
     - ``"command line"``: a word of the command line; the place is the option's ``add_argument``
     - ``"file"``: a line of a YAML, JSON or TOML file
     - ``"environment"``: an environment variable; the place is the line that reads it
-    - ``"computed"``: an expression that is no literal and could not be followed further
+    - ``"computed"``: an expression that is not a literal and could not be followed further
 
     ``by``: how it was found. ``"flow"``: the call's expression was followed through the frames that
     were running; ``"identity"``: the very object was met again; ``"value"``: the only place that ran

@@ -31,7 +31,7 @@ class Windows:
     survey_at_once: bool = False  # in what is seen of a step before the first boundary
     look: bool = True  # for quick loops, which takes two steps more
     rehearse: bool = True  # a step is recorded before those that count
-    beat: str | None = None  # what its steps begin with, as an earlier run told
+    beat: str | None = None  # what its steps begin with, from an earlier run
     muted: bool = False  # the script's own profiler is switched off
     patient: bool = True  # batches and forwards are no steps while an optimizer may yet make one
     sampler: str = ""  # path of py-spy, where our own sampler cannot work; empty: lines are not sampled

@@ -45,7 +45,7 @@ class Nvml:
     """Means over the timing window, from the driver. ``throttle_…`` are shares of the window, 0 to 1."""
 
     samples: float | None = None
-    utilisation_samples: float | None = None  # of them those that speak of the window alone
+    utilisation_samples: float | None = None  # of them those that refer to the window alone
     utilisation_percent: float | None = None
     clock_mhz: float | None = None
     max_clock_mhz: float | None = None

@@ -3,7 +3,7 @@
 ::
 
     RUN/
-      manifest.json     Manifest; written last, by rename: a folder without it is no run
+      manifest.json     Manifest; written last, by rename: a folder without it is not a run
       facts.json        Facts: what the runner saw beside the trace; among it the operators of one step and
                         the tensors between them (``wire/dataflow.py``)
       lines.bin         int64 pairs (time_ns, thread_index << 32 | location) in order of time per

@@ -163,7 +163,7 @@ class Framework:
     type: str | None = None
     construction: str | None = None  # key of a Construction
     parameters: list[str] | None = None  # names that the installed version takes
-    values: dict[str, Any] | None = None  # of those that a setting of ours speaks of
+    values: dict[str, Any] | None = None  # of those that a setting of ours refers to
     parts: dict[str, list[str]] | None = None  # modules of what was made, the largest first, and methods
 
 

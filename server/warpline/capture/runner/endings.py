@@ -1,6 +1,7 @@
 """The end of a script with threads that continue after its last line.
 
-Python waits for every thread that is no daemon, without a limit. So do we while they make steps; but one that
+Python waits for every thread that is not a daemon, without a limit. So do we while they make steps; but one
+that
 never ends (a heartbeat, a server) must not keep a run from its report.
 """
 
@@ -46,7 +47,7 @@ def others() -> list[threading.Thread]:
 
 
 def wait(progressed: Callable[[], int], stopping: Callable[[], bool]) -> list[str]:
-    """Wait for the script's threads; returns the names of those that it is no use to wait for.
+    """Wait for the script's threads; returns the names of those that need not be waited for.
 
     ``progressed``: a number that grows with the steps that are made. ``stopping``: the script is being ended.
     """

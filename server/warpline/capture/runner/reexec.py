@@ -38,7 +38,7 @@ def watch(control_path: str, replaced: Callable[[str], None]) -> None:
 
 
 def followed(control_path: str, path: Any, arguments: Sequence[Any]) -> list[str] | None:
-    """The arguments with which the same command is watched; None where it is no script run by Python."""
+    """The arguments with which the same command is watched; None where it is not a script run by Python."""
     try:
         words = [os.fsdecode(word) for word in arguments]
         program = os.fsdecode(path)

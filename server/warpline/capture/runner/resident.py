@@ -38,7 +38,7 @@ _current: list[Resident] = []
 
 
 class Told(Pipe):
-    """What would be told to the server is remembered."""
+    """Keeps the messages that would go to the server."""
 
     def __init__(self, on_ready: Callable[[], None]) -> None:
         super().__init__("", 0)

@@ -17,7 +17,7 @@ _PATIENCE_S = 5.0
 
 
 async def register_for_changes(ls: Server) -> None:
-    """Ask to be told of changes, where the client wants to be asked."""
+    """Subscribe to changes, if the client supports it."""
     if not ls.can("workspace.did_change_configuration.dynamic_registration"):
         return
     options = types.DidChangeConfigurationRegistrationOptions(section=SECTION)

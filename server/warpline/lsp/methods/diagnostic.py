@@ -39,7 +39,7 @@ async def pull(
 
 
 async def pull_all(ls: Server, params: types.WorkspaceDiagnosticParams) -> types.WorkspaceDiagnosticReport:
-    """The findings of all files, open or not. One that has none any more is told once, empty."""
+    """The findings of all files, open or not. A file without any more is sent once, empty."""
     await ls.loading.over()
     before = {previous.uri: previous.value for previous in params.previous_result_ids}
     items: list[types.WorkspaceDocumentDiagnosticReport] = []

@@ -47,7 +47,7 @@ def folders_changed(ls: Server, params: types.DidChangeWorkspaceFoldersParams) -
 
 
 async def shutdown(ls: Server, _: None) -> None:
-    """Running profiles end before the client is told that we have."""
+    """Running profiles end before the server answers."""
     engines = [*(running.engine for running in ls.folders.running.values()), ls.desk]
     await asyncio.gather(*(engine.end() for engine in engines), return_exceptions=True)
 

@@ -52,7 +52,7 @@ def overview(ls: Server, params: Any) -> dict[str, Any] | None:
 
 
 def summary(results: Results) -> str:
-    """``52.4 ms a step, 3 findings, best 1.25x``: what came of a profile."""
+    """``52.4 ms a step, 3 findings, best 1.25x``: the result of a profile."""
     found = results.report.findings
     speedups = [speedup for finding in found if (speedup := gained(finding)) is not None]
     count = "no findings" if not found else "1 finding" if len(found) == 1 else f"{len(found)} findings"

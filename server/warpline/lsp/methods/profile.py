@@ -51,7 +51,7 @@ def progress_cancelled(ls: Server, params: types.WorkDoneProgressCancelParams) -
 
 
 async def _profile(ls: Server, argument: Any, by_command: bool) -> dict[str, Any]:
-    """Run it and load what came of it. ``by_command``: the user is asked and shown progress by us.
+    """Run it and load the results. ``by_command``: the user is asked and shown progress by us.
 
     Raises Refused, Failed.
     """
@@ -92,7 +92,7 @@ async def _profile(ls: Server, argument: Any, by_command: bool) -> dict[str, Any
 
 async def _choice(ls: Server, folder: Path) -> str:
     """Ask what to do about what is under way in the folder, as long as anything is. Raises Refused if there
-    is no answer: the question may have been hidden, or not shown."""
+    is not an answer: the question may have been hidden, or not shown."""
     running = ls.folders.running.get(folder)
     if running is None:
         return "queue"

@@ -1,7 +1,7 @@
 """Notices runs made elsewhere and sources changed outside the editor, within a second.
 
-``watchdog`` tells at once on a local disk. Network file systems tell nobody of what another machine
-wrote, so the few folders concerned are also looked at once a second: two ``stat`` calls each.
+On a local disk ``watchdog`` reports at once. Network file systems do not report what another machine wrote,
+so these few folders are also checked once a second: two ``stat`` calls each.
 """
 
 from __future__ import annotations

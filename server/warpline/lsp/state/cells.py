@@ -72,7 +72,7 @@ def in_cells(results: Results, cells: Sequence[Document]) -> Results:
 
 
 def _totals(results: Results, lines: Sequence[Line], script: str) -> dict[tuple[str, str], float]:
-    """Those of the script's functions stand in the cells that their lines are in. What stands in no function
+    """Those of the script's functions are in the cells that their lines are in. What is in no function
     is the whole script's, and no cell's."""
     functions = {(line.file, line.function.replace(".<locals>", "")) for line in lines}
     return {

@@ -26,7 +26,7 @@ MEASURED = "measured.json"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a measurement of a fix came to. ``kept``: the gain is proven and nothing speaks against it."""
+    """What a measurement of a fix came to. ``kept``: the gain is proven and nothing contradicts it."""
 
     kept: bool
     reason: str
@@ -70,7 +70,7 @@ class Results:
         return self.costs[path] if path in self.costs else self.libraries.costs(path)
 
     def text_of(self, path: str) -> str | None:
-        """The text that ``costs_in`` speaks of; None for a file without results."""
+        """The text that ``costs_in`` refers to; None for a file without results."""
         if path in self.sources:
             return self.sources[path]
         return self.libraries.text(path) if self.libraries.has(path) else None
@@ -79,7 +79,7 @@ class Results:
         return tuple(sorted({*self.costs, *self.findings}))
 
     def lenses(self, path: str) -> tuple[str, tuple[Lens, ...]]:
-        """What stands over a file, and over its functions. Made once: every keystroke asks for them again."""
+        """What is over a file, and over its functions. Made once: every keystroke asks for them again."""
         if path not in self._lenses:
             self._lenses[path] = self._lenses_of(path)
         return self._lenses[path]

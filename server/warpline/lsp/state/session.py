@@ -1,4 +1,4 @@
-"""One run that is shown: its results, and where their lines stand now."""
+"""One run that is shown: its results, and where their lines are now."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Session:
         return self.results is not before
 
     def anchor(self, path: str) -> Anchor | None:
-        """Where the run's lines of a file stand now, in the editor's text or else in the file's."""
+        """Where the run's lines of a file are now, in the editor's text or else in the file's."""
         results = self.results
         if results.text_of(path) is None:
             return None

@@ -1,4 +1,4 @@
-"""The findings that stand in a file now, found once for each run and each state of its text."""
+"""The findings that are in a file now, found once for each run and each state of its text."""
 
 from __future__ import annotations
 

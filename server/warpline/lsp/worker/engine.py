@@ -18,7 +18,7 @@ from pygls.exceptions import JsonRpcException, JsonRpcRequestCancelled
 from warpline.lsp.worker.family import descendants
 from warpline.lsp.worker.start import command
 
-#: A worker that is told to end gets this long before it is killed with everything it started.
+#: After a request to end, a worker gets this long before it is killed with everything it started.
 GRACE_S = 10.0
 _LINE = 256 * 2**20
 _CHUNK = 65536  # of output, read at once

@@ -38,7 +38,7 @@ def constant_nodes(graph: Graph) -> list[Node]:
 
     Numbers among their arguments may be others in the next step: those that look like a position, a time or a
     temperature, or that differ from call to call in one step, are taken to be. A tensor that something else
-    is written into later is no constant.
+    is written into later is not a constant.
     """
     own = _families(graph)
     # Families that a step's own data is written into. What gives no result writes into what it is given, as

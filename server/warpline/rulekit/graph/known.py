@@ -12,7 +12,7 @@ from warpline.rulekit.graph.match import Match
 from warpline.rulekit.graph.norm import norms
 
 ATTENTION, LOSS, NORM, ACTIVATION = "attention", "loss", "norm", "activation"
-#: What comes first has an operator for itself: a softmax inside attention is no activation.
+#: What comes first has an operator for itself: a softmax inside attention is not an activation.
 _FAMILIES: tuple[tuple[str, Callable[[Graph], list[Match]]], ...] = (
     (ATTENTION, attentions),
     (LOSS, losses),

@@ -47,7 +47,7 @@ class Evaluator:
         self.made = Terms()
         self.env: dict[str, Term] = {}
         self.terms: dict[cst.BaseExpression, Term] = {}
-        self.written: dict[Term, tuple[cst.BaseExpression, dict[str, Term]]] = {}  # where it stands first
+        self.written: dict[Term, tuple[cst.BaseExpression, dict[str, Term]]] = {}  # where it is first
         self.unknown: set[cst.CSTNode] = set()  # calls that may do anything
         self.members = members
         # An attribute that the function itself assigns is not one value.

@@ -175,7 +175,7 @@ class Rewrite:
 def atom(text: str) -> str:
     """``text`` in parentheses unless a dot may follow it as it is.
 
-    Several lines may stand so only in brackets, which are not part of ``text``, and so may ``a := b``.
+    Several lines may be so only in brackets, which are not part of ``text``, and so may ``a := b``.
     """
     if "\n" in text or ":=" in text:
         return f"({text})"

@@ -81,7 +81,7 @@ class Construction:
 
     @property
     def arguments(self) -> set[str]:
-        """All names that the settings speak of."""
+        """All names that the settings refer to."""
         return {
             name
             for each in self.settings

@@ -1,7 +1,7 @@
 """Where a framework's settings are made: ``TrainingArguments(...)``, ``L.Trainer(...)``, ``Accelerator()``.
 
 Each is noted as a site of kind "framework" with its parameters in the installed version, the values of those
-that a setting of ours speaks of, and the user's line that made it.
+that a setting of ours refers to, and the user's line that made it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Frameworks:
 
 
 def _passed(one: Construction, original: Any, arguments: Any, named: Any) -> dict[str, Any]:
-    """``parameters``: the names that the call takes; ``values``: of those that settings speak of."""
+    """``parameters``: the names that the call takes; ``values``: of those that settings refer to."""
     wanted = one.arguments
     if one.method == "__post_init__":  # of a dataclass, whose fields are set by now
         self_ = arguments[0]

@@ -12,7 +12,7 @@ from .syntax import literal
 
 
 class Unknown:
-    """Stands for what cannot be told."""
+    """A value that is unknown."""
 
 
 UNKNOWN = Unknown()

@@ -126,7 +126,7 @@ def literal(node: Optional[ast.AST]) -> Tuple[bool, Any]:
 
 
 def dotted(node: Optional[ast.AST]) -> str:
-    """``a.b.c``; the last parts where what is before them is no name; "" for anything else."""
+    """``a.b.c``; the last parts where what is before them is not a name; "" for anything else."""
     parts: List[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -16,7 +16,7 @@ OPERATORS = {
 }
 #: Calls that are looked at, and the most entries of a mask: chosen, not fitted. A layer has one call.
 MOST, LARGEST = 256, 1 << 27
-#: A shorter sequence's mask is not worth a word.
+#: Masks of shorter sequences are not recorded.
 SHORTEST = 8
 #: A number this low or lower hides a score.
 GONE = -1e4

@@ -12,7 +12,7 @@ FEWEST_ROWS = 32
 SHORTEST = 8
 #: Look-ups that are kept until the step is over.
 MOST = 4
-#: The value may stand elsewhere too (GPT-2 pads with its end of text), up to this share of the padding.
+#: The value may be elsewhere too (GPT-2 pads with its end of text), up to this share of the padding.
 ELSEWHERE = 0.1
 
 

@@ -10,7 +10,7 @@ from types import ModuleType
 from ....wire.facts import Nvml
 
 INTERVAL_S = 0.1
-#: NVML's utilisation is itself a mean, of up to the last second: earlier ones speak of the time before.
+#: NVML's utilisation is itself a mean, of up to the last second: earlier ones refer to the time before.
 SETTLED_S = 1.0
 _THROTTLES = {
     0x4: "power_cap", 0x8: "hardware_slowdown", 0x20: "thermal_software", 0x40: "thermal_hardware",

@@ -16,7 +16,7 @@ _parse_exception_table: Any = getattr(dis, "_parse_exception_table", None)
 def came_from(code: CodeType) -> dict[int, set[int | None]]:
     """``{offset: lines}`` for each instruction: the lines of all that may come before it.
 
-    A line is None where it cannot be told: at the start, in an exception's handler, after an
+    A line is None if it is unknown: at the start, in an exception's handler, after an
     instruction without a line. Python 3.12 and newer.
     """
     before: dict[int, set[int | None]] = {}

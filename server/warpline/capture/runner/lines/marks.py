@@ -1,6 +1,6 @@
 """``--nvtx``: an NVTX range for each step and each line of the user's, for tools that record them (nsys).
 
-They stand in a domain of their own where the ``nvtx`` package is there; ``torch.cuda.nvtx`` knows only
+They are in a domain of their own where the ``nvtx`` package is there; ``torch.cuda.nvtx`` knows only
 the default domain, so there they are ranges with a start and an end, which no stack can mix up.
 """
 

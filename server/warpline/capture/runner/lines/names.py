@@ -46,6 +46,6 @@ class QualifiedNames:
             if isinstance(constant, types.CodeType):
                 name = prefix + constant.co_name
                 names[constant.co_firstlineno, constant.co_name] = name
-                # A class body is no function: it uses no fast locals, and its members have no "<locals>".
+                # A class body is not a function: it uses no fast locals, and its members have no "<locals>".
                 inner = name + ("." if not constant.co_flags & 0x2 else ".<locals>.")
                 self._walk(constant, inner, names)

@@ -94,7 +94,7 @@ class LineTable:
     """The line of each instruction of a code object.
 
     What a function does until its first line begins counts as that line: from Python 3.12 on, garbage is
-    collected there, at the ``def``, which is no line that runs.
+    collected there, at the ``def``, which is not a line that runs.
     """
 
     def __init__(self, code: CodeType) -> None:

@@ -50,7 +50,7 @@ class Steps:
     ``expected()`` says that backward has run and an optimizer exists: then gradients are being
     accumulated, and neither a batch nor a forward is a step.
 
-    What is called while a CUDA graph is being captured is no step: it runs when the graph is replayed.
+    What is called while a CUDA graph is being captured is not a step: it runs when the graph is replayed.
 
     ``known``: the beat of an earlier run, one key of this kind. It is chosen when it is heard first.
 

@@ -118,7 +118,7 @@ def _masked(torch: ModuleType, index: Any) -> bool:
 
 
 def caller(frame: FrameType | None) -> FrameType | None:
-    """The frame that asked: the first at or outside ``frame`` that is no wrapper of torch's."""
+    """The frame that asked: the first at or outside ``frame`` that is not a wrapper of torch's."""
     while frame is not None and frame.f_code.co_filename.replace("\\", "/").endswith(BETWEEN):
         frame = frame.f_back
     return frame

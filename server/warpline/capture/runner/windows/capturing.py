@@ -29,7 +29,7 @@ def stop(session: Session) -> None:
 
 
 class Survey(Stage):
-    """One step looked at closely, at whatever speed. With a device two: what the host waits for it is timed
+    """A survey of one step, at any speed. With a device two: what the host waits for it is timed
     in a step in which operators are not recorded, since a host that is slowed does not wait."""
 
     tries = 0

@@ -226,7 +226,7 @@ class Lines:
         self.charged: list[float] | None = None
         self.events = 0.0
         self.top: CodeType | None = None  # what torch calls for a sample
-        self.begun = 0  # samples of which lines were recorded
+        self.begun = 0  # samples with recorded lines
         self.skipped = self.collating = self.paused = self.failed = False
         self.total_ns = 0  # of the whole batch; of a part not recorded, what the rest stands for
 
@@ -387,7 +387,7 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 def _by_samples(told: list[dict[str, Any]], lines: dict[Location, list[float]]) -> bool:
     """Where workers were sampled: the times of ``lines`` (ns a batch) by that. Code inside of a line has its
-    own row, as a generator has; all of the line's time stands at the one that took longest. False: they were
+    own row, as a generator has; all of the line's time is at the one that took longest. False: they were
     not."""
     sampled = times(told)
     if sampled is None:
