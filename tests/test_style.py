@@ -107,6 +107,8 @@ PAGES = (
 )
 
 
+#: The same without word boundaries: more is found, seven times as fast.
+_QUICKLY = [pattern.replace(r"\b", "") for pattern in INSTEAD]
 #: Between two lines of a comment, or two parts of a string.
 _BETWEEN = re.compile(r'\n\s*#:? ?|"\s*\n\s*f?"')
 
@@ -153,7 +155,7 @@ def test_no_text_of_the_product_is_written_so() -> None:
     for path in sources:
         whole = _BETWEEN.sub(lambda met: " " if "#" in met[0] else "", path.read_text(encoding="utf-8"))
         whole = flat(whole)  # a quick look at all of it, strings and comments joined over their lines
-        if any(re.search(pattern, whole) for pattern in INSTEAD):
+        if any(re.search(pattern, whole) for pattern in _QUICKLY):
             texts = (*strings(path), *comments(path))
             found += [(path, line, said) for line, text in texts for said in mannered(text)]
     assert not found, "\n".join(f"{path}:{line}: better: {said}" for path, line, said in found)
