@@ -9,6 +9,8 @@ Finds calls of `F.scaled_dot_product_attention` for which torch cannot use its f
   kernels that the script switches off.
 - A causal mask is passed as a tensor. Flash attention takes no mask, so a slower kernel runs, and it computes
   the hidden half of the scores too.
+- cuDNN's attention makes a plan for each new size of its inputs, in milliseconds of host time. While a text
+  is generated, or where batches have many lengths, nearly each step has a new size.
 
 ## Why is this slow
 
@@ -43,7 +45,47 @@ class Attention(torch.nn.Module):
         return F.scaled_dot_product_attention(q.unsqueeze(1), k.unsqueeze(1), v.unsqueeze(1)).squeeze(1)
 ```
 
+## Example
+
+The keys get longer with each token, and cuDNN plans for each length:
+
+```python
+#> steps step_ms=45; totals idle_ms=38
+import torch
+import torch.nn.functional as F
+
+def attend(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v)
+    #^ found; cost step_ms=39 cpu_ms=40 device_ms=1 idle_ms=38 launches=16
+    #^ op aten::_scaled_dot_product_cudnn_attention count=4 cpu_ms=20 shapes=[[8,12,1,64],[8,12,317,64]]
+    #^ op aten::_scaled_dot_product_cudnn_attention count=4 cpu_ms=20 shapes=[[8,12,1,64],[8,12,318,64]]
+```
+
+## Use instead
+
+```python
+import torch
+import torch.nn.functional as F
+
+torch.backends.cuda.enable_cudnn_sdp(False)
+
+def attend(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v)
+```
+
 ## Near misses
+
+cuDNN has its plan already:
+
+```python
+#> steps step_ms=45; totals idle_ms=8
+import torch.nn.functional as F
+
+def attend(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v)
+    #^ cost step_ms=9 cpu_ms=2 device_ms=8 idle_ms=1 launches=16
+    #^ op aten::_scaled_dot_product_cudnn_attention count=8 cpu_ms=1 shapes=[[8,12,512,64],[8,12,512,64]]
+```
 
 A fused kernel runs already, and nothing says that its mask is causal:
 
@@ -83,14 +125,16 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Fuse, Replace
+from warpline.model.change import Fuse, Replace, Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.attention_plans import planned_calls, planning_ms
 from warpline.rulekit.formulas.attention import hides_the_future
 from warpline.rulekit.fused_attention import Call, attention_share, calls_of, masks_at, runs_math
 from warpline.rulekit.saving import less_device_time
 from warpline.rulekit.terms import atom, follow, function_at
+from warpline.rulekit.training import after_imports
 
 _NAME = "scaled_dot_product_attention"
 _METRIC = "attention"
@@ -108,9 +152,13 @@ _WORDS = {
 class SlowAttentionKernel(Rule):
     area = "fusion"
     needs = ("kernels",)
+    covers = ("launch-bound",)  # the host plans, and launches little
 
     def find(self, context: Context) -> Iterator[Draft]:
         for cost in context.profile.lines:
+            if context.matters(planned := min(planning_ms(cost), context.idle_ms(), cost.step_ms)):
+                yield _planned(context, cost, planned)
+                continue
             calls = calls_of(cost)
             if not calls:
                 continue
@@ -122,6 +170,36 @@ class SlowAttentionKernel(Rule):
                 yield _fallback(context, cost, calls, share)
             elif all(call.mask for call in calls) and _is_causal(context, cost, calls):
                 yield _causal(context, cost, share)
+
+
+def _planned(context: Context, cost: LineCost, spent: float) -> Draft:
+    place = (cost.file, cost.line)
+    return context.draft(
+        place,
+        place,
+        "cuDNN's attention makes a plan for each new size of its inputs, in {calls} calls a step: the device "
+        "is idle for {spent} ({share}) meanwhile. Flash attention needs none.",
+        {
+            "calls": count("calls that planned", round(planned_calls(cost)), "per step"),
+            "spent": ms("planning", spent),
+            "share": percent("planning", context.share(spent)),
+        },
+        cost_ms=spent,
+        change=Scale((place,), host=max(0.0, 1 - spent / max(cost.cpu_ms, spent)), at_most=True),
+        fixes=[partial(_without_cudnn, context)],
+    )
+
+
+def _without_cudnn(context: Context) -> Fix:
+    source = context.source(context.profile.manifest.script)
+    if source is None:
+        raise Refused("the source of the script is not available")
+    if any(source.is_named(call.func, "enable_cudnn_sdp", "sdpa_kernel") for call in source.nodes(cst.Call)):
+        raise Refused("the script chooses the kernels of attention itself: leave out cuDNN's there")
+    edits = Edits(source)
+    name = edits.add_import("torch.backends.cuda.enable_cudnn_sdp", "import torch")
+    after_imports(source, edits, f"{name}(False)")
+    return edits.fix("Leave attention to flash attention", "unsafe")
 
 
 def _fallback(context: Context, cost: LineCost, calls: list[Call], share: float) -> Draft:

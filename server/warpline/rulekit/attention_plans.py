@@ -1,0 +1,28 @@
+"""Plans that cuDNN makes for its attention: one for each size of the inputs, in milliseconds of host time. It
+is kept for when that size comes again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warpline.model import costs
+from warpline.model.profile import LineCost, Op
+
+_CUDNN = "aten::_scaled_dot_product_cudnn_attention"
+#: A call that finds its plan takes a tenth of that, and one that makes it several times as much.
+PLANNED_MS = costs.bound("attention-planned")
+
+
+def planning_ms(cost: LineCost) -> float:
+    """Host time a step in which a line's attention was planned, for inputs of one size after the other."""
+    planned = [op for op in _calls(cost) if op.cpu_ms >= PLANNED_MS * op.count]
+    sizes = {op.shapes[:3] for op in planned}
+    return sum(op.cpu_ms for op in planned) if len(sizes) > 1 else 0.0
+
+
+def planned_calls(cost: LineCost) -> float:
+    return sum(op.count for op in _calls(cost) if op.cpu_ms >= PLANNED_MS * op.count)
+
+
+def _calls(cost: LineCost) -> Iterator[Op]:
+    return (op for op in cost.ops if op.name.startswith(_CUDNN) and op.count > 0 and op.shapes)
