@@ -167,12 +167,10 @@ from warpline.model.change import MatmulRate
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit.autocasting import autocast_at, under_autocast, with_autocast
 from warpline.rulekit.fused_attention import attention_share, runs_math
 from warpline.rulekit.inference import steps
-from warpline.rulekit.model_lines import model_name
-from warpline.rulekit.scaling import scale
-from warpline.rulekit.terms import descend
-from warpline.rulekit.training import TrainingStep, after_imports
+from warpline.rulekit.training import after_imports
 from warpline.wire.precision import TF32_SETTINGS, Precision
 
 _PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_addmm_activation"}
@@ -206,10 +204,10 @@ class Fp32Matmul(Rule):
         hottest = max(spent, key=lambda cost: spent[cost])
         step = next((found for found in steps(context) if found.forward), None)
         place = (hottest.file, hottest.line)
-        if step is not None and _under_autocast(step) and not flags.autocast:
+        if step is not None and under_autocast(step) and not flags.autocast:
             return  # edited since the run
-        if step is not None and not _under_autocast(step) and not flags.autocast:
-            place = _place(step, hottest)  # else autocast is left only by the lines with the products
+        if step is not None and not under_autocast(step) and not flags.autocast:
+            place = autocast_at(step, hottest)  # else autocast is left only by the lines with the products
         precision: Precision = "bf16" if context.device.bf16 else "fp16"
         calls = sum(
             op.count
@@ -238,24 +236,8 @@ class Fp32Matmul(Rule):
             change=MatmulRate(precision, tuple((cost.file, cost.line) for cost in spent), elementwise=True),
             # Autocast adds a cast to each weight, which costs the host more than TF32 does.
             alternative=None if only else MatmulRate("tf32", tuple((cost.file, cost.line) for cost in spent)),
-            fixes=[partial(_autocast, context, step), *([] if only else [partial(_allow_tf32, context)])],
+            fixes=[partial(with_autocast, context, step), *([] if only else [partial(_allow_tf32, context)])],
         )
-
-
-def _place(step: TrainingStep, hottest: LineCost) -> tuple[str, int]:
-    """Of the statements that autocast goes around, the one with the products; the first where they lie in
-    the functions that it calls."""
-    spans = ((one, step.source.span(one)) for one in step.forward)
-    here = (one for one, ((first, _), (last, _)) in spans if first <= hottest.line <= last)
-    in_step = next(here, None) if hottest.file == step.source.path else None
-    name = model_name(step)
-    calling = (
-        one
-        for one in step.forward
-        if any(step.source.code(call.func) == name for call in descend(one, cst.Call))
-    )
-    place = in_step or (next(calling, None) if name is not None else None) or step.forward[0]
-    return step.source.path, step.source.line(place)
 
 
 def _is_float32(name: str, dtypes: tuple[str, ...]) -> bool:
@@ -279,32 +261,6 @@ def _in_float32(cost: LineCost) -> float:
     # The math implementation of attention computes in float32: slow-attention-kernel reports that.
     own = 1 - attention_share(cost) if runs_math(cost) else 1.0
     return min(sum(op.device_ms for op in cost.ops if _is_float32(op.name, op.dtypes)), cost.step_ms) * own
-
-
-def _under_autocast(step: TrainingStep) -> bool:
-    around = [*step.source.ancestors(step.backward), *step.forward]
-    return any(
-        step.source.is_named(item.item.func, "autocast")
-        for node in around
-        if isinstance(node, cst.With)
-        for item in node.items
-        if isinstance(item.item, cst.Call)
-    )
-
-
-def _autocast(context: Context, step: TrainingStep | None) -> Fix:
-    if step is None:
-        raise Refused("no forward pass and loss were found next to a `backward()`")
-    if _under_autocast(step) or context.profile.facts.flags.autocast:
-        raise Refused("the step already uses autocast; these products run outside of it")
-    edits = Edits(step.source)
-    autocast = edits.add_import("torch.autocast", "import torch")
-    half = edits.add_import("torch.bfloat16" if context.device.bf16 else "torch.float16", "import torch")
-    edits.wrap(step.forward, f'with {autocast}("cuda", dtype={half}):')
-    if context.device.bf16:
-        return edits.fix("Run the forward pass under autocast in bfloat16", "unsafe")
-    scale(step, edits)
-    return edits.fix("Run the forward pass under autocast in float16, with a GradScaler", "unsafe")
 
 
 def _allow_tf32(context: Context) -> Fix:

@@ -142,18 +142,11 @@ from functools import partial
 
 from warpline.model.change import Fuse
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
-from warpline.rulekit.formulas.attention import (
-    Attention,
-    attention,
-    has_product,
-    is_causal,
-    is_gone,
-    is_parameter,
-    words,
-)
+from warpline.rulekit import Context, Draft, Refused, Rule, ms, percent
+from warpline.rulekit.formulas.attention import attention, words
+from warpline.rulekit.formulas.attention_call import fused_call
 from warpline.rulekit.graph import ATTENTION, by_hand, matched, without_formulas
-from warpline.rulekit.terms import Formula, Rewrite, Term, atom, formulas
+from warpline.rulekit.terms import formulas
 from warpline.rulekit.written_out import written_out
 from warpline.wire.frameworks import constructions
 
@@ -170,7 +163,7 @@ class HandWrittenAttention(Rule):
             what = (_METRIC, "Attention", _REST)
             options = words(formula.found, formula.flow)
             change = formula.replaced("attention", *options, otherwise=Fuse(formula.places))
-            yield written_out(context, formula, formula.place, what, change, [partial(_fix, formula)])
+            yield written_out(context, formula, formula.place, what, change, [partial(fused_call, formula)])
         yield from _in_frameworks(context, self.name)
         for one in without_formulas(matched(context, ATTENTION), told):
             what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
@@ -200,124 +193,3 @@ def _in_frameworks(context: Context, rule: str) -> Iterator[Draft]:
 
 def _by_setting() -> Fix:
     raise Refused('use `attn_implementation="sdpa"` where the model or its configuration is made')
-
-
-def _fix(formula: Formula[Attention]) -> Fix:
-    found, rewrite = formula.found, formula.rewrite
-    key = found.key.args[0] if found.key.op == "transpose" and _last_two(found.key, formula) else None
-    arguments = [rewrite.spell(found.query)]
-    arguments.append(
-        rewrite.spell(key) if key is not None else f"{atom(rewrite.spell(found.key))}.transpose(-2, -1)"
-    )
-    arguments.append(rewrite.spell(found.value))
-    arguments += _mask(formula)
-    if found.dropout is not None:
-        arguments.append(f"dropout_p={_dropout(found.dropout, rewrite)}")
-    arguments += _scale(formula)
-    edits = Edits(formula.flow.source)
-    name = edits.add_import(
-        "torch.nn.functional.scaled_dot_product_attention", "import torch.nn.functional as F"
-    )
-    rewrite.into(edits, rewrite.call(name, arguments))
-    return edits.fix("Use F.scaled_dot_product_attention", "unsafe")
-
-
-def _last_two(key: Term, formula: Formula[Attention]) -> bool:
-    """Whether a transposition is of the last two dimensions (``(1, 2)`` is, of three)."""
-    if key.value == (-2, -1):
-        return True
-    sizes = {
-        len(op.shapes[0])
-        for cost in formula.costs
-        for op in cost.ops
-        if op.shapes and op.name in ("aten::matmul", "aten::softmax", "aten::bmm") and len(op.shapes[0]) > 1
-    }
-    outer = {size for size in sizes if size > 3} or sizes
-    if len(outer) == 1:
-        size = outer.pop()
-        return bool(tuple(dim % size for dim in key.value) == (size - 2, size - 1))
-    return bool(key.value == (2, 3))
-
-
-def _scale(formula: Formula[Attention]) -> list[str]:
-    """Nothing when it is one over the root of the size of a head."""
-    found, rewrite = formula.found, formula.rewrite
-    if not found.scale:
-        return ["scale=1.0"]
-    if len(found.scale) == 1 and found.scale[0].op == "rsqrt":
-        inside = found.scale[0].args[0]
-        if (
-            inside.op == "size"
-            and inside.value == -1
-            and inside.args[0] in (found.query, found.key.args[0] if found.key.args else None)
-        ):
-            return []
-    for factor in found.scale:
-        if factor.op == "attr" and is_parameter(factor, formula.flow):
-            raise Refused("its scale is a tensor, but the fused call needs a number")
-    texts = [
-        f"{atom(rewrite.spell(factor.args[0]))} ** -0.5" if factor.op == "rsqrt" else rewrite.spell(factor)
-        for factor in found.scale
-    ]
-    return [f"scale={' * '.join(texts)}"]
-
-
-def _mask(formula: Formula[Attention]) -> list[str]:
-    masks = formula.found.masks
-    if not masks:
-        return []
-    shapes = [
-        op.shapes[1]
-        for cost in formula.costs
-        for op in cost.ops
-        if "masked_fill" in op.name and op.shapes[1:]
-    ]
-    if any(len(shape) < 2 for shape in shapes):
-        raise Refused("its mask has fewer than two dimensions")
-    if len(masks) > 1:
-        raise Refused("several masks are combined")
-    mask, condition = masks[0], None
-    if mask.op == "if":
-        test, mask, _ = mask.args
-        if test.op != "is_not" or test.args[1].op != "const" or test.args[1].value is not None:
-            raise Refused("its mask depends on more than whether there is one")
-        condition = formula.rewrite.spell(test.args[0])
-    if condition is None and is_causal(mask, formula.flow):
-        return ["is_causal=True"]
-    text = _kept(mask, formula)
-    if condition in (None, text):
-        return [f"attn_mask={text}"]
-    return [f"attn_mask=None if {condition} is None else {text}"]
-
-
-def _kept(mask: Term, formula: Formula[Attention]) -> str:
-    """A boolean mask of what is kept, or one to be added."""
-    spell = formula.rewrite.spell
-    if mask.op == "add":
-        added = next(arg for arg in mask.args if not has_product(arg))
-        return spell(added)
-    hidden, low = (mask.args[1], mask.args[2]) if mask.op == "masked_fill" else (mask.args[0], mask.args[2])
-    if mask.op == "where" and has_product(mask.args[2]):
-        low = mask.args[1]
-    if not is_gone(low):
-        raise Refused("masked scores get a value that the softmax does not turn into zero")
-    if mask.op == "where" and not has_product(mask.args[2]):
-        return spell(hidden)
-    if hidden.op == "not":
-        return spell(hidden.args[0])
-    if hidden.op in ("eq", "ne"):
-        opposite = "!=" if hidden.op == "eq" else "=="
-        return f"{spell(hidden.args[0])} {opposite} {spell(hidden.args[1])}"
-    return f"~{atom(spell(hidden))}"
-
-
-def _dropout(term: Term, rewrite: Rewrite) -> str:
-    if term.op == "if":
-        inner = next(arg for arg in term.args[1:] if arg.op == "dropout")
-        if inner is not term.args[1]:
-            raise Refused("dropout depends on a condition that could not be analyzed")
-        return f"({_dropout(inner, rewrite)}) if {rewrite.spell(term.args[0])} else 0.0"
-    p, training = term.args[1], term.args[2]
-    if training.op == "const" and training.value is True:
-        return rewrite.spell(p)
-    return f"{rewrite.spell(p)} if {rewrite.spell(training)} else 0.0"
