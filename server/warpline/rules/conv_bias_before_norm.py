@@ -116,7 +116,7 @@ Unsafe: values agree up to rounding, but the state dict loses the biases (older 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import libcst as cst
@@ -124,8 +124,13 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.graph import graph_of
+from warpline.rulekit.graph.biased import Biased, biased
+from warpline.rulekit.holders import argument
 from warpline.rulekit.saving import less_device_time
 from warpline.rulekit.terms import descend
+from warpline.wire.run import Site
+from warpline.wire.sites import Module, facts_of
 
 _CONVOLUTIONS = ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
 _NORMS = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
@@ -139,14 +144,7 @@ class ConvBiasBeforeNorm(Rule):
         total = sum(spent.values())
         if not context.matters(total):
             return
-        files = dict.fromkeys(
-            [*(cost.file for cost in spent), *(site.file for site in context.sites("module"))]
-        )
-        found = {
-            source: calls
-            for file in files
-            if (source := context.source(file)) and (calls := _followed(source))
-        }
+        found = _found(context, spent)
         hottest = max(spent, key=lambda cost: spent[cost])
         for source, calls in found.items():
             yield context.draft(
@@ -163,6 +161,37 @@ class ConvBiasBeforeNorm(Rule):
                 change=less_device_time(spent, total),
                 fixes=[partial(_fix, source, calls)],
             )
+
+
+def _found(context: Context, spent: Iterable[LineCost]) -> dict[Source, list[cst.Call]]:
+    """The calls that make layers whose biases are subtracted again, by the recorded step or by the text."""
+    sites = context.sites(Module.KIND)
+    files = dict.fromkeys([*(cost.file for cost in spent), *(site.file for site in sites)])
+    found = {source: _followed(source) for file in files if (source := context.source(file)) is not None}
+    flow = context.profile.facts.dataflow
+    recorded = biased(graph_of(flow)) if flow.name and not flow.missing else []
+    for site in sites:
+        source = context.source(site.file)
+        for call in source.calls(site.line, *_CONVOLUTIONS) if source is not None else ():
+            if source is not None and call not in found[source] and _is_subtracted(site, recorded):
+                found[source].append(call)
+    return {source: calls for source, calls in found.items() if calls}
+
+
+def _is_subtracted(site: Site, recorded: list[Biased]) -> bool:
+    """Whether the biases of all convolutions that may have been made here are subtracted again.
+
+    Of a call that makes several only the first one's channels are known.
+    """
+    made, size, out = facts_of(Module, site), argument(site, "kernel_size"), argument(site, "out_channels")
+    same = [one for one in recorded if size is None or set(one.weight[2:]) == _sizes(size.value)]
+    if not made.count or made.count == 1:
+        same = [one for one in same if out is None or one.weight[0] == out.value]
+    return bool(made.bias) and bool(same) and all(one.subtracted for one in same)
+
+
+def _sizes(kernel: object) -> set[object]:
+    return set(kernel) if isinstance(kernel, (list, tuple)) else {kernel}
 
 
 def _bias_ms(cost: LineCost) -> float:

@@ -129,6 +129,8 @@ class Module:
     KIND: ClassVar[str] = "module"
 
     type: str | None = None
+    bias: bool | None = None
+    count: int | None = None  # made by that line, with the same frames; None: one
     num_embeddings: int | None = None
     embedding_dim: int | None = None
 

@@ -103,7 +103,13 @@ def _logarithm_of(graph: Graph, node: Node) -> Softmax | None:
     while (before := graph.producer.get(value)) is not None and before.name in ("add", "clamp", "clamp_min"):
         nodes.insert(0, before)
         value = graph.origin(before.inputs[0])
-    if before is None or before.name not in _OPERATORS:
+    if before is None:
         return None
-    found = _operator(graph, before)
-    return None if found is None else Softmax(found.input, node.outputs[0], found.size, (before, *nodes))
+    if before.name in _OPERATORS:
+        found = _operator(graph, before)
+    else:
+        written = (_of(graph, before, one, False) for one in cuts(graph, value, reductions=True))
+        found = max((one for one in written if one is not None), key=lambda one: len(one.nodes), default=None)
+    return (
+        None if found is None else Softmax(found.input, node.outputs[0], found.size, (*found.nodes, *nodes))
+    )

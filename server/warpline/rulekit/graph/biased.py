@@ -1,0 +1,33 @@
+"""Convolutions with a bias that a batch norm subtracts again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warpline.rulekit.graph.graph import Graph, Node, Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Biased:
+    """The sizes of the weight of a convolution with a bias; ``subtracted``: only batch norms that train
+    read its result."""
+
+    weight: tuple[int, ...]
+    subtracted: bool
+
+
+def biased(graph: Graph) -> list[Biased]:
+    found = []
+    for node in graph.nodes:
+        weight, bias = node.argument(1, "weight"), node.argument(2, "bias")
+        if node.name != "convolution" or not isinstance(weight, Ref) or not isinstance(bias, Ref):
+            continue
+        readers = list(graph.uses(node.outputs[0]))
+        subtracted = bool(readers) and all(_subtracts(reader, value) for reader, value in readers)
+        found.append(Biased(graph.shape(weight.value), subtracted))
+    return found
+
+
+def _subtracts(node: Node, value: int) -> bool:
+    """Whether it is a batch norm of ``value`` over this batch: with stored means the bias has an effect."""
+    return "batch_norm" in node.name and node.argument(5, "training") is not False and node.inputs[0] == value
