@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from warpline.capture.runner.workers import lines
-from warpline.capture.runner.workers.lines import Lines
+from warpline.capture.runner.workers import merged, traced
+from warpline.capture.runner.workers.traced import Lines
 
 SAMPLES = 10
 
@@ -61,13 +61,13 @@ def test_what_the_first_one_does_is_left_out() -> None:
 
 
 def test_some_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "ENOUGH_NS", -1)
+    monkeypatch.setattr(traced, "ENOUGH_NS", -1)
     assert recorded(without_first=True) == {"sample": SAMPLES, "collate": 1}
     assert recorded(without_first=False) == {"opened": SAMPLES, "collate": 1}
 
 
 def test_a_batch_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "GIVEN_UP_NS", -1)
+    monkeypatch.setattr(traced, "GIVEN_UP_NS", -1)
     recording = Lines(OnlyThis(), SAMPLES)  # type: ignore[arg-type]
     with recording:
         sample(1)
@@ -80,6 +80,6 @@ def test_many_events_cost_what_the_batch_took_longer() -> None:
         "recorded": 1, "recorded_ns": 12_000_000, "events": 1000, "event_ns": 3100.0, "plain_ns": [2_000_000],
         "lines": [["/p/a.py", 3, "f", 12_000_000, 1000, 500]],
     }  # fmt: skip
-    found = lines.merged([told])
+    found = merged.merged([told])
     assert found is not None
     assert found["batch_ms"] == pytest.approx(2.0)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import warpline
 from warpline import pipeline
-from warpline.capture.runner.workers.lines import merged
+from warpline.capture.runner.workers.merged import merged
 
 SCRIPT = """\
 import hashlib

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from warpline.capture.runner.lines.userfiles import UserFiles
-from warpline.capture.runner.workers.lines import merged
+from warpline.capture.runner.workers.merged import merged
 from warpline.capture.runner.workers.sampled import Sampled, times, with_inner
 
 HERE = str(Path(__file__).resolve())

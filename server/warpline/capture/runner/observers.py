@@ -22,7 +22,8 @@ from .steps.losses import Losses
 from .steps.signals import Signals
 from .waits.batches import Batches
 from .waits.garbage import Garbage
-from .workers.lines import WorkerLines, merged
+from .workers.lines import WorkerLines
+from .workers.merged import merged
 
 if TYPE_CHECKING:
     from .before import Before

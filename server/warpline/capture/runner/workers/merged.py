@@ -1,0 +1,82 @@
+"""The lines of all workers as one: what the server reads as ``Workers``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .sampled import line_ns, times
+from .traced import Location
+
+#: How many times as much an event may cost as in the plain loop, whose caches are warm; more than that where
+#: events at that loop's cost are already such a part of a recorded batch, in lines of quick plain Python.
+NEAR, DENSE = 3.0, 0.25
+
+
+def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """``Workers`` of what the workers wrote, None where none did."""
+    batches = sum(one["recorded"] for one in told)
+    if not batches:
+        return None
+    total = 0.0
+    lines: dict[Location, list[float]] = {}
+    for one in told:
+        cost = _event_cost(one)
+        total += one["recorded_ns"] - cost * one["events"]
+        for file, line, function, ns, events, calls in one["lines"]:
+            spent = lines.setdefault((file, line, function), [0.0, 0.0])
+            spent[0] += max(0.0, ns - cost * events)
+            spent[1] += calls
+    for spent in lines.values():
+        spent[0] /= batches
+    plain = [ns for one in told for ns in one["plain_ns"]]
+    batch_ns = total / batches
+    if _by_samples(told, lines) and plain:
+        # Samples are of other batches than those that were timed.
+        batch_ns = max(sum(plain) / len(plain), sum(spent[0] for spent in lines.values()))
+    return {
+        "batches": batches,
+        "batch_ms": batch_ns / 1e6,
+        "lines": [
+            {
+                "file": file,
+                "line": line,
+                "function": function,
+                "batch_ms": ns / 1e6,
+                "calls": calls / batches,
+            }
+            for (file, line, function), (ns, calls) in sorted(lines.items(), key=lambda item: -item[1][0])
+        ],
+    }
+
+
+def _by_samples(told: list[dict[str, Any]], lines: dict[Location, list[float]]) -> bool:
+    """Where workers were sampled: the times of ``lines`` (ns a batch) by that. Code inside of a line has its
+    own row, as a generator has; all of the line's time is at the one that took longest. False: they were
+    not."""
+    sampled = times(told)
+    if sampled is None:
+        return False
+    counts, sample_ns = sampled
+    rows: dict[tuple[str, int], list[list[float]]] = {}
+    for (file, line, _), spent in lines.items():
+        rows.setdefault((file, line), []).append(spent)
+    for place, several in rows.items():
+        whole = sum(spent[0] for spent in several)
+        longest = max(several, key=lambda spent: spent[0])
+        for spent in several:
+            spent[0] = 0.0
+        longest[0] = line_ns(whole, counts.get(place, 0.0), sample_ns)
+    return True
+
+
+def _event_cost(one: dict[str, Any]) -> float:
+    """Nanoseconds: what makes recorded batches longer than the median other one, if that is near what an
+    event of a plain loop costs, or where there are many events: on a busy machine batches differ for other
+    reasons too."""
+    plain = sorted(one["plain_ns"])
+    if not plain or not one["events"]:
+        return float(min(one["event_ns"], one["recorded_ns"] / max(1, one["events"])))
+    usual = plain[len(plain) // 2] * one["recorded"]
+    longer = max(0.0, (one["recorded_ns"] - usual) / one["events"])
+    dense = one["events"] * one["event_ns"] > DENSE * one["recorded_ns"]
+    return float(longer if dense else min(longer, NEAR * one["event_ns"]))
