@@ -228,7 +228,7 @@ from warpline.model.change import RemoveLaunches, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
-from warpline.rulekit.calling import model_born
+from warpline.rulekit.calling import MOSTLY, below, callers, function_of, is_forward, model_born
 from warpline.rulekit.compiling import (
     NOTHING_COMPILED,
     compile_model,
@@ -287,9 +287,7 @@ class LaunchBound(Rule):
         if not context.matters(total) or launches < 1 or mean_ms > _LONG_MS or total < 0.1 * context.step_ms:
             return
         hottest = max(idle, key=lambda cost: idle[cost])
-        born = model_born(context, hottest) if step is None else None
-        at = born if born is not None else hottest
-        place = model_place(step) if step is not None else (at.file, at.line)
+        place = model_place(step) if step is not None else _launched_at(context, idle, hottest)
         if nothing is not None and step is not None:
             place = (step.source.path, step.source.line(nothing))
         elif compiled is not None:
@@ -332,6 +330,29 @@ def _single(cost: LineCost) -> float:
     """The share of the line's launches that come one or a few from an operator, 0 to 1."""
     own = sum(op.launches for op in cost.ops if op.launches >= _OWN_LOOP * max(1e-9, op.count))
     return max(0.0, 1 - own / cost.launches) if cost.launches else 1.0
+
+
+def _launched_at(context: Context, idle: dict[LineCost, float], hottest: LineCost) -> tuple[str, int]:
+    """Where nearly all launches of a script without a training step come from: the call, or the loop, that
+    runs several models; else where the model was made, else the hottest line."""
+    least, cost = MOSTLY * sum(idle.values()), hottest
+    seen: set[LineCost] = set()
+    while cost not in seen:
+        seen.add(cost)
+        alone = any(map(is_forward, (*cost.called, function_of(cost))))
+        if sum(idle.get(line, 0.0) for line in below(context, cost)) >= least:
+            if not alone:
+                return cost.file, cost.line
+            break
+        calling = callers(context, function_of(cost))
+        source = context.source(cost.file)
+        statement = source.statement_at(cost.line) if source is not None else None
+        loops = source.loops(statement) if source is not None and statement is not None else []
+        if source is not None and loops and not calling and not is_forward(function_of(cost)):
+            return cost.file, source.line(loops[-1])
+        cost = calling[0] if len(calling) == 1 else cost
+    born = model_born(context, hottest)
+    return (born.file, born.line) if born is not None else (hottest.file, hottest.line)
 
 
 def _is_looping(cost: LineCost) -> bool:

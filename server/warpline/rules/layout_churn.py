@@ -103,7 +103,7 @@ _BY_HAND = {
     THERE_AND_BACK: "keep one layout through these lines: linear layers and norms work on the last "
     "dimension, whatever the order of the others",
     AGAIN: "copy it once and use that copy again",
-    CAST_BACK: "leave out both casts",
+    CAST_BACK: "leave out the casts",
 }
 
 

@@ -54,6 +54,11 @@ def wide_and_narrow() -> Any:
     return y.view(8, 4).to(torch.bfloat16) * 2
 
 
+def wide_before_a_product() -> Any:
+    with torch.autocast("cpu", torch.bfloat16):
+        return LINEAR(F.gelu(HALF).float())
+
+
 @pytest.mark.parametrize(
     ("act", "why"),
     [
@@ -64,6 +69,7 @@ def wide_and_narrow() -> Any:
         (the_same_twice, AGAIN),
         (weight_cast_for_each_part, AGAIN),
         (wide_and_narrow, CAST_BACK),
+        (wide_before_a_product, CAST_BACK),
     ],
 )
 def test_needless(act: Callable[[], Any], why: str) -> None:

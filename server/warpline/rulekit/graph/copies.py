@@ -64,8 +64,9 @@ def needless(graph: Graph) -> Iterator[Copies]:
                 yield Copies((node,), ANY_LAYOUT)
             elif (first := _undone(graph, node, own)) is not None:
                 yield Copies((first, node), THERE_AND_BACK)
-        elif node.name in _CASTS and (back := _cast_back(graph, node, own)) is not None:
-            yield Copies((node, back), CAST_BACK)
+        elif node.name in _CASTS and (back := _cast_back(graph, node)) is not None:
+            # Autocast's own cast, for a product, goes when the user's goes.
+            yield Copies((node, back) if back in own else (node,), CAST_BACK)
     yield from _again(graph, own)
 
 
@@ -178,7 +179,7 @@ def _through(graph: Graph, node: Node, value: int) -> int | None:
     return whole if last and before[:-1] == after[:-1] else None
 
 
-def _cast_back(graph: Graph, node: Node, own: list[Node]) -> Node | None:
+def _cast_back(graph: Graph, node: Node) -> Node | None:
     """The cast back to the type that ``node`` cast from, if only such casts read what it gives. One through a
     narrower type rounds (``x.int().float()``), which may be what it is for."""
     first = node.inputs[0]
@@ -188,7 +189,7 @@ def _cast_back(graph: Graph, node: Node, own: list[Node]) -> Node | None:
     back = [
         reader
         for reader in readers
-        if reader in own and reader.name in _CASTS and graph.dtype(reader.outputs[0]) == graph.dtype(first)
+        if reader.name in _CASTS and graph.dtype(reader.outputs[0]) == graph.dtype(first)
     ]
     return back[0] if back and len(back) == len(readers) else None
 
