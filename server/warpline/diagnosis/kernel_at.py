@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from warpline.devices import can
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
 
@@ -18,8 +19,9 @@ def kernel_at(profile: Profile, file: Path, line: int, text: str) -> str:
     kernels = sorted(
         (k for cost in here for k in cost.kernels if k.kind == "kernel"), key=lambda k: -k.device_ms
     )
-    if not kernels and profile.manifest.device.kind == "cpu":
-        raise Problem(f"{file.name}:{line} launches no kernel: this run was made on a CPU")
+    kind = profile.manifest.device.kind
+    if not kernels and not can(kind, "kernels"):
+        raise Problem(f"{file.name}:{line} launches no kernel: on this device ({kind}) none are recorded")
     if not kernels:
         raise Problem(f"{file.name}:{line} launches no kernel in this run and is not in a Triton kernel")
     plain = kernels[0].name.replace("(anonymous namespace)::", "")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from math import prod
 
+from warpline.devices import can
 from warpline.model.change import Replace
 from warpline.model.profile import Profile
 from warpline.wire.probing import Question, Tensor
 from warpline.wire.sites import Optimizer, facts_of
 
-#: Tensors that are made, and numbers in them: of more every second, third, ... is taken. What an optimizer
-#: costs is a sum over its tensors.
-MOST_TENSORS, MOST_NUMBERS = 300, {"cuda": 1 << 27, "cpu": 1 << 22}
+#: The most tensors of a trial, and numbers in them on a GPU and on the host. Of more, every second or third
+#: tensor is taken: an optimizer's cost is a sum over its tensors.
+MOST_TENSORS, MOST_ON_GPU, MOST_ON_HOST = 300, 1 << 27, 1 << 22
 
 
 def questions_for(profile: Profile, change: Replace) -> list[tuple[Question, float]]:
@@ -29,6 +30,6 @@ def questions_for(profile: Profile, change: Replace) -> list[tuple[Question, flo
 
 
 def _some(shapes: list[tuple[int, ...]], device: str) -> list[tuple[int, ...]]:
-    whole, most = sum(map(prod, shapes)), MOST_NUMBERS.get(device, MOST_NUMBERS["cpu"])
+    whole, most = sum(map(prod, shapes)), MOST_ON_GPU if can(device, "kernels") else MOST_ON_HOST
     every = max(1, -(-len(shapes) // MOST_TENSORS), -(-whole // most))
     return sorted(shapes, key=prod)[every // 2 :: every]
