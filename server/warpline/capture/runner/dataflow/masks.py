@@ -15,7 +15,7 @@ OPERATORS = {
     "_scaled_dot_product_flash_attention_for_cpu": 99,  # by name only
 }
 #: Calls that are looked at, and the most entries of a mask: chosen, not fitted. A layer has one call.
-MOST, LARGEST = 256, 1 << 27
+MOST, LARGEST = 256, 1 << 26
 #: Masks of shorter sequences are not recorded.
 SHORTEST = 8
 #: A number this low or lower hides a score.
@@ -39,7 +39,11 @@ class Masks:
             return
         mask = arguments[at] if len(arguments) > at else named.get("attn_mask", named.get("attn_bias"))
         if mask is not None:
-            self._kept.append((operator, self._causal(mask)))
+            try:
+                causal = self._causal(mask)
+            except Exception:  # a device that has run out of memory, say
+                causal = None
+            self._kept.append((operator, causal))
 
     def _causal(self, mask: Any) -> Optional[Any]:
         """Of no dimension, on the mask's device; None where the mask cannot be one."""
@@ -49,8 +53,8 @@ class Masks:
         for dim in range(mask.dim() - 2):
             if mask.stride(dim) == 0:  # the same for all heads, as a mask of two dimensions comes here
                 mask = mask.narrow(dim, 0, 1)
-        if mask.numel() > LARGEST:
-            return None
+        if mask.numel() > LARGEST or (mask.is_cuda and torch.cuda.is_current_stream_capturing()):
+            return None  # what is computed while a graph is captured becomes a part of the graph
         later = torch.ones(mask.shape[-2:], dtype=torch.bool, device=mask.device).triu_(1)
         if mask.dtype == torch.bool:
             return (mask != later).all()
