@@ -185,7 +185,7 @@ def test_a_higher_order_operator_runs_and_ends_the_record() -> None:
     results: list[Any] = []
     flow = record(lambda: results.append(twice(torch.ones(2))))
     assert results[0].tolist() == [2, 2]
-    assert "higher order" in flow.missing
+    assert "higher-order" in flow.missing
     assert HigherOrderOperator.__call__ is call
 
 

@@ -1,0 +1,22 @@
+"""What is written of the arguments that something was made with."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpline.capture.runner.births.describe import facts, plain
+
+torch = pytest.importorskip("torch")
+
+
+def test_what_holds_many_values_is_told_by_its_type() -> None:
+    groups = [{"params": [torch.zeros(3)], "lr": 0.1}]
+    assert plain(groups) == ["dict"]
+    assert plain(torch.zeros(1000)) == "Tensor"
+    assert plain((0.9, None, torch.float16)) == [0.9, None, "torch.float16"]
+
+
+def test_an_optimizer_says_how_many_groups_it_has() -> None:
+    made = torch.optim.SGD([{"params": [torch.zeros(2, requires_grad=True)]} for _ in range(5)], lr=0.1)
+    told = facts(torch, "optimizer", made)
+    assert (told["parameters"], told["groups"]) == (5, 5)
