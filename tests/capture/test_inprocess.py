@@ -32,7 +32,7 @@ def block(folder: Path) -> InProcess:
 def nothing_measured(folder: Path) -> None:
     made = block(folder)
     made.start()
-    with pytest.raises(Problem, match="made no step"):
+    with pytest.raises(Problem, match="no step was found"):
         made.stop(failed=False)
 
 
@@ -62,7 +62,7 @@ def test_a_forked_child_leaves_its_parents_folder(tmp_path: Path, monkeypatch: p
         patched.setattr(os, "getpid", lambda: made.pid + 1)
         made.stop(failed=True)
         assert made.partial.is_dir()
-    with pytest.raises(Problem, match="made no step"):
+    with pytest.raises(Problem, match="no step was found"):
         made.stop(failed=False)
     assert not made.partial.exists()
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.capture.launching import Captured, request, write
 from warpline.capture.runner.steps.beat import FORGOTTEN, Steps
+from warpline.capture.runner.steps.datasets import Datasets
 
 TRAIN = """\
 import threading, time, torch
@@ -103,7 +104,7 @@ def test_a_thread_that_never_ends_keeps_no_report(tmp_path: Path) -> None:
 def test_the_beat_goes_on_in_another_thread() -> None:
     """One that has ended is replaced at once, one that is only silent after many signals of another's."""
     restarts: list[bool] = []
-    observers = SimpleNamespace(signals=SimpleNamespace(thread=None))
+    observers = SimpleNamespace(signals=SimpleNamespace(thread=None, datasets=Datasets()))
     steps = Steps(lambda: restarts.append(True) or True, observers, lambda: 0.0)  # type: ignore[arg-type]
     steps.thread = -1  # of no living thread
     assert steps._moved()
