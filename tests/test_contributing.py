@@ -38,7 +38,7 @@ def words(text: str) -> str:
     """How many lines it has."""
     return f"{len(text.splitlines())} lines"
 '''
-DEVICE = '''"""A device of nobody's."""
+DEVICE = '''"""A device that does not exist."""
 
 from warpline.devices.capability import Capability
 

@@ -1,5 +1,5 @@
-// Profiling, measuring, tuning: ask the server, show its progress in a notification that can be cancelled, and what
-// came of it with what to do next.
+// Profiling, measuring, tuning: asks the server, shows its progress in a notification that can be cancelled, and then
+// the results with what to do next.
 import * as path from "node:path";
 import * as vscode from "vscode";
 import { ErrorCodes, ResponseError } from "vscode-languageclient/node";
@@ -74,7 +74,7 @@ async function save(uri: vscode.Uri | undefined): Promise<void> {
   if (open?.isDirty && !open.isUntitled) await open.save();
 }
 
-/** The server ended meanwhile, of which its restart tells. */
+/** The server ended meanwhile; its restart shows a message. */
 const LOST: number[] = [ErrorCodes.PendingResponseRejected, ErrorCodes.ConnectionInactive];
 
 type Refusal = ResponseError<protocol.Refusal | undefined>;
