@@ -1,0 +1,49 @@
+"""Where the groups of an optimizer are made, in several spellings."""
+
+from __future__ import annotations
+
+import libcst as cst
+import pytest
+
+from warpline.rulekit.filled import maker_of
+from warpline.syntax.source import Source
+
+SPELLINGS = {
+    "added in a loop": """\
+groups = []
+for p in net.parameters():
+    groups.append({"params": [p]})  # here
+AdamW(groups, fused=True)
+""",
+    "a comprehension": """\
+groups = [{"params": [p]} for p in net.parameters()]  # here
+AdamW(params=groups)
+""",
+    "at the call": """\
+AdamW(
+    [{"params": [p]} for p in net.parameters()],  # here
+    lr=0.1,
+)
+""",
+    "by a function": """\
+def split(net):
+    found = []
+    for name, p in net.named_parameters():
+        found.append({"params": [p], "lr": rate(name)})  # here
+    return found
+
+AdamW(split(net))
+""",
+    "by a function of another file": """\
+AdamW(split(net), fused=True)  # here
+""",
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_the_line_that_makes_a_group(name: str) -> None:
+    text = SPELLINGS[name]
+    source = Source("train.py", text)
+    (call,) = (one for one in source.nodes(cst.Call) if source.is_named(one.func, "AdamW"))
+    wanted = next(at for at, line in enumerate(text.splitlines(), 1) if "# here" in line)
+    assert source.line(maker_of(source, call, "params")) == wanted
