@@ -1,11 +1,12 @@
-"""The line that fills rows up to a fixed length, in the collate function or the dataset of a loader."""
+"""The line that fills rows up to a fixed length, in a collate function, a dataset or the step."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import libcst as cst
 
+from warpline.rulekit.calling import function_of, is_forward
 from warpline.rulekit.context import Context
 from warpline.rulekit.origins import origin
 from warpline.syntax.source import NOT_LITERAL, Source
@@ -16,24 +17,41 @@ _FILLS = ("zeros", "ones", "full", "empty", "new_zeros", "new_ones", "new_full",
 
 def filled_at(context: Context, columns: int) -> tuple[str, int] | None:
     """The line that makes rows of ``columns`` entries, whatever their own length: the first one of the
-    function that has such lines. None where no function or more than one does. Only loaders that a step
-    uses are looked at."""
+    function that has such lines. None where no function or more than one does. Looked at are the loaders that
+    a step uses, and where these have none the functions that the step itself calls."""
     used = [facts_of(Loader, site) for site in context.sites("loader") if site.uses]
     functions = {(one.collate_file, one.collate_line) for one in used}
     functions |= {(one.dataset_file, one.dataset_line) for one in used}
-    found: list[tuple[str, int]] = []
-    for file, line in functions:
+    found = _filling(context, functions, columns)
+    if not found:
+        ran = {(cost.file, cost.line) for cost in context.profile.lines if not is_forward(function_of(cost))}
+        found = _filling(context, ran, columns)
+    return min(found) if len(found) == 1 else None
+
+
+def _filling(
+    context: Context, places: Collection[tuple[str | None, int | None]], columns: int
+) -> set[tuple[str, int]]:
+    """For each function around one of ``places``, or at it, the first line that fills rows up."""
+    found = set()
+    for file, line in places:
         source = context.source(file) if file is not None and file in context.profile.sources else None
-        function = next(iter(source.at(line, cst.FunctionDef)), None) if source is not None and line else None
-        if source is not None and function is not None:
-            lines = [
-                source.line(size)
-                for size in _sizes(source, function)
-                if _is_fixed(context, source, function, size, columns)
-            ]
-            # Tokens and targets are filled side by side in one function: the first line stands for all.
-            found += [(source.path, min(lines))] if lines else []
-    return found[0] if len(found) == 1 else None
+        statement = source.statement_at(line) if source is not None and line else None
+        if source is None or statement is None:
+            continue
+        around = source.enclosing(statement, cst.FunctionDef)
+        function = statement if isinstance(statement, cst.FunctionDef) else around
+        if function is None:
+            continue
+        lines = [
+            source.line(size)
+            for size in _sizes(source, function)
+            if _is_fixed(context, source, function, size, columns)
+        ]
+        # Tokens and targets are filled side by side in one function: the first line stands for all.
+        if lines:
+            found.add((source.path, min(lines)))
+    return found
 
 
 def _sizes(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
@@ -45,13 +63,24 @@ def _sizes(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpres
         if sizes and isinstance(sizes[0], (cst.Tuple, cst.List)):
             sizes = [element.value for element in sizes[0].elements]
         if sizes:
-            yield sizes[-1]
+            yield _assigned(source, function, sizes[-1])
     for difference in source.nodes(cst.BinaryOperation, within=function):
         own = source.code(difference.right)
         if isinstance(difference.operator, cst.Subtract) and (
             "len(" in own or "shape" in own or "size(" in own
         ):
             yield difference.left
+
+
+def _assigned(source: Source, function: cst.FunctionDef, size: cst.BaseExpression) -> cst.BaseExpression:
+    """What the only assignment in ``function`` gives the name ``size``; ``size`` itself without one."""
+    name = source.code(size)
+    given = [
+        one.value
+        for one in source.nodes(cst.Assign, within=function)
+        if any(source.code(target.target) == name for target in one.targets)
+    ]
+    return given[0] if len(given) == 1 and isinstance(size, cst.Name) else size
 
 
 def _is_fixed(
