@@ -171,12 +171,16 @@ from warpline.rulekit.autocasting import autocast_at, under_autocast, with_autoc
 from warpline.rulekit.fused_attention import attention_share, runs_math
 from warpline.rulekit.inference import steps
 from warpline.rulekit.training import after_imports
+from warpline.wire.births import Setting
 from warpline.wire.precision import TF32_SETTINGS, Precision
 
 _PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_addmm_activation"}
 
 #: First compute capability with the units: float16, and bfloat16 with TF32.
 _HALF, _TF32 = (7, 0), (8, 0)
+
+#: Settings that keep float32 products from TF32, with the value that does.
+_OFF = {"torch.backends.cuda.matmul.allow_tf32": False, "float32_matmul_precision": "highest"}
 
 
 class Fp32Matmul(Rule):
@@ -217,6 +221,11 @@ class Fp32Matmul(Rule):
         )
         gained = sum(convolved.values()) / 2 + sum(products.values()) * (1 - costs.value("tensor-cores"))
         only = not context.matters(sum(products.values()))
+        off = _switched_off(context) if not only and tuple(capability) >= _TF32 else None
+        place = (off.frames[0].file, off.frames[0].line) if off is not None else place
+        places = tuple((cost.file, cost.line) for cost in spent)
+        lower, rounded = MatmulRate(precision, places, elementwise=True), MatmulRate("tf32", places)
+        autocast = partial(with_autocast, context, step)
         what = "convolution" if only else "matrix product"
         yield context.draft(
             place,
@@ -233,11 +242,34 @@ class Fp32Matmul(Rule):
             },
             cost_ms=total,
             saving_ms=min(gained, total),
-            change=MatmulRate(precision, tuple((cost.file, cost.line) for cost in spent), elementwise=True),
+            change=rounded if off is not None else lower,
             # Autocast adds a cast to each weight, which costs the host more than TF32 does.
-            alternative=None if only else MatmulRate("tf32", tuple((cost.file, cost.line) for cost in spent)),
-            fixes=[partial(with_autocast, context, step), *([] if only else [partial(_allow_tf32, context)])],
+            alternative=None if only else lower if off is not None else rounded,
+            fixes=[partial(_switch_on, context, off), autocast]
+            if off is not None
+            else [autocast, *([] if only else [partial(_allow_tf32, context)])],
         )
+
+
+def _switched_off(context: Context) -> Setting | None:
+    """The line of the script's own that keeps float32 products from TF32, where it is the last to say so."""
+    for name, value in _OFF.items():
+        said = [one for one in context.profile.facts.settings if one.name == name]
+        last = max(said, key=lambda one: one.order, default=None)
+        if last is not None and last.value == value and last.frames:
+            return last
+    return None
+
+
+def _switch_on(context: Context, off: Setting) -> Fix:
+    place = off.frames[0]
+    source = context.source(place.file)
+    for node in source.at(place.line, cst.Name, cst.SimpleString) if source is not None else ():
+        if source is not None and source.literal(node) == off.value:
+            edits = Edits(source)
+            edits.replace(node, "True" if off.value is False else '"high"')
+            return edits.fix("Allow TF32 for float32 matrix products", "unsafe")
+    raise Refused("the line that switches TF32 off does not name the value")
 
 
 def _is_float32(name: str, dtypes: tuple[str, ...]) -> bool:
