@@ -64,6 +64,14 @@ def calibrated(timeline: Timeline, step_ns: float, feed: Feed | None, facts: Fac
     if not timeline.has_kernels and feed is None:
         whole = with_host(1.0)
         return replace(clock, host=step_ns / whole if whole else 1.0)
+    if with_host(usual) < CLOSE * step_ns and feed is None and facts is not None and shared(facts):
+        # What others do on the device and its cores makes the timed steps longer, and nothing says of which
+        # part: the whole step is slower, and what sets its pace is what would without them.
+        def slowed(scale: float) -> float:
+            return replay(timeline, replace(clock, host=usual * scale, device=scale), feed)
+
+        scale = _solve(slowed, step_ns, 1.0, 8.0)
+        return replace(clock, host=usual * scale, device=scale)
     if with_host(usual) < CLOSE * step_ns:
         return replace(clock, host=_solve(with_host, step_ns, usual, 8.0))
     # Where the device explains the step without a host's help, the host is not quicker for it: how
@@ -85,6 +93,11 @@ def calibrated(timeline: Timeline, step_ns: float, feed: Feed | None, facts: Fac
     if abs(with_device(1.0) - step_ns) < _EXACT * step_ns:
         return replace(clock, host=host)  # something else sets the pace, whatever the device's clock
     return replace(clock, host=host, device=_solve(with_device, step_ns, 0.1, 2.0))
+
+
+def shared(facts: Facts) -> bool:
+    """Whether other processes had the device open while the steps were timed."""
+    return bool(facts.nvml.other_processes)
 
 
 def _seen_ahead(timeline: Timeline, clock: Clock, feed: Feed | None, facts: Facts) -> float | None:
