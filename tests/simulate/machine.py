@@ -17,7 +17,7 @@ import numpy as np
 
 from warpline.simulate import Places, Simulation
 from warpline.trace import Trace, read
-from warpline.wire.facts import Flags, MeasuredPeaks
+from warpline.wire.facts import Flags, MeasuredPeaks, Nvml
 from warpline.wire.run import DeviceFacts, Facts, Locations, Manifest, Request, Site
 
 FILE = "/train.py"
@@ -123,6 +123,7 @@ def trace(
     cores: int = 16,
     op_record_us: float | None = None,
     host_step_us: float | None = None,
+    others: int = 0,
 ) -> Trace:
     """What the server would read. Before its window lies one step that fills the queue."""
     lines = sorted({line for _, line in machine.records})
@@ -138,7 +139,12 @@ def trace(
     host_ns = None if host_step_us is None else host_step_us * US
     flags = Flags(cpu_count=cores)
     facts = Facts(
-        sites, flags, op_record_ns=record_ns, host_step_ns=host_ns, peaks=MeasuredPeaks(**(peaks or {}))
+        sites,
+        flags,
+        op_record_ns=record_ns,
+        host_step_ns=host_ns,
+        peaks=MeasuredPeaks(**(peaks or {})),
+        nvml=Nvml(other_processes=others),
     )
     locations = Locations((FILE,), ("<module>",), ((-1, 0, -1), *((0, line, 0) for line in lines)), (MAIN,))
     chrome = {"traceEvents": machine.events, "baseTimeNanoseconds": BASE}

@@ -9,6 +9,7 @@ import pytest
 from tests.simulate.machine import FILE, GAP, Machine, places, run, simulation, trace
 from warpline.model.change import Scale
 from warpline.simulate.calibrate import delays
+from warpline.simulate.simulation import Simulation
 from warpline.simulate.timeline import timeline_of
 
 
@@ -52,6 +53,21 @@ def test_a_host_that_waits_in_the_step_tells_nothing() -> None:
     untold, _ = simulation(reading_at_last)
     quicker = Scale(((FILE, 10),), device=0.1)
     assert told.predict(quicker) == untold.predict(quicker)
+
+
+def test_what_others_take_of_the_device_is_not_the_hosts() -> None:
+    """The timed steps take twice as long as the captured ones say: a gain on the device stays one."""
+    machine, truth = run(waiting_for_the_device)
+    quicker = Scale(((FILE, 10),), device=0.1)
+    found = {}
+    for others in (0, 3):
+        seen = trace(machine, 2 * truth, others=others)
+        predicted = Simulation(seen, places(seen)).predict(quicker)
+        assert predicted is not None
+        found[others] = predicted.speedup
+    _, quick = run(waiting_for_the_host)
+    assert 0.95 * truth / quick < found[3] < 1.4 * truth / quick  # the host is as quick as hosts usually are
+    assert found[0] < 1.2  # alone on the device: then the host was slow
 
 
 @pytest.mark.parametrize("days_since_1970", [0, 20_000])

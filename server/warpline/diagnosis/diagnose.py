@@ -16,6 +16,7 @@ from warpline.model.report import QUICKER, Finding, Predicted, Severity
 from warpline.rulekit import Context, Draft, Rule
 from warpline.rules import rules
 from warpline.text.ignore import Suppressions
+from warpline.wire.sites import Loader
 
 Texts = Callable[[str], "str | None"]
 #: ``predict(profile, change)``: the step with the change made; None when it cannot say.
@@ -204,8 +205,11 @@ def _simulated(
 
 def _stretched(context: Context) -> bool:
     """Whether the timed steps took longer than the captured ones, on a device. A replay that is stretched to
-    them would hide every gain on the device behind a host that was not the limit."""
-    return context.on_gpu and context.profile.steps.slowdown < QUICKER
+    them would hide every gain on the device behind a host that was not the limit. Where others used the
+    device as well, both are taken to have been slower; not where batches may have been waited for."""
+    if not context.on_gpu or context.profile.steps.slowdown >= QUICKER:
+        return False
+    return not context.profile.facts.nvml.other_processes or bool(context.sites(Loader.KIND))
 
 
 def _hides(context: Context, after: Predicted) -> bool:

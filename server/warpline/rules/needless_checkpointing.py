@@ -128,7 +128,9 @@ class NeedlessCheckpointing(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         costs = [cost for cost in context.profile.lines if cost.recompute_ms > 0]
-        spent = sum(cost.recompute_ms for cost in costs)
+        again = sum(cost.recompute_ms for cost in costs)
+        # Where the host sets the pace, its calls cost more of the step than the device's time.
+        spent = sum(cost.step_ms * max(_again_shares(cost)) for cost in costs)
         free = context.profile.facts.memory.free_bytes
         if not context.matters(spent) or not free:
             return
@@ -136,7 +138,7 @@ class NeedlessCheckpointing(Rule):
             return  # of compiled code only what goes in is recorded, and not what lies between
         unknown = sum(cost.recompute_ms for cost in costs if _unknown(cost))
         most = sum(_read(op) for cost in costs for op in cost.ops if _again(op))
-        if unknown > MOST_UNKNOWN * spent or most > MOST_OF_FREE * free:
+        if unknown > MOST_UNKNOWN * again or most > MOST_OF_FREE * free:
             return
         hottest = max(costs, key=lambda cost: cost.recompute_ms)
         called = _called(context)
@@ -175,8 +177,17 @@ def _read(op: Op) -> float:
 
 
 def _without(cost: LineCost) -> Scale:
-    left = max(0.0, 1 - cost.recompute_ms / cost.step_ms) if cost.step_ms > 0 else 1.0
-    return Scale(((cost.file, cost.line),), device=left, host=left)
+    device, host = _again_shares(cost)
+    return Scale(((cost.file, cost.line),), device=1 - device, host=1 - host)
+
+
+def _again_shares(cost: LineCost) -> tuple[float, float]:
+    """What of the line is recomputation: of the device's time, and of the host's by the time of the calls."""
+    spent = cost.forward_ms + cost.backward_ms + cost.recompute_ms
+    device = cost.recompute_ms / spent if spent > 0 else 0.0
+    calls = sum(op.cpu_ms for op in cost.ops if op.outer)
+    again = sum(op.cpu_ms for op in cost.ops if op.outer and op.phase == "recompute")
+    return device, again / calls if calls > 0 else device
 
 
 def _called(context: Context) -> list[LineCost]:
