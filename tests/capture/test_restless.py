@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.capture.launching import Captured, request, write
+from tests.capture.launching import PYTHONS, Captured, request, write
 from warpline.capture import launch
 from warpline.capture.runner import reexec
 from warpline.capture.runner.lines import events, monitoring
@@ -76,6 +76,20 @@ def test_what_is_followed(tmp_path: Path, words: list[str], kept: list[str] | No
 
 def locations() -> Locations:
     return Locations(UserFiles((), ()), QualifiedNames())
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_a_script_that_takes_every_monitoring_id(python: str, tmp_path: Path) -> None:
+    """From Python 3.12 on; before there are none, and this is a script like others."""
+    text = (
+        "import sys, torch\nmonitoring = getattr(sys, 'monitoring', None)\n"
+        "for number in range(6) if monitoring else ():\n"
+        "    if monitoring.get_tool(number) is None:\n        monitoring.use_tool_id(number, 'mine')\n"
+    ) + STEPS.replace("import torch\n", "")
+    captured = Captured(request(write(tmp_path, text), python), tmp_path)
+    assert captured.manifest.line_events == "settrace"
+    assert captured.lines()["train.py", 9] >= 3
+    assert captured.output == ""
 
 
 def test_every_monitoring_id_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

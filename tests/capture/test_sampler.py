@@ -19,6 +19,7 @@ import pytest
 from warpline.capture.runner.lines.userfiles import UserFiles
 from warpline.capture.runner.sampler import child, layout, snapshots
 from warpline.capture.runner.sampler.frames import Frames, LineTable
+from warpline.capture.runner.sampler.kept import KeptSamples
 
 HERE = str(Path(__file__).resolve())
 NESTED = {at: [{"a": [at, {"b": (at, [at])}]}] for at in range(3)}
@@ -228,3 +229,25 @@ def test_the_sampler_does_not_wait_for_the_scripts_core() -> None:
         assert int(turn_ns) == snapshots.SHORTEST_TURN_NS
     if len(os.sched_getaffinity(0)) > 1:
         assert (left, still) == ("1", "False")
+
+
+def test_samples_of_a_thread_that_waits_for_others_are_not_used() -> None:
+    """An executor's: what the main thread does between its steps would be nothing."""
+
+    class Seen:
+        thread = os.getpid() + 1
+
+        def __init__(self, counted: int) -> None:
+            self.counted = counted
+
+        def found(self, *_: Any) -> dict[str, Any]:
+            return {"total": 100, "lines": [(HERE, 1, self.counted)]}
+
+    kept = KeptSamples()
+    for counted, used in ((99, True), (60, False)):
+        kept.clear()
+        kept.sampler = Seen(counted)  # type: ignore[assignment]
+        assert (kept.facts(UserFiles([], []), []) is not None) is used
+        assert bool(kept.notes()) is not used
+    Seen.thread = os.getpid()  # the main thread has nobody to wait for
+    assert kept.facts(UserFiles([], []), []) is not None

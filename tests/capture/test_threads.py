@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.capture.launching import Captured, request, write
-from warpline.capture.runner.steps.beat import FORGOTTEN, Steps
+from warpline.capture.runner.steps.beat import FORGOTTEN, Cycle, Steps
 from warpline.capture.runner.steps.datasets import Datasets
 
 TRAIN = """\
@@ -88,6 +89,22 @@ def test_a_server_with_a_thread_for_each_request(tmp_path: Path) -> None:
     assert not [word for word in OURS if word in captured.output]
 
 
+def test_threads_of_a_pool_take_the_steps_in_turn(tmp_path: Path) -> None:
+    """Each call of the optimizer is a step, whichever thread makes it."""
+    text = TRAIN + (
+        "net = nn.Linear(64, 8)\noptimizer = torch.optim.SGD(net.parameters(), lr=1e-3)\n"
+        "def step():\n    net(torch.randn(16, 64)).sum().backward()\n    optimizer.step()\n"
+        "with ThreadPoolExecutor(4) as pool:\n    while True:\n        pool.submit(step).result()\n"
+    )
+    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    assert len(captured.manifest.captured) == 3
+    assert captured.lines()["train.py", 15] in (3, 4), (
+        "in each step once; its threads begin to be recorded there"
+    )
+    assert not captured.manifest.notes
+    assert not [word for word in OURS if word in captured.output]
+
+
 def test_a_thread_that_never_ends_keeps_no_report(tmp_path: Path) -> None:
     text = TRAIN + (
         "def heartbeat():\n    while True:\n        time.sleep(0.1)\n"
@@ -101,6 +118,18 @@ def test_a_thread_that_never_ends_keeps_no_report(tmp_path: Path) -> None:
     assert not [word for word in OURS if word in captured.output]
 
 
+def test_an_optimizer_is_followed_to_another_thread() -> None:
+    observers = SimpleNamespace(signals=SimpleNamespace(thread=-1, datasets=Datasets()))
+    steps = Steps(lambda: True, observers, lambda: 0.0)  # type: ignore[arg-type]
+    steps.thread = -1
+    steps.cycles["optimizer"] = Cycle()
+    steps.cycles["optimizer"].heard(5)
+    assert not steps._follows("optimizer", 6), "another loop's"
+    assert not steps._follows("backward", 5)
+    assert steps._follows("optimizer", 5)
+    assert (steps.thread, observers.signals.thread, steps.note) == (threading.get_ident(), None, "")
+
+
 def test_the_beat_goes_on_in_another_thread() -> None:
     """One that has ended is replaced at once, one that is only silent after many signals of another's."""
     restarts: list[bool] = []
@@ -109,8 +138,6 @@ def test_the_beat_goes_on_in_another_thread() -> None:
     steps.thread = -1  # of no living thread
     assert steps._moved()
     assert not steps.note
-    import threading
-
     with_other = threading.Event()
     other = threading.Thread(target=with_other.wait, daemon=True)
     other.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from .frames import Frames
     from .pyspy import PySpy
 
+#: Of the samples of a thread that is not the process's first one, those in no line of the user's. With more
+#: it is an executor's, which waits for work there: what other threads do meanwhile is not sampled.
+MOST_OUTSIDE = 0.05
 NOTE = "lines were not sampled (%s): times of lines of plain Python are estimates"
 
 
@@ -29,10 +33,15 @@ class KeptSamples:
         if self.sampler is None:
             return None
         try:
-            return self.sampler.found(user_files, codes)
+            found = self.sampler.found(user_files, codes)
         except OSError as error:
             self.why = str(error)
             return None
+        outside = found["total"] - sum(count for _, _, count in found["lines"])
+        if self.sampler.thread != os.getpid() and outside > MOST_OUTSIDE * found["total"]:
+            self.why = "the thread that makes the steps waits for others between them"
+            return None
+        return found
 
     def notes(self) -> list[str]:
         return [NOTE % self.why] if self.why else []

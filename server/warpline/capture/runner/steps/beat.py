@@ -55,7 +55,8 @@ class Steps:
     ``known``: the beat of an earlier run, one key of this kind. It is chosen when it is heard first.
 
     Steps are those of one thread, the first in which the beat is heard. Where that has ended, as with a
-    server that has a thread for each request, or is heard of no more, the next thread takes its place.
+    server that has a thread for each request, or is heard of no more, the next thread takes its place. An
+    optimizer is followed from thread to thread.
     """
 
     def __init__(
@@ -146,7 +147,9 @@ class Steps:
         return PARALLEL if self.parallel else ""
 
     def tick(self) -> None:
-        if self.thread != threading.get_ident() and not self._moved():
+        if self.thread != threading.get_ident() and not (
+            self._follows(self.chosen, self.anchor) or self._moved()
+        ):
             return
         if not self._graph_is_captured():
             self._step()
@@ -173,7 +176,7 @@ class Steps:
     def heard(self, kind: str, key: int) -> None:
         if self.thread is None:
             self.thread = self.signals.thread = threading.get_ident()
-        elif self.thread != threading.get_ident() and not self._moved():
+        elif self.thread != threading.get_ident() and not (self._follows(kind, key) or self._moved()):
             return
         self.elsewhere = 0
         if self._graph_is_captured():
@@ -201,6 +204,15 @@ class Steps:
             self.on_restart()
         if kind == self.chosen and key == cycle.anchor and not self._held(kind):
             self._step()
+
+    def _follows(self, kind: str | None, key: int | None) -> bool:
+        """An optimizer that made steps before made one on another thread: it is one loop, whose steps the
+        threads of an executor take in turn. From then on signals of all threads count."""
+        known = self.cycles.get("optimizer")
+        if kind != "optimizer" or self.inside or known is None or key not in known.counts:
+            return False
+        self.thread, self.signals.thread = threading.get_ident(), None
+        return True
 
     def _moved(self) -> bool:
         """A thread that is not the beat's made a step: whether it is the beat's from now on."""
