@@ -17,6 +17,7 @@ from warpline.model.problem import Problem
 from warpline.trace import build, contradictions
 from warpline.trace.columns import Ints, Records, Trace
 from warpline.trace.decode import Chrome, collector_paused
+from warpline.trace.drivers import with_drivers
 from warpline.trace.dynamo import at_callers
 from warpline.trace.events import MARKS, Interned, Tables, tables_of
 from warpline.trace.names import Names
@@ -106,6 +107,9 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
     shown, long = contradictions.shortened(tuple(names.index))
     forwards = parts.manifest.step_source == "forward"
     handlers = {known[at] for at in np.unique(lines.thread).tolist()} if forwards else set()
+    stepping = [thread for thread in _stepping(tables) if thread in known]
+    main = _main(tables, known, handlers, stepping)
+    lines = with_drivers(lines, main, [known.index(thread) for thread in stepping])
     return Trace(
         manifest=parts.manifest,
         facts=parts.facts,
@@ -115,7 +119,7 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
         signatures=signatures,
         launch_shapes=shapes,
         threads=known,
-        main=_main(tables, known, handlers),
+        main=main,
         forward_threads=forward,
         host=host,
         kernels=kernels,
@@ -138,18 +142,21 @@ def records(raw: Pairs, threads: Ints, count: int) -> Records:
     return Records(time[by], thread[by], location[by] & ~AGAIN, first, (location[by] & AGAIN) != 0)
 
 
-def _main(tables: Tables, threads: tuple[int, ...], handlers: set[int]) -> int:
+def _stepping(tables: Tables) -> list[Any]:
+    """Threads that step an optimizer, the one that does so most first."""
+    name, names = tables[MARKS].numbered("name")
+    thread, values = tables[MARKS].numbered("tid")
+    return _busiest(thread[Names(names).mask(STEPPED)[name]], values)
+
+
+def _main(tables: Tables, threads: tuple[int, ...], handlers: set[int], stepping: list[Any]) -> int:
     """The thread that drives the steps: the process's first one, else the busiest.
 
     When the first one calls no operator at all (it waits for another thread), the one that steps the
-    optimizer; where a step is a forward, of a server's handler say, the busiest of ``handlers``. Not
-    otherwise: an optimizer may be stepped by hooks, on autograd's threads.
+    optimizer (``stepping``); where a step is a forward, of a server's handler say, the busiest of
+    ``handlers``. Not otherwise: an optimizer may be stepped by hooks, on autograd's threads.
     """
     of_ops = _busiest(*tables["cpu_op"].numbered("tid"))
-    name, names = tables[MARKS].numbered("name")
-    thread, values = tables[MARKS].numbered("tid")
-    steps = Names(names).mask(STEPPED)[name]
-    stepping = [thread for thread in _busiest(thread[steps], values) if thread in threads]
     processes = Counter(process for process in tables.processes if isinstance(process, int))
     for process, _ in processes.most_common():
         if process in threads:
