@@ -2,8 +2,8 @@
 
     python benchmarks/planted.py [--python PATH] [--only NAMES] [--tries 2]
 
-A line of ``benchmarks/planted/*.py`` that ends in ``# = 4`` sleeps 4 ms in a step: that is arithmetic. On a
-busy machine a sleep takes longer than it should, so ``time.sleep`` is timed as well (by a ``sitecustomize`` of
+A line of ``benchmarks/planted/*.py`` that ends in ``# = 4`` sleeps 4 ms in a step: that is arithmetic.
+On a busy machine a sleep takes longer than it should, so ``time.sleep`` is timed as well (by a ``sitecustomize`` of
 ours), and the line's 4 ms grow as its sleeps did. It passes when the report says so within 10 % of it or 2 %
 of the step. No other line may have more than the larger of 1.5 ms and 15 % of the step (what torch does in
 these programs takes less). A program that fails is profiled once more where there are tries left: a sleep of
@@ -66,7 +66,9 @@ def files_of(script: Path) -> set[str]:
     return {script.name, f"part_of_{script.stem}.txt"}
 
 
-def profiled(script: Path, options: argparse.Namespace) -> tuple[dict[str, Any], dict[tuple[str, int], float]]:
+def profiled(
+    script: Path, options: argparse.Namespace
+) -> tuple[dict[str, Any], dict[tuple[str, int], float]]:
     """The JSON report; and how many times longer the sleeps of each line were than they should have been.
     Raises RuntimeError, with what the command said."""
     with tempfile.TemporaryDirectory() as place:
