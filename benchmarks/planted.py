@@ -5,9 +5,9 @@
 A line of ``benchmarks/planted/*.py`` that ends in ``# = 4`` sleeps 4 ms in a step: that is arithmetic.
 On a busy machine a sleep takes longer than it should, so ``time.sleep`` is timed as well (by a
 ``sitecustomize`` of ours), and the line's 4 ms grow as its sleeps did. It passes when the report says so
-within 10 % of it or 2 % of the step. No other line may have more than the larger of 1.5 ms and 15 % of the step (what torch does in
-these programs takes less). A program that fails is profiled once more where there are tries left: a sleep of
-the machine's is no fault of ours. Exit status 1 when a line fails in all tries.
+within 10 % of it or 2 % of the step. No other line may have more than the larger of 1.5 ms and 15 % of the
+step (what torch does in these programs takes less). A program that fails is profiled once more where there
+are tries left: a sleep of the machine's is no fault of ours. Exit status 1 when a line fails in all tries.
 """
 
 from __future__ import annotations
