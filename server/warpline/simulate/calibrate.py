@@ -65,8 +65,8 @@ def calibrated(timeline: Timeline, step_ns: float, feed: Feed | None, facts: Fac
         whole = with_host(1.0)
         return replace(clock, host=step_ns / whole if whole else 1.0)
     if with_host(usual) < CLOSE * step_ns and feed is None and facts is not None and shared(facts):
-        # What others do on the device and its cores makes the timed steps longer, and nothing says of which
-        # part: the whole step is slower, and what sets its pace is what would without them.
+        # What others do on the device and its cores makes the timed steps longer, and the run does not show
+        # which part: the whole step is slower, and what sets its pace is what would without them.
         def slowed(scale: float) -> float:
             return replay(timeline, replace(clock, host=usual * scale, device=scale), feed)
 
