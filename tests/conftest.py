@@ -31,6 +31,8 @@ pytest.register_assert_rewrite("tests.gpu.claims", "tests.gpu.apart")
 LIMIT_S = 180
 #: With this folder on PYTHONPATH, scripts start in half the time.
 LEAN = str(ROOT / "tests/lean")
+#: Lines are sampled for a fraction of the two seconds that they are usually, at a higher rate.
+SAMPLED = "_warpline.wire.samples.LEAST_NS=3e8"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -38,6 +40,7 @@ def lean_torch() -> Iterator[None]:
     """Scripts that tests start load torch without its compiler, until they ask for it (tests/lean)."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([LEAN, *_python_path()]))
+        patch.setenv("LEAN", SAMPLED)
         yield
 
 
@@ -52,6 +55,13 @@ def whole_torch() -> Iterator[None]:
 def _python_path() -> list[str]:
     """What PYTHONPATH names, without ``LEAN``."""
     return [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", LEAN)]
+
+
+def shortened(**constants: float) -> dict[str, str]:
+    """An environment that gives constants of the runner other values: ``endings__IDLE_S=1`` (tests/lean)."""
+    named = {name.replace("__", "."): value for name, value in constants.items()}
+    words = [f"_warpline.capture.runner.{name}={value}" for name, value in named.items()]
+    return {"OMP_NUM_THREADS": "1", "LEAN": " ".join([SAMPLED, *words])}
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -58,7 +58,7 @@ def at_stage(folder: Path, stage: str) -> subprocess.Popen[str]:
         [sys.executable, "-c", PROGRAM, str(write(folder, text))],
         env={
             **os.environ,
-            "PYTHONPATH": str(ROOT / "server"),
+            "PYTHONPATH": os.pathsep.join([str(ROOT / "server"), os.environ["PYTHONPATH"]]),
             "WARPLINE_TEST": str(folder),
             "OMP_NUM_THREADS": "1",
         },

@@ -6,11 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.conftest import ROOT, ExampleRun, warpline
 
-pytestmark = pytest.mark.usefixtures("whole_torch")
 EXAMPLES = ROOT / "examples"
 
 

@@ -23,7 +23,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Com
     ended = subprocess.run(
         [sys.executable, str(BLOCKS)],
         cwd=folder,
-        env=environment(PYTHONPATH=f"{ROOT}:{ROOT / 'server'}", PYTHONWARNINGS="ignore"),
+        env=environment(PYTHONPATH=f"{ROOT}:{environment()['PYTHONPATH']}", PYTHONWARNINGS="ignore"),
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
