@@ -67,12 +67,20 @@ lint-style:
 	$(bin)/ruff format --check --quiet .
 	$(bin)/ruff check --quiet .
 
-lint-extension:
+# These two take half a minute of processor time, so they run only where something that they read has changed.
+lint-extension: .cache/lint-extension
+lint-page: .cache/lint-page
+
+typescript := package.json package-lock.json node_modules/.package-lock.json
+
+.cache/lint-extension: $(shell find extension -type f) $(typescript)
 	npm run --silent typecheck
 	npm run --silent lint
+	@mkdir -p .cache && touch $@
 
-lint-page:
+.cache/lint-page: $(shell find page server/warpline/html -type f -not -name '*.pyc') $(typescript)
 	npm run --silent page:check
+	@mkdir -p .cache && touch $@
 
 # The printed reports in README.md and examples/*/README.md, from runs on this machine.
 readme: $(VENV)/.ready-examples
