@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.capture.launching import Captured, request, write
+from tests.conftest import shortened
 
 START = """\
 import sys
@@ -20,6 +21,8 @@ def step():
     net(torch.randn(4, 16)).sum().backward()
     optimizer.step()
 """
+#: The script's profiler is paused after one second instead of five.
+SOON = shortened(windows__ownprofiler__PATIENCE_S=1)
 
 
 def test_one_cycle_of_the_scripts_profiler_is_left_alone(tmp_path: Path) -> None:
@@ -39,11 +42,12 @@ def test_a_profiler_around_everything_is_paused_and_goes_on(tmp_path: Path, whol
     """Stopped with the script right after our windows, it shows what came before them."""
     text = START + (
         "import time\ntry:\n    with profile() as own:\n"
-        "        for _ in range(300):  # ten seconds: it is paused after five\n"
+        "        for _ in range(100):  # three seconds: it is paused after one\n"
         "            time.sleep(0.03)\n            step()\n"
         "finally:\n    print('events', len(own.events()) > 0, flush=True)\n"
     )
-    captured = Captured(request(write(tmp_path, text), whole_run=whole_run), tmp_path)
+    asked = request(write(tmp_path, text), whole_run=whole_run, environment=SOON)
+    captured = Captured(asked, tmp_path)
     assert "events True\n" in captured.output
     assert "Traceback" not in captured.output
     assert any("paused" in note for note in captured.manifest.notes)
@@ -65,7 +69,7 @@ def test_a_profiler_that_ends_while_we_record_has_what_it_recorded_before(tmp_pa
         "            print('own', sum(e.name == 'aten::addmm' for e in own.events()), flush=True)\n"
         "            own.export_chrome_trace('own.json')\n            own = None\n"
     )
-    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    captured = Captured(request(write(tmp_path, text), environment=SOON), tmp_path)
     assert "goes on True\n" in captured.output
     assert int(captured.output.partition("\nown ")[2].partition("\n")[0]) >= 30
     assert (tmp_path / "own.json").read_text().count("aten::addmm") >= 30

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.capture.launching import Captured, request, write
+from tests.conftest import shortened
 from warpline.capture.runner.steps.classes import Classes, of_class, usual
 
 TRAIN, EVAL, OTHER = (
@@ -82,7 +83,7 @@ def evaluate():
             net(X)
             time.sleep(0.05)  # EVAL
     net.train()
-for at in range(6):
+for at in range(2):  # 4 seconds, where 2 are waited for a step that nothing announces
     evaluate()
 while True:
     (net(X) - Y).square().mean().backward()  # TRAIN
@@ -116,7 +117,8 @@ while True:
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_training_without_evaluation(name: str, tmp_path: Path) -> None:
     text, source = SCRIPTS[name]
-    captured = Captured(request(write(tmp_path, HEAD + text)), tmp_path)
+    environment = shortened(steps__beat__PATIENCE_BEFORE_BACKWARD_S=2)
+    captured = Captured(request(write(tmp_path, HEAD + text), environment=environment), tmp_path)
     assert captured.manifest.step_source == source
     assert len(captured.manifest.captured) >= 1
     lines = (HEAD + text).split("\n")

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.capture.launching import Captured, request, write
+from tests.conftest import shortened
 from warpline.capture.runner.steps.beat import FORGOTTEN, Cycle, Steps
 from warpline.capture.runner.steps.datasets import Datasets
 
@@ -111,7 +112,8 @@ def test_a_thread_that_never_ends_keeps_no_report(tmp_path: Path) -> None:
         "threading.Thread(target=heartbeat, name='heart').start()\ntrain(12)\n"
     )
     begun = time.monotonic()
-    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    environment = shortened(endings__IDLE_S=2)
+    captured = Captured(request(write(tmp_path, text), environment=environment), tmp_path)
     assert time.monotonic() - begun < 120
     assert len(captured.manifest.captured) >= 1
     assert captured.lines()["train.py", 9] >= 1

@@ -33,7 +33,7 @@ def main():
         loss.backward()
         optimizer.step()
         gc.collect()  # keeps memory low
-        if step == 30:
+        if step == 5:
             print("loss", loss.item())
             if len(sys.argv) > 1:
                 break

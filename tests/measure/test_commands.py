@@ -112,7 +112,7 @@ def test_one_fix_is_measured_on_the_running_script(tuned: Tuned, example_run: Ex
 
     rules = [one.rule for one in pipeline.report_of(tuned.run).findings if one.fixes]
     rule = next(rule for rule in rules if rules.count(rule) == 1)  # on a busy machine not always the same
-    words = ("--run", tuned.run, "--rule", rule, "--budget", "150")
+    words = ("--run", tuned.run, "--rule", rule, "--budget", "40")
     done = warpline(
         "fix", "--measure", *words, "--json", "-", "--progress-fd", "2", tuned.script, cwd=example_run.folder
     )

@@ -37,9 +37,9 @@ import time
 
 
 def rest(step):
-    time.sleep(0.08)
+    time.sleep(0.05)
 """
-QUICK = PACE.replace("0.08", "0.005")
+QUICK = PACE.replace("0.05", "0.005")
 #: One round, after the one that warms up: enough to see a direction as wide as this one.
 FEW = Limits(first=1, rounds=1)
 
@@ -87,9 +87,9 @@ def test_a_candidate_that_crashes_says_how(folder: Path) -> None:
 def test_a_candidate_that_hangs_is_ended_at_its_limit(folder: Path) -> None:
     hanging = "import threading\n\n\ndef rest(step):\n    threading.Event().wait()\n"
     with pytest.raises(Problem) as caught:
-        Processes()(request(folder), candidate(folder, hanging).overlay, 10.0)
+        Processes()(request(folder), candidate(folder, hanging).overlay, 5.0)
     assert caught.value.status == 1
-    assert "within 10 s" in str(caught.value)
+    assert "within 5 s" in str(caught.value)
 
 
 def test_cancel_ends_the_process_that_runs(folder: Path) -> None:
