@@ -28,7 +28,7 @@ def interval(one: Reading, readings: tuple[Reading, ...]) -> tuple[float, float]
     """``(low, high)`` of what ``one`` promised, by the readings of other scripts."""
     others = [other for other in readings if other.script != one.script]
     said = Predicted(1.0, one.predicted, one.basis)  # type: ignore[arg-type]
-    found = with_bounds(said, [], others, one.device)
+    found = with_bounds(said, [], others, one.device, one.rule)
     return found.low or one.predicted, found.high or one.predicted
 
 

@@ -41,7 +41,7 @@ def test_nine_of_ten_lie_inside_the_intervals_that_other_scripts_make() -> None:
     missed = 0
     for one in known():
         others = [other for other in known() if other.script != one.script]
-        found = with_bounds(predicted(one.predicted, one.basis), [], others, one.device)
+        found = with_bounds(predicted(one.predicted, one.basis), [], others, one.device, one.rule)
         assert found.low is not None
         assert found.high is not None
         missed += not found.low <= one.measured <= found.high

@@ -12,7 +12,7 @@ def said(predicted: Predicted) -> str:
     return line
 
 
-def test_an_estimate_that_may_be_a_loss_is_to_be_measured() -> None:
+def test_what_may_as_well_be_a_loss_is_to_be_measured() -> None:
     line = said(Predicted(8.0, 1.25, "estimate", 0.8, 1.9))
     assert line.endswith("(estimated, 0.80 to 1.90: measure it)")
 

@@ -29,6 +29,12 @@ FEW = costs.bound("few-readings")
 LEAST_READINGS = 9
 #: From this many measurements on, a basis is used alone.
 ENOUGH = 20
+#: Fixes that take a loop, or a chain of calls, off the host. How much goes with them is not in the trace, and
+#: what was measured lies far from the prediction more often than for a fix that replaces operators by others.
+REWRITTEN = frozenset({
+    "python-loop-over-tensor", "cat-in-loop", "parameter-loop", "unfused-elementwise", "launch-bound",
+    "anomaly-detection-on",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +79,21 @@ def bounded(findings: Sequence[Finding], past: Sequence[Miss], device: str = "")
     return tuple(
         one
         if one.predicted is None
-        else replace(one, predicted=with_bounds(one.predicted, past, device=device))
+        else replace(one, predicted=with_bounds(one.predicted, past, device=device, rule=one.rule))
         for one in findings
     )
 
 
 def with_bounds(
-    predicted: Predicted, past: Sequence[Miss], before: Sequence[Reading] | None = None, device: str = ""
+    predicted: Predicted,
+    past: Sequence[Miss],
+    before: Sequence[Reading] | None = None,
+    device: str = "",
+    rule: str = "",
 ) -> Predicted:
     """``predicted`` with the interval that nine of ten measured gains lie in. ``before``: instead of
     ``known()``."""
-    half = width(predicted.basis, past, before, device) * scale(predicted.speedup)
+    half = width(predicted.basis, past, before, device, rule) * scale(predicted.speedup)
     low, high = predicted.speedup * math.exp(-half), predicted.speedup * math.exp(half)
     if predicted.basis == "bound":
         low = min(low, 1.0)
@@ -101,17 +111,22 @@ _ALIKE = {
 
 
 def width(
-    basis: str, past: Sequence[Miss], before: Sequence[Reading] | None = None, device: str = ""
+    basis: str,
+    past: Sequence[Miss],
+    before: Sequence[Reading] | None = None,
+    device: str = "",
+    rule: str = "",
 ) -> float:
     """Of the logarithm, to either side, in units of ``scale``.
 
-    The errors are those of the same basis on the same kind of device, as long as there are nine; else of
-    bases that are alike, then of all devices.
+    The errors are those of the same basis on the same kind of device, and of ``REWRITTEN`` rules or of others,
+    as long as there are nine; else of bases that are alike, then of all devices.
     """
     own = [one.error for one in past if one.basis == basis]
     if len(own) >= ENOUGH:
         return _quantile(own)
     earlier = known() if before is None else before
+    earlier = [one for one in earlier if (one.rule in REWRITTEN) == (rule in REWRITTEN)]
     alike = _ALIKE.get(basis, (basis,))
     found: list[float] = []
     for here in (True, False):

@@ -15,6 +15,8 @@ _BASIS = {
     "bound": "at most",
     "estimate": "estimated",
 }
+#: An interval this wide says little.
+_WIDE = 2.0
 _APPLICABILITY = {
     "safe": "values stay the same",
     "unsafe": "values may change",
@@ -79,9 +81,9 @@ def gains(finding: Finding) -> tuple[str, ...]:
 
 
 def _known(predicted: Predicted) -> str:
-    """How a prediction is known. Of an estimate that may as well be a loss, that it is to be measured."""
+    """How a prediction is known. Of one that says little and may be a loss, that it is to be measured."""
     how, low, high = _BASIS[predicted.basis], predicted.low, predicted.high
-    if predicted.basis == "estimate" and low is not None and high is not None and low < 1:
+    if predicted.basis != "bound" and low is not None and high is not None and low < 1 and high > _WIDE * low:
         return f"{how}, {low:.2f} to {high:.2f}: measure it"
     return how
 
