@@ -119,14 +119,15 @@ def width(
 ) -> float:
     """Of the logarithm, to either side, in units of ``scale``.
 
-    The errors are those of the same basis on the same kind of device, and of ``REWRITTEN`` rules or of others,
-    as long as there are nine; else of bases that are alike, then of all devices.
+    The errors are those of the same basis on the same kind of device, as long as there are nine; else of
+    bases that are alike, then of all devices. ``REWRITTEN`` rules have theirs apart, unless they were tried.
     """
     own = [one.error for one in past if one.basis == basis]
     if len(own) >= ENOUGH:
         return _quantile(own)
     earlier = known() if before is None else before
-    earlier = [one for one in earlier if (one.rule in REWRITTEN) == (rule in REWRITTEN)]
+    apart = _apart(basis, rule)
+    earlier = [one for one in earlier if _apart(one.basis, one.rule) == apart]
     alike = _ALIKE.get(basis, (basis,))
     found: list[float] = []
     for here in (True, False):
@@ -136,6 +137,10 @@ def width(
             if len(some) >= LEAST_READINGS:
                 return _quantile(found)
     return FEW * (_quantile(found) if found else 1.0)
+
+
+def _apart(basis: str, rule: str) -> bool:
+    return rule in REWRITTEN and basis != "probed"
 
 
 def _quantile(errors: Sequence[float]) -> float:
