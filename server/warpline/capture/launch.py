@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from warpline.capture import probe
+from warpline.capture import looking, probe
 from warpline.capture.again import LEAST_BOUNDARIES, RUNS, next_try, usable
 from warpline.capture.control import write_control
 from warpline.capture.process import Target
@@ -18,7 +18,7 @@ from warpline.capture.rescue import rescue
 from warpline.model.problem import Problem
 from warpline.wire import stages
 from warpline.wire.control import Purpose, Windows
-from warpline.wire.messages import Progress
+from warpline.wire.messages import Looked, Progress
 from warpline.wire.run import MANIFEST, Request
 
 
@@ -66,13 +66,19 @@ def capture(
     notes: tuple[str, ...] = ()
     purpose = Purpose.PROFILE
     sampler = probe.sampler()
-    windows = Windows(request.warmup, captured=max(1, request.steps), sampler=sampler)
+    windows = usual = Windows(request.warmup, captured=max(1, request.steps), sampler=sampler)
+    windows = replace(windows, stop_if_nested=looking.may_look(request) and request.loop is None)
+    otherwise = purpose, usual, notes  # where no loop is found
+    may_look = looking.may_look(request)
+    loop_notes: tuple[str, ...] = ()
+    before = 0  # runs that measured, or tried to
     began = position(stdin)
     try:
-        for before in range(RUNS):
-            if before and stdin is not None and began is not None:
+        while before < RUNS:
+            if began is not None and stdin is not None:
                 os.lseek(stdin, began, os.SEEK_SET)
-            control = write_control(request, partial, purpose, windows=windows, notes=notes)
+            told = (*loop_notes, *notes)
+            control = write_control(request, partial, purpose, windows=windows, notes=told)
             with Target(request, control, stdin=stdin, output=output) as target:
                 outcome = target.follow(say, cancel, ready)
             if not outcome.ready and request.launcher and rescue(partial, outcome):
@@ -83,15 +89,36 @@ def capture(
                 if on_ready is not None and request.whole_run:
                     on_ready(destination)
                 return destination
-            if not outcome.clean and (before or usable(outcome) < LEAST_BOUNDARIES):
+            if purpose is Purpose.LOOPS:
+                looked = outcome.looked or Looked()
+                whole_ns = windows.whole_ns[0] if windows.whole_ns else 0
+                found = looking.chosen(request, looked, usual, whole_ns)
+                purpose, windows, notes = otherwise
+                if found is not None:
+                    purpose = Purpose.PROFILE
+                    request, windows, loop_notes = found
+                    notes = ()
+                continue
+            if outcome.last.nested and may_look:
+                may_look, otherwise = False, (purpose, usual, notes)
+                purpose, windows = Purpose.LOOPS, replace(usual, loops=outcome.last.nested, muted=True)
+                say(Progress(stages.STARTING, 0, None, looking.NOTE))
+                continue
+            before += 1
+            if not outcome.clean and (before > 1 or usable(outcome) < LEAST_BOUNDARIES):
                 problem = target.failure(outcome)
                 again = "; it was run a second time, but the first run had already read its standard input"
-                remedy = again if before and began is None and outcome.hungry else outcome.remedy(request)
+                remedy = again if before > 1 and began is None and outcome.hungry else outcome.remedy(request)
                 raise Problem(f"{problem}{remedy}", problem.status)
-            if before == RUNS - 1:
+            if before == RUNS:
                 break
-            purpose, windows, notes = next_try(request, outcome, before + 1)
+            purpose, windows, notes = next_try(request, outcome, before)
             windows = replace(windows, sampler=sampler)
+            if purpose is Purpose.WHOLE and may_look:
+                may_look, otherwise = False, (purpose, windows, notes)
+                request = replace(request, loop=None, loop_found=False)
+                purpose, windows = looking.looks(windows, outcome)
+                notes = (looking.NOTE,)
             say(Progress(stages.STARTING, 0, None, notes[0]))
         raise Problem(
             f"{request.target} made a different number of steps in each run: nothing could be measured", 1

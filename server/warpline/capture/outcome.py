@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from warpline.model import units
-from warpline.wire.messages import Ended
+from warpline.wire.messages import Ended, Looked
 from warpline.wire.run import Manifest, Request
 
 #: From this share of the run's time on, processor time of child processes is where the work is.
@@ -20,6 +20,7 @@ CHILDREN_SHARE = 0.5
 class Outcome:
     ready: bool = False  # everything that was asked for has been written
     ended: Ended | None = None  # the runner's own last message
+    looked: Looked | None = None  # how its loops turned, where that was asked
     replaced: str = ""  # the program that a process of it became, by os.exec…, which is not watched
     stepped: bool = False  # a step was seen, whether or not the runner could tell how many
     compiling: bool = False  # the last that was heard of it is that it compiles

@@ -25,7 +25,7 @@ from warpline.capture.turn import ResumeFifo
 from warpline.model.problem import Problem
 from warpline.wire import stages
 from warpline.wire.control import Control
-from warpline.wire.messages import Compiling, Ended, Failed, Progress, Ready, Replaced
+from warpline.wire.messages import Compiling, Ended, Failed, Looked, Progress, Ready, Replaced
 from warpline.wire.run import Request
 
 BOOT = Path(__file__).parent / "runner" / "boot.py"
@@ -176,6 +176,8 @@ class Target:
                 clock.end_within(ENDING_S)
             elif isinstance(message, Ended) and (heard.rank == 0 or not message.clean):
                 outcome.ended = message
+            elif isinstance(message, Looked):
+                outcome.looked = message
             elif isinstance(message, Replaced):
                 outcome.replaced = message.program
             elif isinstance(message, Ready):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from .loops import Loop
 from .run import Request
 
 #: The words of a turn, a byte each: go on until the next wait, or come to the end.
@@ -16,6 +17,7 @@ class Purpose(str, Enum):
     PROFILE = "profile"
     TIME = "time"
     WHOLE = "whole"  # a script without steps
+    LOOPS = "loops"  # nothing is measured: which loop's turns are its steps
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class Windows:
     sampler: str = ""  # path of py-spy, where our own sampler cannot work; empty: lines are not sampled
     sampled: int | None = None  # steps; None: as many as it takes; 0: lines are not sampled
     sampled_last: bool = False  # behind the capture, where steps may be too few for both
+    #: Forward passes in several loops, one inside another, end the run: the loops are to be looked at first.
+    stop_if_nested: bool = False
+    loops: tuple[Loop, ...] = ()  # of purpose "loops": those to look at; none: all
     whole_ns: tuple[int, ...] = ()  # of a script without steps: its duration when it ran unprofiled
 
 

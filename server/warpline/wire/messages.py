@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Union
 
+from .loops import Loop, Turning
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -55,6 +57,22 @@ class Ended:
     children_s: float = 0.0  # processor time of processes that it had started and that have ended
     torch: bool = False  # it imported torch
     beat: str | None = None  # the kind of its beat, where one object alone was heard of that kind
+    #: It was stopped because forward passes ran in several loops of the user's, one inside another.
+    nested: tuple[Loop, ...] = ()
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The loops of a script were watched: the one to count turns of first, then those around and inside it.
+
+    Empty where none turns often enough.
+    """
+
+    chosen: tuple[Turning, ...] = ()
+    around: tuple[Turning, ...] = ()
+    inside: tuple[Turning, ...] = ()
+    watched_ns: int = 0
+    at_end: bool = False  # the script came to its end: these are all turns
 
 
 @dataclass(frozen=True)
@@ -64,7 +82,7 @@ class Replaced:
     program: str
 
 
-Message = Union[Progress, Compiling, Failed, Ready, Ended, Replaced]  # noqa: UP007 - Python 3.9
+Message = Union[Progress, Compiling, Failed, Ready, Ended, Looked, Replaced]  # noqa: UP007 - Python 3.9
 
 EVENTS: dict[str, type[Message]] = {
     "progress": Progress,
@@ -72,5 +90,6 @@ EVENTS: dict[str, type[Message]] = {
     "problem": Failed,
     "ready": Ready,
     "ended": Ended,
+    "looked": Looked,
     "replaced": Replaced,
 }

@@ -36,6 +36,7 @@ from .births import Argument, Executed, Setting, UserFrame
 from .cudagraphs import CapturedGraph, Replay
 from .dataflow import Dataflow
 from .facts import Flags, MeasuredPeaks, Memory, Nvml
+from .loops import Loop
 from .samples import Samples
 from .workers import Workers
 
@@ -80,6 +81,8 @@ class Request:
     first_line: int = 0  # of the script, a notebook's cell: measuring begins there; 0: at its first
     every: int = 0  # after the capture a few steps are timed again and again, so many steps apart; 0: never
     probe_s: float = 10.0  # for trying replacements once the script has ended; 0: none is tried
+    loop: Loop | None = None  # whose turns are the steps; None: steps are found
+    loop_found: bool = False  # by us: where it makes no steps any more, another is looked for
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,8 @@ class Manifest:
     torch_version: str
     device: DeviceFacts
     request: Request
-    #: "profiler" | "mark" | "replay" | "optimizer" | "backward" | "loader" | "forward" | "whole"
+    #: "profiler" | "mark" | "replay" | "optimizer" | "backward" | "loader" | "forward" | "loop"
+    #: (a turn of ``request.loop``) | "whole"
     step_source: str
     timed_ns: tuple[int, ...]  # durations of the steps timed without the profiler
     captured: tuple[tuple[int, int], ...]  # [start_ns, end_ns) of each captured step

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...wire import control as wire
 from ...wire.control import Purpose, Windows
+from ...wire.loops import Loop
 from ...wire.run import Request
 from .launched import of_launcher
 
@@ -44,12 +45,16 @@ class Control:
 def read(path: str) -> wire.Control:
     with open(path, encoding="utf-8") as file:
         fields = json.load(file)
+    request, windows = _tuples(fields["request"]), _tuples(fields["windows"])
+    if request.get("loop") is not None:
+        request["loop"] = Loop(**request["loop"])
+    windows["loops"] = tuple(Loop(**loop) for loop in windows["loops"])
     return wire.Control(
         **{
             **_tuples(fields),
-            "request": Request(**_tuples(fields["request"])),
+            "request": Request(**request),
             "purpose": Purpose(fields["purpose"]),
-            "windows": Windows(**_tuples(fields["windows"])),
+            "windows": Windows(**windows),
         }
     )
 

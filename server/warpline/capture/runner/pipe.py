@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import asdict
 
 from ...wire.messages import EVENTS, Message, Progress
 
@@ -29,7 +30,7 @@ class Pipe:
     def send(self, message: Message) -> None:
         if self.fd is None:
             return
-        fields = {"event": _EVENTS[type(message)], "rank": self.rank, **vars(message)}
+        fields = {"event": _EVENTS[type(message)], "rank": self.rank, **asdict(message)}
         try:
             os.write(self.fd, (json.dumps(fields) + "\n").encode("utf-8"))
         except OSError:

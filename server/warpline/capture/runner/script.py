@@ -14,6 +14,7 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+from ...wire.control import Purpose
 from . import imports
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ def run(control: Control, first_line_is_here: Callable[[], None]) -> None:
     main["__cached__"] = None
     main["__loader__"] = SourceFileLoader("__main__", target)
     if not request.first_line:
+        if request.loop is not None or control.purpose is Purpose.LOOPS:  # see ``steps.compiling``
+            exec(main["__loader__"].source_to_code(text, target), main)
+            return
         exec(compile(text, target, "exec", dont_inherit=True), main)
         return
     before, after = _divided(text, target, request.first_line)

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...wire.control import Purpose
+from ...wire.loops import Loop
 from ...wire.messages import Compiling, Ended, Failed, Ready
 from ...wire.stages import HELD, STARTING, WRITING
 from . import children, endings, imports, ranks, seeds
@@ -28,9 +29,13 @@ from .places import absolute, working_folder
 from .sampler.kept import KeptSamples
 from .steps.beat import Steps
 from .steps.classes import Classes
+from .steps.looking import Loops
+from .steps.nested import Nested
+from .steps.turned import LoopTurns
 from .turns import Turns
 from .windows import results
 from .windows.capturing import Capture, FirstSurvey, Survey, Whole
+from .windows.looking import Looking
 from .windows.mutedprofiler import MutedProfiler
 from .windows.ownprofiler import OwnProfiler
 from .windows.slices import Slices
@@ -64,6 +69,9 @@ class Session:
         self.notes = list(control.notes)
         self.stage = Stage(self)
         self.stopping = False
+        self.loops = Loops(self.windows.loops)
+        self.turns_of_loop = LoopTurns() if control.request.loop is not None else None
+        self.nested: tuple[Loop, ...] = ()
         self.awaited = bool(control.request.first_line)  # the line that measuring begins at is still to come
         self.torch: Any = None
         self._recorder: Recorder | None = None
@@ -79,6 +87,14 @@ class Session:
         self.own_profiler: OwnProfiler | MutedProfiler = OwnProfiler(self._disturbed, self._excused)
         if self.windows.muted or control.purpose is not Purpose.PROFILE:
             self.own_profiler = MutedProfiler()
+
+    def prepare_loops(self) -> None:
+        """Before the script is compiled."""
+        loop = self.control.request.loop
+        if self.control.purpose is Purpose.LOOPS:
+            self.loops.prepare(self.texts.users)
+        elif loop is not None and self.turns_of_loop is not None:
+            self.turns_of_loop.prepare(loop)
 
     def torch_is_here(self, torch: ModuleType) -> None:
         """The script has imported torch: listen from now on."""
@@ -98,7 +114,12 @@ class Session:
         if sys.version_info < (3, 12) and self.control.purpose is not Purpose.TIME:
             self.threads.start()
         expected = self.observers.step_expected if self.windows.patient else lambda: 0.0
-        self.steps = Steps(self._restart, self.observers, expected, self.windows.beat)
+        self.steps = Steps(
+            self._restart, self.observers, expected, self.windows.beat, self.turns_of_loop
+        )
+        if self.windows.stop_if_nested:
+            folder = os.path.join(os.path.dirname(torch.__file__ or ""), "")
+            self.steps.nested = Nested(self.observers.user_files, self.texts.text, folder, self._nested)
         self.own_profiler.install()
         self.observers.sites.compiling = self.steps.compiling
         if not self.awaited:
@@ -114,6 +135,9 @@ class Session:
     def _listen(self) -> None:
         if self.control.purpose is Purpose.WHOLE:
             self.go(Whole)
+            return
+        if self.control.purpose is Purpose.LOOPS:
+            self.go(Looking)
             return
         self.steps.install(self.torch)
         self.go(Waiting)
@@ -223,6 +247,7 @@ class Session:
             boundaries=self.boundaries,
             held=self.steps.held if self.torch is not None else 0,
             beat=self.steps.single if self.torch is not None else None,
+            nested=self.nested,
             clean=clean,
             status=status if isinstance(status, int) else None,
             error=None if clean or isinstance(error, SystemExit) else type(error).__name__,
@@ -279,6 +304,18 @@ class Session:
         self.boundaries = 0
         self.go(Waiting)
         return True
+
+    def _nested(self, loops: tuple[Loop, ...]) -> None:
+        self.steps.nested = None
+        self.nested = loops
+        self.leave_off()
+
+    def leave_off(self) -> None:
+        """Nothing was measured, and nothing will be in this run."""
+        self.stage.abandon()
+        self._take_hands_off()
+        self.stage = Stage(self)
+        self._stop()
 
     def _disturbed(self) -> None:
         """The script's own profiler is about to start inside one of our windows: begin again after it."""

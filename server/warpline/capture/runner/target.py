@@ -31,6 +31,7 @@ def run(path: str, injected: list[str]) -> None:
     overlay.install(control.overlay, overlay.__file__)
     texts = Texts(control.request.include, control.overlay)
     session = Session(control, pipe, texts)
+    session.prepare_loops()
     imports.when_imported("torch", session.torch_is_here)
     os.register_at_fork(after_in_child=session.forget)
     reexec.watch(path, lambda program: pipe.send(Replaced(program)))

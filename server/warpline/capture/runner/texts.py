@@ -81,7 +81,8 @@ class Texts:
     def _keep(self, path: str, data: bytes) -> None:
         self._compiled[absolute(path)] = data
 
-    def _users(self, path: object) -> bool:
+    def users(self, path: object) -> bool:
+        """Whether a file at ``path`` is no installed one."""
         if not isinstance(path, str):
             return False
         full = absolute(path)
@@ -92,11 +93,11 @@ class Texts:
     def _reading(self, original: Any) -> Any:
         def get_data(loader: Any, path: str) -> bytes:
             data: bytes = original(loader, path)
-            if sys._getframe(1).f_code.co_name == "get_code" and self._users(path):
+            if sys._getframe(1).f_code.co_name == "get_code" and self.users(path):
                 source: str = getattr(loader, "path", None) or ""
                 if path == source:
                     self._keep(path, data)
-                elif self._users(source):
+                elif self.users(source):
                     self._keep_cached(source, data)
             return data
 
@@ -115,7 +116,7 @@ class Texts:
     def _opening(self, original: Any) -> Any:
         def open_code(path: str) -> BinaryIO:
             file: BinaryIO = original(path)
-            if not (self._users(path) and path.endswith((".py", ".pyw"))):
+            if not (self.users(path) and path.endswith((".py", ".pyw"))):
                 return file
             with file:
                 data = file.read()

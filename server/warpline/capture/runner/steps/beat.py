@@ -22,6 +22,8 @@ from .sources import (
 
 if TYPE_CHECKING:
     from ..observers import Observers
+    from .nested import Nested
+    from .turned import LoopTurns
 
 #: How long batches and forwards are not believed while an optimizer exists that has not made a step: when
 #: backward has run (gradients are being accumulated), and before (a model acts, or is validated, first).
@@ -65,7 +67,9 @@ class Steps:
         observers: Observers,
         expected: Callable[[], float],
         known: str | None = None,
+        turns: LoopTurns | None = None,
     ) -> None:
+        """``turns``: the loop whose turns are the steps, whatever else is heard."""
         self.on_step: Callable[[], object] = _nothing
         #: Told once, when the first batch is asked for or the first forward begins, whichever is first.
         self.on_first: Callable[[], object] | None = None
@@ -75,6 +79,9 @@ class Steps:
         self.signals = observers.signals
         self.marks = Marks()
         self.sources += [Optimizers(observers), Replays(), self.marks, ProfilerSteps()]
+        if turns is not None:
+            self.sources, known = [turns], turns.kind
+        self.nested: Nested | None = None  # told of forwards while they are guessed to be steps
         self.installed: list[Source] = []
         self.cycles: dict[str, Cycle] = {}  # by kind
         self.chosen: str | None = None
@@ -184,6 +191,8 @@ class Steps:
             return
         if kind == "replay" and not self.step_in_graph:
             return
+        if self.nested is not None and kind == "forward" and self.chosen in (None, kind):
+            self.nested.look()
         if self.on_first is not None and kind in ("loader", "forward"):
             on_first, self.on_first = self.on_first, None
             on_first()

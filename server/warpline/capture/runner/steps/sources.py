@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .beat import Steps
 
 RANK = {"forward": 1, "loader": 2, "backward": 3, "optimizer": 4, "replay": 5, "mark": 6, "profiler": 7}
+RANK["loop"] = 8  # asked for
 STEP_MARKS = ("step", "train_step", "training_step")
 
 

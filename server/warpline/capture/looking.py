@@ -1,0 +1,77 @@
+"""Scripts without an optimizer, a loader or a model that is called: which loop's turns are their steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warpline.capture.again import LEAST_BOUNDARIES, shared_out
+from warpline.capture.outcome import Outcome
+from warpline.model import units
+from warpline.wire.control import Purpose, Windows
+from warpline.wire.loops import Turning
+from warpline.wire.messages import Looked
+from warpline.wire.run import Request
+
+#: A loop that turns for so long has room for windows of any length: warm-up, timing, sampling and capture
+#: take a few seconds of steps.
+ROOM_NS = 10_000_000_000
+NOTE = "looking for the loop whose turns are steps"
+
+
+def may_look(request: Request) -> bool:
+    """Ranks must agree on their steps, and a notebook's cells are compiled in parts."""
+    return not request.launcher and not request.first_line and (request.loop is None or request.loop_found)
+
+
+def chosen(
+    request: Request, looked: Looked, windows: Windows, whole_ns: int
+) -> tuple[Request, Windows, tuple[str, ...]] | None:
+    """How to measure turns of the loop that was found, with the notes that say so; None: there is none.
+
+    ``whole_ns``: how long the script ran, 0 where that is not known.
+    """
+    if not looked.chosen:
+        return None
+    turning = looked.chosen[0]
+    if turning.turns <= LEAST_BOUNDARIES:
+        return None
+    known = turning.total_ns if looked.at_end else whole_ns
+    short = 0 < known < ROOM_NS
+    kept = Windows(windows.warmup, captured=windows.captured, sampler=windows.sampler)
+    windows = shared_out(turning.turns, windows.captured) if short else kept
+    windows = replace(windows, sampler=kept.sampler)
+    return replace(request, loop=turning.loop, loop_found=True), windows, notes(looked)
+
+
+def notes(looked: Looked) -> tuple[str, ...]:
+    turning = looked.chosen[0]
+    share = min(1.0, turning.total_ns / max(1, looked.watched_ns))
+    told = (
+        f"a step is one turn of the loop at {turning.loop.place} ({short_header(turning)}), the outermost with "
+        f"enough turns that are alike and short; it took {units.percent(share)} of the time: --loop FILE:LINE "
+        "chooses another"
+    )
+    others = [f"around it {_at(one)} turned {one.turns} times, {_turn_ms(one)} each" for one in looked.around]
+    others += [
+        f"inside it {_at(one)} makes {one.turns / max(1, turning.turns):.3g} turns of {_turn_ms(one)} a step"
+        for one in looked.inside
+    ]
+    return (told, *(f"other loops: {'; '.join(others)}" for _ in others[:1]))
+
+
+def short_header(turning: Turning) -> str:
+    header = turning.loop.header
+    return header if len(header) <= 60 else header[:57] + "..."
+
+
+def _at(turning: Turning) -> str:
+    return f"the loop at {turning.loop.place}"
+
+
+def _turn_ms(turning: Turning) -> str:
+    return units.ms(turning.turn_ns / 1e6)
+
+
+def looks(windows: Windows, outcome: Outcome) -> tuple[Purpose, Windows]:
+    """The run that looks at all loops, after one without steps."""
+    return Purpose.LOOPS, Windows(whole_ns=(outcome.whole_ns,), muted=True, sampler=windows.sampler)

@@ -1,0 +1,197 @@
+"""Watches how the script's loops turn, in a run of which nothing else is kept.
+
+The device is waited for at each turn: a host that only queues work would make a loop of kernels look short.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from time import perf_counter_ns
+from types import ModuleType
+from typing import Any
+
+from ....wire.loops import Loop
+from ....wire.messages import Looked
+from ..patches import Function, Patches
+from . import compiling
+from .choice import OFTEN, Turned, choose, steps_well
+from .written import ITEMS, LEAVE, TURN, same
+
+#: A loop with so many turns that take less than this is one of plain Python: it is left alone, which is
+#: quicker. An operator of torch takes longer on any device.
+MANY, QUICK_NS = 1000, 2_000
+CHECK_NS = 100_000_000  # the choice is looked at so often at most
+
+
+class Activation:
+    """One run through a loop. ``again``: inside a run through the same loop, which counts it already."""
+
+    __slots__ = ("again", "began", "last", "number", "outer")
+
+    def __init__(self, number: int, outer: Activation | None) -> None:
+        self.number = number
+        self.outer = outer
+        self.began = perf_counter_ns()
+        self.last: int | None = None
+        self.again = False
+        while outer is not None and not self.again:
+            self.again, outer = outer.number == number, outer.outer
+
+
+class Loops:
+    def __init__(self, only: tuple[Loop, ...]) -> None:
+        """``only``: the loops to watch; all of the user's where it is empty."""
+        self.only = only
+        self.seen: list[Turned] = []
+        self.quick: set[int] = set()
+        self.stack: list[Activation] = []
+        self.thread = threading.get_ident()  # the script's first one
+        self.counts = False  # once torch is there
+        self.compiled = 0  # how many calls of compiled code are under way: no loop in them can be told a step
+        self.synchronize: Callable[[], object] = lambda: None
+        self.on_turn: Callable[[], object] = lambda: None
+        self.began = self.checked = perf_counter_ns()
+
+    def prepare(self, users: Callable[[str], bool]) -> None:
+        """Before the script is compiled. ``users(path)``: whether that file is the user's."""
+        files = {loop.file for loop in self.only}
+        calls = {ITEMS: self._items, TURN: self._turn, LEAVE: self._leave}
+        compiling.install(lambda path: path in files if files else users(path), self._number, True, calls)
+
+    def start(self, torch: ModuleType, synchronize: Callable[[], object]) -> None:
+        """Torch is there: what turns from now on counts."""
+        Patches().replace(torch, "compile", self._without_compiling)
+        capturing = torch.cuda.is_current_stream_capturing
+        initialized = torch.cuda.is_initialized
+        self.synchronize = lambda: None if initialized() and capturing() else synchronize()
+        self.began = self.checked = perf_counter_ns()
+        self.counts = True
+
+    def _number(self, loop: Loop) -> int | None:
+        if self.only and not any(same(one, loop) for one in self.only if one.file == loop.file):
+            return None
+        self.seen.append(Turned(loop))
+        return len(self.seen) - 1
+
+    def _watched(self, number: int) -> bool:
+        if not self.counts or self.compiled or number in self.quick:
+            return False
+        return threading.get_ident() == self.thread
+
+    def _items(self, number: int, iterable: Iterable[Any]) -> Iterable[Any]:
+        return self._each(number, iter(iterable)) if self._watched(number) else iterable
+
+    def _each(self, number: int, iterator: Iterator[Any]) -> Iterator[Any]:
+        here = self._enter(number)
+        try:
+            for item in iterator:
+                self._turned(here)
+                yield item
+                if number in self.quick:
+                    break
+        finally:
+            self._left(here)
+        yield from iterator
+
+    def _turn(self, number: int) -> bool:
+        if self._watched(number):
+            here = self.stack[-1] if self.stack else None
+            if here is None or here.number != number:
+                here = self._enter(number)
+            self._turned(here)
+        return True
+
+    def _leave(self, number: int) -> None:
+        for here in reversed(self.stack):
+            if here.number == number:
+                self._left(here)
+                return
+
+    def _enter(self, number: int) -> Activation:
+        here = Activation(number, self.stack[-1] if self.stack else None)
+        self.stack.append(here)
+        return here
+
+    def _turned(self, here: Activation) -> None:
+        self.synchronize()
+        now = perf_counter_ns()
+        if here.last is not None and not here.again:
+            durations = self.seen[here.number].durations
+            durations.append(now - here.last)
+            if len(durations) == MANY and sum(durations) < MANY * QUICK_NS:
+                self.quick.add(here.number)
+        here.last = now
+        if now - self.checked > CHECK_NS:
+            self.checked = now
+            self.on_turn()
+
+    def _left(self, here: Activation) -> None:
+        if here in self.stack:  # a generator may be left later than what is around it
+            self.stack.remove(here)
+        self._add(here, self.seen[here.number], perf_counter_ns())
+
+    @staticmethod
+    def _add(here: Activation, turned: Turned, now: int) -> None:
+        if here.again:
+            return
+        outer = here.outer.number if here.outer is not None else None
+        turned.total_ns += now - here.began
+        turned.within[outer] = turned.within.get(outer, 0) + now - here.began
+
+    def so_far(self) -> tuple[list[Turned], int]:
+        """What was seen, loops that still turn included, and for how long (ns) it was watched."""
+        now = perf_counter_ns()
+        seen = [Turned(one.loop, one.durations, one.total_ns, dict(one.within)) for one in self.seen]
+        for here in self.stack:
+            self._add(here, seen[here.number], now)
+        return seen, now - self.began
+
+    def sure(self, window_ns: int, whole_ns: int, most_ns: int) -> bool:
+        """Whether no turn to come changes the choice: an outermost loop that steps well takes half of what the
+        whole script took (``whole_ns``; 0: not known, and then that it steps well is enough). Or ``most_ns``
+        are over where it is not known."""
+        seen, watched_ns = self.so_far()
+        roots = [one for one in seen if None in one.within]
+        if not whole_ns:
+            done = watched_ns > most_ns and any(len(one.durations) >= OFTEN for one in seen)
+            return done or any(steps_well(one, window_ns) for one in roots)
+        return any(2 * one.total_ns >= whole_ns and steps_well(one, window_ns) for one in roots)
+
+    def found(self, window_ns: int, at_end: bool) -> Looked:
+        seen, watched_ns = self.so_far()
+        path, chosen = choose(seen, watched_ns, window_ns)
+        if chosen is None:
+            return Looked(watched_ns=watched_ns, at_end=at_end)
+        inside = [one for one in seen if chosen in one.within and one.durations]
+        inside.sort(key=lambda one: -one.within[chosen])
+        return Looked(
+            (seen[chosen].told(),),
+            tuple(seen[number].told() for number in path[: path.index(chosen)]),
+            tuple(one.told() for one in inside[:3]),
+            watched_ns,
+            at_end,
+        )
+
+    def _without_compiling(self, original: Function) -> Function:
+        """Compiled code would be compiled with our calls in it. It runs as it is written instead."""
+        import functools
+
+        def compile(model: Any = None, **named: Any) -> Any:
+            if model is None:
+                return lambda function: compile(function, **named)
+            if hasattr(model, "forward"):
+                model.forward = compile(model.forward)
+                return model
+
+            @functools.wraps(model)
+            def plain(*arguments: Any, **others: Any) -> Any:
+                self.compiled += 1
+                try:
+                    return model(*arguments, **others)
+                finally:
+                    self.compiled -= 1
+
+            return plain
+
+        return compile

@@ -1,0 +1,72 @@
+"""Forward passes in several loops of the user's, one inside another: which loop is the step is to be seen."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING
+
+from ....wire.loops import Loop
+from ..tracebacks import is_ours
+from . import written
+
+if TYPE_CHECKING:
+    from ..lines.userfiles import UserFiles
+
+TWO = 2  # loops: of one alone the turns are the forwards, or there are several in a turn
+
+
+class Nested:
+    """``on_found(loops)`` is called once, when a forward that the user's code calls is in at least two."""
+
+    def __init__(
+        self,
+        user_files: UserFiles,
+        text: Callable[[str], str | None],
+        torch_folder: str,
+        on_found: Callable[[tuple[Loop, ...]], object],
+    ) -> None:
+        self.user_files = user_files
+        self.text = text
+        self.torch_folder = torch_folder
+        self.on_found = on_found
+        self.trees: dict[str, ast.Module | None] = {}
+        self.known: dict[tuple[CodeType, int], list[Loop]] = {}
+
+    def look(self) -> None:
+        """At a forward. One that a library calls (``generate``, a trainer) is that library's step."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and self._torch(frame.f_code.co_filename):
+            frame = frame.f_back
+        if frame is None or self.user_files[frame.f_code.co_filename] is None:
+            return
+        found: dict[Loop, None] = {}
+        while frame is not None:
+            for loop in reversed(self._around(frame)):
+                found[loop] = None
+            frame = frame.f_back
+        if len(found) >= TWO:
+            self.on_found(tuple(found))
+
+    def _torch(self, file: str) -> bool:
+        return file.startswith(self.torch_folder) or is_ours(file)
+
+    def _around(self, frame: FrameType) -> list[Loop]:
+        path = self.user_files[frame.f_code.co_filename]
+        if path is None:
+            return []
+        key = (frame.f_code, frame.f_lineno)
+        if key not in self.known:
+            tree = self._tree(path)
+            self.known[key] = [] if tree is None else written.around(tree, path, frame.f_lineno)
+        return self.known[key]
+
+    def _tree(self, path: str) -> ast.Module | None:
+        if path not in self.trees:
+            try:
+                self.trees[path] = ast.parse(self.text(path) or "")
+            except (SyntaxError, ValueError):
+                self.trees[path] = None
+        return self.trees[path]

@@ -1,0 +1,139 @@
+"""The loops of a source, and the source with calls of ours in some of them. Pure functions of its tree.
+
+A turn of a loop leaves no trace that could be listened for at little cost before Python 3.12, and a torch
+program whose loop has no optimizer, loader or module calls nothing that marks its turns. So the call is put
+into the syntax tree before it is compiled: around the iterable of a ``for`` or of a comprehension, before the
+test of a ``while``. Lines and columns stay as they were.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, List, Union
+
+from ....wire.loops import Loop
+
+#: Builtins while a script runs that has them in its loops.
+ITEMS, TURN, LEAVE = "__warpline_items__", "__warpline_turn__", "__warpline_leave__"
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Calls(ast.NodeTransformer):
+    """``number(loop)`` says with which number a loop calls us; None: not at all.
+
+    ``leaving``: we are called when a ``while`` is left as well.
+    """
+
+    def __init__(self, file: str, number: Callable[[Loop], int | None], leaving: bool) -> None:
+        self.file = file
+        self.number = number
+        self.leaving = leaving
+        self.scope: list[str] = []
+        self.met: Counter[tuple[str, str]] = Counter()
+
+    def _number(self, node: Any, header: str) -> int | None:
+        function = ".".join(self.scope)
+        nth = self.met[function, header]
+        self.met[function, header] += 1
+        return self.number(Loop(self.file, node.lineno, function, header, nth))
+
+    def _scope(self, node: Any) -> Any:
+        self.scope.append(node.name)
+        try:
+            return self.generic_visit(node)
+        finally:
+            self.scope.pop()
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _scope
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        number = self._number(node, _header(node))
+        self.generic_visit(node)
+        if number is not None:
+            node.iter = _call(ITEMS, number, node.iter, [node.iter])
+        return node
+
+    def visit_While(self, node: ast.While) -> Union[ast.AST, List[ast.AST]]:
+        number = self._number(node, "while " + ast.unparse(node.test))
+        self.generic_visit(node)
+        if number is None:
+            return node
+        turn = _call(TURN, number, node.test, [])
+        node.test = ast.copy_location(ast.BoolOp(ast.And(), [turn, node.test]), node.test)
+        if not self.leaving:
+            return node
+        leave = ast.copy_location(ast.Expr(_call(LEAVE, number, node, [])), node)
+        return ast.copy_location(ast.Try(body=[node], handlers=[], orelse=[], finalbody=[leave]), node)
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        if not isinstance(node, _COMPREHENSIONS):
+            return super().generic_visit(node)
+        first = node.generators[0]
+        number = None if first.is_async else self._number(node, _header(first))
+        super().generic_visit(node)
+        if number is not None:
+            first.iter = _call(ITEMS, number, first.iter, [first.iter])
+        return node
+
+
+def _header(node: Any) -> str:
+    return "for %s in %s" % (ast.unparse(node.target), ast.unparse(node.iter))
+
+
+def _call(name: str, number: int, at: ast.AST, arguments: list[ast.expr]) -> ast.expr:
+    made = ast.Call(ast.Name(name, ast.Load()), [ast.Constant(number), *arguments], [])
+    ast.copy_location(made, at)
+    for part in (made.func, made.args[0]):
+        ast.copy_location(part, at)
+    return made
+
+
+def loops(tree: ast.Module, file: str) -> list[Loop]:
+    """All of them, in the order of the source."""
+    found: list[Loop] = []
+    Calls(file, lambda loop: found.append(loop), leaving=False).visit(tree)
+    return sorted(found, key=lambda loop: loop.line)
+
+
+def same(loop: Loop, other: Loop) -> bool:
+    """Whether ``other``, of the source as it is now, is ``loop`` as it was found or asked for."""
+    if not loop.header:
+        return loop.line == other.line
+    return (loop.function, loop.header, loop.nth) == (other.function, other.header, other.nth)
+
+
+def around(tree: ast.Module, file: str, line: int) -> list[Loop]:
+    """The loops of one function with ``line`` in their bodies, outermost first. A comprehension that stands
+    on several lines has all of them as its body."""
+    by_line: dict[int, list[Loop]] = {}
+    for loop in loops(tree, file):
+        by_line.setdefault(loop.line, []).append(loop)
+    found = []
+    for node in _function_at(tree, line):
+        if isinstance(node, (ast.For, ast.While)):
+            inside = node.body[0].lineno <= line <= (node.body[-1].end_lineno or 0)
+        elif isinstance(node, _COMPREHENSIONS):
+            inside = node.lineno <= line <= (node.end_lineno or 0)
+        else:
+            continue
+        if inside and by_line.get(node.lineno):
+            found.append(by_line[node.lineno].pop(0))
+    return sorted(found, key=lambda loop: loop.line)
+
+
+def _function_at(tree: ast.Module, line: int) -> list[ast.AST]:
+    """The nodes of the innermost function around ``line``, without those of functions inside it."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    inner: ast.AST = tree
+    for node in ast.walk(tree):
+        if isinstance(node, functions) and node.body[0].lineno <= line <= (node.end_lineno or 0):
+            inner = node  # ast.walk comes to outer ones first
+    found, left = [], list(ast.iter_child_nodes(inner))
+    while left:
+        node = left.pop()
+        found.append(node)
+        if not isinstance(node, functions):
+            left += ast.iter_child_nodes(node)
+    return found

@@ -1,0 +1,34 @@
+"""The stage in which the script's loops are watched, and nothing else."""
+
+from __future__ import annotations
+
+from ....wire.stages import WAITING
+from ..device import kinds
+from . import lengths
+from .stages import Stage
+
+
+class Looking(Stage):
+    """Until it is plain which loop's turns are steps, or to the script's end."""
+
+    at_end = True
+
+    def begin(self) -> None:
+        session = self.session
+        session.pipe.progress(WAITING, 0, None, "looking for the loop whose turns are steps")
+        session.loops.start(session.torch, session.synchronize)
+        session.loops.on_turn = session.guarded(self._look, None)
+
+    def _look(self) -> None:
+        session = self.session
+        whole_ns = session.windows.whole_ns[0] if session.windows.whole_ns else 0
+        if session.loops.sure(self._window_ns(), whole_ns, lengths.TIMING_MOST_NS):
+            session.pipe.send(session.loops.found(self._window_ns(), at_end=False))
+            session.leave_off()
+
+    def ended(self) -> None:
+        self.session.pipe.send(self.session.loops.found(self._window_ns(), at_end=True))
+
+    def _window_ns(self) -> int:
+        has_device = kinds.used(self.session.torch).accelerated
+        return lengths.WINDOW_DEVICE_NS if has_device else lengths.WINDOW_NS
