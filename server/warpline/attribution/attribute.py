@@ -25,6 +25,7 @@ from warpline.attribution.stacks import stacks
 from warpline.model.profile import Kernel, LineCost, Op, Profile
 from warpline.model.report import Attributed, Steps, Unattributed
 from warpline.trace.columns import COMMUNICATION, COPY, OP, SET, Bools, Floats, Trace
+from warpline.wire.run import Manifest
 
 #: Lines that nothing at all was seen at are not worth a row.
 LEAST_MS = 1e-6
@@ -50,7 +51,7 @@ def attribute(trace: Trace, located: Located | None = None) -> Profile:
     return Profile(
         manifest=trace.manifest,
         facts=trace.facts,
-        steps=Steps(len(trace.manifest.captured), step_ms, at.profiled_ms, slowdown, busy_percent),
+        steps=_steps(trace.manifest, step_ms, at.profiled_ms, slowdown, busy_percent),
         lines=_rows(at, accounted, costs, memory, device, (ops, kernels), graph, calls),
         unattributed=Unattributed(float(device["all"][0]), lost_ms),
         attributed=Attributed(
@@ -69,6 +70,12 @@ def attribute(trace: Trace, located: Located | None = None) -> Profile:
         | {"autograd_nodes": _autograd_nodes(at)}
         | communication_totals(at, accounted),
     )
+
+
+def _steps(manifest: Manifest, step_ms: float, profiled_ms: float, slowdown: float, busy: float) -> Steps:
+    loop = manifest.request.loop if manifest.step_source == "loop" else None
+    at = f"{loop.file}:{loop.line}" if loop is not None else ""
+    return Steps(len(manifest.captured), step_ms, profiled_ms, slowdown, busy, manifest.step_source, at)
 
 
 def _device(at: Scene, accounted: Account) -> dict[str, Floats]:

@@ -6,19 +6,17 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
-from warpline.capture import looking, probe
-from warpline.capture.again import LEAST_BOUNDARIES, RUNS, next_try, usable
+from warpline.capture import probe
 from warpline.capture.control import write_control
 from warpline.capture.process import Target
 from warpline.capture.requests import check
 from warpline.capture.rescue import rescue
+from warpline.capture.tries import Tries
 from warpline.model.problem import Problem
 from warpline.wire import stages
-from warpline.wire.control import Purpose, Windows
-from warpline.wire.messages import Looked, Progress
+from warpline.wire.messages import Progress
 from warpline.wire.run import MANIFEST, Request
 
 
@@ -43,8 +41,9 @@ def capture(
     left of the folder or of the processes. A KeyboardInterrupt passes through, after the same.
 
     A script that ends before the windows are through is run a second time: with windows that fit the
-    steps it made, or, if it ended well, as a whole when those are fewer than three. A file that it reads
-    as its standard input is then read again; what comes through a pipe comes once.
+    steps it made, or, if it ended well, as a whole when those are fewer than three. Before that its loops are
+    looked at in a run of their own: turns of one of them may be steps (``capture/looking.py``). A file that
+    it reads as its standard input is then read again; what comes through a pipe comes once.
     """
     request = check(request)
     partial = destination.with_name(f".{destination.name}.{os.getpid()}.partial")
@@ -63,22 +62,15 @@ def capture(
             on_ready(destination)
 
     cancel = cancelled or threading.Event()
-    notes: tuple[str, ...] = ()
-    purpose = Purpose.PROFILE
-    sampler = probe.sampler()
-    windows = usual = Windows(request.warmup, captured=max(1, request.steps), sampler=sampler)
-    windows = replace(windows, stop_if_nested=looking.may_look(request) and request.loop is None)
-    otherwise = purpose, usual, notes  # where no loop is found
-    may_look = looking.may_look(request)
-    loop_notes: tuple[str, ...] = ()
-    before = 0  # runs that measured, or tried to
+    tries = Tries(request, probe.sampler())
     began = position(stdin)
     try:
-        while before < RUNS:
+        while not tries.over:
             if began is not None and stdin is not None:
                 os.lseek(stdin, began, os.SEEK_SET)
-            told = (*loop_notes, *notes)
-            control = write_control(request, partial, purpose, windows=windows, notes=told)
+            control = write_control(
+                tries.request, partial, tries.purpose, windows=tries.windows, notes=tries.told
+            )
             with Target(request, control, stdin=stdin, output=output) as target:
                 outcome = target.follow(say, cancel, ready)
             if not outcome.ready and request.launcher and rescue(partial, outcome):
@@ -89,37 +81,14 @@ def capture(
                 if on_ready is not None and request.whole_run:
                     on_ready(destination)
                 return destination
-            if purpose is Purpose.LOOPS:
-                looked = outcome.looked or Looked()
-                whole_ns = windows.whole_ns[0] if windows.whole_ns else 0
-                found = looking.chosen(request, looked, usual, whole_ns)
-                purpose, windows, notes = otherwise
-                if found is not None:
-                    purpose = Purpose.PROFILE
-                    request, windows, loop_notes = found
-                    notes = ()
-                continue
-            if outcome.last.nested and may_look:
-                may_look, otherwise = False, (purpose, usual, notes)
-                purpose, windows = Purpose.LOOPS, replace(usual, loops=outcome.last.nested, muted=True)
-                say(Progress(stages.STARTING, 0, None, looking.NOTE))
-                continue
-            before += 1
-            if not outcome.clean and (before > 1 or usable(outcome) < LEAST_BOUNDARIES):
+            before = tries.count
+            if tries.failed(outcome):
                 problem = target.failure(outcome)
                 again = "; it was run a second time, but the first run had already read its standard input"
-                remedy = again if before > 1 and began is None and outcome.hungry else outcome.remedy(request)
+                remedy = again if before and began is None and outcome.hungry else outcome.remedy(request)
                 raise Problem(f"{problem}{remedy}", problem.status)
-            if before == RUNS:
-                break
-            purpose, windows, notes = next_try(request, outcome, before)
-            windows = replace(windows, sampler=sampler)
-            if purpose is Purpose.WHOLE and may_look:
-                may_look, otherwise = False, (purpose, windows, notes)
-                request = replace(request, loop=None, loop_found=False)
-                purpose, windows = looking.looks(windows, outcome)
-                notes = (looking.NOTE,)
-            say(Progress(stages.STARTING, 0, None, notes[0]))
+            if note := tries.go_on(outcome):
+                say(Progress(stages.STARTING, 0, None, note))
         raise Problem(
             f"{request.target} made a different number of steps in each run: nothing could be measured", 1
         )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warpline.capture.again import LEAST_BOUNDARIES, shared_out
-from warpline.capture.outcome import Outcome
 from warpline.model import units
-from warpline.wire.control import Purpose, Windows
+from warpline.wire.control import Windows
 from warpline.wire.loops import Turning
 from warpline.wire.messages import Looked
 from warpline.wire.run import Request
@@ -47,9 +46,9 @@ def notes(looked: Looked) -> tuple[str, ...]:
     turning = looked.chosen[0]
     share = min(1.0, turning.total_ns / max(1, looked.watched_ns))
     told = (
-        f"a step is one turn of the loop at {turning.loop.place} ({short_header(turning)}), the outermost with "
-        f"enough turns that are alike and short; it took {units.percent(share)} of the time: --loop FILE:LINE "
-        "chooses another"
+        f"a step is one turn of the loop at {turning.loop.place} ({short_header(turning)}), the outermost "
+        f"with enough turns that are alike and short; it took {units.percent(share)} of the time "
+        "(--loop FILE:LINE chooses another)"
     )
     others = [f"around it {_at(one)} turned {one.turns} times, {_turn_ms(one)} each" for one in looked.around]
     others += [
@@ -70,8 +69,3 @@ def _at(turning: Turning) -> str:
 
 def _turn_ms(turning: Turning) -> str:
     return units.ms(turning.turn_ns / 1e6)
-
-
-def looks(windows: Windows, outcome: Outcome) -> tuple[Purpose, Windows]:
-    """The run that looks at all loops, after one without steps."""
-    return Purpose.LOOPS, Windows(whole_ns=(outcome.whole_ns,), muted=True, sampler=windows.sampler)

@@ -18,6 +18,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "warpline profile [options] (SCRIPT | -m MODULE) [ARGS...]"
     parser.add_argument("--steps", type=number(1), metavar="N", help="steps to capture (5)")
     parser.add_argument("--warmup", type=number(0), metavar="N", help="warm-up steps (until times settle)")
+    parser.add_argument(
+        "--loop",
+        metavar="[FILE:]LINE",
+        help="a step is one turn of the loop that begins at this line (found, see docs/measuring.md)",
+    )
     parser.add_argument("--whole-run", action="store_true", help="let the script run to its end")
     parser.add_argument(
         "--every",

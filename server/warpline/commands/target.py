@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
 
 from warpline.model.problem import Problem
+from warpline.wire.loops import Loop
 from warpline.wire.run import Request
 
 
@@ -103,7 +105,31 @@ def with_window(request: Request, options: argparse.Namespace) -> Request:
         nvtx=options.nvtx,
         peaks=options.peaks,
         probe_s=request.probe_s if options.probe is None else options.probe,
+        loop=loop(options.loop, request) if getattr(options, "loop", None) else request.loop,
     )
+
+
+def loop(word: str, request: Request) -> Loop:
+    """The loop at ``FILE:LINE``, or at a line of the script. Raises Problem."""
+    file, _, line = word.rpartition(":")
+    if not line.isdigit() or (request.module and not file):
+        raise Problem(f"--loop {word}: expected FILE:LINE, or a line of the script")
+    path = os.path.realpath(file or request.target)
+    if not Path(path).is_file():
+        raise Problem(f"--loop {word}: there is no file {file}")
+    try:
+        headers = loop_lines(Path(path).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        raise Problem(f"--loop {word}: cannot read {path}") from None
+    if int(line) not in headers:
+        raise Problem(f"--loop {word}: no loop begins at line {line} of {path}")
+    return Loop(path, int(line))
+
+
+def loop_lines(source: bytes) -> set[int]:
+    """Where its loops and comprehensions begin."""
+    kinds = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    return {node.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, kinds)}
 
 
 def script(word: str) -> Path:

@@ -48,6 +48,8 @@ class Steps:
     profiled_step_ms: float
     slowdown: float
     device_busy_percent: float
+    source: str = ""  # what marks a step: ``Manifest.step_source``; "" in reports made before it was told
+    loop: str = ""  # "PATH:LINE" of the loop whose turns are the steps, where ``source`` is "loop"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ class Loop:
     @property
     def place(self) -> str:
         """For a person: ``sim.py:12``."""
-        return "%s:%d" % (self.file.rpartition("/")[2], self.line)
+        return f"{self.file.rpartition('/')[2]}:{self.line}"
 
 
 @dataclass(frozen=True)

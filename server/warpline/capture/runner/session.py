@@ -15,7 +15,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...wire.control import Purpose
-from ...wire.loops import Loop
 from ...wire.messages import Compiling, Ended, Failed, Ready
 from ...wire.stages import HELD, STARTING, WRITING
 from . import children, endings, imports, ranks, seeds
@@ -71,7 +70,6 @@ class Session:
         self.stopping = False
         self.loops = Loops(self.windows.loops)
         self.turns_of_loop = LoopTurns() if control.request.loop is not None else None
-        self.nested: tuple[Loop, ...] = ()
         self.awaited = bool(control.request.first_line)  # the line that measuring begins at is still to come
         self.torch: Any = None
         self._recorder: Recorder | None = None
@@ -114,12 +112,10 @@ class Session:
         if sys.version_info < (3, 12) and self.control.purpose is not Purpose.TIME:
             self.threads.start()
         expected = self.observers.step_expected if self.windows.patient else lambda: 0.0
-        self.steps = Steps(
-            self._restart, self.observers, expected, self.windows.beat, self.turns_of_loop
-        )
+        self.steps = Steps(self._restart, self.observers, expected, self.windows.beat, self.turns_of_loop)
         if self.windows.stop_if_nested:
             folder = os.path.join(os.path.dirname(torch.__file__ or ""), "")
-            self.steps.nested = Nested(self.observers.user_files, self.texts.text, folder, self._nested)
+            self.steps.nested = Nested(self.observers.user_files, self.texts.text, folder)
         self.own_profiler.install()
         self.observers.sites.compiling = self.steps.compiling
         if not self.awaited:
@@ -247,7 +243,7 @@ class Session:
             boundaries=self.boundaries,
             held=self.steps.held if self.torch is not None else 0,
             beat=self.steps.single if self.torch is not None else None,
-            nested=self.nested,
+            nested=self.steps.in_loops() if self.torch is not None else (),
             clean=clean,
             status=status if isinstance(status, int) else None,
             error=None if clean or isinstance(error, SystemExit) else type(error).__name__,
@@ -305,10 +301,10 @@ class Session:
         self.go(Waiting)
         return True
 
-    def _nested(self, loops: tuple[Loop, ...]) -> None:
-        self.steps.nested = None
-        self.nested = loops
-        self.leave_off()
+    def steps_settled(self) -> None:
+        """The warm-up is over. Ends the run where it is not plain which loop is the step."""
+        if self.steps.in_loops():
+            self.leave_off()
 
     def leave_off(self) -> None:
         """Nothing was measured, and nothing will be in this run."""

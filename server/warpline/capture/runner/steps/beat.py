@@ -21,6 +21,7 @@ from .sources import (
 )
 
 if TYPE_CHECKING:
+    from ....wire.loops import Loop
     from ..observers import Observers
     from .nested import Nested
     from .turned import LoopTurns
@@ -81,7 +82,7 @@ class Steps:
         self.sources += [Optimizers(observers), Replays(), self.marks, ProfilerSteps()]
         if turns is not None:
             self.sources, known = [turns], turns.kind
-        self.nested: Nested | None = None  # told of forwards while they are guessed to be steps
+        self.nested: Nested | None = None  # told of forwards until steps are timed
         self.installed: list[Source] = []
         self.cycles: dict[str, Cycle] = {}  # by kind
         self.chosen: str | None = None
@@ -153,6 +154,13 @@ class Steps:
     def note(self) -> str:
         return PARALLEL if self.parallel else ""
 
+    def in_loops(self) -> tuple[Loop, ...]:
+        """Where forwards are the beat, for want of anything better: the loops of the user's around them, two
+        or more; the turns of an outer one may be what the user calls a step."""
+        if self.nested is None or self.chosen != "forward":
+            return ()
+        return self.nested.found
+
     def tick(self) -> None:
         if self.thread != threading.get_ident() and not (
             self._follows(self.chosen, self.anchor) or self._moved()
@@ -191,7 +199,7 @@ class Steps:
             return
         if kind == "replay" and not self.step_in_graph:
             return
-        if self.nested is not None and kind == "forward" and self.chosen in (None, kind):
+        if self.nested is not None and kind == "forward":
             self.nested.look()
         if self.on_first is not None and kind in ("loader", "forward"):
             on_first, self.on_first = self.on_first, None

@@ -30,6 +30,7 @@ class Turned:
 
     loop: Loop
     durations: list[int] = field(default_factory=list)
+    runs: int = 0  # through a ``for``: its last turn has no end that would be in ``durations``
     total_ns: int = 0
     within: dict[int | None, int] = field(default_factory=dict)
 
@@ -44,7 +45,7 @@ class Turned:
         return near >= USUAL_SHARE * len(self.durations)
 
     def told(self) -> Turning:
-        return Turning(self.loop, len(self.durations), self.typical_ns, self.total_ns, self.alike)
+        return Turning(self.loop, len(self.durations) + self.runs, self.typical_ns, self.total_ns, self.alike)
 
 
 def steps_well(turned: Turned, window_ns: int) -> bool:
@@ -62,17 +63,21 @@ def choose(seen: Sequence[Turned], watched_ns: int, window_ns: int) -> tuple[lis
         best = max(inside, key=lambda number: seen[number].within[at], default=None)
         if best is None or seen[best].within[at] < (LEAST_SHARE * watched_ns if at is None else 1):
             break
-        if at is not None and seen[best].within[at] < MOST_OF_IT * seen[at].total_ns:
-            if _slow(seen, path) is not None:
-                break
+        part = at is not None and seen[best].within[at] < MOST_OF_IT * seen[at].total_ns
+        if part and _slow(seen, path, window_ns) is not None:
+            break
         path.append(best)
         if steps_well(seen[best], window_ns):
             return path, best
         at = best
-    return path, _slow(seen, path)
+    return path, _slow(seen, path, window_ns)
 
 
-def _slow(seen: Sequence[Turned], path: Sequence[int]) -> int | None:
-    """The innermost of those with a few turns at least that are alike, where none is as wished for."""
-    able = [number for number in path if len(seen[number].durations) >= SEVERAL and seen[number].alike]
-    return able[-1] if able else None
+def _slow(seen: Sequence[Turned], path: Sequence[int], window_ns: int) -> int | None:
+    """Where none is as wished for: the innermost of those that take as long as the timing window at least, in
+    a few turns that are alike."""
+    for number in reversed(path):
+        one = seen[number]
+        if len(one.durations) >= SEVERAL and one.alike and one.total_ns >= window_ns:
+            return number
+    return None

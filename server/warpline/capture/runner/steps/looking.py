@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from time import perf_counter_ns
 from types import ModuleType
 from typing import Any
@@ -84,6 +85,7 @@ class Loops:
 
     def _each(self, number: int, iterator: Iterator[Any]) -> Iterator[Any]:
         here = self._enter(number)
+        self.seen[number].runs += not here.again
         try:
             for item in iterator:
                 self._turned(here)
@@ -142,15 +144,15 @@ class Loops:
     def so_far(self) -> tuple[list[Turned], int]:
         """What was seen, loops that still turn included, and for how long (ns) it was watched."""
         now = perf_counter_ns()
-        seen = [Turned(one.loop, one.durations, one.total_ns, dict(one.within)) for one in self.seen]
+        seen = [replace(one, within=dict(one.within)) for one in self.seen]
         for here in self.stack:
             self._add(here, seen[here.number], now)
         return seen, now - self.began
 
     def sure(self, window_ns: int, whole_ns: int, most_ns: int) -> bool:
-        """Whether no turn to come changes the choice: an outermost loop that steps well takes half of what the
-        whole script took (``whole_ns``; 0: not known, and then that it steps well is enough). Or ``most_ns``
-        are over where it is not known."""
+        """Whether no turn to come changes the choice: an outermost loop that steps well takes half of what
+        the whole script took (``whole_ns``; 0: not known, and then that it steps well is enough). Or
+        ``most_ns`` are over where it is not known."""
         seen, watched_ns = self.so_far()
         roots = [one for one in seen if None in one.within]
         if not whole_ns:

@@ -19,36 +19,38 @@ TWO = 2  # loops: of one alone the turns are the forwards, or there are several 
 
 
 class Nested:
-    """``on_found(loops)`` is called once, when a forward that the user's code calls is in at least two."""
+    """``found``: the loops around forwards that the user's code calls, once one is in at least two."""
 
     def __init__(
         self,
         user_files: UserFiles,
         text: Callable[[str], str | None],
         torch_folder: str,
-        on_found: Callable[[tuple[Loop, ...]], object],
     ) -> None:
         self.user_files = user_files
         self.text = text
         self.torch_folder = torch_folder
-        self.on_found = on_found
+        self.found: tuple[Loop, ...] = ()
         self.trees: dict[str, ast.Module | None] = {}
         self.known: dict[tuple[CodeType, int], list[Loop]] = {}
 
     def look(self) -> None:
-        """At a forward. One that a library calls (``generate``, a trainer) is that library's step."""
+        """At a forward, in its hook. One that a library calls (``generate``, a trainer) is the library's."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and self._torch(frame.f_code.co_filename):
             frame = frame.f_back
         if frame is None or self.user_files[frame.f_code.co_filename] is None:
             return
-        found: dict[Loop, None] = {}
+        found = dict.fromkeys(self.found)
+        before = len(found)
+        depth = 0
         while frame is not None:
-            for loop in reversed(self._around(frame)):
-                found[loop] = None
+            here = self._around(frame)
+            found.update(dict.fromkeys(here))
+            depth += len(here)
             frame = frame.f_back
-        if len(found) >= TWO:
-            self.on_found(tuple(found))
+        if depth >= TWO and len(found) > before:
+            self.found = tuple(found)
 
     def _torch(self, file: str) -> bool:
         return file.startswith(self.torch_folder) or is_ours(file)

@@ -93,7 +93,7 @@ def _call(name: str, number: int, at: ast.AST, arguments: list[ast.expr]) -> ast
 def loops(tree: ast.Module, file: str) -> list[Loop]:
     """All of them, in the order of the source."""
     found: list[Loop] = []
-    Calls(file, lambda loop: found.append(loop), leaving=False).visit(tree)
+    Calls(file, found.append, leaving=False).visit(tree)
     return sorted(found, key=lambda loop: loop.line)
 
 

@@ -1,0 +1,76 @@
+"""The runs of a script until one of them has measured it: what each is for, and what follows from its end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warpline.capture import looking
+from warpline.capture.again import LEAST_BOUNDARIES, RUNS, next_try, usable
+from warpline.capture.outcome import Outcome
+from warpline.wire.control import Purpose, Windows
+from warpline.wire.messages import Looked
+from warpline.wire.run import Request
+
+
+class Tries:
+    """``request``, ``purpose``, ``windows`` and ``told`` (notes) are those of the next run."""
+
+    def __init__(self, request: Request, sampler: str) -> None:
+        """``sampler``: ``Windows.sampler``."""
+        self.request = request
+        self.purpose = Purpose.PROFILE
+        self.usual = Windows(request.warmup, captured=max(1, request.steps), sampler=sampler)
+        self.may_look = looking.may_look(request)
+        self.windows = replace(self.usual, stop_if_nested=self.may_look and request.loop is None)
+        self.notes: tuple[str, ...] = ()
+        self.loop_notes: tuple[str, ...] = ()
+        #: Where no loop is found
+        self.otherwise: tuple[Purpose, Windows, tuple[str, ...]] = (self.purpose, self.usual, ())
+        self.count = 0  # runs that were to measure
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        return (*self.loop_notes, *self.notes)
+
+    @property
+    def over(self) -> bool:
+        return self.count >= RUNS
+
+    def failed(self, outcome: Outcome) -> bool:
+        """Whether a run that measured nothing was the last: the script fails."""
+        if self.purpose is Purpose.LOOPS or outcome.clean:
+            return False
+        return self.count > 0 or usable(outcome) < LEAST_BOUNDARIES
+
+    def go_on(self, outcome: Outcome) -> str:
+        """After a run that measured nothing: what the next one is for, in words for a person."""
+        if self.purpose is Purpose.LOOPS:
+            self._looked(outcome.looked or Looked())
+            return self.told[0] if self.told else ""
+        if outcome.last.nested and self.may_look:
+            windows = replace(self.usual, loops=outcome.last.nested, muted=True)
+            return self._look(windows)
+        self.count += 1
+        if self.over:
+            return ""
+        self.purpose, windows, self.notes = next_try(self.request, outcome, self.count)
+        self.windows = replace(windows, sampler=self.usual.sampler)
+        if self.purpose is Purpose.WHOLE and self.may_look:
+            self.request = replace(self.request, loop=None, loop_found=False)
+            return self._look(replace(self.usual, whole_ns=(outcome.whole_ns,), muted=True))
+        return self.notes[0]
+
+    def _look(self, windows: Windows) -> str:
+        nested = bool(windows.loops)
+        self.otherwise = (self.purpose, self.usual if nested else self.windows, self.notes)
+        self.may_look = False
+        self.purpose, self.windows = Purpose.LOOPS, windows
+        return looking.NOTE
+
+    def _looked(self, looked: Looked) -> None:
+        whole_ns = self.windows.whole_ns[0] if self.windows.whole_ns else 0
+        self.purpose, self.windows, self.notes = self.otherwise
+        found = looking.chosen(self.request, looked, self.usual, whole_ns)
+        if found is not None:
+            self.purpose, self.notes = Purpose.PROFILE, ()
+            self.request, self.windows, self.loop_notes = found
