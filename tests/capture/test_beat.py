@@ -98,6 +98,32 @@ while True:
         "optimizer",
         (11, 1),
     ),
+    "a simulation in frames of substeps": (
+        """\
+import torch
+x = torch.rand(64, 64)
+for frame in range(300):
+    for _ in range(8):
+        x = x + 0.01 * torch.sin(x @ x)
+""",
+        "loop",
+        (5, 8),
+    ),
+    "a planner that rolls a model out": (
+        MODEL
+        + """\
+def plan(x):
+    for _ in range(9):
+        x = net(x).sum(1, keepdim=True).expand(4, 16)
+    return x
+with torch.no_grad():
+    x = torch.randn(4, 16)
+    while True:
+        x = plan(x)
+""",
+        "loop",
+        (6, 9),
+    ),
     "a range named step": (
         START
         + """\

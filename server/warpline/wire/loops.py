@@ -33,4 +33,4 @@ class Turning:
     turns: int
     turn_ns: int  # the median
     total_ns: int
-    alike: bool = True  # most turns took about as long as the median
+    alike: bool = True  # most turns took about as much processor time as the median

@@ -30,6 +30,7 @@ class Turned:
 
     loop: Loop
     durations: list[int] = field(default_factory=list)
+    processor_ns: list[int] = field(default_factory=list)  # of each turn; as long as ``durations``
     runs: int = 0  # through a ``for``: its last turn has no end that would be in ``durations``
     total_ns: int = 0
     within: dict[int | None, int] = field(default_factory=dict)
@@ -40,9 +41,12 @@ class Turned:
 
     @property
     def alike(self) -> bool:
-        typical = self.typical_ns
-        near = sum(typical <= USUAL * one and one <= USUAL * typical for one in self.durations)
-        return near >= USUAL_SHARE * len(self.durations)
+        """By the thread's processor time: on a machine that others use, a turn takes now one millisecond and
+        now a time slice more. A thread that waits for the device or for torch's other threads spins."""
+        worked = sorted(self.processor_ns or self.durations)
+        typical = worked[len(worked) // 2] if worked else 0
+        near = sum(typical <= USUAL * one and one <= USUAL * typical for one in worked)
+        return near >= USUAL_SHARE * len(worked)
 
     def told(self) -> Turning:
         return Turning(self.loop, len(self.durations) + self.runs, self.typical_ns, self.total_ns, self.alike)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 from types import ModuleType
 from typing import Any
 
@@ -28,13 +28,14 @@ CHECK_NS = 100_000_000  # the choice is looked at so often at most
 class Activation:
     """One run through a loop. ``again``: inside a run through the same loop, which counts it already."""
 
-    __slots__ = ("again", "began", "last", "number", "outer")
+    __slots__ = ("again", "began", "last", "number", "outer", "worked")
 
     def __init__(self, number: int, outer: Activation | None) -> None:
         self.number = number
         self.outer = outer
         self.began = perf_counter_ns()
-        self.last: int | None = None
+        self.last: int | None = None  # when its latest turn began,
+        self.worked = 0  # and the thread's processor time then
         self.again = False
         while outer is not None and not self.again:
             self.again, outer = outer.number == number, outer.outer
@@ -117,13 +118,14 @@ class Loops:
 
     def _turned(self, here: Activation) -> None:
         self.synchronize()
-        now = perf_counter_ns()
+        now, worked = perf_counter_ns(), thread_time_ns()
         if here.last is not None and not here.again:
             durations = self.seen[here.number].durations
             durations.append(now - here.last)
+            self.seen[here.number].processor_ns.append(worked - here.worked)
             if len(durations) == MANY and sum(durations) < MANY * QUICK_NS:
                 self.quick.add(here.number)
-        here.last = now
+        here.last, here.worked = now, worked
         if now - self.checked > CHECK_NS:
             self.checked = now
             self.on_turn()
