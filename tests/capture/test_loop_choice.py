@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from warpline.capture.runner.steps.choice import OFTEN, Turned, choose
 from warpline.wire.loops import Loop
 
@@ -14,7 +15,7 @@ def turned(turn_ms: float, turns: int, within: int | None = None, spread: float 
     """A loop inside loop ``within``; every second turn takes ``spread`` times as long."""
     durations = [int(turn_ms * MS * (spread if at % 2 else 1)) for at in range(turns)]
     total = sum(durations)
-    return Turned(Loop("/sim.py", turns), durations, 1, total, {within: total})
+    return Turned(Loop("/sim.py", turns), durations, total_ns=total, within={within: total})
 
 
 def chosen(*seen: Turned, watched_ms: float | None = None) -> int | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+
 from warpline.capture.runner.steps.looking import Loops
 from warpline.capture.runner.steps.written import ITEMS, LEAVE, TURN, Calls, around, loops, same
 from warpline.wire.loops import Loop

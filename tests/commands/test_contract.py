@@ -47,6 +47,8 @@ SHAPE: dict[str, Any] = {
         "profiled_step_ms": NUMBER,
         "slowdown": NUMBER,
         "device_busy_percent": NUMBER,
+        "source": TEXT,
+        "loop": str,
     },
     "composition": Maybe({f"{name}_ms": NUMBER for name in PARTS}),
     "lines": [

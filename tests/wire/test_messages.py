@@ -10,8 +10,20 @@ import pytest
 from warpline.capture.pipe import hear
 from warpline.capture.runner.pipe import Pipe
 from warpline.wire import stages
-from warpline.wire.messages import EVENTS, Compiling, Ended, Failed, Message, Progress, Ready, Replaced
+from warpline.wire.loops import Loop, Turning
+from warpline.wire.messages import (
+    EVENTS,
+    Compiling,
+    Ended,
+    Failed,
+    Looked,
+    Message,
+    Progress,
+    Ready,
+    Replaced,
+)
 
+LOOP = Loop("/sim.py", 3, "run", "while n < 4", 1)
 EACH = [
     Progress(stages.WARMUP, 2, 5, "warm-up 2/5"),
     Progress(stages.WAITING, 0, None, "waiting for the first step"),
@@ -19,6 +31,8 @@ EACH = [
     Failed("python has no torch", 2),
     Ready(4),
     Replaced("/bin/true"),
+    Looked((Turning(LOOP, 60, 20, 1200, alike=False),), inside=(Turning(LOOP, 600, 2, 1190),), at_end=True),
+    Ended(nested=(LOOP,)),
     Ended(steps=7, boundaries=6, held=1, error="ValueError", message="a “word”", whole_ns=1 << 40),
 ]
 
