@@ -257,7 +257,7 @@ class Session:
     def forgives(self, error: BaseException | None) -> bool:
         """It failed where its own profiler was switched off: it may have asked for what was not recorded."""
         muted = isinstance(self.own_profiler, MutedProfiler) and self.own_profiler.used
-        return muted and isinstance(self.stage, Whole) and isinstance(error, Exception)
+        return muted and isinstance(self.stage, (Whole, Looking)) and isinstance(error, Exception)
 
     def left(self, threads: list[str]) -> None:
         """These threads of the script's are not waited for any longer."""
