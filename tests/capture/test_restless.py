@@ -80,14 +80,16 @@ def locations() -> Locations:
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_a_script_that_takes_every_monitoring_id(python: str, tmp_path: Path) -> None:
-    """From Python 3.12 on; before there are none, and this is a script like others."""
+    """From Python 3.12 on; before there are none, and this is a script like others. It takes those that it
+    finds free: by then one may be ours."""
     text = (
         "import sys, torch\nmonitoring = getattr(sys, 'monitoring', None)\n"
         "for number in range(6) if monitoring else ():\n"
         "    if monitoring.get_tool(number) is None:\n        monitoring.use_tool_id(number, 'mine')\n"
     ) + STEPS.replace("import torch\n", "")
     captured = Captured(request(write(tmp_path, text), python), tmp_path)
-    assert captured.manifest.line_events == "settrace"
+    assert captured.manifest.line_events in ("monitoring", "settrace")
+    assert captured.manifest.notes == () or captured.manifest.line_events == "settrace"
     assert captured.lines()["train.py", 9] >= 3
     assert captured.output == ""
 
