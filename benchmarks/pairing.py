@@ -19,6 +19,8 @@ SAME, SAME_SHARE = 2, 0.03
 #: The same where the first turns are missed: of a line that a sampler has to see first, of a step that is
 #: recorded as a graph after some.
 NEARLY = 0.25
+#: Turns whose mean is so many times their median come in bursts, as batches do that workers made ahead.
+BURSTS = 3.0
 #: Name -> {"at", "runs": [what beats.py said, with "which" and "round"]}.
 Pairs = dict[str, dict[str, Any]]
 
@@ -70,7 +72,11 @@ def gain_of(runs: list[dict[str, Any]], changed: str = "fixed") -> Gain | str:
         few = max(SAME, (NEARLY if vague else SAME_SHARE) * plain["beats"])
         if other:
             notes.add(f"turns of {plain['kind']} and {fixed['kind']}")
+        if BURSTS * plain["median_ms"] < plain["ms"]:
+            notes.add("bursts: epochs begin, or the script is too short for its loader")
         if abs(plain["beats"] - fixed["beats"]) > few:
+            if plain.get("line") != fixed.get("line"):
+                return f"two lines were taken for the loop: {plain.get('line')}, {fixed.get('line')}"
             if not cut:
                 turns = plain["beats"] / fixed["beats"]
                 notes.add(f"by all turns, {plain['beats']} and {fixed['beats']}")

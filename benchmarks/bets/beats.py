@@ -14,6 +14,7 @@ The first quarter of the beats, and at least three, are passed over. The result 
 standard error:
 
 ``kind``      optimizer, backward, replay or line
+``line``      the text of the line, where ``kind`` is that
 ``beats``     how many there were
 ``ms``        mean time of a beat after those passed over, by the device's events where there are any
 ``median_ms`` the median of the same
@@ -29,6 +30,7 @@ import ast
 import contextlib
 import importlib
 import json
+import linecache
 import os
 import runpy
 import sys
@@ -154,6 +156,8 @@ class Clock:
             found |= {"kind": chosen.kind, "beats": len(at), "ms": sum(each) / len(each)}
             found |= {"median_ms": median(each), "loop_ms": (at[-1] - at[0]) / (len(at) - 1)}
             found["setup_s"] = chosen.at[0] - self.began
+            number = next((key[1] for key, one in self.lines.items() if one is chosen), None)
+            found["line"] = linecache.getline(self.script, number).strip() if number else ""
         print(json.dumps(found), file=sys.stderr, flush=True)
         os._exit(0)
 
