@@ -1,4 +1,4 @@
-"""Which loop's turns are the steps. Pure functions of how the loops turned.
+"""Chooses the loop with the turns that are the steps. Pure functions of how the loops turned.
 
 The outermost loop that turns often enough for all windows, whose turns are alike, and of which several fit
 into the timing window. One that does not is left for the loop inside it that takes most of its time.

@@ -1,4 +1,4 @@
-"""Watches how the script's loops turn, in a run of which nothing else is kept.
+"""Watches how the script's loops turn. Of such a run nothing else is kept.
 
 The device is waited for at each turn: a host that only queues work would make a loop of kernels look short.
 """
