@@ -40,7 +40,8 @@ FEW = 100
 
 
 def steps(folder: Path, count: int = 100000, after: str = "") -> Captured:
-    asked = request(write(folder, STEPS.format(steps=count, after=after)), warmup=2)
+    script = write(folder, STEPS.format(steps=count, after=after))
+    asked = request(script, warmup=2, environment={"OMP_NUM_THREADS": "1", "LEAN": ""})  # the whole window
     return Captured(asked, folder, sampled=True)
 
 
