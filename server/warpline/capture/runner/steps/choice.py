@@ -1,7 +1,7 @@
 """Chooses the loop with the turns that are the steps. Pure functions of how the loops turned.
 
-The outermost loop that turns often enough for all windows, whose turns are alike, and of which several fit
-into the timing window. One that does not is left for the loop inside it that takes most of its time.
+The outermost loop that turns often enough for all windows, if its turns are alike and several fit into the
+timing window. One that does not is left for the loop inside it that takes most of its time.
 """
 
 from __future__ import annotations
