@@ -123,7 +123,18 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit import (
+    NOT_LITERAL,
+    Context,
+    Draft,
+    Edits,
+    Refused,
+    Rule,
+    Source,
+    count,
+    ms,
+    percent,
+)
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.graph.biased import Biased, biased
 from warpline.rulekit.holders import argument
@@ -172,21 +183,31 @@ def _found(context: Context, spent: Iterable[LineCost]) -> dict[Source, list[cst
     recorded = biased(graph_of(flow)) if flow.name and not flow.missing else []
     for site in sites:
         source = context.source(site.file)
-        for call in source.calls(site.line, *_CONVOLUTIONS) if source is not None else ():
-            if source is not None and call not in found[source] and _is_subtracted(site, recorded):
-                found[source].append(call)
+        calls = source.calls(site.line, *_CONVOLUTIONS) if source is not None else []
+        # Several on one line are one site, which has the arguments of the first.
+        if source is None or len(calls) != 1 or calls[0] in found[source]:
+            continue
+        if _is_subtracted(source, calls[0], site, recorded):
+            found[source].append(calls[0])
     return {source: calls for source, calls in found.items() if calls}
 
 
-def _is_subtracted(site: Site, recorded: list[Biased]) -> bool:
-    """Whether the biases of all convolutions that may have been made here are subtracted again.
+def _is_subtracted(source: Source, call: cst.Call, site: Site, recorded: list[Biased]) -> bool:
+    """Whether the biases of all convolutions that may have been made by ``call`` are subtracted again.
 
-    Of a call that makes several only the first one's channels are known.
+    Of a call that makes several only the first one's arguments are known, and those that are written there.
     """
     made, size, out = facts_of(Module, site), argument(site, "kernel_size"), argument(site, "out_channels")
-    same = [one for one in recorded if size is None or set(one.weight[2:]) == _sizes(size.value)]
-    if not made.count or made.count == 1:
-        same = [one for one in same if out is None or one.weight[0] == out.value]
+    if made.count and made.count > 1:
+        written = source.argument(call, "kernel_size", 2)
+        size = size if written is not None and source.literal(written.value) is not NOT_LITERAL else None
+        out = None
+    same = [
+        one
+        for one in recorded
+        if (size is None or set(one.kernel) == _sizes(size.value))
+        and (out is None or one.channels == out.value)
+    ]
     return bool(made.bias) and bool(same) and all(one.subtracted for one in same)
 
 

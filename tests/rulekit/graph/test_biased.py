@@ -21,7 +21,7 @@ def subtracted(first: Any, norm: Any, *, again: bool = False) -> list[tuple[tupl
         out = norm(h)
         return out + h if again else torch.relu(out)
 
-    return [(one.weight[2:], one.subtracted) for one in biased(recorded(act))]
+    return [(one.kernel, one.subtracted) for one in biased(recorded(act))]
 
 
 def test_a_norm_behind_it_subtracts_the_bias() -> None:
@@ -42,3 +42,8 @@ def test_stored_means_do_not_have_the_bias() -> None:
 
 def test_other_norms_do_not_subtract_each_channels_mean() -> None:
     assert subtracted(nn.Conv2d(3, 4, 1), nn.GroupNorm(2, 4)) == [((1, 1), False)]
+
+
+def test_a_transposed_convolution_has_the_channels_of_its_result() -> None:
+    (one,) = biased(recorded(lambda: nn.ConvTranspose2d(3, 4, 2)(IMAGES)))
+    assert (one.channels, one.subtracted) == (4, False)

@@ -9,10 +9,11 @@ from warpline.rulekit.graph.graph import Graph, Node, Ref
 
 @dataclass(frozen=True, slots=True)
 class Biased:
-    """The sizes of the weight of a convolution with a bias; ``subtracted``: only batch norms that train
-    read its result."""
+    """The kernel and the output channels of a convolution with a bias; ``subtracted``: only batch norms that
+    train read its result."""
 
-    weight: tuple[int, ...]
+    kernel: tuple[int, ...]
+    channels: int
     subtracted: bool
 
 
@@ -24,7 +25,9 @@ def biased(graph: Graph) -> list[Biased]:
             continue
         readers = list(graph.uses(node.outputs[0]))
         subtracted = bool(readers) and all(_subtracts(reader, value) for reader, value in readers)
-        found.append(Biased(graph.shape(weight.value), subtracted))
+        # Of the bias: the weight of a transposed convolution has its input channels first.
+        channels = graph.size(bias.value)
+        found.append(Biased(graph.shape(weight.value)[2:], channels, subtracted))
     return found
 
 
