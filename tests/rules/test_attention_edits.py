@@ -71,6 +71,37 @@ def test_a_causal_mask_becomes_a_flag(buffer: str, mask: str) -> None:
     assert masked(buffer, mask) == "(q, k, v, is_causal=True)"
 
 
+def local(lines: str, given: str = "") -> str | None:
+    """The edit where the buffer is a local name that ``lines`` make."""
+    code = MASKED.replace("self, n)", f"self, n{given})").replace("{buffer}", "seen")
+    code = code.replace("        self.register", f"        {lines}\n        self.register")
+    return edited(
+        code.format(mask="self.seen[:t, :t]", dtype="bool", shape="[512,512]", heads=",".join([HEADS] * 3))
+    )
+
+
+def test_a_name_is_what_it_was_assigned() -> None:
+    assert local(f"seen = {LOWER}") == "(q, k, v, is_causal=True)"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"seen = {LOWER}; seen &= window(n)",
+        f"seen = {LOWER}; seen[:, 0] = False",
+        f"seen = {LOWER}; seen.logical_and_(window(n))",
+        f"seen, rest = window(n); seen = {LOWER} if rest else seen",
+        f"seen = {LOWER}; seen, rest = window(seen)",
+    ],
+)
+def test_a_name_that_is_changed_later_is_not(lines: str) -> None:
+    assert local(lines) is None
+
+
+def test_nor_a_parameter_that_is_assigned_only_sometimes() -> None:
+    assert local(f"if seen is None: seen = {LOWER}", given=", seen=None") is None
+
+
 @pytest.mark.parametrize(
     "buffer",
     [

@@ -16,6 +16,13 @@ _GONE = -1e4
 #: Methods that keep the entries of a mask.
 _SAME = ("view", "reshape", "unsqueeze", "expand", "bool", "to", "type", "float", "int", "long", "byte")
 
+#: What may bind or change a name, or a part of what it holds.
+_BINDS = (
+    cst.Param, cst.AugAssign, cst.AnnAssign, cst.NamedExpr, cst.For, cst.CompFor, cst.AsName, cst.Element,
+    cst.Global, cst.Nonlocal, cst.NameItem,
+)  # fmt: skip
+_WRITES = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.Element)
+
 
 @dataclass(frozen=True, slots=True)
 class Attention:
@@ -189,20 +196,22 @@ def _bare(source: Source, node: cst.BaseExpression) -> cst.BaseExpression:
 
 
 def _only_value(source: Source, name: cst.Name) -> cst.BaseExpression | None:
-    """What its function assigns to ``name``, once and nowhere else."""
+    """What its function assigns to ``name``, once; None where anything else may set or change it."""
     function = source.enclosing(name, cst.FunctionDef)
-    if function is None:
-        return None
-    targets = [
-        (assign, target.target)
-        for assign in source.nodes(cst.Assign, within=function)
-        for target in assign.targets
-    ]
-    values = [
-        assign.value
-        for assign, target in targets
-        if isinstance(target, cst.Name) and target.value == name.value
-    ]
+    values: list[cst.BaseExpression] = []
+    for node in source.nodes(cst.Name, within=function) if function is not None else ():
+        above = source.parent(node)
+        if node.value != name.value or (isinstance(above, cst.Attribute) and above.attr is node):
+            continue
+        if isinstance(above, cst.Arg) and above.keyword is node:
+            continue
+        outer = source.parent(above) if above is not None else None
+        in_part = isinstance(above, cst.Subscript) and isinstance(outer, _WRITES)
+        in_place = isinstance(above, cst.Attribute) and above.attr.value.endswith("_")  # mask.logical_and_(…)
+        if isinstance(above, cst.AssignTarget) and isinstance(outer, cst.Assign):
+            values.append(outer.value)
+        elif in_part or in_place or isinstance(above, _BINDS):
+            return None
     return values[0] if len(values) == 1 else None
 
 
