@@ -14,7 +14,8 @@ def unheld_at(context: Context, unheld: Unheld, cost: LineCost) -> LineCost | No
     """The outermost line that computes nothing else of parameters, from ``cost`` outwards.
 
     A teacher and its pupil may be of one class, and so on the same lines: then the two are called by two
-    lines, which run in the order of their operators. None where that does not tell which is which.
+    lines of one function, which run in the order of their operators. None where that does not tell which is
+    which.
     """
     apart = unheld.shares.get((cost.file, cost.line)) == 1
     order = unheld.order.get(function_of(cost), [])
@@ -28,7 +29,9 @@ def unheld_at(context: Context, unheld: Unheld, cost: LineCost) -> LineCost | No
             cost = calling[0]
         elif len(calling) == 1:
             cost = calling[0]
-        elif len(calling) == len(order) and {one.file for one in calling} == {calling[0].file}:
+        elif len(calling) == len(order) and {function_of(one) for one in calling} == {
+            function_of(calling[0])
+        }:
             return calling[order.index(True)]
         else:
             return None
