@@ -60,6 +60,15 @@ def test_what_is_switched_on_later_is_not_off() -> None:
     assert draft.line == 8
 
 
+def test_of_two_switches_the_last_is_turned_on_again() -> None:
+    first, last = UserFrame(FILE, 4, "reproducible"), UserFrame(FILE, 2, "<module>")
+    line = f"{MATMUL} = False"
+    _, draft = found(line, Setting(MATMUL, False, (first,), 1), Setting(PRECISION, "highest", (last,), 2))
+    assert draft.line == 2
+    text, draft = found(line, Setting(PRECISION, "highest", (last,), 1), Setting(MATMUL, False, (first,), 2))
+    assert f"{MATMUL} = True" in apply(text, draft.fixes[0].edits)
+
+
 def test_a_setting_from_before_the_script_has_no_line() -> None:
     _, draft = found("pass", Setting(MATMUL, False))
     assert draft.line == 8

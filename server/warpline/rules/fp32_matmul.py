@@ -252,13 +252,11 @@ class Fp32Matmul(Rule):
 
 
 def _switched_off(context: Context) -> Setting | None:
-    """The line of the script's own that keeps float32 products from TF32, where it is the last to say so."""
-    for name, value in _OFF.items():
-        said = [one for one in context.profile.facts.settings if one.name == name]
-        last = max(said, key=lambda one: one.order, default=None)
-        if last is not None and last.value == value and last.frames:
-            return last
-    return None
+    """The line of the script's own that keeps float32 products from TF32, where it is the last to set any of
+    these: an earlier one would be overruled."""
+    said = [one for one in context.profile.facts.settings if one.name in _OFF]
+    last = max(said, key=lambda one: one.order, default=None)
+    return last if last is not None and last.value == _OFF[last.name] and last.frames else None
 
 
 def _switch_on(context: Context, off: Setting) -> Fix:
