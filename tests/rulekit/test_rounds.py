@@ -39,3 +39,17 @@ def test_what_a_round_hands_to_a_function_is_worked_on_there() -> None:
 
 def test_a_call_that_gets_nothing_of_the_round_is_no_part_of_it() -> None:
     assert lines("a") == []
+
+
+def test_a_function_that_two_lines_of_a_round_call_counts_once() -> None:
+    twice = SCRIPT.replace(
+        "    return torch", "        rows.append(overlap(b[i], a))  #> cost calls=200\n    return torch"
+    )
+    example = read_example(twice.format(argument="a[i]"))
+    function = (FILE, "overlap")
+    costs = tuple(
+        replace(cost, function="overlap") if cost.line == 2 else replace(cost, called=(function,))
+        for cost in example.profile.lines
+    )
+    (one,) = rounds(Context(replace(example.profile, lines=costs), texts(example)))
+    assert sorted(cost.line for cost in one.costs) == [2, 7, 8]

@@ -58,7 +58,8 @@ def rounds(context: Context) -> Iterator[Rounds]:
         start, end = source.span(loop)
         costs = [one for one in context.costs_within(cost.file, start[0], end[0]) if _of(source, one, loop)]
         given = [one for one in costs if _hands_over(source, loop, one.line)]
-        costs += [line for one in given for line in _called(context, one) if line not in costs]
+        called = dict.fromkeys(line for one in given for line in _called(context, one))
+        costs += [line for line in called if line not in costs]
         count = _apart(source, loop, costs) or _indexed(source, loop, costs, recorded)
         whole = 0 if count >= LEAST_ROUNDS else _again(context, costs)
         count = max(count, whole)
