@@ -158,7 +158,7 @@ class LoaderWorkersRestart(Rule):
             if not loader.num_workers or (loader.persistent_workers is not False and made < 2):
                 continue
             batches = loader.batches_per_epoch or loader.batches_seen
-            if batches is None:
+            if not batches:
                 continue
             if (loader.epochs_started or 0) >= 2 and (loader.starts_timed or batches <= SHORT_EPOCH):
                 yield from _seen(context, site, loader, batches)
