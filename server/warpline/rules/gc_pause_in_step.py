@@ -120,7 +120,10 @@ class GcPauseInStep(Rule):
             spent = max(seen, min(spent, context.idle_ms()))
         if context.share(spent) < AUTOMATIC_PERCENT:
             return
-        hottest = max(automatic or context.profile.lines, key=lambda cost: (cost.gc_ms, cost.cpu_ms))
+        lines = automatic or context.profile.lines
+        if not lines:
+            return  # no line of the user is known
+        hottest = max(lines, key=lambda cost: (cost.gc_ms, cost.cpu_ms))
         cause = (hottest.file, hottest.line)
         loop = _training_loop(context, cause)
         site = cause if loop is None else (loop[0].path, loop[0].line(loop[1]))
