@@ -113,7 +113,7 @@ class ZeroedGradients(Rule):
             call = _clearing(source, cost.line) if source is not None else None
             if source is None or call is None:
                 continue
-            added = _added(context)
+            added = _added(context, (cost.file, cost.line))
             adding = {"added": ms("adding gradients to zeros", sum(added.values()))} if added else {}
             on_gpu, on_cpu = costs.value("gradients-unset"), costs.value("gradients-unset-cpu")
             left = on_gpu if context.on_gpu else on_cpu
@@ -121,7 +121,8 @@ class ZeroedGradients(Rule):
                 (cost.file, cost.line),
                 (cost.file, cost.line),
                 "Gradients are filled with zeros: {calls} calls a step, which take {spent} ({share})"
-                f", and {'{added}' if added else 'as much again'} when the backward pass adds to the zeros.",
+                + (", and {added} when" if added else ". Then")
+                + " the backward pass adds to the zeros.",
                 {
                     "calls": count("fills", round(sum(op.count for op in fills)), "per step"),
                     "spent": ms("zeroing gradients", cost.step_ms),
@@ -139,11 +140,13 @@ class ZeroedGradients(Rule):
             )
 
 
-def _added(context: Context) -> dict[LineCost, float]:
+def _added(context: Context, place: tuple[str, int]) -> dict[LineCost, float]:
     """Time that the backward pass takes at each line to add gradients to what `.grad` holds: sums of two
-    tensors of a parameter's shape, as many a step as there are parameters of that shape."""
+    tensors of a parameter's shape, as many a step as there are parameters of that shape. Only parameters of
+    the optimizer that is used at ``place``; of all, where none is."""
     parameters: dict[tuple[int, ...], int] = {}
-    for site in context.sites(Optimizer.KIND):
+    optimizers = context.sites(Optimizer.KIND)
+    for site in [one for one in optimizers if place in one.uses] or optimizers:
         for number, *shape in facts_of(Optimizer, site).shapes or ():
             parameters[tuple(shape)] = parameters.get(tuple(shape), 0) + number
     sums = [
