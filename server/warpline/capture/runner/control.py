@@ -48,7 +48,7 @@ def read(path: str) -> wire.Control:
     request, windows = _tuples(fields["request"]), _tuples(fields["windows"])
     if request.get("loop") is not None:
         request["loop"] = Loop(**request["loop"])
-    windows["loops"] = tuple(Loop(**loop) for loop in windows["loops"])
+    windows["loops"] = tuple(Loop(**loop) for loop in windows.get("loops", ()))
     return wire.Control(
         **{
             **_tuples(fields),

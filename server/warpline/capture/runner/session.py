@@ -211,8 +211,15 @@ class Session:
         self._tell_and_stop()
 
     def finish_capture(self, stamps: Sequence[int]) -> None:
-        """Write the run folder; then end the script, unless it may go on."""
+        """Write the run folder; then end the script, unless it may go on.
+
+        Nothing is written where it is not plain which loop is the step. That is known only now: until here
+        a backward pass or an optimizer's step could have become the beat.
+        """
         self._take_hands_off()
+        if self.steps.in_loops():
+            self.stage = Stage(self)
+            self._stop()
         ranks.writes(self.control)
         self.pipe.progress(WRITING, 0, None, "writing the run")
         self.notes += self.classes.notes(self.steps.held_s)
@@ -301,14 +308,8 @@ class Session:
         self.go(Waiting)
         return True
 
-    def steps_settled(self) -> None:
-        """The warm-up is over. Ends the run where it is not plain which loop is the step."""
-        if self.steps.in_loops():
-            self.leave_off()
-
     def leave_off(self) -> None:
         """Nothing was measured, and nothing will be in this run."""
-        self.stage.abandon()
         self._take_hands_off()
         self.stage = Stage(self)
         self._stop()

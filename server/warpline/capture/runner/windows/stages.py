@@ -126,7 +126,6 @@ class Warmup(Stage):
             latest = self.host_ns[-LATEST:]
             session.host_step_ns = middle(host_ns for host_ns, _ in latest)
             session.host_forward_ns = middle(forward_ns for _, forward_ns in latest)
-            session.steps_settled()
             session.go(session.after_warmup)
         self._begin_step()
 
