@@ -11,6 +11,7 @@ if __name__ == "__main__" and sys.path[:1] == [os.getcwd()] != __file__.rsplit(o
 
 import argparse
 import difflib
+import errno
 import importlib
 import itertools
 from collections.abc import Sequence
@@ -42,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name not in COMMANDS:
         return _complain(_unknown(name), 2)
     try:
-        return _run(name, rest)
+        status = _run(name, rest)
+        print(end="", flush=True)  # here, where an error can still be reported
+        return status
     except Problem as problem:
         return _complain(str(problem), problem.status)
     except KeyboardInterrupt:
@@ -52,6 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            # Python would try to write the rest once more when it exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return _complain(f"no space left to write {error.filename or 'the output'}", 2)
         # A fault of ours is one line too; the traceback on request.
         if os.environ.get("WARPLINE_TRACEBACK"):
             raise

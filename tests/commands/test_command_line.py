@@ -87,6 +87,21 @@ def test_wrong_input_is_one_line_and_status_2(tmp_path: Path, words: list[str], 
     assert done.stdout == ""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_full_disk_is_one_line_and_status_2(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "warpline", "rules"],
+            cwd=tmp_path,
+            env=environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=LIMIT_S,
+        )
+    assert (done.returncode, done.stderr) == (2, "warpline: no space left to write the output\n")
+
+
 def test_help_names_every_command(tmp_path: Path) -> None:
     done = warpline("--help", cwd=tmp_path)
     assert done.returncode == 0
