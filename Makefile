@@ -67,18 +67,19 @@ lint-style:
 	$(bin)/ruff format --check --quiet .
 	$(bin)/ruff check --quiet .
 
-# These two take half a minute of processor time, so they run only where something that they read has changed.
+# These two take half a minute of processor time, so they run only where something that they read has changed;
+# a folder changes when a file in it is removed.
 lint-extension: .cache/lint-extension
 lint-page: .cache/lint-page
 
 typescript := package.json package-lock.json node_modules/.package-lock.json
 
-.cache/lint-extension: $(shell find extension -type f) $(typescript)
+.cache/lint-extension: $(shell find extension) $(typescript)
 	npm run --silent typecheck
 	npm run --silent lint
 	@mkdir -p .cache && touch $@
 
-.cache/lint-page: $(shell find page server/warpline/html -type f -not -name '*.pyc') $(typescript)
+.cache/lint-page: $(shell find page server/warpline/html -not -path '*__pycache__*') $(typescript)
 	npm run --silent page:check
 	@mkdir -p .cache && touch $@
 
