@@ -60,6 +60,9 @@ def _python_path() -> list[str]:
 def shortened(**constants: float) -> dict[str, str]:
     """An environment that gives constants of the runner other values: ``endings__IDLE_S=1`` (tests/lean)."""
     named = {name.replace("__", "."): value for name, value in constants.items()}
+    for name in named:  # one of a module that is nowhere would shorten nothing
+        module = ROOT.joinpath("server/warpline/capture/runner", *name.split(".")[:-1])
+        assert module.with_suffix(".py").exists(), name
     words = [f"_warpline.capture.runner.{name}={value}" for name, value in named.items()]
     return {"OMP_NUM_THREADS": "1", "LEAN": " ".join([SAMPLED, *words])}
 
