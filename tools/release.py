@@ -134,7 +134,8 @@ def main(words: Sequence[str] | None = None) -> int:
     except (Refused, subprocess.CalledProcessError) as error:
         print(f"release: {error}", file=sys.stderr)
         return 1
-    print(f"Made. To publish: git push origin main {tag}; twine upload dist/python/*; vsce publish")
+    upload = f"twine upload dist/python/warpline-{given.version}*"  # not those of earlier releases
+    print(f"Made. To publish: git push origin main {tag}; {upload}; vsce publish")
     return 0
 
 
