@@ -109,6 +109,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="where what --runs show is written")
     parser.add_argument("--only", nargs="+", choices=FIGURES, default=list(FIGURES), help="with --runs")
     options = parser.parse_args()
+    if bool(options.runs) != bool(options.keep):
+        parser.error("--runs and --keep belong together")
     if options.runs:
         keep(options.runs, options.keep, options.only)
         return
