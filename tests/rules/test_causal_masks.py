@@ -24,8 +24,8 @@ attend(*inputs).sum().backward()  #> cost device_ms=1
 """
 
 
-def found(*causal: bool) -> list[Finding]:
-    example = read_example(CODE)
+def found(*causal: bool, shape: str = "[9,9]") -> list[Finding]:
+    example = read_example(CODE.replace("[9,9]", shape))
     flow = Dataflow(
         missing="",
         names=("aten._scaled_dot_product_cudnn_attention.default",),
@@ -43,6 +43,12 @@ def test_the_call_is_told_to_use_is_causal() -> None:
     assert (finding.rule, finding.line) == ("slow-attention-kernel", CALL)
     (fix,) = finding.fixes
     assert [one.text for one in fix.edits] == ["is_causal=True"]
+
+
+def test_masks_of_each_sample_may_hide_padding_in_another_batch() -> None:
+    (finding,) = found(True, True, shape="[8,1,9,9]")
+    assert not finding.fixes
+    assert "in another batch it may hide padding too" in finding.message
 
 
 def test_not_where_one_layer_hides_something_else() -> None:

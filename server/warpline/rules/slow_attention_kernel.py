@@ -110,7 +110,9 @@ def attend(q, k, v):
 
 ## Fix safety
 
-Unsafe: another kernel adds in another order, so results differ by rounding.
+Unsafe: another kernel adds in another order, so results differ by rounding. The entries of a mask are read
+in one step: if the masks of other steps hide something else, the results differ by more. If each sample has a
+mask of its own, no edit is offered.
 
 ## References
 
@@ -120,6 +122,7 @@ Unsafe: another kernel adds in another order, so results differ by rounding.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -361,6 +364,12 @@ def _without_mask(context: Context, cost: LineCost) -> Fix:
         raise Refused("pass `is_causal=True` instead of the mask")
     if sum(arg.keyword is None for arg in call.args) > 4:
         raise Refused("pass `is_causal=True` instead of the mask, and the later arguments by name")
+    calls = calls_of(cost)
+    if any(math.prod(one.mask[:-2]) > 1 for one in calls) and not _made_causal(context, cost, calls):
+        raise Refused(
+            "each sample has its own mask, and in another batch it may hide padding too: pass "
+            "`is_causal=True` if it never does"
+        )
     edits = Edits(source)
     edits.replace(mask, "is_causal=True")  # with the brackets that it may be in
     return edits.fix("Use is_causal=True", "unsafe")
