@@ -307,3 +307,38 @@ for batch in batches:
     assert "No edit is offered" in told
     (edited,) = fixed(code.format(other='ADAM = {"lr": 0.1, "fused": False}'), "per-tensor-optimizer")
     assert '{"lr": 0.1, "fused": True}' in edited
+
+
+PINNED = """\
+import torch
+{made}
+for frame in camera():
+    {filled}
+    image = frame.to("cuda")  #> cost device_ms=4 copy_ms=4 sync_ms=4
+    #^ kernel "Memcpy HtoD (Pinned -> Device)" device_ms=4 kind=copy
+    detect(image)  #> cost device_ms=12
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "filled", "applicability"),
+    [
+        ("", "pass", "safe"),
+        ("", "frame.mul_(2)", "safe"),  # each batch of a loader is another tensor
+        ("ring = torch.empty(9).pin_memory()", "frame = ring[0]", "unsafe"),
+        ("ring = torch.empty(9, pin_memory=True)", "frame = ring[0]", "unsafe"),
+    ],
+)
+def test_a_copy_from_memory_that_the_script_pins_is_not_safe(
+    made: str, filled: str, applicability: str
+) -> None:
+    example = read_example(PINNED.format(made=made, filled=filled))
+    (finding,) = diagnose(example.profile, texts(example)).findings
+    assert [fix.applicability for fix in finding.fixes] == [applicability]
+
+
+@pytest.mark.parametrize("filled", ["frame.copy_(fresh)", "frame[:] = fresh"])
+def test_a_pinned_tensor_that_is_filled_again_is_copied_at_once(filled: str) -> None:
+    code = PINNED.format(made="frame = torch.empty(9).pin_memory()", filled=filled)
+    (told,) = fixed(code, "blocking-host-copy")
+    assert "fills this host tensor again" in told

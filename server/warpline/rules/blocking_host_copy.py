@@ -91,8 +91,9 @@ for images in loader:
 
 ## Fix safety
 
-Safe for the batches of a loader: the stream keeps the order, so the same values arrive. It would be
-unsafe only if the script wrote to the host tensor before the copy is done.
+Safe for the batches of a loader: the stream keeps the order, so the same values arrive. Unsafe if the script
+pins memory itself, because it may write to the host tensor before the copy is done. No edit is offered if it
+does so in place.
 
 ## References
 
@@ -104,10 +105,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import libcst as cst
+
 from warpline.model.change import OverlapCopies
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Rule, ms, percent
-from warpline.rulekit.copies import host_to_device, without_waiting
+from warpline.rulekit import Context, Draft, Refused, Rule, Source, ms, percent
+from warpline.rulekit.copies import host_to_device, move_calls, without_waiting
+
+_FACTORIES = ("empty", "zeros", "ones", "full", "rand", "randn", "tensor", "empty_like", "zeros_like")
 
 
 class BlockingHostCopy(Rule):
@@ -138,5 +143,41 @@ class BlockingHostCopy(Rule):
 
 
 def _fix(context: Context, place: tuple[str, int]) -> Fix:
+    source, pins = context.source(place[0]), _pins(context)
+    moves = move_calls(source, place[1]) if source is not None and pins else []
+    if source is not None and any(_is_filled(source, call) for call in moves):
+        raise Refused(
+            "the script fills this host tensor again, and with `non_blocking=True` the copy may not be done "
+            "by then: use two such tensors in turn, and wait for the copy before filling one again"
+        )
     first, *rest = without_waiting(context, [place]).values()
-    return first.fix("Copy with non_blocking=True", "safe", *rest)
+    return first.fix("Copy with non_blocking=True", "unsafe" if pins else "safe", *rest)
+
+
+def _is_filled(source: Source, move: cst.Call) -> bool:
+    """Whether the file writes into the tensor that ``move`` copies, and does not just replace it."""
+    moved = source.code(move.func.value) if isinstance(move.func, cst.Attribute) else ""
+    assign = source.enclosing(move, cst.Assign)
+    if assign is not None and moved in [source.code(target.target) for target in assign.targets]:
+        return False
+    methods = [call.func for call in source.nodes(cst.Call) if isinstance(call.func, cst.Attribute)]
+    targets = [target.target for target in source.nodes(cst.AssignTarget)]
+    written = [method.value for method in methods if method.attr.value.endswith("_")]
+    written += [target.value for target in targets if isinstance(target, cst.Subscript)]
+    return moved in [source.code(node) for node in written]
+
+
+def _pins(context: Context) -> bool:
+    """Whether the script pins memory by other means than a loader."""
+    for path in context.profile.sources:
+        source = context.source(path)
+        for call in source.nodes(cst.Call) if source is not None else ():
+            if source is not None and (
+                source.is_named(call.func, "pin_memory")
+                or (
+                    source.is_named(call.func, *_FACTORIES)
+                    and source.argument(call, "pin_memory") is not None
+                )
+            ):
+                return True
+    return False
