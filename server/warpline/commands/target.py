@@ -112,7 +112,7 @@ def with_window(request: Request, options: argparse.Namespace) -> Request:
 def loop(word: str, request: Request) -> Loop:
     """The loop at ``FILE:LINE``, or at a line of the script. Raises Problem."""
     file, _, line = word.rpartition(":")
-    if not line.isdigit() or (request.module and not file):
+    if not line.isdecimal() or (request.module and not file):
         raise Problem(f"--loop {word}: expected FILE:LINE, or a line of the script")
     path = os.path.realpath(file or request.target)
     if not Path(path).is_file():
