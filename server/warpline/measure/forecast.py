@@ -47,7 +47,7 @@ class Forecast:
             left_s = max(0.0, min(left_s, deadline - time.monotonic()))
         left = f"about {units.seconds(left_s)} left"
         if now is None:
-            return done, total, f"the script without changes;  {left}"
+            return done, total, f"the script without changes; {left}"
         needed = now.needed(self._limits)
         number = f"fix {every.index(now) + 1} of {len(every)}" if now in every else "first measurement"
         return (
