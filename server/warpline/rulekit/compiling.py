@@ -20,6 +20,8 @@ _OF_TORCHS = "{model}.forward = torch.compile({model}.forward)"
 _OF_OTHERS = "{model}.compile()"
 #: Inductor's name for launching what it compiled as CUDA graphs.
 _GRAPHS = 'mode="reduce-overhead"'
+#: How names of operators and kernels of compiled code begin.
+COMPILED = ("CompiledFunction", "Torch-Compiled", "triton_")
 NOTHING_COMPILED = (
     "The model's `compile()` compiled nothing, because it does not compile torch's own modules."
 )
@@ -98,7 +100,7 @@ def compiled_lines(context: Context) -> set[tuple[str, int]]:
 
 
 def _has_compiled(cost: LineCost) -> bool:
-    return any(name.startswith(("CompiledFunction", "Torch-Compiled", "triton_")) for name in _names(cost))
+    return any(name.startswith(COMPILED) for name in _names(cost))
 
 
 def _names(cost: LineCost) -> list[str]:
