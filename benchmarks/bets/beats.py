@@ -130,8 +130,9 @@ class Clock:
         return min(some, key=lambda one: one.depth, default=None)
 
     def loop(self) -> Beats | None:
-        longest = max((one.span for one in self.lines.values()), default=0.0)
-        fit = [one for one in self.lines.values() if one.span >= SPANS * longest and len(one.at) >= FEWEST]
+        every = list(self.lines.values())  # the thread that looks adds to them
+        longest = max((one.span for one in every), default=0.0)
+        fit = [one for one in every if one.span >= SPANS * longest and len(one.at) >= FEWEST]
         enough = [one for one in fit if len(one.at) > 2 * FEWEST]
         return min(enough or fit, key=lambda one: one.depth, default=None)
 
@@ -156,7 +157,7 @@ class Clock:
             found |= {"kind": chosen.kind, "beats": len(at), "ms": sum(each) / len(each)}
             found |= {"median_ms": median(each), "loop_ms": (at[-1] - at[0]) / (len(at) - 1)}
             found["setup_s"] = chosen.at[0] - self.began
-            number = next((key[1] for key, one in self.lines.items() if one is chosen), None)
+            number = next((key[1] for key, one in list(self.lines.items()) if one is chosen), None)
             found["line"] = linecache.getline(self.script, number).strip() if number else ""
         print(json.dumps(found), file=sys.stderr, flush=True)
         os._exit(0)
