@@ -29,6 +29,14 @@ class Net(nn.Module):
         return self.head(x)
         #^ cost device_ms=20; op aten::mm device_ms=15 shapes=[[64,512],[512,8193]] dtypes=c10::Half,c10::Half
 """
+POSITIONS = """\
+from torch import nn
+table = nn.Embedding(513, 768)  #> site module type=Embedding num_embeddings=513 embedding_dim=768
+
+def attend(q, k, length=513):
+    return q @ k.transpose(-2, -1)
+    #^ cost device_ms=9; op aten::bmm device_ms=9 shapes=[[96,513,64],[96,64,513]] dtypes=c10::Half,c10::Half
+"""
 COMPUTED = Holder("computed", FILE, 11, SCRIPT.splitlines()[10].index("size + 1"))
 ENTRY = Holder("entry", FILE, 5, SCRIPT.splitlines()[4].rindex("8193"), "pages")
 OPTION = Holder("command line", FILE, 4, -1, "--codes")
@@ -76,3 +84,17 @@ def test_without_a_holder_the_only_such_number_would_be_padded() -> None:
     _, found = drafts(None)
     assert {draft.line for draft in found} == {14, 15}
     assert all("several places" in draft.message for draft in found)
+
+
+def test_a_table_of_positions_is_not_what_the_scores_are_long_by() -> None:
+    example = read_example(POSITIONS)
+    holder = Holder("call", FILE, 2, POSITIONS.splitlines()[1].index("513"))
+    (site,) = example.profile.facts.sites
+    site = replace(
+        site, arguments=(Argument("num_embeddings", 513, holder=holder), Argument("embedding_dim", 768))
+    )
+    facts = replace(example.profile.facts, sites=(site,))
+    rule = rule_named("misaligned-matmul")
+    assert rule is not None
+    (draft,) = rule.find(Context(replace(example.profile, facts=facts), texts(example)))
+    assert draft.line == 5

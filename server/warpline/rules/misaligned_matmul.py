@@ -83,6 +83,7 @@ from warpline.rulekit.holders import by_hand, literal_at
 from warpline.rulekit.saving import less_device_time
 from warpline.wire.births import Holder
 from warpline.wire.precision import HALF
+from warpline.wire.sites import Module, facts_of
 
 _PIECE = 8  # numbers of two bytes in one load of a tensor core
 _PADDED = 64  # what the largest tiles divide by
@@ -167,8 +168,8 @@ def _odd_sizes(op: Op) -> set[int]:
 
 
 def _holder(context: Context, cost: LineCost, size: int) -> Holder | None:
-    """Who holds the size that a layer was made with whose weight is multiplied here; None where no layer has
-    it, or the run does not say who does."""
+    """Who holds the size that a layer was made with: one with a weight that is multiplied here, else the
+    first module with that size. None where there is none, or the run does not say who holds it."""
     weights = {frozenset(matrix) for op in cost.ops if size in _odd_sizes(op) for matrix in _matrices(op)}
     found: Holder | None = None
     for site in context.sites("module"):
@@ -176,6 +177,9 @@ def _holder(context: Context, cost: LineCost, size: int) -> Holder | None:
         holder = next((one.holder for one in given if one.value == size and one.holder is not None), None)
         if holder is not None and {one.value for one in given if one.name in _FEATURES} in weights:
             return holder
+        table = facts_of(Module, site)
+        if table.num_embeddings and frozenset((table.num_embeddings, table.embedding_dim)) not in weights:
+            continue  # only looked up: a longer table changes no product
         found = found or holder
     return found
 
