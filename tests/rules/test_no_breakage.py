@@ -9,6 +9,7 @@ import pytest
 
 from warpline.diagnosis.diagnose import diagnose
 from warpline.model.profile import Profile
+from warpline.model.report import Finding
 from warpline.rulekit.example import read_example, texts
 from warpline.text.edits import apply
 
@@ -88,19 +89,30 @@ def test_two_collections_in_many_steps_are_no_pause_in_the_step() -> None:
     assert len(fixed(COLLECTED, "gc-pause-in-step", timed(400_000_000))) == 1
 
 
-def test_collections_that_only_the_timed_steps_had_are_told() -> None:
-    rare = """\
+RARE = """\
 #> steps step_ms=20
 for batch in loader:  #> use optimizer; site optimizer
     model(batch)  #> cost step_ms=20 cpu_ms=20
+    {seldom}
 """
-    example = read_example(rare)
+
+
+def collected_while_timed(seldom: str) -> tuple[Finding, ...]:
+    example = read_example(RARE.format(seldom=seldom))
     profile = replace(
         example.profile,
         manifest=replace(example.profile.manifest, timed_ns=(20_000_000,) * 100),
         facts=replace(example.profile.facts, gc_timed_ns=400_000_000),
     )
-    (finding,) = diagnose(profile, texts(example)).findings
+    return diagnose(profile, texts(example)).findings
+
+
+def test_the_scripts_own_collections_are_not_called_automatic() -> None:
+    assert not collected_while_timed("if batch.number % 50 == 0: gc.collect()")
+
+
+def test_collections_that_only_the_timed_steps_had_are_told() -> None:
+    (finding,) = collected_while_timed("pass")
     assert (finding.rule, finding.line) == ("gc-pause-in-step", 1)
     assert finding.evidence[0].value == pytest.approx(4.0)
 

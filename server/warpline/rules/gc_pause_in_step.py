@@ -116,6 +116,8 @@ class GcPauseInStep(Rule):
         seen = sum(cost.gc_ms for cost in automatic)
         timed = _timed_ms(context, explicit)
         spent = seen if timed is None else timed
+        if _collects_seldom(context, explicit):
+            spent = min(seen, spent)  # of the timed steps the script's own calls are a part
         if context.on_gpu and spent > seen:
             spent = max(seen, min(spent, context.idle_ms()))
         if context.share(spent) < AUTOMATIC_PERCENT:
@@ -184,6 +186,19 @@ def _timed_ms(context: Context, explicit: list[LineCost]) -> float | None:
         return None
     share = context.profile.facts.gc_timed_ns / sum(timed)
     return max(0.0, share * context.step_ms - sum(cost.gc_ms for cost in explicit))
+
+
+def _collects_seldom(context: Context, explicit: list[LineCost]) -> bool:
+    """Whether the script calls ``gc.collect()`` in a loop or a function, and the captured steps did not."""
+    seen = {(cost.file, cost.line) for cost in explicit}
+    return any(
+        source.is_named(call.func, "gc.collect")
+        and (path, source.line(call)) not in seen
+        and (source.loops(call) or source.enclosing(call, cst.FunctionDef) is not None)
+        for path in context.profile.sources
+        if (source := context.source(path)) is not None
+        for call in source.nodes(cst.Call)
+    )
 
 
 def _part(costs: list[LineCost], spent: float) -> float:
