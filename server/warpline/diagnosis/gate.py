@@ -10,7 +10,7 @@ from statistics import fmean, median
 
 from warpline.model.report import Finding
 
-#: Percent of the step that a fix must be able to save (design.md, section 4).
+#: Percent of the step that a fix must be able to save (docs/measuring.md).
 LEAST = 1.0
 #: A finding that could save this much is always shown: gains are predicted from shares of the step, which a
 #: busy

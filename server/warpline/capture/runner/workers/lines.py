@@ -29,7 +29,7 @@ from .sampled import Sampled
 from .traced import Lines, Location, event_ns
 
 FOLDER = "workers"
-#: Batches that a worker records line by line, as design.md asks, and unrecorded ones it remembers.
+#: Batches that a worker records line by line, and unrecorded ones it remembers.
 RECORDED, REMEMBERED = 2, 8
 #: Of those, the ones that it records before steps are timed, where steps are few.
 EARLY = 1
