@@ -12,9 +12,8 @@ from warpline.model.report import Finding
 
 #: Percent of the step that a fix must be able to save (docs/measuring.md).
 LEAST = 1.0
-#: A finding that could save this much is always shown: gains are predicted from shares of the step, which a
-#: busy
-#: machine changes far less than it changes the step's length. (From here on a finding is an information.)
+#: A finding that could save this much is always shown: gains are predicted from shares of the step. A busy
+#: machine changes these far less than the step's length. (From here on a finding is an information.)
 ALWAYS = 5.0
 #: Half the width of a 95 % interval of a mean, in standard errors.
 WIDTH = 1.96

@@ -1,8 +1,7 @@
 """The end of a script with threads that continue after its last line.
 
 Python waits for every thread that is not a daemon, without a limit. So do we while they make steps; but one
-that
-never ends (a heartbeat, a server) must not keep a run from its report.
+that never ends (a heartbeat, a server) must not keep a run from its report.
 """
 
 from __future__ import annotations
