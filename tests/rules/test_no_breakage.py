@@ -354,3 +354,19 @@ def test_a_pinned_tensor_that_is_filled_again_is_copied_at_once(filled: str) -> 
     code = PINNED.format(made="frame = torch.empty(9).pin_memory()", filled=filled)
     (told,) = fixed(code, "blocking-host-copy")
     assert "fills this host tensor again" in told
+
+
+@pytest.mark.parametrize("head", ["@staticmethod\n    def", "@routes.post\n    def", "async def"])
+def test_inference_mode_is_not_put_above_a_decorator_or_a_coroutine(head: str) -> None:
+    code = f"""\
+#> flags grad_enabled_in_step=true
+class Service:
+    {head} answer(net, image):
+        return net(image)
+        #^ cost device_ms=9 cpu_ms=12; op aten::conv2d count=50 cpu_ms=10 device_ms=9
+
+for image in images:
+    Service.answer(net, image)
+"""
+    (told,) = fixed(code, "grad-in-eval")
+    assert "No edit is offered: put" in told

@@ -330,6 +330,12 @@ def _fix(place: tuple[Source, cst.FunctionDef | cst.For | cst.While] | None) -> 
     if isinstance(node, cst.FunctionDef):
         if any("grad" in source.code(d) or "inference" in source.code(d) for d in node.decorators):
             raise Refused("the function already has such a decorator")
+        if node.decorators:  # above @staticmethod it breaks the method, above a route it has no effect
+            raise Refused(
+                f"put `@{written}()` below the function's other decorators, directly above its `def`"
+            )
+        if node.asynchronous is not None:
+            raise Refused(f"put the call of the model under `with {written}():`")
         edits.insert_before(node, f"@{written}()")
     else:
         edits.wrap([node], f"with {written}():")
