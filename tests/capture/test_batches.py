@@ -63,6 +63,17 @@ def test_the_only_start_is_not_told_where_it_was_slow_because_of_us(counted: Any
     assert facts["start_ms"] == 2.0
 
 
+def test_a_loader_with_an_iterator_of_its_own_works_as_before(counted: Any) -> None:
+    class Own(DataLoader[int]):
+        def _get_iterator(self) -> Any:
+            return iter([1, 2])
+
+    counting, _ = counted
+    loader = Own(range(2))  # type: ignore[arg-type]
+    counting.sites.by_id[id(loader)] = counting.sites.by_id[id(LOADER)]
+    assert list(loader) == [1, 2]
+
+
 def test_batches_of_another_thread_are_nothing_that_steps_wait_for(counted: Any) -> None:
     counting, facts = counted
     counting.signals.thread = -1

@@ -3,6 +3,7 @@ the timing window: in ``next``, and in ``iter``, which starts workers."""
 
 from __future__ import annotations
 
+import contextlib
 from statistics import median
 from threading import get_ident
 from time import perf_counter_ns
@@ -116,7 +117,8 @@ class Batches:
             if entry is not None and self._counts():
                 spent = self.loaders.setdefault(id(entry), Spent(entry))
                 spent.began(took)
-                self.iterators[iterator] = spent
+                with contextlib.suppress(TypeError):  # an iterator of the user's that takes no weak reference
+                    self.iterators[iterator] = spent
             return iterator
 
         return __iter__
