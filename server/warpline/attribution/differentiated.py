@@ -2,7 +2,7 @@
 
 Such gradients (a derivative in a differential equation, a gradient penalty, a step of MAML) are part of what
 the script computes: they are at the line that asks for them, not at the lines of the layers they come from,
-and so does what the later backward pass does for them. Autograd makes nodes for its own operators then, so
+and so is what the later backward pass does for them. Autograd makes nodes for its own operators then, so
 they carry the number of the next node; in any other backward pass gradients are off and they carry none.
 """
 

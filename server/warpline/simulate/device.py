@@ -1,7 +1,7 @@
 """How fast a device can be: operations a second by precision, and bytes a second.
 
 What the runner measured (``Facts.peaks``) comes first; else the data sheet's figures (dense, without
-sparsity), ; real kernels reach about ``REACHED`` of them.
+sparsity); real kernels reach about ``REACHED`` of them.
 """
 
 from __future__ import annotations
