@@ -29,8 +29,12 @@ def install(wanted: Callable[[str], bool], number: Number, leaving: bool, calls:
         file = absolute(path) if isinstance(path, str) else ""
         if not file or isinstance(data, ast.AST) or not wanted(file):
             return source_to_code(self, data, path, *arguments, **named)
-        tree = ast.parse(data, path)
-        return compile(Calls(file, number, leaving).visit(tree), path, "exec", dont_inherit=True)
+        try:
+            tree = Calls(file, number, leaving).visit(ast.parse(data, path))
+            return compile(tree, path, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError):
+            pass  # an expression too deep for us, or that cannot be written out; or the script's own mistake
+        return source_to_code(self, data, path, *arguments, **named)
 
     def get_code(self: Any, fullname: str) -> Any:
         if not wanted(absolute(self.path)):

@@ -62,13 +62,16 @@ class Nested:
         key = (frame.f_code, frame.f_lineno)
         if key not in self.known:
             tree = self._tree(path)
-            self.known[key] = [] if tree is None else written.around(tree, path, frame.f_lineno)
+            try:
+                self.known[key] = [] if tree is None else written.around(tree, path, frame.f_lineno)
+            except (ValueError, RecursionError):  # see ``compiling``
+                self.known[key] = []
         return self.known[key]
 
     def _tree(self, path: str) -> ast.Module | None:
         if path not in self.trees:
             try:
                 self.trees[path] = ast.parse(self.text(path) or "")
-            except (SyntaxError, ValueError):
+            except (SyntaxError, ValueError, RecursionError):
                 self.trees[path] = None
         return self.trees[path]

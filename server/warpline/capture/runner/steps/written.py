@@ -9,6 +9,7 @@ test of a ``while``. Lines and columns stay as they were.
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, List, Union
@@ -17,6 +18,8 @@ from ....wire.loops import Loop
 
 #: Builtins while a script runs that has them in its loops.
 ITEMS, TURN, LEAVE = "__warpline_items__", "__warpline_turn__", "__warpline_leave__"
+#: Decorators that compile a function by themselves (numba, torch.jit): they know no names of ours.
+_COMPILES = re.compile(r"\b[nc]?jit\b|\b(gu)?vectorize\b")
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -31,20 +34,26 @@ class Calls(ast.NodeTransformer):
         self.number = number
         self.leaving = leaving
         self.scope: list[str] = []
+        self.compiled = 0  # functions around with a decorator that compiles them
         self.met: Counter[tuple[str, str]] = Counter()
 
     def _number(self, node: Any, header: str) -> int | None:
         function = ".".join(self.scope)
         nth = self.met[function, header]
         self.met[function, header] += 1
+        if self.compiled:
+            return None
         return self.number(Loop(self.file, node.lineno, function, header, nth))
 
     def _scope(self, node: Any) -> Any:
+        compiled = any(_COMPILES.search(_dotted(one)) for one in node.decorator_list)
         self.scope.append(node.name)
+        self.compiled += compiled
         try:
             return self.generic_visit(node)
         finally:
             self.scope.pop()
+            self.compiled -= compiled
 
     visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _scope
 
@@ -80,6 +89,10 @@ class Calls(ast.NodeTransformer):
 
 def _header(node: Any) -> str:
     return "for %s in %s" % (ast.unparse(node.target), ast.unparse(node.iter))
+
+
+def _dotted(decorator: ast.expr) -> str:
+    return ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
 
 
 def _call(name: str, number: int, at: ast.AST, arguments: list[ast.expr]) -> ast.expr:
