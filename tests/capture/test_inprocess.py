@@ -67,6 +67,19 @@ def test_a_forked_child_leaves_its_parents_folder(tmp_path: Path, monkeypatch: p
     assert not made.partial.exists()
 
 
+def test_steps_of_a_forked_child_do_not_count(tmp_path: Path) -> None:
+    made = block(tmp_path)
+    made.start()
+    resident = made.resident
+    assert resident is not None
+    resident.forget()  # as in the child
+    for _ in range(9):
+        resident.steps.heard("optimizer", 1)
+    counted = resident.boundaries
+    made.stop(failed=True)
+    assert counted == 0
+
+
 @pytest.mark.parametrize("debugger", [None, lambda *_: None])
 def test_new_threads_begin_with_a_debuggers_trace_function_again(debugger: Any) -> None:
     lines = Tracing(Locations(UserFiles((), ()), QualifiedNames()))

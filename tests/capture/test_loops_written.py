@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import threading
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+from warpline.capture.runner.steps import compiling, looking
 from warpline.capture.runner.steps.looking import Loops
 from warpline.capture.runner.steps.written import ITEMS, LEAVE, TURN, Calls, around, loops, same
 from warpline.wire.loops import Loop
@@ -118,3 +120,84 @@ def test_turns_are_counted_where_they_are_nested() -> None:
     assert by_line[7].within.keys() == {numbers[6]} or numbers[2] in by_line[7].within
     assert (len(by_line[6].durations), len(by_line[7].durations)) == (24, 75)
     assert not watched.stack
+
+
+def test_what_is_left_on_another_thread_is_not_ours() -> None:
+    watched = Loops(())
+    watched.counts = True
+    number = watched._number(Loop("sim.py", 1))
+    assert number is not None
+    watched._turn(number)
+    other = threading.Thread(target=watched._leave, args=(number,))
+    other.start()
+    other.join()
+    assert len(watched.stack) == 1
+    watched._leave(number)
+    assert not watched.stack
+
+
+def test_turns_beyond_the_ones_that_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "MOST", 5)
+    watched = Loops(())
+    watched.counts = True
+    number = watched._number(Loop("sim.py", 1))
+    assert number is not None
+    for _ in watched._items(number, range(20)):
+        pass
+    (seen,) = watched.so_far()[0]
+    assert (len(seen.durations), len(seen.processor_ns), seen.told().turns) == (5, 5, 20)
+
+
+def test_a_loop_that_turns_when_all_is_told_does_nothing() -> None:
+    watched = Loops(())
+    watched.counts = True
+    number = watched._number(Loop("sim.py", 1))
+    assert number is not None
+    turns: list[int] = []
+    watched.checked = 0
+    watched.on_turn = lambda: (turns.append(0), watched.stop())
+    for _ in watched._items(number, range(3)):
+        watched.checked = 0  # it would be looked at again
+    assert turns == [0]
+
+
+JIT = """\
+@numba.njit(cache=True)
+def quick(n):
+    for i in range(n):
+        pass
+
+@torch.jit.script
+def scripted(n):
+    while n: n -= 1
+
+@jitter
+def plain(n):
+    for i in range(n):
+        pass
+"""
+
+
+def test_functions_that_another_compiler_reads_have_no_calls_of_ours() -> None:
+    assert [loop.line for loop in loops(ast.parse(JIT), "sim.py")] == [12]
+
+
+def test_a_source_that_is_too_deep_for_us_is_compiled_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Loader:
+        def source_to_code(self, data: Any, path: Any) -> Any:
+            return compile(data, path, "exec", dont_inherit=True)
+
+        get_code = None
+
+    def fails(*_: Any) -> Any:
+        raise RecursionError
+
+    monkeypatch.setattr(compiling.importlib.machinery, "SourceFileLoader", Loader)
+    monkeypatch.setattr(Calls, "visit", fails)
+    compiling.install(lambda path: True, lambda loop: 0, True, {})
+    names: dict[str, Any] = {}
+    exec(Loader().source_to_code("x = [i for i in range(3)]", "sim.py"), names)
+    assert names["x"] == [0, 1, 2]
+    with pytest.raises(SyntaxError) as raised:
+        Loader().source_to_code("for", "sim.py")
+    assert raised.value.__context__ is None

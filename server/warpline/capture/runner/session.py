@@ -281,7 +281,11 @@ class Session:
         self.before.executed.stop()
         if self._recorder is not None:
             self._recorder.forget()
-        self.stage.forked()
+        self.loops.stop()
+        stage, self.stage = self.stage, Stage(self)  # no step of the child's counts
+        if hasattr(self, "steps"):
+            self.steps.on_step = self.stage.tick
+        stage.forked()
 
     def _wait_for_turn(self) -> None:
         """Until no other process is being timed."""
@@ -330,6 +334,7 @@ class Session:
 
     def _take_hands_off(self) -> None:
         self.steps.remove()
+        self.loops.stop()
         self.own_profiler.measuring = False
         self.own_profiler.remove()
         self.observers.remove()

@@ -34,6 +34,7 @@ class Turned:
     runs: int = 0  # through a ``for``: its last turn has no end that would be in ``durations``
     total_ns: int = 0
     within: dict[int | None, int] = field(default_factory=dict)
+    more: int = 0  # turns after those in ``durations``
 
     @property
     def typical_ns(self) -> int:
@@ -49,7 +50,8 @@ class Turned:
         return near >= USUAL_SHARE * len(worked)
 
     def told(self) -> Turning:
-        return Turning(self.loop, len(self.durations) + self.runs, self.typical_ns, self.total_ns, self.alike)
+        turns = len(self.durations) + self.more + self.runs
+        return Turning(self.loop, turns, self.typical_ns, self.total_ns, self.alike)
 
 
 def steps_well(turned: Turned, window_ns: int) -> bool:

@@ -22,6 +22,8 @@ from .written import ITEMS, LEAVE, TURN, same
 #: A loop with so many turns that take less than this is one of plain Python: it is left alone, which is
 #: quicker. An operator of torch takes longer on any device.
 MANY, QUICK_NS = 1000, 2_000
+#: Turns of a loop with a duration that is kept: more tell nothing new, and a script may make millions.
+MOST = 100_000
 CHECK_NS = 100_000_000  # the choice is looked at so often at most
 
 
@@ -70,6 +72,12 @@ class Loops:
         self.began = self.checked = perf_counter_ns()
         self.counts = True
 
+    def stop(self) -> None:
+        """No turn counts from now on, and nothing is done at one: the script is being ended, or this is a
+        forked child."""
+        self.counts = False
+        self.synchronize = self.on_turn = lambda: None
+
     def _number(self, loop: Loop) -> int | None:
         if self.only and not any(same(one, loop) for one in self.only if one.file == loop.file):
             return None
@@ -106,6 +114,8 @@ class Loops:
         return True
 
     def _leave(self, number: int) -> None:
+        if threading.get_ident() != self.thread:
+            return
         for here in reversed(self.stack):
             if here.number == number:
                 self._left(here)
@@ -120,9 +130,13 @@ class Loops:
         self.synchronize()
         now, worked = perf_counter_ns(), thread_time_ns()
         if here.last is not None and not here.again:
-            durations = self.seen[here.number].durations
-            durations.append(now - here.last)
-            self.seen[here.number].processor_ns.append(worked - here.worked)
+            turned = self.seen[here.number]
+            durations = turned.durations
+            if len(durations) == MOST:
+                turned.more += 1
+            else:
+                durations.append(now - here.last)
+                turned.processor_ns.append(worked - here.worked)
             if len(durations) == MANY and sum(durations) < MANY * QUICK_NS:
                 self.quick.add(here.number)
         here.last, here.worked = now, worked
