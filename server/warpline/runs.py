@@ -140,8 +140,7 @@ def facts(run: Path) -> Facts:
 
 
 def sources(run: Path) -> dict[str, str]:
-    """The user's files by path, as they ran. Raises Problem."""
-    """Path of each user file to its text as it was when the script ran."""
+    """Path of each user file to its text as it was when the script ran. Raises Problem."""
     return read(run, SOURCES, dict[str, str])
 
 

@@ -84,7 +84,7 @@ def _cut(words: str) -> str:
 def _plain(
     summary: Sequence[str],
     rows: Sequence[_Row],
-    functions: Sequence[tuple[str, list[str]]],
+    summaries: Sequence[tuple[str, list[str]]],
     tail: Sequence[str],
 ) -> str:
     width = max((len(row.place) for row in rows), default=0)
@@ -93,8 +93,8 @@ def _plain(
         f"{row.place:{width}}  {row.time:>9}  {units.percent(row.share):>6}  {row.code}".rstrip()
         for row in rows
     ]
-    lines += ["", "Findings" if functions else _NOTHING]
-    for heading, said in functions:
+    lines += ["", "Findings" if summaries else _NOTHING]
+    for heading, said in summaries:
         lines += [heading, *(f"    {words}" for words in said)]
     return "\n".join([*lines, "", *tail])
 
@@ -102,7 +102,7 @@ def _plain(
 def _html(
     summary: Sequence[str],
     rows: Sequence[_Row],
-    functions: Sequence[tuple[str, list[str]]],
+    summaries: Sequence[tuple[str, list[str]]],
     tail: Sequence[str],
 ) -> str:
     def each(lines: Sequence[str]) -> str:
@@ -120,7 +120,7 @@ def _html(
     said = "".join(
         f"<details><summary><code>{escape(heading)}</code> {escape(lines[0])}</summary>"
         f"{each(lines[1:])}</details>"
-        for heading, lines in functions
+        for heading, lines in summaries
     )
     return (
         f"<div>{each(summary)}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -23,8 +23,7 @@ def reduced(paths: Sequence[Path], dask: str = "", workers: int | None = None) -
     """The table of each of ``paths``, in their order.
 
     ``dask``: the address of a scheduler with workers that see the same paths; "": ``workers`` processes here
-    (as
-    many as there are cores). Raises Problem.
+    (as many as there are cores). Raises Problem.
     """
     if dask:
         return _on_dask(paths, dask)

@@ -52,8 +52,8 @@ def drift(trend: Trend, change: float) -> str:
 
 
 def slow(trend: Trend, stretches: Sequence[tuple[int, int]]) -> str:
-    """The line that was slow in slow stretches of steps; else empty. ``lines`` are those recorded in a
-    stretch, or right after it."""
+    """The line that was slow in slow stretches of steps; else empty. Of the steps whose lines were
+    recorded in a stretch or right after it, the longest decides."""
     found = times(trend)
     ends = {end for _, end in stretches}
     begins = {begin for begin, _ in stretches}
