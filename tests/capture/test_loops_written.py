@@ -11,7 +11,7 @@ import pytest
 
 from warpline.capture.runner.steps import compiling, looking
 from warpline.capture.runner.steps.looking import Loops
-from warpline.capture.runner.steps.written import ITEMS, LEAVE, TURN, Calls, around, loops, same
+from warpline.capture.runner.steps.written import ITEMS, LEAVE, LONGEST, TURN, Calls, around, loops, same
 from warpline.wire.loops import Loop
 
 SOURCE = """\
@@ -53,6 +53,13 @@ def test_a_loop_is_found_where_it_has_moved() -> None:
     moved = loops(ast.parse("import torch\n\n" + SOURCE), "sim.py")
     assert [one.line for one in moved if same(loop, one)] == [10]
     assert [one.line for one in moved if same(Loop("sim.py", 5), one)] == [5], "asked for by its line alone"
+
+
+def test_a_header_that_holds_a_table_is_cut_and_found_all_the_same() -> None:
+    table = f"for x in {list(range(9000))}: pass\n"
+    first, second = loops(ast.parse(table * 2), "sim.py")
+    assert len(first.header) == LONGEST
+    assert (same(first, first), same(first, second)) == (True, False)
 
 
 @pytest.mark.parametrize(("line", "lines"), [(4, [3, 4]), (9, [8]), (15, []), (12, [8])])

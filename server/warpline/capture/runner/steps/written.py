@@ -20,6 +20,8 @@ from ....wire.loops import Loop
 ITEMS, TURN, LEAVE = "__warpline_items__", "__warpline_turn__", "__warpline_leave__"
 #: Decorators that compile a function by themselves (numba, torch.jit): they know no names of ours.
 _COMPILES = re.compile(r"\b[nc]?jit\b|\b(gu)?vectorize\b")
+#: Characters of a header. Messages must fit into a pipe at once, and a loop may be over a table of numbers.
+LONGEST = 200
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -38,7 +40,7 @@ class Calls(ast.NodeTransformer):
         self.met: Counter[tuple[str, str]] = Counter()
 
     def _number(self, node: Any, header: str) -> int | None:
-        function = ".".join(self.scope)
+        function, header = ".".join(self.scope), header[:LONGEST]
         nth = self.met[function, header]
         self.met[function, header] += 1
         if self.compiled:
