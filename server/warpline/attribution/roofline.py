@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from warpline.attribution.peaks import Peaks
+from warpline.model.dtypes import tf32_allowed
 from warpline.model.profile import Op
 from warpline.model.report import Bound, Roofline
 from warpline.wire.facts import Flags
-from warpline.wire.precision import HALF, TF32_SETTINGS
+from warpline.wire.precision import HALF
 from warpline.wire.run import Site
 from warpline.wire.sites import Triton, facts_of
 
@@ -79,10 +80,3 @@ def _peak(op: Op, peaks: Peaks, flags: Flags) -> float:
     if "double" in kinds:
         return peaks.fp64
     return peaks.tf32 if tf32_allowed(op.name, flags) else peaks.fp32
-
-
-def tf32_allowed(name: str, flags: Flags) -> bool:
-    """Whether the operator ``name`` may compute in TF32 what is given to it in float32."""
-    if "conv" in name:
-        return flags.cudnn_allow_tf32 is not False  # torch's default
-    return bool(flags.allow_tf32) or flags.float32_matmul_precision in TF32_SETTINGS

@@ -123,11 +123,12 @@ import libcst as cst
 
 from warpline.model import costs
 from warpline.model.change import Replace
+from warpline.model.dtypes import tf32_allowed
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, ms, percent
 from warpline.rulekit.saving import less_device_time
-from warpline.wire.precision import DOUBLE, FLOATS, TF32_SETTINGS
+from warpline.wire.precision import DOUBLE, FLOATS
 from warpline.wire.sites import Autocast, facts_of
 
 #: What autocast casts products to, as trying them is told.
@@ -176,8 +177,7 @@ def _products_run_in(context: Context) -> tuple[str, ...]:
         made = facts_of(Autocast, site)
         if made.enabled and made.device == context.device.kind and made.dtype in _CAST:
             return (_CAST[made.dtype],)
-    flags = context.profile.facts.flags
-    return ("tf32",) if flags.allow_tf32 or flags.float32_matmul_precision in TF32_SETTINGS else ()
+    return ("tf32",) if tf32_allowed("aten::mm", context.profile.facts.flags) else ()
 
 
 def _in_float64(cost: LineCost) -> float:

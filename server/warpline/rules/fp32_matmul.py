@@ -164,6 +164,7 @@ import libcst as cst
 
 from warpline.model import costs
 from warpline.model.change import MatmulRate
+from warpline.model.dtypes import tf32_allowed
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
@@ -172,7 +173,7 @@ from warpline.rulekit.fused_attention import attention_share, runs_math
 from warpline.rulekit.inference import steps
 from warpline.rulekit.training import after_imports
 from warpline.wire.births import Setting
-from warpline.wire.precision import TF32_SETTINGS, Precision
+from warpline.wire.precision import Precision
 
 _PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_addmm_activation"}
 
@@ -192,7 +193,7 @@ class Fp32Matmul(Rule):
         flags = context.profile.facts.flags
         if capability is None or tuple(capability) < _HALF:
             return
-        if flags.allow_tf32 or flags.float32_matmul_precision in TF32_SETTINGS:
+        if tf32_allowed("aten::mm", flags):
             return
         products = {cost: _in_float32(cost) for cost in context.profile.lines}
         # cuDNN rounds to TF32 unless told otherwise: such convolutions are at half the rate of bfloat16's.

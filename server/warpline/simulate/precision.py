@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from warpline.attribution.roofline import tf32_allowed
 from warpline.model import costs
 from warpline.model.change import MatmulRate, Operator
+from warpline.model.dtypes import tf32_allowed
 from warpline.simulate.casts import FLOOR_NS, IN_FP32, with_casts
 from warpline.simulate.changes import Changed
 from warpline.simulate.device import Rates, precision_of
