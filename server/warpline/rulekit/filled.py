@@ -27,12 +27,7 @@ def maker_of(source: Source, call: cst.Call, name: str) -> cst.CSTNode:
     if not isinstance(made, cst.Name):
         return made
     added = [one for one in source.nodes(cst.Call, within=within) if _adds_to(one, made.value)]
-    assigned = [
-        one.value
-        for one in source.nodes(cst.Assign, within=within)
-        for target in one.targets
-        if isinstance(target.target, cst.Name) and target.target.value == made.value
-    ]
+    assigned = source.assigned(made.value, within=within)
     return next((one for one in added if source.loops(one)), assigned[-1] if assigned else call)
 
 

@@ -45,12 +45,8 @@ def _is_new(source: Source, loop: cst.For | cst.While, value: cst.BaseExpression
     targets = [one for one in (loop, *source.nodes(cst.For, within=loop)) if isinstance(one, cst.For)]
     if any(_names(source, one.target, value.value) for one in targets):
         return True
-    made = [
-        one
-        for one in source.nodes(cst.Assign, within=loop)
-        if any(source.code(target.target) == value.value for target in one.targets)
-    ]
-    return bool(made) and all(_is_new(source, loop, one.value, depth - 1) for one in made)
+    made = source.assigned(value.value, within=loop)
+    return bool(made) and all(_is_new(source, loop, one, depth - 1) for one in made)
 
 
 def _is_changed(source: Source, loop: cst.For | cst.While, name: str) -> bool:

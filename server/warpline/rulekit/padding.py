@@ -74,12 +74,7 @@ def _sizes(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpres
 
 def _assigned(source: Source, function: cst.FunctionDef, size: cst.BaseExpression) -> cst.BaseExpression:
     """What the only assignment in ``function`` gives the name ``size``; ``size`` itself without one."""
-    name = source.code(size)
-    given = [
-        one.value
-        for one in source.nodes(cst.Assign, within=function)
-        if any(source.code(target.target) == name for target in one.targets)
-    ]
+    given = source.assigned(source.code(size), within=function)
     return given[0] if len(given) == 1 and isinstance(size, cst.Name) else size
 
 

@@ -197,6 +197,14 @@ class Source:
                 found.append((start[0] != line, end[0] - start[0], len(found), node))
         return [entry[-1] for entry in sorted(found, key=lambda entry: entry[:3])]
 
+    def assigned(self, name: str, within: cst.CSTNode | None = None) -> list[cst.BaseExpression]:
+        """What plain assignments give ``name``, in the order of the text."""
+        return [
+            one.value
+            for one in self.nodes(cst.Assign, within=within)
+            if any(self.code(target.target) == name for target in one.targets)
+        ]
+
     def calls(self, line: int, *names: str) -> list[cst.Call]:
         """Calls that cover ``line``, of functions with one of ``names`` (see :meth:`is_named`)."""
         found = self.at(line, cst.Call)
