@@ -154,8 +154,9 @@ class LoaderWorkersRestart(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         for site in context.sites("loader"):
             loader = facts_of(Loader, site)
-            made = loader.made or 1
-            if not loader.num_workers or (loader.persistent_workers is not False and made < 2):
+            if not loader.num_workers or (
+                loader.persistent_workers is not False and not _is_made_again(loader)
+            ):
                 continue
             batches = loader.batches_per_epoch or loader.batches_seen
             if not batches:
@@ -212,24 +213,28 @@ def _to_come(context: Context, site: Site, loader: Loader, batches: int) -> Iter
     )
 
 
+def _is_made_again(loader: Loader) -> bool:
+    """Whether the script makes a new loader for each epoch."""
+    return (loader.made or 1) > 1
+
+
 def _place(context: Context, site: Site, loader: Loader) -> tuple[str, int]:
-    if (loader.made or 1) > 1:
+    if _is_made_again(loader):
         return site.file, site.line
     return edit_site(context, site, "persistent_workers")
 
 
 def _how(loader: Loader) -> str:
-    return "Each epoch gets a loader of its own. " if (loader.made or 1) > 1 else ""
+    return "Each epoch gets a loader of its own. " if _is_made_again(loader) else ""
 
 
 def _advice(loader: Loader) -> str:
-    if (loader.made or 1) < 2:
-        return ""
-    return " Make the loader once, before the epochs, with persistent_workers=True."
+    advice = " Make the loader once, before the epochs, with persistent_workers=True."
+    return advice if _is_made_again(loader) else ""
 
 
 def _fix(context: Context, site: Site) -> Fix:
-    if (facts_of(Loader, site).made or 1) > 1:
+    if _is_made_again(facts_of(Loader, site)):
         raise Refused("only the author knows why the loader is made again")
     values = {"persistent_workers": "True"}
     title = "Keep the workers between epochs (persistent_workers)"

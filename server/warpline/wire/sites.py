@@ -30,9 +30,8 @@ class Loader:
     collate_line: int | None = None
     batches_per_epoch: int | None = None
     epochs_started: int | None = None  # iterators made
-    made: int | None = (
-        None  # loaders that these lines made one after another, each once the last was iterated
-    )
+    #: Loaders that these lines made one after another, each once the last was iterated.
+    made: int | None = None
     in_main_ms: float | None = None  # that the main process spends in each ``next``, in the median
     wait_ms: float | None = None  # in ``next`` and ``iter``, per step of the timing window
     starts_timed: int | None = None  # epochs that began in that window
