@@ -216,10 +216,9 @@ class Session:
         Nothing is written where it is not plain which loop is the step. That is known only now: until here
         a backward pass or an optimizer's step could have become the beat.
         """
-        self._take_hands_off()
         if self.steps.in_loops():
-            self.stage = Stage(self)
-            self._stop()
+            self.leave_off()
+        self._take_hands_off()
         ranks.writes(self.control)
         self.pipe.progress(WRITING, 0, None, "writing the run")
         self.notes += self.classes.notes(self.steps.held_s)

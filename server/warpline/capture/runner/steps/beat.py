@@ -18,6 +18,7 @@ from .sources import (
     ProfilerSteps,
     Replays,
     Source,
+    unheard,
 )
 
 if TYPE_CHECKING:
@@ -38,10 +39,6 @@ PARALLEL = (
     "several threads made steps at the same time: the steps of one thread are shown, and the others slowed "
     "them"
 )
-
-
-def _nothing() -> None:
-    pass
 
 
 class Steps:
@@ -71,7 +68,7 @@ class Steps:
         turns: LoopTurns | None = None,
     ) -> None:
         """``turns``: the loop whose turns are the steps, whatever else is heard."""
-        self.on_step: Callable[[], object] = _nothing
+        self.on_step: Callable[[], object] = unheard
         #: Told once, when the first batch is asked for or the first forward begins, whichever is first.
         self.on_first: Callable[[], object] | None = None
         self.on_restart = on_restart

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from ..patches import Function
     from .beat import Steps
 
-RANK = {"forward": 1, "loader": 2, "backward": 3, "optimizer": 4, "replay": 5, "mark": 6, "profiler": 7}
-RANK["loop"] = 8  # asked for
+RANK = {
+    "forward": 1, "loader": 2, "backward": 3, "optimizer": 4, "replay": 5, "mark": 6, "profiler": 7,
+    "loop": 8,  # asked for
+}  # fmt: skip
 STEP_MARKS = ("step", "train_step", "training_step")
 
 
-def _nothing() -> None:
-    pass
+def unheard() -> None:
+    """A call without effect, where no listener is set."""
 
 
 #: Called with the kind of a source and the key that it was heard with.
@@ -206,11 +208,11 @@ class Marks(Patched):
 
     def __init__(self) -> None:
         super().__init__()
-        self.mark: Callable[[], object] = _nothing
+        self.mark: Callable[[], object] = unheard
 
     def remove(self) -> None:
         super().remove()
-        self.mark = _nothing
+        self.mark = unheard
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
         self._listen(lambda: heard("mark", 0))

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from ....wire.loops import Loop
 from . import compiling
+from .sources import unheard
 from .written import ITEMS, TURN, same
 
 if TYPE_CHECKING:
     from .beat import Steps
     from .sources import Heard
-
-
-def _nothing() -> None:
-    pass
 
 
 class LoopTurns:
@@ -25,8 +22,8 @@ class LoopTurns:
     kind = "loop"
 
     def __init__(self) -> None:
-        self.act: Callable[[], object] = _nothing
-        self.number = 0  # of loops that are taken for the one asked for: several may stand on its line
+        self.act: Callable[[], object] = unheard
+        self.found = False  # the loop asked for: several may be on its line, and the first one is meant
 
     def prepare(self, loop: Loop) -> None:
         """Before the script is compiled."""
@@ -43,10 +40,10 @@ class LoopTurns:
             return True
 
         def number(other: Loop) -> int | None:
-            if self.number or not same(loop, other):
+            if self.found or not same(loop, other):
                 return None
-            self.number = 1
-            return self.number
+            self.found = True
+            return 0
 
         compiling.install(lambda path: path == loop.file, number, False, {ITEMS: items, TURN: turn})
 
@@ -57,4 +54,4 @@ class LoopTurns:
         self.act = steps.tick
 
     def remove(self) -> None:
-        self.act = _nothing
+        self.act = unheard

@@ -37,7 +37,7 @@ class Lines:
         self.skipping = without_first and samples > 1
         #: (code, line) -> [ns, events charged to it, times begun]
         self.spent: dict[tuple[Any, int], list[float]] = {}
-        self.stack: list[list[float]] = []
+        self.stack: list[list[float] | None] = []  # None: outside the user's files
         self.charged: list[float] | None = None
         self.events = 0.0
         self.top: CodeType | None = None  # what torch calls for a sample
@@ -111,7 +111,7 @@ class Lines:
         self._charge()
         if not self.stack and not self.collating and self._sample_begins(code):
             return None
-        self.stack.append(self.charged)  # type: ignore[arg-type]  # None: outside the user's files
+        self.stack.append(self.charged)
         self.charged = self._row(frame)
         return self._line
 
