@@ -3,8 +3,6 @@ is kept for when that size comes again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from warpline.model import costs
 from warpline.model.profile import LineCost, Op
 
@@ -15,14 +13,15 @@ PLANNED_MS = costs.bound("attention-planned")
 
 def planning_ms(cost: LineCost) -> float:
     """Host time a step in which a line's attention was planned, for inputs of one size after the other."""
-    planned = [op for op in _calls(cost) if op.cpu_ms >= PLANNED_MS * op.count]
+    planned = _planned(cost)
     sizes = {op.shapes[:3] for op in planned}
     return sum(op.cpu_ms for op in planned) if len(sizes) > 1 else 0.0
 
 
 def planned_calls(cost: LineCost) -> float:
-    return sum(op.count for op in _calls(cost) if op.cpu_ms >= PLANNED_MS * op.count)
+    return sum(op.count for op in _planned(cost))
 
 
-def _calls(cost: LineCost) -> Iterator[Op]:
-    return (op for op in cost.ops if op.name.startswith(_CUDNN) and op.count > 0 and op.shapes)
+def _planned(cost: LineCost) -> list[Op]:
+    calls = [op for op in cost.ops if op.name.startswith(_CUDNN) and op.count > 0 and op.shapes]
+    return [op for op in calls if op.cpu_ms >= PLANNED_MS * op.count]

@@ -169,15 +169,11 @@ def _is_filled(source: Source, move: cst.Call) -> bool:
 
 def _pins(context: Context) -> bool:
     """Whether the script pins memory by other means than a loader."""
-    for path in context.profile.sources:
-        source = context.source(path)
-        for call in source.nodes(cst.Call) if source is not None else ():
-            if source is not None and (
-                source.is_named(call.func, "pin_memory")
-                or (
-                    source.is_named(call.func, *_FACTORIES)
-                    and source.argument(call, "pin_memory") is not None
-                )
-            ):
-                return True
-    return False
+    sources = filter(None, map(context.source, context.profile.sources))
+    return any(_is_pinning(source, call) for source in sources for call in source.nodes(cst.Call))
+
+
+def _is_pinning(source: Source, call: cst.Call) -> bool:
+    if source.is_named(call.func, "pin_memory"):
+        return True
+    return source.is_named(call.func, *_FACTORIES) and source.argument(call, "pin_memory") is not None

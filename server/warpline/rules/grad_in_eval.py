@@ -284,10 +284,8 @@ def _for_nobody(context: Context) -> Iterator[Draft]:
         return
     lines = below(context, place)
     whole = sum(cost.backward_ms for cost in lines)
-    if (
-        place.file,
-        place.line,
-    ) in unheld.shares:  # the operators are on the line itself, or on some beside it
+    at = place.file, place.line
+    if at in unheld.shares:  # the operators are on the line itself, or on some beside it
         lines, whole = costs, sum(cost.backward_ms for cost in costs)
         spent = sum(cost.backward_ms * unheld.shares[cost.file, cost.line] for cost in costs)
     else:
@@ -295,14 +293,14 @@ def _for_nobody(context: Context) -> Iterator[Draft]:
     if not context.matters(spent):
         return
     yield context.draft(
-        (place.file, place.line),
+        at,
         (hottest.file, hottest.line),
         "The backward pass takes {backward} of each step here ({share}) for gradients of parameters that no "
         "optimizer has.",
         {"backward": ms("backward pass", spent), "share": percent("backward pass", context.share(spent))},
         cost_ms=spent,
         change=Together(tuple(_forward_only(cost, spent / whole) for cost in lines if cost.backward_ms > 0)),
-        fixes=[partial(without_graph, context, (place.file, place.line))],
+        fixes=[partial(without_graph, context, at)],
     )
 
 
