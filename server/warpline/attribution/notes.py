@@ -148,5 +148,5 @@ def _without_kernels(kind: str) -> list[str]:
         return []
     return [
         f"torch's profiler records no kernels on this device ({kind}): the step's time is measured, but "
-        f"lines have only host time, and no rules ran"
+        "lines have only host time, and no rules ran"
     ]

@@ -8,7 +8,7 @@ from warpline.wire import stages
 
 
 class Clock:
-    """A deadline that does not advance while the target waits for its turn, which has a limit of its own.
+    """A deadline that is put off while the target waits for its turn, which has a limit of its own.
 
     ``own_s``: for what the target does by itself; it begins again behind its first turn, as the import of
     torch is not part of what is timed. None: no limit. ``turn_s``: for each wait; None where there are no

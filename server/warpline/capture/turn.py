@@ -103,7 +103,7 @@ class ResumeFifo:
 
 
 def possible() -> bool:
-    """Whether a stopped process differs from one that is about to stop."""
+    """Whether the system tells a stopped process from one that is about to stop."""
     return sys.platform.startswith("linux") and Path("/proc/self/stat").exists()
 
 

@@ -7,7 +7,7 @@ from warpline.rulekit.calling import callers, function_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.unheld import Unheld
 
-_DEPTH = 8  # modules inside modules
+_DEPTH = 8  # callers that are followed outwards: modules inside modules, chosen
 
 
 def unheld_at(context: Context, unheld: Unheld, cost: LineCost) -> LineCost | None:

@@ -256,7 +256,7 @@ def _trailing(formula: Formula[Norm]) -> int:
 
 
 def _rank(formula: Formula[Norm]) -> int:
-    """How many dimensions the normalised tensors have; 0 where that is not known or differs."""
+    """The number of dimensions of the normalised tensors; 0 if it is unknown or differs."""
     ranks = {
         len(op.shapes[0])
         for cost in formula.costs

@@ -48,7 +48,7 @@ def launches(kernels: Kernels, host: Host) -> list[str]:
     if shared:
         notes.append(
             f"{shared} launches have the same number as another one: each kernel is attributed to the last "
-            f"launch before it"
+            "launch before it"
         )
     return notes
 

@@ -82,7 +82,7 @@ class Texts:
         self._compiled[absolute(path)] = data
 
     def users(self, path: object) -> bool:
-        """Whether a file at ``path`` is no installed one."""
+        """Whether the file at ``path`` is the user's, and not installed."""
         if not isinstance(path, str):
             return False
         full = absolute(path)

@@ -44,7 +44,7 @@ def difference(one: Any, other: Any, coarsest: Optional[torch.dtype] = None) -> 
 
 
 def _real(tensor: Any) -> Any:
-    """A tensor of real numbers; of complex ones both parts."""
+    """``tensor`` as real numbers: a complex one as its two parts."""
     tensor = tensor.detach()
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 

@@ -17,9 +17,9 @@ from .classes import USUAL_SHARE
 SEVERAL = 3
 #: What the windows take where steps are quick: warm-up, ten that are timed, and those that are captured.
 OFTEN = WARMUP_LEAST + 10 + USUAL_STEPS
-#: A loop that takes less of the time is not what the script spends its time on.
+#: A loop that takes less of the time is not what the script spends its time on. Chosen, not fitted.
 LEAST_SHARE = 0.1
-#: Of a loop's time, what the one inside it takes, for that one to do the loop's work.
+#: Of a loop's time, what the one inside it takes, for that one to do the loop's work: most of it.
 MOST_OF_IT = 0.5
 
 

@@ -1,4 +1,4 @@
-"""Forward passes in several loops of the user's, one inside another: which loop is the step is to be seen."""
+"""Finds forward passes in nested loops of the user: a turn of any of these loops may be the step."""
 
 from __future__ import annotations
 
