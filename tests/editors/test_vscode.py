@@ -67,13 +67,14 @@ def test_a_session(version: str, editors: Path, vsix: Path, desk: Desk) -> None:
         "workspace": str(desk.workspace),
         "env": {**desk.environment, "PIP_CACHE_DIR": str(editors / "pip")},
         "settings": {"warpline.python": sys.executable},
+        **pictures(version, version == "vscode-new"),
     }
-    # The old one makes the server's environment on first start, the new one is told of one.
+    # The old one is dark and makes the server's environment on first start; the new one is told of one.
     if version == "vscode-new":
         options["env"]["PYTHONPATH"] = str(ROOT / "server")
         options["settings"]["warpline.server.python"] = sys.executable
-    if os.environ.get("WARPLINE_PICTURES") and version == "vscode-new":
-        options["pictures"] = str(ROOT / "docs" / "images")
+    else:
+        options["settings"]["workbench.colorTheme"] = "Default Dark Modern"
     drive("scenario.mjs", options, desk)
 
 
@@ -124,9 +125,8 @@ def trusted(editors: Path, vsix: Path, desk: Desk) -> dict[str, Any]:
             "warpline.server.python": sys.executable,
             "security.workspace.trust.enabled": False,
         },
+        **pictures("vscode-new"),
     }
-    if os.environ.get("WARPLINE_PICTURES"):
-        options["pictures"] = str(ROOT / "docs" / "images")
     return options
 
 
@@ -147,11 +147,23 @@ def test_a_newcomer(editors: Path, platform_vsix: Path, desk: Desk) -> None:
         },
         "bare": True,
         "settings": {"workbench.colorTheme": "Default Dark Modern"},
+        **pictures("vscode-new"),
     }
-    if os.environ.get("WARPLINE_PICTURES"):
-        options["pictures"] = str(ROOT / "docs" / "images")
     before = without_network()
     drive("newcomer.mjs", {**options, "offline": bool(before)}, desk, before)
+
+
+def pictures(version: str, documented: bool = True) -> dict[str, str]:
+    """Where a scenario leaves its pictures: with ``WARPLINE_PICTURES=1`` in the documentation those that it
+    has, else all of them in the folder that this names, to be looked at."""
+    wanted = os.environ.get("WARPLINE_PICTURES", "")
+    if wanted == "1":
+        return {"pictures": str(ROOT / "docs" / "images")} if documented else {}
+    if not wanted:
+        return {}
+    folder = Path(wanted) / version
+    folder.mkdir(parents=True, exist_ok=True)
+    return {"pictures": str(folder), "looks": str(folder)}
 
 
 def without_network() -> list[str]:
