@@ -55,6 +55,21 @@ if __name__ == "__main__":
     main()
 """
 
+#: Most of a step is in a library that is no part of torch.
+SETTINGS = """import torch
+import yaml
+
+TEXT = "\\n".join(f"key{n}: [1, 2, {{a: {n}}}]" for n in range(60))
+model = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(200):
+    settings = yaml.safe_load(TEXT)
+    loss = model(torch.randn(64, 64)).sum() * len(settings)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
 
 @pytest.mark.parametrize("version", ["vscode-new", "vscode-old"])
 def test_a_session(version: str, editors: Path, vsix: Path, desk: Desk) -> None:
@@ -79,10 +94,14 @@ def test_a_session(version: str, editors: Path, vsix: Path, desk: Desk) -> None:
 
 
 def test_beside_the_code(editors: Path, vsix: Path, desk: Desk) -> None:
-    """The page of a run that was made in a terminal, beside its script."""
-    command = ["warpline", "profile", "--python", sys.executable, "train.py"]
-    made = subprocess.run(command, cwd=desk.workspace, env=desk.environment, capture_output=True, text=True)
-    assert made.returncode == 0, made.stdout + made.stderr
+    """The page of a run that was made in a terminal, beside its script; a library's parts below a line."""
+    (desk.workspace / "settings.py").write_text(SETTINGS)
+    for script in ("settings.py", "train.py"):
+        command = ["warpline", "profile", "--python", sys.executable, script]
+        made = subprocess.run(
+            command, cwd=desk.workspace, env=desk.environment, capture_output=True, text=True
+        )
+        assert made.returncode == 0, made.stdout + made.stderr
     drive("beside.mjs", trusted(editors, vsix, desk), desk)
 
 

@@ -92,6 +92,33 @@ export async function failing(session) {
   window.expect("the log is offered", (await failed.getByRole("button", { name: "Show Log" }).count()) === 1);
   await failed.getByRole("button", { name: "Go to broken.py:5" }).click();
   await window.until("the button leads to the line", async () => (await page.locator(".part.statusbar").innerText()).includes("Ln 5,"));
+
+  // Without torch it says what to do: the command is typed into a terminal, and not run.
+  const bare = path.join(workspace, "bare");
+  fs.writeFileSync(bare, `#!/bin/sh\nexec ${session.python} -I -S "$@"\n`, { mode: 0o755 });
+  session.settings({ "warpline.python": bare });
+  await window.until("the interpreter is refused with its remedies", async () => {
+    await session.titleButton.click();
+    const refused = session.toast("has no torch");
+    return refused.waitFor({ timeout: 20_000 }).then(() => true, () => false); // the setting may not have come through yet
+  });
+  const refused = session.toast("has no torch");
+  await window.look("no-torch");
+  window.expect("another interpreter can be chosen", (await refused.getByRole("button", { name: "Choose Interpreter" }).count()) === 1);
+  await refused.getByRole("button", { name: /pip install torch/ }).click();
+  const terminal = page.locator(".terminal-wrapper.active");
+  await terminal.locator(".xterm-screen").waitFor();
+  await window.look("typed");
+  const said = path.join(workspace, "said.txt");
+  await window.until("the command stands there and waits for Enter", async () => {
+    await terminal.locator(".xterm-helper-textarea").focus();
+    await page.keyboard.type(" 2> said.txt\n");
+    await page.waitForTimeout(2_000);
+    return fs.existsSync(said) && fs.readFileSync(said, "utf8").includes("No module named pip");
+  });
+  await window.command("View: Toggle Panel Visibility");
+  await window.command("Notifications: Clear All Notifications");
+  session.settings({});
   window.expect("it leaves no run", session.finishedRuns().length === before);
   await window.openFile("train.py");
   await window.until("the results stay", async () => Object.keys(await session.hints()).length > 0);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +125,11 @@ def _explained(error: Failed, python: str, engine: Engine, folder: Path) -> Fail
     """A failure with what can be done about it."""
     said = "\n".join((str(error), *engine.tail))
     if "No module named 'torch'" in said or "has no torch" in said:
+        install = remedies.run_in_terminal(f"{shlex.quote(python)} -m pip install torch")
         return Refused(
-            f"{python} has no torch: choose the interpreter that your training runs with", "no-torch"
+            f"{python} has no torch: choose the interpreter of your training, or install torch there",
+            "no-torch",
+            [install],
         )
     error.remedies = remedies.of_failure(str(error), engine.tail, folder)
     return error
