@@ -178,6 +178,12 @@ def test_again_is_as_the_run_was_made(folder: Path) -> None:
 
     with pytest.raises(Refused, match="no run of"):
         made(folder, {**params, "again": str(folder)})
+    # One that was made in a terminal, in a folder below.
+    folders = Folders(Documents())
+    folders.workspace.append(folder)
+    folders.add(folder / "tools")
+    below = parse({**params, "again": str(folder / "tools" / ".warpline" / "runs" / "1")})
+    assert place(below, folders) == (str(script), folder / "tools")
     script.unlink()
     with pytest.raises(Refused, match=r"no file .*train\.py any more"):
         made(folder, params)

@@ -98,7 +98,9 @@ def place(params: ProfileParams, folders: Folders) -> tuple[str, Path]:
             if scheme == "untitled"
             else f"only files on this machine can be run, not {scheme}:"
         )
-    return path, folders.home(path)
+    # A run that was made in a terminal may lie in a folder below.
+    its_own = Path(params.again).parent.parent.parent if params.again is not None else None
+    return path, its_own if its_own is not None and folders.get(its_own) else folders.home(path)
 
 
 def request(
