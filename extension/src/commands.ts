@@ -114,7 +114,9 @@ async function launchConfiguration(server: Server): Promise<unknown> {
     const found = await launch.resolved(choice.found, resource);
     return found === undefined ? undefined : await profile(server, { launch: found, ...active() });
   } catch (error) {
-    return vscode.window.showErrorMessage(`${choice.label}: ${environment.message(error)}`);
+    const open = "Open launch.json";
+    const next = await vscode.window.showErrorMessage(`Launch configuration "${choice.label}": ${environment.message(error)}`, open);
+    return next === open ? vscode.commands.executeCommand("workbench.action.debug.configure") : undefined;
   }
 }
 

@@ -69,10 +69,11 @@ def gained(finding: Finding) -> float | None:
 
 
 def best(findings: Iterable[Finding]) -> str:
-    """``, best 1.25x`` for the end of a summary, ``predicted`` if it was not measured; empty where nothing
-    gains 1 %."""
+    """``, best 1.25x`` for the end of a summary, ``predicted`` or ``at most`` if it was not measured; empty
+    where nothing gains 1 %."""
     top = max(findings, key=lambda finding: gained(finding) or 0.0, default=None)
     gain = gained(top) if top is not None else None
     if top is None or gain is None or gain < 1.01:
         return ""
-    return f", best {factor(gain) if top.measured is not None else short(top)}"
+    words = factor(gain) if top.measured is not None else short(top)
+    return f", {words}" if words.startswith("at most") else f", best {words}"

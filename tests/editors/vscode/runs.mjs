@@ -214,6 +214,7 @@ export async function launching(session) {
     return titles.some((title) => /^Profile this file with torchrun --standalone .*\(--ranks 1\)$/.test(title)) && titles.includes("Without torchrun");
   });
   await window.until("it can be compared with the one before", () => session.offers("Compare with Previous Run"));
+  await page.mouse.move(700, 790);
   await window.look("torchrun");
 
   // The button runs it as a module with these arguments from now on, and train.py keeps its own results.

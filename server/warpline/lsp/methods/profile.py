@@ -125,7 +125,7 @@ def _explained(error: Failed, python: str, engine: Engine, folder: Path) -> Fail
     """A failure with what can be done about it."""
     said = "\n".join((str(error), *engine.tail))
     if "No module named 'torch'" in said or "has no torch" in said:
-        install = remedies.run_in_terminal(f"{shlex.quote(python)} -m pip install torch")
+        install = remedies.run_in_terminal(f"{shlex.quote(python)} -m pip install torch", "pip install torch")
         return Refused(
             f"{python} has no torch: choose the interpreter of your training, or install torch there",
             "no-torch",
