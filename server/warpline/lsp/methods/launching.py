@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from warpline.capture.interpreter import from_beside
 
 _VARIABLE = re.compile(r"\$\{(?:(env|command|input|config):)?([^}]+)\}")
 #: The fields of a configuration that are read.
@@ -118,13 +119,9 @@ def _of_file(path: Path) -> dict[str, str]:
 
 
 def launcher_with(words: Sequence[str], python: str) -> tuple[str, ...]:
-    """A launcher as a command: with the interpreter, and from beside it where the PATH has no such program.
-    An editor that was started from a menu does not have the environment's programs on its PATH."""
+    """A launcher as a command: with the interpreter, or from beside it if the PATH has no such program."""
     found = [python if word == PYTHON else word for word in words]
-    if found and os.sep not in found[0] and shutil.which(found[0]) is None:
-        beside = Path(python).with_name(found[0])
-        found[0] = str(beside) if os.access(beside, os.X_OK) else found[0]
-    return tuple(found)
+    return from_beside(found, python) if found else ()
 
 
 def with_any_python(words: Sequence[str], python: str) -> tuple[str, ...]:
