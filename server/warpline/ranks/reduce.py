@@ -63,7 +63,8 @@ def table_of(path: Path) -> RankTable:
 
 
 def _table(path: Path) -> RankTable:
-    events = trace.read(path) if runs.is_run(path) else foreign.read(path)
+    # Other ranks are read at the same time: one process each.
+    events = trace.read(path, 1) if runs.is_run(path) else foreign.read(path, 1)
     profile = attribute(events)
     manifest = events.manifest
     own, step = exchanges_by_step(events)
