@@ -31,6 +31,7 @@ from figuring import (  # beside this file
     MODELS,
     Samples,
     batches_taken,
+    compiled_calls,
     launches_left,
     made_on_device,
     reached,
@@ -149,6 +150,7 @@ def main() -> None:
     keep({"gradients-unset" if options.device == "cuda" else "gradients-unset-cpu": unset(options.device)})
     if options.device == "cuda":
         keep({"launches-left": launches_left()})
+    keep({"compiled-call-ns": compiled_calls()})
     for figure, values in found.items():
         low, high = min(values.values()), max(values.values())
         print(f"{figure}: {median(values.values()):.3g} ({low:.3g} to {high:.3g})")

@@ -18,7 +18,7 @@ from statistics import median
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "server"))
 
-from warpline.measure.calibration import Reading, known, with_bounds
+from warpline.measure.calibration import Reading, alike, family, known, with_bounds
 from warpline.model.report import Predicted
 
 KNOWN = ROOT / "server/warpline/measure/known.json"
@@ -44,15 +44,24 @@ def show(readings: tuple[Reading, ...]) -> None:
         )
     groups = {"all": rows}
     for row in rows:
-        groups.setdefault(row[0].basis, []).append(row)
+        kind = family(row[0].basis, row[0].rule) or row[0].basis
+        groups.setdefault(kind, []).append(row)
+        groups.setdefault(f"{kind}, {row[0].device}", []).append(row)
         groups.setdefault(row[0].device, []).append(row)
     for name, some in groups.items():
         held = sum(low <= one.measured <= high for one, low, high in some)
         print(
             f"\n{name}: {held} of {len(some)} inside ({100 * held / len(some):.0f} %), median width "
             f"{median(high / low for _, low, high in some):.2f}, median error "
-            f"{100 * median(abs(one.predicted / one.measured - 1) for one, _, _ in some):.0f} %"
+            f"{100 * median(abs(one.predicted / one.measured - 1) for one, _, _ in some):.0f} %; "
+            f"made of {_samples(some)} readings"
         )
+
+
+def _samples(rows: list[tuple[Reading, float, float]]) -> str:
+    """How many readings stand behind the intervals of these: as a user's prediction would have them."""
+    counts = {len(alike(one.basis, None, one.device, one.rule)) for one, _, _ in rows}
+    return f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(*counts)
 
 
 def added(files: list[Path], note: str) -> None:

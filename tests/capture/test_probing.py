@@ -16,7 +16,17 @@ SMALL = (Tensor((4, 8, 16)),)
 FILTERS = (Tensor((2, 4, 8, 8)), Tensor((4, 4, 3, 3)))
 SQUARES = (Tensor((16, 16)), Tensor((16, 16)))
 HEADS = (Tensor((2, 2, 8, 4)), Tensor((2, 2, 4, 8), strides=(64, 32, 1, 4)), Tensor((2, 2, 8, 4)))
-PRODUCTS, PAIRS = frozenset({"linear", "matmul", "mm"}), frozenset({"maximum", "minimum", "add"})
+PRODUCTS = frozenset({"linear", "matmul", "mm", "cdist"})
+PAIRS = frozenset({
+    "maximum", "minimum", "add", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
+    "binary_cross_entropy_with_logits",
+})  # fmt: skip
+#: Each round has a second tensor of its own.
+OWN = {
+    "mv": (Tensor((16, 16)), Tensor((16,))),
+    "bmm": (Tensor((4, 8, 16)), Tensor((4, 16, 8))),
+    "dot": (Tensor((16,)),) * 2,
+}
 QUESTIONS = (
     *(
         Question(kind, SMALL, backward=True)
@@ -59,10 +69,16 @@ QUESTIONS = (
     Question("convolution", FILTERS, ("2x2", "0x0", "1x1", "1", "bf16"), backward=True),
     Question("convolution", FILTERS, ("1x1", "1x1", "1x1", "1", "benchmark")),
     Question("convolution", (Tensor((2, 4, 16)), Tensor((4, 1, 3))), ("1", "2", "2", "4", "bf16")),
-    *(Question("loop", SMALL, (name, "6"), backward=True) for name in sorted(LOOPED - PRODUCTS - PAIRS)),
+    *(
+        Question("loop", SMALL, (name, "6"), backward=True)
+        for name in sorted(LOOPED - PRODUCTS - PAIRS - set(OWN))
+    ),
     *(Question("loop", SMALL * 2, (name, "6"), backward=True) for name in sorted(PAIRS)),
     *(Question("loop", SQUARES, (name, "6"), backward=True) for name in sorted(PRODUCTS)),
+    *(Question("loop", tensors, (name, "6"), backward=True) for name, tensors in OWN.items()),
     Question("loop", (*SMALL, Tensor((16,))), ("mul", "6"), backward=True),
+    Question("loop", (Tensor((10,)),), ("cross_entropy_loss", "6"), backward=True),
+    Question("loop", (Tensor((16,)),) * 2, ("mse_loss", "6"), backward=True),
     Question("cat", SQUARES[:1], ("5", "0")),
     Question("cat", SQUARES[:1], ("5", "1"), backward=True),
     Question("gelu", (Tensor((4,), "no such type"),)),

@@ -12,6 +12,7 @@ import pytest
 from tests.simulate.machine import FILE, Machine, run, simulation
 from warpline.model.change import (
     Change,
+    CompiledCalls,
     Fuse,
     FuseOptimizer,
     LoaderWorkers,
@@ -22,6 +23,7 @@ from warpline.model.change import (
     Scale,
     Together,
 )
+from warpline.model.costs import value
 
 Program = Callable[[Machine], None]
 MM = [[4096, 4096], [4096, 4096]]
@@ -129,6 +131,32 @@ def test_compiled_convolutions_are_not_turned_for_the_tensor_cores() -> None:
     _, truth = run(not_turned)
     assert compiled is not None
     assert compiled.step_ms == pytest.approx(truth, rel=0.03)
+
+
+def disturbed(m: Machine) -> None:
+    """Another process has the device in between: a tenth of the narrow kernels takes ten times as long."""
+    for at in range(60):
+        m.op(11, "aten::add", 4, 500 if at % 10 == 3 else 50)
+        m.op(11, "aten::mul", 4, 100)
+
+
+def test_the_kernel_that_stays_is_the_usually_widest_and_not_one_that_was_held_up() -> None:
+    found, _ = simulation(disturbed)
+    fused = found.predict(Fuse(AT[11]))
+    assert fused is not None
+    assert fused.step_ms == pytest.approx(60 * 0.1, rel=0.1)
+
+
+def test_calls_of_compiled_code_cost_the_host_and_make_it_an_estimate() -> None:
+    found, before = simulation(launch_bound)
+    once = found.predict(Together((Fuse(AT[10]), CompiledCalls(AT[10], 1))))
+    often = found.predict(Together((Fuse(AT[10]), CompiledCalls(AT[10], 100))))
+    assert once is not None
+    assert often is not None
+    assert once.basis == "estimate"
+    added_ms = 99 * value("compiled-call-ns") / 1e6
+    assert often.step_ms - once.step_ms == pytest.approx(added_ms, rel=0.5)
+    assert often.step_ms > before / 2
 
 
 def without_sync(m: Machine) -> None:

@@ -22,19 +22,19 @@ from warpline.model.report import Finding, Predicted
 COVERED = 0.9
 #: Errors grow with the gain up to about a doubling; a prediction of nothing has a quarter of that.
 LEAST_SCALE = 0.25
-#: Fewer readings than nine cannot say where nine of ten lie: the largest of them then counts as this much
-#: more. A bound's lower end is no gain at all.
+#: Fewer readings than nine cannot say where nine of ten lie: the largest of them then counts as more, with
+#: none by this factor (and an error of 1), with each by less. A bound's lower end is no gain at all.
 FEW = costs.bound("few-readings")
 #: With at least this many readings, at most one in ten new ones is expected above the largest.
 LEAST_READINGS = 9
 #: From this many measurements on, a basis is used alone.
 ENOUGH = 20
-#: Fixes that take a loop, or a chain of calls, off the host. How much goes with them is not in the trace, and
-#: what was measured lies far from the prediction more often than for a fix that replaces operators by others.
-REWRITTEN = frozenset({
-    "python-loop-over-tensor", "cat-in-loop", "parameter-loop", "unfused-elementwise", "launch-bound",
-    "anomaly-detection-on",
-})  # fmt: skip
+#: Fixes whose errors are of a kind of their own, whatever the prediction rests on, unless they were tried.
+#: What a compiler makes of the code is known once it has compiled it: it may also lose.
+COMPILED = frozenset({"launch-bound", "unfused-elementwise", "graph-break", "recompilation"})
+#: How much of the host's work goes with a loop is not in the trace.
+LOOPS = frozenset({"python-loop-over-tensor", "cat-in-loop", "parameter-loop", "anomaly-detection-on"})
+FAMILIES = {"compiled": COMPILED, "loops": LOOPS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,27 +120,41 @@ def width(
     """Of the logarithm, to either side, in units of ``scale``.
 
     The errors are those of the same basis on the same kind of device, as long as there are nine; else of
-    bases that are alike, then of all devices. ``REWRITTEN`` rules have theirs apart, unless they were tried.
+    bases that are alike, then of all devices. The rules of ``FAMILIES`` have theirs apart, whatever the basis
+    and the device, unless they were tried.
     """
     own = [one.error for one in past if one.basis == basis]
     if len(own) >= ENOUGH:
         return _quantile(own)
-    earlier = known() if before is None else before
-    apart = _apart(basis, rule)
-    earlier = [one for one in earlier if _apart(one.basis, one.rule) == apart]
-    alike = _ALIKE.get(basis, (basis,))
-    found: list[float] = []
+    found = [*(one.error for one in alike(basis, before, device, rule)), *own]
+    missing = max(0, LEAST_READINGS - len(found) + len(own))
+    wider: float = FEW ** (missing / LEAST_READINGS)
+    return wider * (_quantile(found) if found else 1.0)
+
+
+def alike(
+    basis: str, before: Sequence[Reading] | None = None, device: str = "", rule: str = ""
+) -> list[Reading]:
+    """The readings whose errors say how wide the interval is. ``before``: instead of ``known()``."""
+    mine = family(basis, rule)
+    every = known() if before is None else before
+    every = [one for one in every if family(one.basis, one.rule) == mine]
+    some: list[Reading] = []
+    if mine:
+        return list(every)
     for here in (True, False):
-        for bases in ((basis,), alike):
-            some = [one for one in earlier if one.basis in bases and (not here or one.device == device)]
-            found = [*(one.error for one in some), *own]
+        for bases in ((basis,), _ALIKE.get(basis, (basis,))):
+            some = [one for one in every if one.basis in bases and (not here or one.device == device)]
             if len(some) >= LEAST_READINGS:
-                return _quantile(found)
-    return FEW * (_quantile(found) if found else 1.0)
+                return some
+    return some
 
 
-def _apart(basis: str, rule: str) -> bool:
-    return rule in REWRITTEN and basis != "probed"
+def family(basis: str, rule: str) -> str:
+    """The name in ``FAMILIES`` under which the errors of such a prediction are kept; else ""."""
+    if basis == "probed":
+        return ""
+    return next((name for name, rules in FAMILIES.items() if rule in rules), "")
 
 
 def _quantile(errors: Sequence[float]) -> float:

@@ -128,6 +128,15 @@ class RemoveLaunches:
 
 
 @dataclass(frozen=True, slots=True)
+class CompiledCalls:
+    """What ``places`` do is compiled and called ``calls`` times a step: each call costs the host something,
+    as its guards are checked, and its backward costs as much again."""
+
+    places: Places
+    calls: float
+
+
+@dataclass(frozen=True, slots=True)
 class FuseOptimizer:
     """The optimizer's kernels at ``places`` become a few multi-tensor ones.
 
@@ -178,6 +187,7 @@ Change = (
     | MatmulRate
     | ChannelsLast
     | RemoveLaunches
+    | CompiledCalls
     | FuseOptimizer
     | LargerBatch
     | Scale

@@ -63,6 +63,8 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
         if left is None:
             return change, False
         device, host = left
+        if change.by == "loop":  # one call takes the host as long, however many rounds it replaces
+            host *= min(1.0, inputs.MOST_ROUNDS / int(change.options[0]))
         dearer = _dearer(profile, change, asked, answers)
         device, host = device / dearer, host / max(1.0, dearer)
         return Fuse(change.places, keep=device, keep_host=host, shares=change.shares), True

@@ -24,6 +24,9 @@ LEAST_ROUNDS = 8
 #: Operators that take a piece out of a tensor; those of the second line give all pieces at once.
 _PIECE = {"aten::select", "aten::slice", "aten::narrow", "aten::index", "aten::index_select"}
 _PIECES = {"aten::unbind", "aten::split", "aten::chunk", "aten::split_with_sizes", "aten::tensor_split"}
+#: What the gradient of a piece is made of: zeros for the whole tensor, the piece's own gradient copied into
+#: them, and the sum over the pieces.
+_WHOLE_GRADIENT = {"aten::fill_", "aten::zero_", "aten::copy_", "aten::add_", "aten::add"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,17 @@ def _again(context: Context, costs: list[LineCost]) -> int:
     flow = context.profile.facts.dataflow
     places = {(cost.file, cost.line) for cost in costs}
     return repeated(graph_of(flow), places, LEAST_ROUNDS) if flow.name and not flow.missing else 0
+
+
+def piecework_ms(cost: LineCost) -> float:
+    """Device time of taking pieces and of their gradients. Each gradient is as large as the whole tensor: it
+    is filled with zeros, and added to the others."""
+    spent = sum(
+        op.device_ms
+        for op in cost.ops
+        if op.name in _PIECE | _PIECES or (op.phase == "backward" and op.name in _WHOLE_GRADIENT)
+    )
+    return min(spent, cost.device_ms)
 
 
 def takes_piece(cost: LineCost) -> bool:

@@ -152,15 +152,15 @@ operands (`low`, `high`) are numbers or broadcast in the same way.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Change, Replace, Scale
+from warpline.model.change import Change, Replace, Scale, Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
-from warpline.rulekit.rounds import Rounds, rounds, takes_piece
+from warpline.rulekit.rounds import Rounds, piecework_ms, rounds, takes_piece
 from warpline.rulekit.terms import descend
 from warpline.syntax.source import Statement
 
@@ -182,9 +182,10 @@ class PythonLoopOverTensor(Rule):
             costs = found.costs
             spent = sum(cost.step_ms for cost in costs)
             calls = sum(op.count for cost in costs for op in cost.ops if op.outer)
-            device = sum(cost.device_ms for cost in costs)
+            pieces = {(cost.file, cost.line): piecework_ms(cost) for cost in costs}
+            device = sum(cost.device_ms for cost in costs) - sum(pieces.values())
             launches = sum(cost.launches for cost in costs)
-            # Rounds that keep the device busy are not what the loop costs.
+            # Rounds that keep the device busy are not what the loop costs, unless it is with taking pieces.
             if not context.matters(spent) or (context.on_gpu and device > spent / 2):
                 continue
             # A kernel this short takes as long for one piece as for many.
@@ -208,16 +209,26 @@ class PythonLoopOverTensor(Rule):
                 },
                 cost_ms=spent,
                 saving_ms=spent * (1 - 1 / found.count),
-                change=_at_once(found, short),
+                change=_at_once(found, short, pieces),
                 fixes=[partial(_fix, found)],
             )
 
 
-def _at_once(found: Rounds, short: bool) -> Change:
+def _at_once(found: Rounds, short: bool, pieces: Mapping[tuple[str, int], float]) -> Change:
     """One round for all pieces. Where that was not tried: one round's time on the host, and on a device that
-    is done with a piece as soon as it begins."""
+    is done with a piece as soon as it begins; else of taking the pieces (``pieces``: ms by line) alone."""
     places = tuple((cost.file, cost.line) for cost in found.costs)
-    otherwise = Scale(places, device=1 / found.count if short else 1.0, host=1 / found.count)
+    gone = 1 - 1 / found.count
+    otherwise = Together(
+        tuple(
+            Scale(
+                ((cost.file, cost.line),),
+                device=1 - gone * (1.0 if short else pieces[cost.file, cost.line] / (cost.device_ms or 1.0)),
+                host=1 - gone,
+            )
+            for cost in found.costs
+        )
+    )
     if found.whole:  # what each round takes of the same tensors is not in their shapes
         return otherwise
     return Replace("loop", places, otherwise, (str(round(found.count)),))

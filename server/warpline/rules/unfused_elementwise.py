@@ -41,6 +41,26 @@ def rotate(q, cos, sin):
     return q * cos + turned * sin
 ```
 
+## Example
+
+What a function calls is compiled with it. But if it waits for a number of the device's in a loop,
+torch.compile leaves all of it as it is:
+
+```python
+def solve(d, x, most):  #> found
+    for _ in range(most):
+        q = d * 4 - d.roll(1, 0) - d.roll(-1, 0) + d.sin()
+        #^ cost device_ms=9 calls=60; kernel vectorized_elementwise_kernel count=360 device_ms=9
+        x = x + q
+        if q.abs().sum() < 1e-3:  #> cost sync_ms=1 syncs=60
+            break
+    return x
+```
+
+## Use instead
+
+The part of the loop without the wait as a function of its own, with `@torch.compile` above it.
+
 ## Near misses
 
 One elementwise kernel cannot be fused with itself:
@@ -114,16 +134,17 @@ new shape take long, because of the compilation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Change, Fuse, RemoveLaunches, Together
+from warpline.model.change import Change, CompiledCalls, Fuse, RemoveLaunches, Together
 from warpline.model.profile import Kernel, LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order
 from warpline.rulekit.compiling import NOTHING_COMPILED, compile_model, compiled_for_nothing, is_compiled
 from warpline.rulekit.formulas.activation import activation
 from warpline.rulekit.formulas.attention import attention
@@ -151,10 +172,10 @@ class UnfusedElementwise(Rule):
         told |= {place for one in matched(context, *FAMILIES) for place in one.places}
         recorded = passes(context)
         for (source, function), costs in _by_function(context, told).items():
-            runs = [run for run in _runs(costs, recorded) if run.passes >= _PASSES]
+            runs = [run for run in _runs(sorted(costs, key=_line), recorded) if run.passes >= _PASSES]
             kernels = [kernel for run in runs for kernel in run.kernels]
             together = [cost for run in runs for cost in run.costs if run.has_passes(cost)]
-            spent = min(sum(kernel.device_ms for kernel in kernels), sum(cost.step_ms for cost in together))
+            spent = _spent(runs)
             if not runs or not context.matters(spent) or _is_compiled(source, function):
                 continue
             hottest = max(together, key=lambda cost: cost.step_ms)
@@ -162,11 +183,19 @@ class UnfusedElementwise(Rule):
             nothing = compiled_for_nothing(context, step)
             if step is not None and nothing is None and is_compiled(context):
                 continue  # the model is compiled: what the loop itself adds (a loss, sums) stays as it is
-            saving = max(0.0, spent - max(kernel.device_ms for kernel in kernels))
+            broken = breaks_at(context, source, function) if step is None else None
+            own = len(kernels)
+            if step is None and broken is None:
+                inside = [one for one in in_order(context, costs) if (one.file, one.line) not in told]
+                runs = [run for run in _runs(inside, recorded) if run.passes >= _PASSES]
+                kernels = [kernel for run in runs for kernel in run.kernels]
+                spent = _spent(runs)
+            saving = max(0.0, spent - max(kernel.device_ms for kernel in kernels)) if broken is None else 0.0
+            name = f"`{function.name.value}`" if step is None else "The model"
             yield context.draft(
                 (source.path, source.line(function)) if step is None else _model_place(step, nothing),
                 (hottest.file, hottest.line),
-                f"{f'`{function.name.value}`' if step is None else 'The model'} runs {{calls}} "
+                f"{name}{' and what it calls run' if len(kernels) > own else ' runs'} {{calls}} "
                 "elementwise and reduction kernels, which take {spent} ({share}). torch.compile "
                 "would fuse them into a few." + (f" {NOTHING_COMPILED}" if nothing is not None else ""),
                 {
@@ -177,10 +206,25 @@ class UnfusedElementwise(Rule):
                 cost_ms=spent,
                 saving_ms=saving,
                 severity="information" if context.share(saving) >= _WORTH_COMPILING else "hint",
-                change=Together(tuple(run.change for run in runs)),
+                change=_compiled(runs, calls_of(costs) if step is None else 1.0) if broken is None else None,
                 # A function that runs the backward pass as well is not compiled whole.
-                fixes=[partial(_fix, source, function) if step is None else partial(compile_model, step)],
+                fixes=[
+                    partial(_fix, source, function, broken is not None)
+                    if step is None
+                    else partial(compile_model, step)
+                ],
             )
+
+
+def _compiled(runs: Sequence[_Run], calls: float) -> Change:
+    places = tuple((cost.file, cost.line) for run in runs for cost in run.costs)
+    return Together((*(run.change for run in runs), CompiledCalls(places, calls)))
+
+
+def _spent(runs: Sequence[_Run]) -> float:
+    """Milliseconds of the passes. A line has no more than its share of the step."""
+    kernels = sum(kernel.device_ms for run in runs for kernel in run.kernels)
+    return min(kernels, sum(cost.step_ms for run in runs for cost in run.costs if run.has_passes(cost)))
 
 
 def _model_place(step: TrainingStep, compiled: Statement | None) -> tuple[str, int]:
@@ -242,9 +286,9 @@ class _Run:
 
 
 def _runs(costs: list[LineCost], recorded: Mapping[tuple[str, int], Passes] | None) -> Iterator[_Run]:
-    """The lines of one function, cut where a product stands."""
+    """Lines in the order in which they run, cut where a product stands."""
     together: list[LineCost] = []
-    for cost in sorted(costs, key=lambda cost: cost.line):
+    for cost in costs:
         products = sum(
             op.count for op in cost.ops if op.phase == "forward" and is_product(op.name) and op.launches
         )
@@ -287,7 +331,16 @@ def _is_compiled(source: Source, function: cst.FunctionDef) -> bool:
     return any("compile" in source.code(item.decorator) for item in function.decorators)
 
 
-def _fix(source: Source, function: cst.FunctionDef) -> Fix:
+def _line(cost: LineCost) -> int:
+    return cost.line
+
+
+def _fix(source: Source, function: cst.FunctionDef, broken: bool) -> Fix:
+    if broken:
+        raise Refused(
+            "a loop of the function waits for a number of the device's, and torch.compile leaves such a "
+            "function as it is: move what is between the waits into a function of its own, and compile that"
+        )
     if function.decorators:
         raise Refused("the function already has a decorator")
     if function.asynchronous is not None or source.enclosing(function, cst.FunctionDef) is not None:

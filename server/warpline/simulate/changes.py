@@ -10,6 +10,7 @@ import numpy as np
 from warpline.model import costs
 from warpline.model.change import (
     Change,
+    CompiledCalls,
     Fuse,
     FuseOptimizer,
     LargerBatch,
@@ -29,6 +30,8 @@ from warpline.trace.columns import Bools, Floats, Ints
 OPTIMIZER_LAUNCHES = round(costs.value("optimizer-launches"))
 #: What a launch costs the host from compiled code, of what one costs now, Python and autograd included.
 COMPILED_LAUNCH = costs.value("compiled-launch")
+#: What a call of compiled code costs the host beside its launches.
+COMPILED_CALL_NS = costs.value("compiled-call-ns")
 #: A kernel shorter than this is all launch and tail: more data does not make it longer.
 FLOOR_NS = costs.value("short-kernel-ns")
 
@@ -69,6 +72,8 @@ class Changed:
                 return self._fuse_optimizer(timeline, change)
             case RemoveLaunches():
                 return self._remove_launches(timeline, change)
+            case CompiledCalls():
+                return self._compiled_calls(timeline, change)
             case LargerBatch():
                 return self._larger_batch(timeline, change)
             case Scale():
@@ -160,7 +165,7 @@ class Changed:
         for number in np.unique(group[here]).tolist():
             rows = np.flatnonzero(here & (group == number))
             runs = _runs(timeline.kernel_name[rows]) if per_run else 1
-            stays[rows[np.argsort(-timeline.kernel_ns[rows], kind="stable")[: count * runs]]] = True
+            stays[rows[_widest(timeline, rows, count * runs)]] = True
         return stays
 
     def _merged(
@@ -221,6 +226,16 @@ class Changed:
         host = np.where(here, timeline.host_ns * left, timeline.host_ns)
         return without(replace(timeline, host_ns=host, kernel_ns=fused), gone)
 
+    def _compiled_calls(self, timeline: Timeline, change: CompiledCalls) -> Timeline:
+        here = self.at(timeline.place, change.places) & (timeline.kind != LOADER) & (timeline.kind != SYNC)
+        added = np.zeros(len(here))
+        for phase in (here & ~timeline.backward, here & timeline.backward):
+            whole = float(timeline.host_ns[phase].sum())
+            if whole > 0:
+                share = timeline.host_ns / whole
+                added += np.where(phase, share * change.calls * COMPILED_CALL_NS * timeline.steps, 0.0)
+        return replace(timeline, host_ns=timeline.host_ns + added)
+
     def _larger_batch(self, timeline: Timeline, change: LargerBatch) -> Timeline:
         grown: Floats = np.maximum(
             timeline.kernel_ns, (timeline.kernel_ns - FLOOR_NS) * change.factor + FLOOR_NS
@@ -275,8 +290,36 @@ def beginning(timeline: Timeline, count: int) -> Timeline:
 SEGMENT_COLUMNS = ("start_ns", "host_ns", "kind", "place", "op", "work", "step", "backward", "copies")
 KERNEL_COLUMNS = (
     *("kernel_ns", "kernel_start", "stream", "kernel_place", "kernel_work", "kernel_op", "kernel_backward"),
-    *("kernel_step", "kernel_bytes", "kernel_name", "blocking"),
+    *("kernel_step", "kernel_bytes", "kernel_name", "kernel_shape", "blocking"),
 )
+
+
+def _widest(timeline: Timeline, rows: Ints, count: int) -> Ints:
+    """``count`` of ``rows``, those whose kernels are usually the widest; of one kernel's, evenly spaced ones.
+
+    A kernel that is slow once (another process had the device meanwhile) is not wide: it counts as the
+    middle one of its line, name and size.
+    """
+    if count >= len(rows):
+        return np.arange(len(rows))
+    own = timeline.kernel_ns[rows]
+    columns = (timeline.kernel_place, timeline.kernel_name, timeline.kernel_shape)
+    _, numbers = np.unique([column[rows] for column in columns], axis=1, return_inverse=True)
+    kind: Ints = numbers.ravel()
+    order = np.lexsort((own, kind))
+    first = np.flatnonzero(np.concatenate([[True], np.diff(kind[order]) > 0]))
+    size = np.diff(np.append(first, len(rows)))
+    usual = own[order][first + size // 2]
+    chosen: list[Ints] = []
+    left = count
+    for at in np.argsort(-usual, kind="stable").tolist():
+        mine = np.flatnonzero(kind == at)
+        taken = min(left, len(mine))
+        chosen.append(mine[np.linspace(0, len(mine) - 1, taken).round().astype(np.int64)])
+        left -= taken
+        if not left:
+            break
+    return np.concatenate(chosen)
 
 
 def _runs(names: Ints) -> int:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from warpline.model.change import (
     Change,
     ChannelsLast,
+    CompiledCalls,
     LargerBatch,
     LoaderWorkers,
     MatmulRate,
@@ -71,7 +72,8 @@ class Simulation:
         bound = speedup > GAINS and any(isinstance(one, Scale) and one.at_most for one in parts)
         # How a compiler will compile the code is only known once it has.
         guessed = any(
-            isinstance(one, RemoveLaunches) or (isinstance(one, Scale) and one.assumed) for one in parts
+            isinstance(one, (RemoveLaunches, CompiledCalls)) or (isinstance(one, Scale) and one.assumed)
+            for one in parts
         )
         return Predicted(step_ns / 1e6, speedup, "bound" if bound else "estimate" if guessed else "simulated")
 

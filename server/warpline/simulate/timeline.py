@@ -61,6 +61,7 @@ class Timeline:
     kernel_step: Ints
     kernel_bytes: Ints
     kernel_name: Ints  # index into ``trace.names``
+    kernel_shape: Ints  # index into ``trace.launch_shapes``
     blocking: Bools  # the call returns when the kernel (a pageable copy) is done
     holds: Mapping[Kernel, Hold]  # by stream and kernel_start, the kernels that streams' waits held up
     steps: int
@@ -127,6 +128,7 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
         kernel_step=step[segment],
         kernel_bytes=kernels.bytes[by],
         kernel_name=kernels.name[by],
+        kernel_shape=kernels.shape[by],
         blocking=blocking_copies(trace)[by],
         holds=holds(trace, stream),
         steps=trace.steps,

@@ -21,7 +21,10 @@ KINDS = frozenset({
 LOOPED = frozenset({
     "abs", "neg", "exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "relu", "square", "gelu",
     "silu", "add", "sub", "mul", "div", "maximum", "minimum", "softmax", "log_softmax", "sum", "mean", "amax",
-    "std", "var", "linear", "matmul", "mm",
+    "std", "var", "linear", "matmul", "mm", "mv", "bmm", "dot", "cdist", "logsumexp", "cumsum", "amin", "max",
+    "min", "prod", "norm", "linalg_vector_norm", "fft_fft", "fft_rfft", "log1p", "expm1", "reciprocal", "erf",
+    "floor", "round", "clone", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
+    "binary_cross_entropy_with_logits", "softplus", "leaky_relu", "clamp", "pow", "cross_entropy_loss",
 })  # fmt: skip
 
 

@@ -103,6 +103,11 @@ class Observers:
             self.nvml = NvmlWatch(self.torch)
             self.nvml.start()
 
+    def read_device(self) -> None:
+        """Without a timing window: what the driver says of the device at the end, as who shares it."""
+        if self.torch.cuda.is_initialized():
+            self.facts["nvml"] = NvmlWatch(self.torch).facts()
+
     def start_recording(self) -> None:
         """The windows after the timing one begin."""
         self.cuda_graphs.recording = True

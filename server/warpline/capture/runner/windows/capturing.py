@@ -269,5 +269,6 @@ class Whole(Stage):
 
     def _finish(self) -> None:
         self.session.synchronize()
+        self.session.observers.read_device()
         stop(self.session)
         self.session.finish_capture([*self.stamps, time_ns()])

@@ -1,0 +1,93 @@
+"""What is compiled with a function, and what keeps it from being compiled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import libcst as cst
+
+from warpline.model.change import CompiledCalls, Fuse, Together
+from warpline.rulekit import Context, Draft
+from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order
+from warpline.rulekit.example import FILE, read_example, texts
+from warpline.rules.unfused_elementwise import UnfusedElementwise
+
+SCRIPT = """\
+def gate(v):
+    up = v.exp() * 2
+    return up / (up + 1)
+
+def currents(v, m):
+    inner = gate(v)
+    m = (m - inner) * m + inner
+    return m * v
+
+def solve(v, m):
+    for _ in range(60):
+        m = currents(v, m) * m + m - v
+        if m.sum() < 1:
+            break
+    return m
+"""
+FUNCTIONS = {2: "gate", 3: "gate", 6: "currents", 7: "currents", 8: "currents", 12: "solve", 13: "solve"}
+CALLED = {6: "gate", 12: "currents"}
+CALLS = {2: 60, 3: 60, 6: 60, 7: 60, 8: 60, 12: 60, 13: 60}
+
+
+def context() -> Context:
+    lines = SCRIPT.splitlines()
+    for line in FUNCTIONS:
+        syncs = " syncs=60" if line == 13 else ""
+        lines[line - 1] += (
+            f"  #> cost step_ms=4 device_ms=4 calls={CALLS[line]}{syncs};"
+            " kernel vectorized_elementwise_kernel count=120 device_ms=4"
+        )
+    example = read_example("\n".join(lines) + "\n")
+    costs = tuple(
+        replace(
+            cost,
+            function=FUNCTIONS[cost.line],
+            called=((FILE, CALLED[cost.line]),) if cost.line in CALLED else (),
+        )
+        for cost in example.profile.lines
+    )
+    return Context(replace(example.profile, lines=costs), texts(example))
+
+
+def found() -> dict[int, Draft]:
+    return {draft.line: draft for draft in UnfusedElementwise().find(context())}
+
+
+def test_what_a_function_calls_is_in_front_of_the_line_that_calls_it() -> None:
+    run = context()
+    costs = [cost for cost in run.profile.lines if cost.function == "currents"]
+    assert [cost.line for cost in in_order(run, costs)] == [2, 3, 6, 7, 8]
+    assert calls_of(costs) == 60
+
+
+def test_the_kernels_of_what_it_calls_are_part_of_what_compiling_it_saves() -> None:
+    drafts = found()
+    assert drafts[1].cost_ms == 8
+    assert drafts[5].cost_ms == 20
+    change = drafts[5].change
+    assert isinstance(change, Together)
+    fused, calls = change.changes
+    assert isinstance(fused, Fuse)
+    assert [line for _, line in fused.places] == [2, 3, 6, 7, 8]
+    assert calls == CompiledCalls(fused.places, 60)
+    assert "what it calls" in drafts[5].message
+    assert "what it calls" not in drafts[1].message
+
+
+def test_a_wait_in_its_loop_keeps_a_function_from_being_compiled() -> None:
+    run = context()
+    source = run.source(FILE)
+    assert source is not None
+    functions = {one.name.value: one for one in source.nodes(cst.FunctionDef)}
+    assert breaks_at(run, source, functions["solve"]) == 13
+    assert breaks_at(run, source, functions["currents"]) is None
+    draft = found()[10]
+    assert draft.change is None
+    assert not draft.saving_ms
+    assert not draft.fixes
+    assert "a loop of the function waits" in draft.message
