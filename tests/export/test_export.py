@@ -1,7 +1,7 @@
 """`warpline export`: the original events stay, ours are well-formed tracks, TensorBoard reads its files.
 
-Perfetto's own trace_processor is a download of its own and was not at hand; what it would reject (slices of a
-track that overlap without nesting, missing fields) is looked for here.
+test_perfetto.py asks Perfetto itself, in a browser; what it would reject (slices of a track that overlap
+without nesting, missing fields) is looked for here as well.
 """
 
 from __future__ import annotations
