@@ -36,13 +36,14 @@ def said(answer: Any) -> str:
 def test_an_agent_reads_a_run(example_run: ExampleRun) -> None:
     script = example_run.script.name
     wanted = example_run.report.findings[0]
-    tools, (summary, one, diff, page, listed) = session(
+    tools, (summary, one, diff, page, listed, plan) = session(
         example_run.folder,
         ("report", {}),
         ("finding", {"id": wanted.id}),
         ("fix_diff", {"script": script, "rule": wanted.rule}),
         ("explain", {"rule": wanted.rule}),
         ("runs", {}),
+        ("plan", {"script": script}),
     )
     assert {"profile", "report", "finding", "fix_diff", "measure", "plan", "runs", "explain"} <= tools
     report = summary.structured_content
@@ -54,14 +55,36 @@ def test_an_agent_reads_a_run(example_run: ExampleRun) -> None:
     assert said(diff).startswith(f"--- a/{script}")
     assert wanted.rule in said(page)
     assert len(listed.structured_content["runs"]) == 1
+    made = example_run.report.plan
+    if made is None:  # a machine so busy that nothing gains
+        assert plan.structured_content["plan"] is None
+    else:
+        steps = [one["step_ms"] for one in plan.structured_content["plan"]["steps"]]
+        assert steps == pytest.approx([one.step_ms for one in made.steps])
+
+
+#: A call, and the one line that answers it.
+WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("profile", {"script": "nothing.py"}, "warpline: there is no script nothing.py"),
+    ("report", {}, "warpline: no run in "),
+    ("profile", {}, "profile: script is missing"),
+    (
+        "profile",
+        {"script": "x.py", "timeout_s": 0, "arguments": 5},
+        "profile: arguments: input should be a valid list; timeout_s: input should be greater than 0",
+    ),
+    ("explain", {"name": "x"}, "explain has no argument name; it takes rule"),
+    ("runs", {"all": True}, "runs has no argument all; it takes none"),
+    ("find", {}, "there is no tool find; there are profile, report, finding, "),
+)
 
 
 def test_what_goes_wrong_is_one_line(tmp_path: Path) -> None:
-    _, (missing, norun) = session(tmp_path, ("profile", {"script": "nothing.py"}), ("report", {}))
-    for answer in (missing, norun):
+    _, answers = session(tmp_path, *((name, arguments) for name, arguments, _ in WRONG))
+    for answer, (*_, expected) in zip(answers, WRONG, strict=True):
         assert answer.is_error
-        assert "warpline: " in said(answer) and "Traceback" not in said(answer)
-    assert "there is no script nothing.py" in said(missing)
+        assert expected in said(answer)
+        assert len(said(answer).splitlines()) == 1
 
 
 SCRIPT = """\

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from mcp.server.mcpserver import MCPServer
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from warpline import __version__
 from warpline.agents import answers, cli
 from warpline.agents.answers import Json
+from warpline.agents.calls import Server
 
 #: Seconds that a command which only reads may take.
 READING_S = 120.0
@@ -33,7 +33,7 @@ Line = Annotated[int, Field(description="only fixes at this line; 0: any", ge=0)
 _RUNS = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
-server = MCPServer("warpline", version=__version__, instructions=INSTRUCTIONS)
+server = Server("warpline", version=__version__, instructions=INSTRUCTIONS)
 
 
 def _target(script: str, arguments: list[str], module: bool) -> list[str]:
