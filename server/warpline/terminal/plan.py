@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.table import Table as Grid
 from rich.text import Text
 
 from warpline.model.report import Plan
 from warpline.terminal.console import paged
 from warpline.view import plan as words
 from warpline.view.text import printable
+
+#: Below this width every column wraps.
+_NARROW = 80
 
 
 def show(run: Path, plan: Plan | None, notes: Sequence[str]) -> None:
@@ -19,13 +23,14 @@ def show(run: Path, plan: Plan | None, notes: Sequence[str]) -> None:
         if plan is None:
             out.print(Text("There is no plan: no finding has a predicted gain."))
         else:
-            rows = words.rows(plan)
-            width = max(len(row.limit) for row in rows)
-            head = f"{'step':>8}  {'gain':>6}  {'then limited by':{width}}  fix"
-            out.print(Text(head, style="dim"))
-            for row in rows:
-                numbers = f"{row.step:>8}  {row.gain:>6}  {row.limit:{width}}  "
-                out.print(Text(numbers + printable(row.what)))
+            grid = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+            grid.add_column("step", justify="right", no_wrap=True)
+            grid.add_column("gain", justify="right", no_wrap=True)
+            grid.add_column("then limited by", no_wrap=out.width >= _NARROW)
+            grid.add_column("fix")  # what is long goes on below, in its own column
+            for row in words.rows(plan):
+                grid.add_row(row.step, row.gain, row.limit, Text(printable(row.what)))
+            out.print(grid)
             out.print(Text(printable(words.summary(plan)), style="bold"))
         for note in notes:
             out.print(Text(f"Note: {printable(note)}", style="dim"))
