@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections import Counter
-from dataclasses import dataclass
+import time
+from collections import Counter as Counts
+from dataclasses import dataclass, replace
+from itertools import cycle
 from pathlib import Path
 
-from warpline.capture import probe
+from warpline.capture import counters, probe
+from warpline.capture.counters import Counter
 from warpline.model.problem import Problem
 from warpline.wire.samples import py_spy, stacks
 
@@ -22,6 +25,7 @@ _LIBRARY = re.compile(r"/(site|dist)-packages/|/lib/python3[.\d]*/|^<")
 class Attached:
     total: int  # samples of the main thread, waiting included
     lines: tuple[tuple[str, int, int], ...]  # (file, line, samples), the most first; innermost of the user's
+    counters: tuple[Counter, ...] = ()  # what says how long a turn of a loop takes, the quickest first
 
 
 def attach(pid: int, seconds: float) -> Attached:
@@ -35,15 +39,43 @@ def attach(pid: int, seconds: float) -> Attached:
         written = Path(folder, "raw")
         command = py_spy(program, pid, RATE, str(written))
         command += ["--duration", str(max(1, round(seconds)))]
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as records:
+            try:
+                looks = _looks(records, program, pid, seconds)
+                _, said = records.communicate(timeout=seconds + START_S)
+            except subprocess.TimeoutExpired:
+                raise Problem(f"py-spy did not end within {seconds + START_S:g} s", 1) from None
+            finally:
+                records.kill()
+        if records.returncode or not written.is_file():
+            raise Problem(_refusal(pid, said.decode(errors="replace")))
+        found = _counted(written.read_text(encoding="utf-8", errors="replace"))
+        return replace(found, counters=tuple(counters.counters(looks)))
+
+
+def _looks(
+    records: subprocess.Popen[bytes], program: str, pid: int, seconds: float
+) -> list[tuple[float, counters.Values]]:
+    """The process's local variables again and again, while ``records`` samples its lines."""
+    found = []
+    end = time.monotonic() + seconds
+    for gap in cycle(counters.GAPS):
+        found.append(counters.look(program, pid, START_S, _users))
+        left = end - time.monotonic()
+        if left <= 0:
+            break
         try:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds + START_S, check=False
-            )
+            records.wait(min(left, gap * seconds / counters.LOOKS))
         except subprocess.TimeoutExpired:
-            raise Problem(f"py-spy did not end within {seconds + START_S:g} s", 1) from None
-        if done.returncode or not written.is_file():
-            raise Problem(_refusal(pid, done.stderr.decode(errors="replace")))
-        return _counted(written.read_text(encoding="utf-8", errors="replace"))
+            continue
+        break  # it could not sample, and says why
+    return found
+
+
+def _users(file: str) -> bool:
+    return not _LIBRARY.search(file)
 
 
 def _refusal(pid: int, said: str) -> str:
@@ -60,13 +92,13 @@ def _refusal(pid: int, said: str) -> str:
 
 def _counted(text: str) -> Attached:
     """``text``: py-spy's raw format."""
-    total, lines = 0, Counter[tuple[str, int]]()
+    total, lines = 0, Counts[tuple[str, int]]()
     for stack, places, count in stacks(text.splitlines()):
         if not any("MainThread" in frame for frame in stack.split(";")[:2]):
             continue
         total += count
         for file, line in places:
-            if not _LIBRARY.search(file):
+            if _users(file):
                 lines[file, line] += count
                 break
     return Attached(total, tuple((file, line, count) for (file, line), count in lines.most_common()))

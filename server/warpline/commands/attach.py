@@ -1,7 +1,8 @@
 """Sample the lines of a running Python process, without a restart (Linux).
 
-What is shown is where its main thread is, waits included, as shares of the time sampled. Steps, operators,
-kernels and memory are not measured: `warpline profile` measures those.
+What is shown is where its main thread is, waits included, as shares of the time sampled. Where a counter of
+the script says how often its loop turns, shares are times as well. Operators, kernels and memory are not
+measured: `warpline profile` measures those.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from pathlib import Path
 from warpline.commands.profile import number, seconds
 from warpline.model.problem import Problem
 from warpline.text.lines import lines_of
+
+_COUNTERS = 3  # shown at most
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,20 +30,32 @@ def run(options: argparse.Namespace) -> int:
     from warpline.capture.attach import attach
     from warpline.view import text, units
 
+    def cost(share: float) -> str:
+        return f"{units.percent(share):>7}" + (f"  {units.ms(share * turn_ms):>8}" if turn_ms else "")
+
     found = attach(options.pid, options.seconds)
     if not found.total:
         raise Problem(f"process {options.pid} has no Python main thread to sample", 1)
     print(f"{found.total} samples of the main thread of process {options.pid}, including waits")
+    for one in found.counters[:_COUNTERS]:
+        place = text.short_path(one.file, str(Path.cwd()))
+        grew = f"{one.name} of {one.function} ({place}) grew by {one.growth} every {units.ms(one.turn_ms)}"
+        print(text.printable(f"{grew} ({one.turns} times)"))
+    turn_ms = found.counters[0].turn_ms if found.counters else 0.0
+    if turn_ms:
+        print(f"Times are for one turn of {text.printable(found.counters[0].name)}.")
     shown = found.lines[: options.top]
     places = [f"{text.short_path(file, str(Path.cwd()))}:{line}" for file, line, _ in shown]
     width = max(map(len, places), default=0)
     for place, (file, line, count) in zip(places, shown, strict=True):
-        share = units.percent(count / found.total)
-        print(f"{share:>7}  {place:<{width}}  {text.printable(_source(file, line))}".rstrip())
+        source = text.printable(_source(file, line))
+        print(f"{cost(count / found.total)}  {place:<{width}}  {source}".rstrip())
     rest = found.total - sum(count for *_, count in found.lines[: options.top])
     if rest:
-        print(f"{units.percent(rest / found.total):>7}  elsewhere")
-    print("Steps, operators, kernels and memory are not measured; warpline profile measures them.")
+        print(f"{cost(rest / found.total)}  elsewhere")
+    if not turn_ms:
+        print("The time of a step is unknown: no local variable was seen to count at least 20 of them.")
+    print("Operators, kernels and memory are not measured; warpline profile measures them.")
     return 0
 
 
