@@ -12,8 +12,7 @@ export interface ProfileParams {
   module?: string;
   args?: string[];
   python?: string;
-  launch?: { name: string; python?: unknown };
-  again?: string;
+  launch?: { name: string };
   whenBusy?: "refuse" | "queue";
 }
 

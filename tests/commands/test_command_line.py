@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from tests.conftest import LIMIT_S, ROOT, environment, warpline
 from warpline.__main__ import main
 from warpline.commands import COMMANDS, rules
+from warpline.toml import tomllib
 
 TINY = """\
 import os
@@ -50,15 +53,7 @@ def test_modules_in_the_working_folder_are_not_taken_for_pythons_own(tmp_path: P
         (["profile"], "say what to run"),
         (["profile", "missing.py"], "there is no script missing.py"),
         (["profile", "python3", "here.py"], "omit the interpreter, or choose it with --python"),
-        (
-            ["profile", "torchrun", "--nproc-per-node", "2", "here.py", "--steps", "5"],
-            "torchrun is a launcher: say --launcher 'torchrun --nproc-per-node 2' here.py --steps 5",
-        ),
-        (["profile", "torchrun", "-m", "here", "--steps", "5"], "name it with --launcher 'torchrun …', and"),
-        (
-            ["profile", "--launcher", "torchrun", "--nproc-per-node", "2", "here.py"],
-            "(a launcher and its options are one argument: --launcher 'torchrun …')",
-        ),
+        (["profile", "torchrun", "here.py"], "--launcher 'torchrun …'"),
         (["profile", "here.ipynb"], "here.ipynb is a notebook"),
         (
             ["profile", "missing.py", "--steps", "3"],
@@ -110,6 +105,22 @@ def test_a_full_disk_is_one_line_and_status_2(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (2, "warpline: no space left to write the output\n")
 
 
+@pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="only Linux has a folder that root cannot write")
+def test_a_folder_without_write_permission_is_one_line_and_status_2(tmp_path: Path) -> None:
+    (tmp_path / "tiny.py").write_text(TINY)
+    for words, folder in (((), Path("/sys/kernel")), (("--run-dir", "/sys/kernel/runs"), tmp_path)):
+        done = warpline("profile", *words, tmp_path / "tiny.py", cwd=folder)
+        assert done.returncode == 2
+        assert one_line(done.stderr).startswith("warpline: cannot write to /sys/kernel")
+
+
+def test_the_installed_command_is_this_one() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    module, _, function = scripts["warpline"].partition(":")
+    assert getattr(importlib.import_module(module), function) is main
+    assert list(scripts) == ["warpline"]
+
+
 def test_help_names_every_command(tmp_path: Path) -> None:
     done = warpline("--help", cwd=tmp_path)
     assert done.returncode == 0
@@ -143,13 +154,19 @@ def test_json_to_standard_output_is_alone_there(tmp_path: Path) -> None:
 
 def test_options_after_the_script_are_the_scripts(tmp_path: Path) -> None:
     (tmp_path / "tiny.py").write_text(TINY)
-    done = warpline(
-        "profile", "--run-dir", "elsewhere", "tiny.py", "--steps", "x", "--json", "--", "-m", cwd=tmp_path
-    )
+    ours = ("--run-dir", "elsewhere", "--steps", "2", "--warmup", "4", "--timeout", "90", "--top", "1")
+    python = ("--python", sys.executable)
+    done = warpline("profile", *ours, *python, "tiny.py", "--steps", "x", "--json", "--", "-m", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "tiny.py --steps x --json -- -m" in done.stdout
     assert not (tmp_path / ".warpline").exists()
-    assert [path for path in (tmp_path / "elsewhere").iterdir() if (path / "manifest.json").is_file()]
+    (manifest,) = (tmp_path / "elsewhere").glob("*/manifest.json")
+    kept = json.loads(manifest.read_text())
+    assert len(kept["captured"]) == 2
+    asked = {name: kept["request"][name] for name in ("python", "steps", "warmup", "timeout_s")}
+    assert asked == {"python": sys.executable, "steps": 2, "warmup": 4, "timeout_s": 90}
+    numbered = [line for line in done.stdout.splitlines() if re.match(r" *\d+ +[\d.]+ +[\d.]+ %", line)]
+    assert len(numbered) == 1
 
 
 def test_progress_and_a_file_for_json(tmp_path: Path) -> None:

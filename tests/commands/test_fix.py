@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -42,10 +43,12 @@ if __name__ == "__main__":
     main()
 """
 
-DATA = """\
+#: Letters of two and of four bytes before what is edited; the second is two units of UTF-16.
+SETTINGS = 'LABEL = "größer 🚀"; SETTINGS = {"num_workers": 0}'
+DATA = f"""\
 import torch
 
-SETTINGS = {"num_workers": 0}
+{SETTINGS}
 
 
 class Waves(torch.utils.data.Dataset):
@@ -98,7 +101,7 @@ def test_diff_shows_and_changes_nothing(profiled: Profiled) -> None:
     done = profiled.fix("--diff")
     assert done.returncode == 0, done.stderr
     removed = [line.rstrip() for line in done.stdout.splitlines() if line.startswith("-")]
-    assert "--- a/data.py" in removed and '-SETTINGS = {"num_workers": 0}' in removed
+    assert "--- a/data.py" in removed and f"-{SETTINGS}" in removed
     assert "-        gc.collect()  # keeps memory low" in removed
     assert (profiled.script.read_bytes(), profiled.data.read_bytes()) == before
 
@@ -124,6 +127,21 @@ def test_write_changes_only_what_it_names_and_the_script_runs(profiled: Profiled
     assert again.returncode == 0
     assert "nothing to change" in again.stderr
     assert profiled.script.read_bytes() == expected.encode()
+
+
+def test_columns_are_counted_in_code_points(profiled: Profiled) -> None:
+    report = json.loads(warpline("show", "--json", "-", cwd=profiled.folder).stdout)
+    (found,) = (one for one in report["findings"] if one["rule"] == "loader-without-workers")
+    lines = DATA.splitlines(keepends=True)
+    edits, at = found["fixes"][0]["edits"], lines.index(f"{SETTINGS}\n") + 1
+    for edit in sorted(edits, key=lambda edit: edit["start"], reverse=True):
+        assert edit["file"] == str(profiled.data)
+        (start, first), (end, last) = edit["start"], edit["end"]
+        assert start == end == at
+        line = lines[start - 1]
+        lines[start - 1] = line[:first] + edit["text"] + line[last:]
+    assert profiled.fix("--write", "--rule", "loader-without-workers").returncode == 0
+    assert profiled.data.read_text() == "".join(lines)
 
 
 def test_written_script_has_the_same_loss(profiled: Profiled) -> None:
