@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from warpline.trace.events import tables_of
+from warpline.trace.ranges import tables_of
 
 TIMES = 5
 

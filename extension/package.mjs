@@ -24,5 +24,6 @@ for (const target of targets) {
   const out = `dist/warpline-${target}.vsix`;
   const platform = target === "universal" ? [] : ["--target", target];
   execFileSync("node_modules/.bin/vsce", ["package", ...platform, "--out", out], { stdio: ["ignore", "ignore", "inherit"] });
+  rmSync("bundled", { recursive: true, force: true }); // a plain `vsce package` takes what lies there
   console.log(`${out}: ${(statSync(out).size / 1e6).toFixed(1)} MB`);
 }

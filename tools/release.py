@@ -24,7 +24,7 @@ CHANGELOG = "CHANGELOG.md"
 COMMANDS = (
     ("make", "test"),
     (".venv/bin/python", "-m", "hatchling", "build", "--directory", "dist/python"),
-    ("npm", "run", "package"),
+    ("npm", "run", "package", "--", "linux-x64", "linux-arm64", "darwin-arm64", "universal"),
 )
 
 
@@ -135,7 +135,8 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"release: {error}", file=sys.stderr)
         return 1
     upload = f"twine upload dist/python/warpline-{given.version}*"  # not those of earlier releases
-    print(f"Made. To publish: git push origin main {tag}; {upload}; vsce publish")
+    print(f"Made. To publish: git push origin main {tag}; {upload}; vsce publish --packagePath dist/*.vsix")
+    print("Before the first release fill in what CONTRIBUTING.md says under 'Publish the extension'.")
     return 0
 
 

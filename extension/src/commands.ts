@@ -18,8 +18,8 @@ export function register(server: Server, log: vscode.LogOutputChannel, results: 
     "warpline.profileFile": (resource) => onFile(resource, (uri) => profile(server, { uri })),
     "warpline.profileNotebook": () => onFile(undefined, (uri) => profile(server, { uri })),
     "warpline.profileFileWithArguments": (resource) => onFile(resource, (uri) => withArguments(server, uri, results)),
-    "warpline.profileAgain": () => onShown(results, (uri) => profile(server, { uri, args: results.shown?.argv ?? [] })),
-    "warpline.changeArguments": () => onShown(results, (uri) => withArguments(server, uri, results)),
+    "warpline.profileAgain": () => onShown(results, (uri, { run }) => profile(server, { uri, again: run })),
+    "warpline.changeArguments": () => onShown(results, (uri, { run }) => withArguments(server, uri, results, run)),
     "warpline.profileModule": (resource) => onFile(resource, (uri) => asModule(server, uri)),
     "warpline.profileLaunch": () => launchConfiguration(server),
     "warpline.applyBestSet": () => onShown(results, (uri) => tune(server, uri)),
@@ -58,9 +58,9 @@ async function onFile(resource: unknown, action: (uri: string) => unknown): Prom
 }
 
 /** The script, or notebook, of the run that is shown, whatever file is in the editor. */
-function onShown(results: Results, action: (uri: string) => unknown): unknown {
+function onShown(results: Results, action: (uri: string, shown: protocol.Overview) => unknown): unknown {
   const shown = results.shown;
-  if (shown !== null) return action(shown.again);
+  if (shown !== null) return action(shown.again, shown);
   return vscode.window.showInformationMessage("Profile a script first.");
 }
 
@@ -69,8 +69,9 @@ function active(): { uri?: string } {
   return uri?.scheme === "file" ? { uri: uri.toString() } : {};
 }
 
-/** The arguments of the run that is shown, or of the last one of the script, are there to be changed. */
-async function withArguments(server: Server, uri: string, { shown }: Results): Promise<unknown> {
+/** The arguments of the run that is shown, or of the last one of the script, are there to be changed. `again`: the run
+ *  that is repeated with them. */
+async function withArguments(server: Server, uri: string, { shown }: Results, again?: string): Promise<unknown> {
   const client = await server.ready();
   const { fsPath } = vscode.Uri.parse(uri);
   const known = (await client?.sendRequest(protocol.runs, { uri }).catch(() => [])) ?? [];
@@ -78,7 +79,7 @@ async function withArguments(server: Server, uri: string, { shown }: Results): P
   const value = typed(last);
   const title = `Arguments of ${path.basename(fsPath)}`;
   const line = await vscode.window.showInputBox({ title, placeHolder: "--epochs 1 --data 'my data'", prompt: "Enter profiles the script with them", value });
-  return line === undefined ? undefined : profile(server, { uri, args: words(line) });
+  return line === undefined ? undefined : profile(server, { uri, args: words(line), ...(again === undefined ? {} : { again }) });
 }
 
 /** Arguments as one would type them in a shell. */
@@ -113,7 +114,9 @@ async function launchConfiguration(server: Server): Promise<unknown> {
     const found = await launch.resolved(choice.found, resource);
     return found === undefined ? undefined : await profile(server, { launch: found, ...active() });
   } catch (error) {
-    return vscode.window.showErrorMessage(`${choice.label}: ${environment.message(error)}`);
+    const open = "Open launch.json";
+    const next = await vscode.window.showErrorMessage(`Launch configuration "${choice.label}": ${environment.message(error)}`, open);
+    return next === open ? vscode.commands.executeCommand("workbench.action.debug.configure") : undefined;
   }
 }
 

@@ -12,18 +12,21 @@ interface Input {
   args?: unknown;
 }
 
-/** The Python configurations that launch something; one that attaches has nothing to run. */
+/** The Python configurations that launch something, as they are on this system; one that attaches has nothing to run. */
 export function configurations(resource: vscode.Uri | undefined): vscode.DebugConfiguration[] {
   const known = vscode.workspace.getConfiguration("launch", resource).get<vscode.DebugConfiguration[]>("configurations", []);
-  return known.filter(({ type, request }) => (type === "debugpy" || type === "python") && request !== "attach");
+  const system = process.platform === "win32" ? "windows" : process.platform === "darwin" ? "osx" : "linux";
+  return known
+    .map((launch) => ({ ...launch, ...(launch[system] as object | undefined) }))
+    .filter((launch) => (launch.type === "debugpy" || launch.type === "python") && launch.request !== "attach" && ("program" in launch || "module" in launch));
 }
 
-/** The configuration with `${command:…}`, `${input:…}` and `${config:…}` replaced; undefined when the user gave up.
+/** The configuration with `${command:…}`, `${input:…}`, `${config:…}` and `${workspaceFolder:…}` replaced; undefined when the user gave up.
  *  Rejects with the variable's name when there is no such thing. */
 export async function resolved(launch: vscode.DebugConfiguration, resource: vscode.Uri | undefined): Promise<vscode.DebugConfiguration | undefined> {
   const text = JSON.stringify(launch);
   const values = new Map<string, string>();
-  for (const [variable, kind, name] of text.matchAll(/\$\{(command|input|config):([^}"]+)\}/g)) {
+  for (const [variable, kind, name] of text.matchAll(/\$\{(command|input|config|workspaceFolder):([^}"]+)\}/g)) {
     if (values.has(variable) || kind === undefined || name === undefined) continue;
     const value = await valueOf(kind, name, resource);
     if (value === undefined) return undefined;
@@ -35,6 +38,11 @@ export async function resolved(launch: vscode.DebugConfiguration, resource: vsco
 
 async function valueOf(kind: string, name: string, resource: vscode.Uri | undefined): Promise<string | undefined> {
   if (kind === "command") return commanded(name);
+  if (kind === "workspaceFolder") {
+    const folder = vscode.workspace.workspaceFolders?.find((known) => known.name === name);
+    if (folder === undefined) throw new Error(`there is no folder "${name}" in this workspace`);
+    return folder.uri.fsPath;
+  }
   if (kind === "config") return String(vscode.workspace.getConfiguration(undefined, resource).get(name) ?? "");
   const inputs = vscode.workspace.getConfiguration("launch", resource).get<Input[]>("inputs", []);
   const input = inputs.find(({ id }) => id === name);

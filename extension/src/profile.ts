@@ -16,7 +16,9 @@ let ending = false;
 export async function profile(server: Server, params: protocol.ProfileParams): Promise<protocol.ProfileResult | null> {
   const uri = params.uri === undefined ? undefined : vscode.Uri.parse(params.uri);
   await save(uri);
-  const python = params.python ?? (await interpreter.forScripts(uri));
+  // A configuration, or an earlier run, may name its own.
+  const named = params.again !== undefined || params.launch?.python !== undefined;
+  const python = params.python ?? (named ? undefined : await interpreter.forScripts(uri));
   const what = params.launch?.name ?? params.module ?? (uri === undefined ? "the script" : path.basename(uri.fsPath));
   const request = { ...params, ...(python === undefined ? {} : { python }) };
   if (ending) request.whenBusy = "queue";

@@ -12,7 +12,8 @@ export interface ProfileParams {
   module?: string;
   args?: string[];
   python?: string;
-  launch?: { name: string };
+  launch?: { name: string; python?: unknown };
+  again?: string;
   whenBusy?: "refuse" | "queue";
 }
 

@@ -76,17 +76,30 @@ def _run(name: str, rest: Sequence[str]) -> int:
         allow_abbrev=False,
     )
     module.configure(parser)
+    options = argparse.Namespace()
     try:
-        status: int = module.run(parser.parse_args(rest))
+        status: int = module.run(parser.parse_args(rest, options))
     except Problem as problem:
-        raise Problem(f"{problem}{_misplaced(parser, rest, problem)}", problem.status) from problem
+        hint = _unquoted(options, problem) or _misplaced(parser, options, rest, problem)
+        raise Problem(f"{problem}{hint}", problem.status) from problem
     sys.stdout.flush()
     return status
 
 
-def _misplaced(parser: _Parser, words: Sequence[str], problem: Problem) -> str:
+def _unquoted(options: argparse.Namespace, problem: Problem) -> str:
+    """Of ``--launcher torchrun --nproc-per-node 2``, whose last two words are not the launcher's."""
+    launcher = getattr(options, "launcher", None) or ""
+    if not str(problem).startswith("unrecognized arguments") or not launcher or " " in launcher:
+        return ""
+    return f" (a launcher and its options are one argument: --launcher '{launcher} …')"
+
+
+def _misplaced(parser: _Parser, options: argparse.Namespace, words: Sequence[str], problem: Problem) -> str:
     """Of an option of ours behind the script, where input was wrong: ours, or by its status the script's."""
     if problem.status != 2 and "exited with status 2" not in str(problem):
+        return ""
+    target = getattr(options, "target", None) or [".py"]
+    if isinstance(target, list) and not target[0].endswith(".py"):
         return ""
     behind = itertools.dropwhile(lambda word: not word.endswith(".py"), words)
     ours = (word for word in behind if word.partition("=")[0] in parser._option_string_actions)

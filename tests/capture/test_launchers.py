@@ -9,7 +9,7 @@ import pytest
 
 from tests.capture.launching import Captured, request
 from warpline import ranks, runs
-from warpline.capture.interpreter import started_by
+from warpline.capture.interpreter import from_beside, started_by
 from warpline.capture.runner.launched import Ranks, of_launcher
 from warpline.ranks.paths import of_ranks
 from warpline.wire.run import Request
@@ -85,6 +85,15 @@ def test_the_interpreter_stands_behind_what_starts_any_program(launcher: str, py
     words = tuple(launcher.split())
     found = started_by(Request(python="/p/python", launcher=words))
     assert found == (*words, *(["/p/python"] if python else []))
+
+
+def test_a_launcher_that_is_not_on_the_path_is_found_beside_the_interpreter(tmp_path: Path) -> None:
+    beside = tmp_path / "a-launcher"
+    beside.write_text("")
+    beside.chmod(0o755)
+    found = started_by(Request(python=str(tmp_path / "python"), launcher=("a-launcher", "-n", "2")))
+    assert found == (str(beside), "-n", "2")
+    assert from_beside(("no-launcher", "-n"), str(tmp_path / "python")) == ("no-launcher", "-n")
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="gloo is not in every macOS build")

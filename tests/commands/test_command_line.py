@@ -53,7 +53,15 @@ def test_modules_in_the_working_folder_are_not_taken_for_pythons_own(tmp_path: P
         (["profile"], "say what to run"),
         (["profile", "missing.py"], "there is no script missing.py"),
         (["profile", "python3", "here.py"], "omit the interpreter, or choose it with --python"),
-        (["profile", "torchrun", "here.py"], "--launcher 'torchrun …'"),
+        (
+            ["profile", "torchrun", "--nproc-per-node", "2", "here.py", "--steps", "5"],
+            "torchrun is a launcher: say --launcher 'torchrun --nproc-per-node 2' here.py --steps 5",
+        ),
+        (["profile", "torchrun", "-m", "here", "--steps", "5"], "name it with --launcher 'torchrun …', and"),
+        (
+            ["profile", "--launcher", "torchrun", "--nproc-per-node", "2", "here.py"],
+            "(a launcher and its options are one argument: --launcher 'torchrun …')",
+        ),
         (["profile", "here.ipynb"], "here.ipynb is a notebook"),
         (
             ["profile", "missing.py", "--steps", "3"],

@@ -55,6 +55,21 @@ if __name__ == "__main__":
     main()
 """
 
+#: Most of a step is in a library that is no part of torch.
+SETTINGS = """import torch
+import yaml
+
+TEXT = "\\n".join(f"key{n}: [1, 2, {{a: {n}}}]" for n in range(60))
+model = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(200):
+    settings = yaml.safe_load(TEXT)
+    loss = model(torch.randn(64, 64)).sum() * len(settings)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
 
 @pytest.mark.parametrize("version", ["vscode-new", "vscode-old"])
 def test_a_session(version: str, editors: Path, vsix: Path, desk: Desk) -> None:
@@ -67,21 +82,26 @@ def test_a_session(version: str, editors: Path, vsix: Path, desk: Desk) -> None:
         "workspace": str(desk.workspace),
         "env": {**desk.environment, "PIP_CACHE_DIR": str(editors / "pip")},
         "settings": {"warpline.python": sys.executable},
+        **pictures(version, version == "vscode-new"),
     }
-    # The old one makes the server's environment on first start, the new one is told of one.
+    # The old one is dark and makes the server's environment on first start; the new one is told of one.
     if version == "vscode-new":
         options["env"]["PYTHONPATH"] = str(ROOT / "server")
         options["settings"]["warpline.server.python"] = sys.executable
-    if os.environ.get("WARPLINE_PICTURES") and version == "vscode-new":
-        options["pictures"] = str(ROOT / "docs" / "images")
+    else:
+        options["settings"]["workbench.colorTheme"] = "Default Dark Modern"
     drive("scenario.mjs", options, desk)
 
 
 def test_beside_the_code(editors: Path, vsix: Path, desk: Desk) -> None:
-    """The page of a run that was made in a terminal, beside its script."""
-    command = ["warpline", "profile", "--python", sys.executable, "train.py"]
-    made = subprocess.run(command, cwd=desk.workspace, env=desk.environment, capture_output=True, text=True)
-    assert made.returncode == 0, made.stdout + made.stderr
+    """The page of a run that was made in a terminal, beside its script; a library's parts below a line."""
+    (desk.workspace / "settings.py").write_text(SETTINGS)
+    for script in ("settings.py", "train.py"):
+        command = ["warpline", "profile", "--python", sys.executable, script]
+        made = subprocess.run(
+            command, cwd=desk.workspace, env=desk.environment, capture_output=True, text=True
+        )
+        assert made.returncode == 0, made.stdout + made.stderr
     drive("beside.mjs", trusted(editors, vsix, desk), desk)
 
 
@@ -124,9 +144,8 @@ def trusted(editors: Path, vsix: Path, desk: Desk) -> dict[str, Any]:
             "warpline.server.python": sys.executable,
             "security.workspace.trust.enabled": False,
         },
+        **pictures("vscode-new"),
     }
-    if os.environ.get("WARPLINE_PICTURES"):
-        options["pictures"] = str(ROOT / "docs" / "images")
     return options
 
 
@@ -147,11 +166,23 @@ def test_a_newcomer(editors: Path, platform_vsix: Path, desk: Desk) -> None:
         },
         "bare": True,
         "settings": {"workbench.colorTheme": "Default Dark Modern"},
+        **pictures("vscode-new"),
     }
-    if os.environ.get("WARPLINE_PICTURES"):
-        options["pictures"] = str(ROOT / "docs" / "images")
     before = without_network()
     drive("newcomer.mjs", {**options, "offline": bool(before)}, desk, before)
+
+
+def pictures(version: str, documented: bool = True) -> dict[str, str]:
+    """Where a scenario leaves its pictures: with ``WARPLINE_PICTURES=1`` in the documentation those that it
+    has, else all of them in the folder that this names, to be looked at."""
+    wanted = os.environ.get("WARPLINE_PICTURES", "")
+    if wanted == "1":
+        return {"pictures": str(ROOT / "docs" / "images")} if documented else {}
+    if not wanted:
+        return {}
+    folder = Path(wanted) / version
+    folder.mkdir(parents=True, exist_ok=True)
+    return {"pictures": str(folder), "looks": str(folder)}
 
 
 def without_network() -> list[str]:

@@ -43,6 +43,11 @@ def test_sizes_counts_rates_and_ratios() -> None:
     assert units.speedup(1.04) == "1.04 times"
 
 
+def test_the_bounds_of_a_gain_have_its_digits() -> None:
+    assert units.interval(1.094, 1.118) == "1.09 to 1.12"
+    assert f"{units.gain(12.34)}, {units.interval(9.4, 13.21)}" == "12.3x, 9.40 to 13.2"
+
+
 def test_evidence_in_its_own_unit() -> None:
     assert units.evidence(61.2, "percent of step") == "61 % of step"
     assert units.evidence(2**20, "bytes") == "1.0 MiB"

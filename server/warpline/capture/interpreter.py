@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from warpline.model.problem import Problem
@@ -25,9 +26,23 @@ def started_by(request: Request) -> tuple[str, ...]:
         return (request.python or find(request),)
     names = ["" if "=" in word else Path(word).name for word in request.launcher]  # NAME=VALUE: a variable
     named = any(_PYTHON.fullmatch(name) or name in _STARTS_PYTHON for name in names[1:])
+    found = from_beside(request.launcher, request.python, request.environment.get("PATH"))
     if named or names[0].partition(".")[0] not in _STARTS_PROGRAMS:
-        return request.launcher
-    return (*request.launcher, request.python or find(request))
+        return found
+    return (*found, request.python or find(request))
+
+
+def from_beside(launcher: Sequence[str], python: str, path: str | None = None) -> tuple[str, ...]:
+    """A launcher's command, its program from beside the interpreter ``python`` where the PATH has none such.
+
+    ``path``: the PATH; None is our own. It lacks an environment's programs where that is not activated, as in
+    an editor that was started from a menu.
+    """
+    program, *rest = launcher
+    if os.sep not in program and python and shutil.which(program, path=path) is None:
+        beside = Path(python).with_name(program)
+        program = str(beside) if os.access(beside, os.X_OK) else program
+    return (program, *rest)
 
 
 def find(request: Request) -> str:

@@ -22,6 +22,11 @@ def check(request: Request) -> Request:
             raise Problem(f"cannot read {request.target}")
     if request.cwd and not Path(request.cwd).is_dir():
         raise Problem(f"there is no folder {request.cwd}")
-    if request.launcher and shutil.which(request.launcher[0], path=request.environment.get("PATH")) is None:
-        raise Problem(f"there is no launcher {request.launcher[0]}")
-    return replace(request, python=interpreter.find(request))
+    python, path = interpreter.find(request), request.environment.get("PATH")
+    if request.launcher:
+        program = interpreter.from_beside(request.launcher, python, path)[0]
+        if shutil.which(program, path=path) is None:
+            raise Problem(
+                f"there is no launcher {program} on the PATH, nor beside {python} (--python chooses another)"
+            )
+    return replace(request, python=python)

@@ -6,12 +6,16 @@ import argparse
 import ast
 import os
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from warpline.model.problem import Problem
 from warpline.wire.loops import Loop
 from warpline.wire.run import Request
+
+#: Programs that start a script's ranks.
+LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "srun")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +55,8 @@ def request(options: argparse.Namespace) -> Request:
         words = words[1:]
     if not words:
         raise Problem("say what to run: a script (train.py), or a module (-m package.train)")
+    if options.module is None and Path(words[0]).name in LAUNCHERS:
+        raise Problem(_as_launcher(words))
     target = words[0] if options.module is not None else str(script(words[0]))
     for folder in options.include:
         if not Path(folder).is_dir():
@@ -155,9 +161,16 @@ def _starter(word: str) -> str:
     name = Path(word).name
     if name.startswith("python"):
         return ": omit the interpreter, or choose it with --python"
-    if name in ("torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "srun"):
-        return f": name a launcher with --launcher '{name} …', and then the script"
     return ""
+
+
+def _as_launcher(words: Sequence[str]) -> str:
+    """What to type for ``torchrun -n 2 train.py --lr 1``: the launcher is an option here."""
+    at = next((at for at, word in enumerate(words) if word.endswith(".py")), 0)
+    if not at:
+        return f"{words[0]} is a launcher: name it with --launcher '{words[0]} …', and then the script"
+    launcher, script = shlex.quote(shlex.join(words[:at])), shlex.join(words[at:])
+    return f"{words[0]} is a launcher: say --launcher {launcher} {script}"
 
 
 def absolute(word: str) -> str:

@@ -79,7 +79,7 @@ def _numbers(one: Outcome, predicted: dict[str, float]) -> tuple[str, ...]:
         units.milliseconds(one.baseline_step_ms),
         units.milliseconds(one.step_ms) if one.step_ms is not None else "",
         f"{seen.speedup:.2f}",
-        f"{seen.low:.2f} to {seen.high:.2f}" if bounded else "",
+        units.interval(seen.low, seen.high) if bounded else "",
         said,
         f"{seen.loss_drift:.1g}" if seen.loss_drift is not None else "",
         f"{seen.memory_ratio:.2f}" if seen.memory_ratio is not None else "",

@@ -93,7 +93,12 @@ def gain(ratio: float) -> str:
         return f"{1 + slower:.1f} times as long"
     if slower >= 0.005:
         return f"{percent(slower)} slower"
-    return f"{ratio:.2f}x" if ratio < 9.995 else f"{ratio:.1f}x"
+    return f"{_ratio(ratio)}x"
+
+
+def interval(low: float, high: float) -> str:
+    """The bounds of a :func:`gain`, with its digits: ``"1.09 to 1.12"``."""
+    return f"{_ratio(low)} to {_ratio(high)}"
 
 
 def slowdown(ratio: float) -> str:
@@ -110,6 +115,10 @@ def evidence(value: float, unit: str) -> str:
     if unit.startswith("percent"):
         return percentage(value) + unit.removeprefix("percent")
     return f"{count(value)} {unit}".rstrip()
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if value < 9.995 else f"{value:.1f}"
 
 
 def _digits(value: float, smallest: float) -> str:

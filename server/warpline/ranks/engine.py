@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import os
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from warpline.model.problem import Problem
 from warpline.ranks.reduce import RankTable, table_of
+from warpline.trace.ranges import cores
 
 CONNECT = "30s"  # how long a scheduler may take to answer, and a first worker to come
 
@@ -27,7 +27,7 @@ def reduced(paths: Sequence[Path], dask: str = "", workers: int | None = None) -
     """
     if dask:
         return _on_dask(paths, dask)
-    count = min(len(paths), workers or len(_cores()))
+    count = min(len(paths), workers or len(cores()))
     if count < 2:
         return [table_of(path) for path in paths]
     try:
@@ -35,10 +35,6 @@ def reduced(paths: Sequence[Path], dask: str = "", workers: int | None = None) -
             return list(pool.map(table_of, paths))
     except BrokenProcessPool:
         raise Problem("a process that read a rank ended, perhaps for lack of memory", 1) from None
-
-
-def _cores() -> Sequence[int]:
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
 
 
 def _on_dask(paths: Sequence[Path], address: str) -> list[RankTable]:

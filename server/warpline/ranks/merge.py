@@ -6,14 +6,15 @@ for the shortest time came last.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from warpline.attribution.communication import late_rank
+from warpline.model.problem import Problem
 from warpline.model.ranks import LATE_RANK_PERCENT
-from warpline.ranks.job import of_one_job
 from warpline.ranks.reduce import LineTime, RankTable
 
 _MOST_NAMED = 5  # notes, so that hundreds of ranks do not make a page of them
@@ -52,18 +53,23 @@ class Merged:
 
 
 def merge(tables: Sequence[RankTable]) -> Merged:
-    """The same for any order of ``tables``. Raises Problem if they are not of one job."""
+    """The same for any order of ``tables``. Raises Problem where they are of several jobs."""
     notes = [
         f"{one.source} was left out: {one.problem}" for one in sorted(tables, key=_source) if one.problem
     ]
     if len(notes) > _MOST_NAMED:
         notes = [*notes[:_MOST_NAMED], f"{len(notes) - _MOST_NAMED} more were left out in the same way"]
-    good, doubt = _numbered(of_one_job([one for one in tables if not one.problem]))
-    notes += doubt
+    readable = [one for one in tables if not one.problem]
+    _check_one_job(readable)
+    newest, doubts = _newest(readable)
+    good, doubt = _numbered(newest)
+    notes += [*doubts, *doubt]
     world = max((one.world for one in good), default=0)
     if 0 < len(good) < world:
         notes.append(f"{world - len(good)} of {world} ranks are missing")
     lines = _lines(good)
+    if len(good) > 1 and lines and not any(_on_several(good)):
+        notes.append("no line has any time on two of them: they may not be ranks of one job")
     straggler, why = _straggler(good)
     notes += why
     ranks = tuple(one.rank for one in good)
@@ -76,31 +82,45 @@ def _source(table: RankTable) -> str:
     return table.source
 
 
+def _check_one_job(tables: Sequence[RankTable]) -> None:
+    newest: dict[str, RankTable] = {}
+    for one in sorted(tables, key=_when):
+        if one.job:
+            newest[one.job] = one
+    if len(newest) > 1:
+        said = ", ".join(f"{job} ({newest[job].source})" for job in sorted(newest))
+        raise Problem(f"these are not the ranks of one job: {said}; name the recordings of one of them")
+
+
+def _newest(tables: Sequence[RankTable]) -> tuple[list[RankTable], list[str]]:
+    """One table for each rank that says which one it is, where a job was recorded several times."""
+    found = {one.rank: one for one in sorted(tables, key=_when) if one.job}
+    kept = [one for one in tables if not one.job or found[one.rank] is one]
+    older = len(tables) - len(kept)
+    if not older:
+        return kept, []
+    them = (
+        "an older recording of the same rank was"
+        if older == 1
+        else f"{older} older recordings of the same ranks were"
+    )
+    return kept, [f"{them} left out"]
+
+
+def _when(table: RankTable) -> tuple[int, str]:
+    return table.begun_ns, table.source
+
+
 def _numbered(tables: Sequence[RankTable]) -> tuple[list[RankTable], list[str]]:
-    """By rank, or in the order of their names where a rank is not known; and a note that says so."""
-    if all(one.rank >= 0 for one in tables):
-        return _newest(tables)
+    """By rank; in order of their names where the ranks are not known or not different."""
+    numbers = [one.rank for one in tables]
+    if -1 not in numbers and len(set(numbers)) == len(numbers):
+        return sorted(tables, key=lambda one: one.rank), []
     ordered = sorted(tables, key=_source)
     if len(tables) == 1:
         return [replace(ordered[0], rank=max(0, ordered[0].rank))], []
     note = "the traces do not contain their rank: they are numbered in the order of their names"
     return [replace(one, rank=at) for at, one in enumerate(ordered)], [note]
-
-
-def _newest(tables: Sequence[RankTable]) -> tuple[list[RankTable], list[str]]:
-    """Of each rank the newest trace: a profiler with a schedule writes several."""
-    by_rank: dict[int, list[RankTable]] = {}
-    for one in sorted(tables, key=lambda one: (one.rank, one.began_ns, one.source)):
-        by_rank.setdefault(one.rank, []).append(one)
-    several = [of_rank for of_rank in by_rank.values() if len(of_rank) > 1]
-    notes = []
-    if several:
-        first = several[0]
-        notes = [
-            f"rank {first[0].rank} has {len(first)} traces, and of each rank the newest is used: "
-            f"{first[-1].source}"
-        ]
-    return [of_rank[-1] for of_rank in by_rank.values()], notes
 
 
 def _lines(tables: Sequence[RankTable]) -> tuple[MergedLine, ...]:
@@ -121,6 +141,12 @@ def _lines(tables: Sequence[RankTable]) -> tuple[MergedLine, ...]:
         for place, row in places.items()
     ]  # fmt: skip
     return tuple(sorted(found, key=lambda line: (-line.mean_ms, line.file, line.line, line.function)))
+
+
+def _on_several(tables: Sequence[RankTable]) -> Iterator[bool]:
+    """For each line whether it is on more than one rank."""
+    ranks = Counter(place for one in tables for place in {(cost.file, cost.line) for cost in one.lines})
+    return (count > 1 for count in ranks.values())
 
 
 def _straggler(tables: Sequence[RankTable]) -> tuple[Straggler | None, list[str]]:

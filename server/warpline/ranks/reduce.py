@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,17 +32,16 @@ class LineTime:
 class RankTable:
     """What is known of one rank: all that goes from where its data lies to where the tables are merged.
 
-    ``rank``: -1 where neither the trace nor its name says. ``steps_ns``: length of each captured step.
+    ``rank``: -1 where neither the trace nor its name says. ``job``: what is known of the job, such as
+    "train.py with 2 ranks"; two that differ are two jobs. ``steps_ns``: length of each captured step.
     ``exchanges_ns``: for each step the lengths of the collectives that it queued, in order of time.
-    ``job``: the script and its arguments; "" for a trace, which does not say. ``began_ns``: when its first
-    captured step began, on this rank's clock.
     """
 
     source: str
     rank: int = -1
     world: int = 1
     job: str = ""
-    began_ns: int = 0
+    begun_ns: int = 0  # when its first captured step began, unix time by its own clock
     timed: bool = False  # step_ms is of steps without the profiler
     step_ms: float = 0.0
     on_host: bool = False  # without a device: its exchanges are slowed by the recording as the rest is
@@ -65,19 +63,21 @@ def table_of(path: Path) -> RankTable:
 
 
 def _table(path: Path) -> RankTable:
-    recorded = runs.is_run(path)
-    events = trace.read(path) if recorded else foreign.read(path)
+    # Other ranks are read at the same time: one process each.
+    events = trace.read(path, 1) if runs.is_run(path) else foreign.read(path, 1)
     profile = attribute(events)
     manifest = events.manifest
     own, step = exchanges_by_step(events)
     lengths = own.end_ns - own.start_ns
     name = _RANK.search(path.name)
-    known = manifest.world_size > 1
+    script = Path(manifest.request.target).name  # empty in traces made elsewhere
+    known = manifest.world_size > 1 or bool(script)
+    count = f"{manifest.world_size} ranks" if manifest.world_size > 1 else "one process"
     return RankTable(
         str(path),
         manifest.rank if known else int(name[1]) if name is not None else -1,
         manifest.world_size,
-        shlex.join((manifest.script, *manifest.argv)) if recorded and manifest.request.target else "",
+        f"{script or 'a job'} with {count}" if known else "",
         manifest.captured[0][0] if manifest.captured else 0,
         bool(manifest.timed_ns),
         profile.steps.step_ms,

@@ -30,6 +30,7 @@ from warpline.trace.events import (
     DEVICE_CATEGORIES,
     MARKS,
     MEMORY,
+    NO_SIGNATURE,
     RUNTIME_CATEGORIES,
     Interned,
     Tables,
@@ -53,7 +54,7 @@ def host(
     thread = renumbered(all_of_them, "tid", threads)
     name = renumbered(all_of_them, "name", names)
     kind = np.where(np.arange(len(start)) < len(ops), OP, RUNTIME).astype(np.int64)
-    table = Interned([(b"", b"", b"", b"")])
+    table = Interned([NO_SIGNATURE])
     signature = np.zeros(len(start), np.int64)
     signature[: len(ops)] = table.numbers(ops.numbered("signature"))
     by = nest.order(thread, start, end)
@@ -68,7 +69,7 @@ def host(
         start, end, thread, name[by], kind[by], pick("sequence"), pick("forward_thread"),
         pick("correlation"), signature[by], parent, depth,
     )  # fmt: skip
-    return columns, tuple(_signature(*key) for key in table.index)
+    return columns, tuple(_signature(*key.split(b"\0")) for key in table.index)
 
 
 def _parsed(raw: bytes) -> list[Any]:

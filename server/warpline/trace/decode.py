@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -38,7 +38,6 @@ Integer = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 class Arguments(msgspec.Struct, gc=False, frozen=True):
     """``args`` of an event: the union of what Kineto writes for all the categories."""
 
-    external: int | None = msgspec.field(default=None, name="External id")
     sequence: Integer = msgspec.field(default=-1, name="Sequence number")
     forward_thread: Integer = msgspec.field(default=0, name="Fwd thread id")
     dims: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input Dims")
@@ -60,8 +59,6 @@ class Arguments(msgspec.Struct, gc=False, frozen=True):
     device_type: Integer = msgspec.field(default=0, name="Device Type")
     device_id: Integer = msgspec.field(default=0, name="Device Id")
     total: Integer = msgspec.field(default=0, name="Total Allocated")
-    python_id: int = msgspec.field(default=-1, name="Python id")
-    python_parent: int | None = msgspec.field(default=-1, name="Python parent id")
     call_stack: str = msgspec.field(default="", name="Call stack")
 
     @property
@@ -148,6 +145,43 @@ def decode(path: Path, take: Callable[[list[Event]], None]) -> tuple[Chrome, Dam
     return chrome, damage
 
 
+def head_of(path: Path) -> bytes:
+    """The text of the Chrome trace in ``path`` up to its first event. Raises Problem."""
+    with opened(path) as file:
+        return _Reading(path, file, _ignore).head()[0]
+
+
+def decode_cleanly(path: Path, part: Part, take: Callable[[list[Event]], None]) -> Chrome | None:
+    """Hand the events of one part of a file to ``take``; the rest of the file where the part is its last one.
+
+    Raises Unclean where anything in it is not as Kineto writes it.
+    """
+    with path.open("rb") as file:
+        try:
+            return _Reading(path, file, take).cleanly(part, file)
+        except (Problem, EOFError, *_MALFORMED) as error:
+            raise Unclean(str(error)) from None
+
+
+class Unclean(Exception):
+    """A part of a trace that has to be read with care, from the trace's beginning."""
+
+
+class Part(NamedTuple):
+    """Bytes ``begin`` to ``end`` of a file: whole events, and commas between them.
+
+    ``head``: the last part has what is behind the events too; for it, bytes before the first event, else 0.
+    """
+
+    begin: int
+    end: int
+    head: int = 0
+
+
+def _ignore(_: list[Event]) -> None:
+    pass
+
+
 class _Reading:
     """One pass through a file."""
 
@@ -161,7 +195,7 @@ class _Reading:
 
     def all(self) -> tuple[Chrome, Damage]:
         """The whole trace: its head, its events by piece, and what was damaged."""
-        head, rest = self._head()
+        head, rest = self.head()
         enough = 0  # bytes; what was looked through in vain is looked through again once it is twice as long
         while more := self._more():
             rest += more
@@ -179,6 +213,26 @@ class _Reading:
                 return self._header(head), self.damage
         return self._last(head, rest), self.damage
 
+    def cleanly(self, part: Part, file: IO[bytes]) -> Chrome | None:
+        """Only that part. Raises Unclean, or an error of decoding."""
+        file.seek(part.begin)
+        rest, left = b"", part.end - part.begin
+        while left:
+            more = file.read(min(PIECE, left))
+            left -= len(more)
+            whole = self._whole_events(rest + more) if left and more else rest + more
+            if whole is None or (left and not more):
+                raise Unclean("an event without an end")
+            rest = whole
+        if not part.head:
+            self._given(self.list(b"".join((b"[", rest, b"]"))))
+            return None
+        file.seek(0)
+        chrome = msgspec.json.decode(file.read(part.head) + rest, type=Chrome)
+        self._given(chrome.events)
+        chrome.events = []
+        return chrome
+
     def _more(self) -> bytes:
         try:
             return self.file.read(PIECE)
@@ -186,7 +240,7 @@ class _Reading:
             self.damage.cut = True
             return b""
 
-    def _head(self) -> tuple[bytes, bytes]:
+    def head(self) -> tuple[bytes, bytes]:
         """The text up to the first event, and the first piece behind that."""
         text = self.file.read(PIECE)
         if text[:64].lstrip()[:1] == b"[":
@@ -209,7 +263,7 @@ class _Reading:
         """Take all the events that end in ``text``; what is left of it, None where that is not so simple."""
         for end, next_one in scan.last_ends(text):
             try:
-                events = self.list(b"[" + text[:end] + b"]")
+                events = self.list(b"".join((b"[", memoryview(text)[:end], b"]")))
             except _MALFORMED:
                 continue
             self._given(events)

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from itertools import repeat
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from warpline.trace.columns import Floats, Ints
-from warpline.trace.decode import Chrome, Event, decode
+from warpline.trace.decode import Event
 
 RUNTIME_CATEGORIES = ("cuda_runtime", "cuda_driver", "privateuse1_runtime", "xpu_runtime")
 DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -31,13 +29,20 @@ OLD = {
 }  # fmt: skip
 _OLD_MARKS = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)")
 TIMES = ("ts", "dur")
+NO_SIGNATURE = bytes(3)  # of an operator without inputs, see ``_signatures``
 LATEST_US = 4e15  # in the year 2096: nanoseconds of unix time fit in an int64
 FIRST = 64  # events that identify the trace
-_NUMBERS = {  # integer arguments of an event that are columns of their own
-    **dict.fromkeys(("cpu_op", *RUNTIME_CATEGORIES), ("sequence", "forward_thread", "correlation")),
+_NUMBERS: dict[str, tuple[str, ...]] = {  # integer arguments of an event that are columns of their own
+    "cpu_op": ("sequence", "forward_thread"),
+    **dict.fromkeys(RUNTIME_CATEGORIES, ("correlation",)),
     **dict.fromkeys(DEVICE_CATEGORIES, ("correlation", "device", "stream", "graph_node", "copied")),
     MEMORY: ("allocated", "address", "device_type", "device_id", "total"),
 }
+#: Columns that a category does not have, where it stands in one table with others.
+_ABSENT = {"sequence": -1, "forward_thread": 0, "correlation": -1}
+#: The rest is not looked at. Arrows and memory are instants, by their phase; all others are complete spans.
+_READ = {*_NUMBERS, MARKS, FRAMES}
+_SPAN = {"X"}
 
 
 class Interned:
@@ -54,8 +59,10 @@ class Interned:
     def numbers(self, column: tuple[Ints, list[Any]]) -> Ints:
         """The same for values that are already numbered; each is looked up once."""
         numbers, values = column
-        met, first = np.unique(numbers, return_index=True)
-        met = met[np.argsort(first, kind="stable")]
+        first = np.full(len(values), -1, np.int64)
+        first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # the last one written stays
+        met = np.flatnonzero(first >= 0)
+        met = met[np.argsort(first[met])]
         table = np.full(len(values), -1, np.int64)
         table[met] = self.all([values[at] for at in met.tolist()])
         return table[numbers]
@@ -80,9 +87,9 @@ class Table:
     def __init__(self, category: str) -> None:
         self.category = category
         self.length = 0
-        self._columns: defaultdict[str, Column] = defaultdict(lambda: Column(np.int64))
-        self._columns["ts"], self._columns["dur"] = Column(np.float64), Column(np.float64)
-        self._values: defaultdict[str, Interned] = defaultdict(Interned)
+        self.columns: defaultdict[str, Column] = defaultdict(lambda: Column(np.int64))
+        self.columns["ts"], self.columns["dur"] = Column(np.float64), Column(np.float64)
+        self.values: defaultdict[str, Interned] = defaultdict(Interned)
 
     def __len__(self) -> int:
         return self.length
@@ -91,20 +98,20 @@ class Table:
         """Add a piece; the number of events left out of it, whose times cannot be."""
         times = [np.fromiter(map(attrgetter(field), events), np.float64, len(events)) for field in TIMES]
         possible = (np.abs(times[0]) < LATEST_US) & (times[1] >= 0) & (times[1] < LATEST_US)
-        left_out = int(np.count_nonzero(~possible))
+        left_out = 0 if possible.all() else int(np.count_nonzero(~possible))
         if left_out:
             events = [events[at] for at in np.flatnonzero(possible).tolist()]
             times = [each[possible] for each in times]
         self._take(events)
         for field, each in zip(TIMES, times, strict=True):
-            self._columns[field].pieces.append(each)
+            self.columns[field].pieces.append(each)
         return left_out
 
     def _take(self, events: list[Event]) -> None:
         self.length += len(events)
         names = list(map(attrgetter("name"), events))
         self._intern("name", names)
-        self._intern("tid", _threads(list(map(attrgetter("tid"), events))))
+        self._intern("tid", list(map(attrgetter("tid"), events)))
         if self.category.startswith(ARROWS):
             self._intern("id", list(map(attrgetter("id"), events)))
         numbers = _NUMBERS.get(self.category)
@@ -115,23 +122,35 @@ class Table:
             self._add(field, map(attrgetter(field), arguments), len(events), np.int64)
         if self.category == "cpu_op":
             self._intern("call_stack", list(map(attrgetter("call_stack"), arguments)))
-            self._intern("signature", list(_signatures(names, arguments)))
+            self._intern("signature", _signatures(names, arguments))
         elif self.category in DEVICE_CATEGORIES:
             self._intern("shape", list(_shapes(arguments)))
 
+    def extend(self, other: Table) -> None:
+        """Add the events of ``other``, which come after these."""
+        self.length += other.length
+        for field, column in other.columns.items():
+            whole = column.whole()
+            if field in other.values:
+                whole = self.values[field].numbers((whole, list(other.values[field].index)))
+            self.columns[field].pieces.append(whole)
+
     def column(self, field: str) -> Any:
         """A column of numbers; of anything else, see :meth:`numbered`."""
-        return self._columns[field].whole()
+        if field not in self.columns and field in _ABSENT:
+            return np.full(self.length, _ABSENT[field], np.int64)
+        return self.columns[field].whole()
 
     def numbered(self, field: str) -> tuple[Ints, list[Any]]:
         """A column of anything: the number of each event's value, and the values."""
-        return self._columns[field].whole(), list(self._values[field].index)
+        values = list(self.values[field].index)
+        return self.columns[field].whole(), _threads(values) if field == "tid" else values
 
     def _add(self, field: str, values: Iterable[Any], count: int, kind: type[np.generic]) -> None:
-        self._columns[field].pieces.append(np.fromiter(values, kind, count))
+        self.columns[field].pieces.append(np.fromiter(values, kind, count))
 
     def _intern(self, field: str, values: list[Any]) -> None:
-        self._columns[field].pieces.append(self._values[field].all(values))
+        self.columns[field].pieces.append(self.values[field].all(values))
 
 
 class Tables:
@@ -141,7 +160,6 @@ class Tables:
         self.of: dict[str, Table] = {}
         self.left_out = 0  # events without a time that can be
         self.processes: list[Any] = []  # of the first events
-        self._categories, self._phases = Interned(), Interned()
 
     def __getitem__(self, category: str) -> Table:
         found = self.of.get(category)
@@ -151,20 +169,40 @@ class Tables:
         """Add a piece of the trace."""
         if len(self.processes) < FIRST:
             self.processes += map(attrgetter("pid"), events[: FIRST - len(self.processes)])
-        if not OLD.keys().isdisjoint(set(map(attrgetter("cat"), events))):
+        groups = _by(attrgetter("cat"), events)
+        if not OLD.keys().isdisjoint(groups):
             _renew(events)
-        category = self._categories.all(list(map(attrgetter("cat"), events)))
-        phase = self._phases.all(list(map(attrgetter("ph"), events)))
-        categories, phases = list(self._categories.index), list(self._phases.index)
-        for at in np.unique(category).tolist():
-            of_category = category == at
-            for letter in np.unique(phase[of_category]).tolist():
-                name = categories[at]
-                if phases[letter] == "X" or name in (MEMORY, ARROWS):
-                    name = f"{name}:{phases[letter]}" if name == ARROWS else name
-                    rows = np.flatnonzero(of_category & (phase == letter)).tolist()
-                    table = self.of.setdefault(name, Table(name))
-                    self.left_out += table.take(list(map(events.__getitem__, rows)))
+            groups = _by(attrgetter("cat"), events)
+        for category, group in groups.items():
+            if category == ARROWS:
+                for phase, some in _by(attrgetter("ph"), group).items():
+                    self._add(f"{category}:{phase}", some)
+            elif category == MEMORY or (category in _READ and set(map(attrgetter("ph"), group)) == _SPAN):
+                self._add(category, group)
+            elif category in _READ:
+                self._add(category, [event for event in group if event.ph in _SPAN])
+
+    def _add(self, category: str, events: list[Event]) -> None:
+        if events:
+            self.left_out += self._table(category).take(events)
+
+    def _table(self, category: str) -> Table:
+        return self.of.setdefault(category, Table(category))
+
+    def extend(self, other: Tables) -> None:
+        """Add the events of ``other``, which come after these."""
+        self.left_out += other.left_out
+        self.processes += other.processes[: FIRST - len(self.processes)]
+        for category, table in other.of.items():
+            self._table(category).extend(table)
+
+
+def _by(key: Callable[[Event], str], events: list[Event]) -> dict[str, list[Event]]:
+    """Events by category or phase, in their order."""
+    groups: defaultdict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        groups[key(event)].append(event)
+    return groups
 
 
 def _renew(events: list[Event]) -> None:
@@ -181,14 +219,6 @@ def _threads(values: list[Any]) -> list[int]:
     if set(map(type, values)) <= {int}:
         return values
     return [value if isinstance(value, int) else zlib.crc32(str(value).encode()) for value in values]
-
-
-def tables_of(path: Path) -> tuple[Tables, Chrome, list[str]]:
-    """The events of a trace, the rest of it, notes on what of it could not be read. Raises Problem."""
-    tables = Tables()
-    chrome, damage = decode(path, tables.take)
-    damage.left_out += tables.left_out
-    return tables, chrome, damage.notes()
 
 
 def spans(tables: Sequence[Table], base_ns: int) -> tuple[Ints, Ints]:
@@ -212,17 +242,17 @@ def renumbered(tables: Sequence[Table], field: str, into: Interned) -> Ints:
     return np.concatenate([np.zeros(0, np.int64), *(into.numbers(table.numbered(field)) for table in tables)])
 
 
-def _signatures(names: list[str], arguments: list[Any]) -> Iterable[tuple[bytes, bytes, bytes, bytes]]:
-    """``Input Dims``, types, strides, and for some ops the values, as they are in the trace."""
-
-    def raw(field: str) -> Iterable[bytes]:
-        return map(bytes, map(attrgetter(field), arguments))
-
-    chosen = {name for name in dict.fromkeys(names) if name.startswith(OPS_WITH_VALUES)}
-    values: Iterable[bytes] = repeat(b"")
-    if chosen:
-        values = (value if name in chosen else b"" for name, value in zip(names, raw("values"), strict=True))
-    return zip(raw("dims"), raw("types"), raw("strides"), values, strict=False)
+def _signatures(names: list[str], arguments: list[Any]) -> list[bytes]:
+    """``Input Dims``, types, strides, and for some ops the values, as they are in the trace, with NULs, which
+    no JSON has, between them: one key costs less than a tuple of four."""
+    joined = b"\0".join
+    chosen = {name for name in set(names) if name.startswith(OPS_WITH_VALUES)}
+    if not chosen:
+        return [joined((one.dims, one.types, one.strides, b"")) for one in arguments]
+    return [
+        joined((one.dims, one.types, one.strides, one.values if name in chosen else b""))
+        for name, one in zip(names, arguments, strict=True)
+    ]
 
 
 def _shapes(arguments: list[Any]) -> Iterable[tuple[Any, ...]]:

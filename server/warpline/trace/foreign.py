@@ -30,12 +30,12 @@ from warpline.trace.events import (
     Table,
     Tables,
     spans,
-    tables_of,
 )
 from warpline.trace.exported import Export, Format, as_chrome
 from warpline.trace.frames import Frames
 from warpline.trace.keep import keep
 from warpline.trace.names import Names
+from warpline.trace.ranges import tables_of
 from warpline.trace.read import Pairs, Parts, assemble
 from warpline.wire.records import THREAD_SHIFT
 from warpline.wire.run import (
@@ -85,10 +85,13 @@ def format_of(path: Path) -> Format | None:
     return next((one for one in FORMATS if one.is_export(path)), None)
 
 
-def read(path: Path) -> Trace:
-    """The trace in ``path`` (of a folder the newest). Raises Problem when there is none."""
+def read(path: Path, processes: int | None = None) -> Trace:
+    """The trace in ``path`` (of a folder the newest). Raises Problem when there is none.
+
+    ``processes``: how many may read it at once; None: one for each core.
+    """
     with collector_paused():
-        tables, chrome, notes = tables_of(traces(path)[-1])
+        tables, chrome, notes = tables_of(traces(path)[-1], processes)
         return _doubted(assemble(_parts(chrome, tables, path), tables, chrome, notes))
 
 

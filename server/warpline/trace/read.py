@@ -19,9 +19,10 @@ from warpline.trace.columns import Ints, Records, Trace
 from warpline.trace.decode import Chrome, collector_paused
 from warpline.trace.drivers import with_drivers
 from warpline.trace.dynamo import at_callers
-from warpline.trace.events import MARKS, Interned, Tables, tables_of
+from warpline.trace.events import MARKS, Interned, Tables
 from warpline.trace.names import Names
 from warpline.trace.peers import peers
+from warpline.trace.ranges import tables_of
 from warpline.wire.inside import INSIDE_PAIRS, INSIDE_TABLE, LibraryLocations
 from warpline.wire.records import AGAIN, PAIR_BYTES, THREAD_SHIFT
 from warpline.wire.run import LINES, LOCATIONS, TRACE, Facts, Locations, Manifest
@@ -44,14 +45,17 @@ class Parts:
     inside: Pairs = NO_PAIRS
 
 
-def read(run: Path) -> Trace:
-    """Everything in the run folder ``run``, linked. Raises Problem when it is not a complete run."""
+def read(run: Path, processes: int | None = None) -> Trace:
+    """Everything in the run folder ``run``, linked. Raises Problem when it is not a complete run.
+
+    ``processes``: how many may read it at once; None: one for each core.
+    """
     manifest = runs.manifest(run)
     facts = runs.facts(run)
     locations = runs.read(run, LOCATIONS, Locations)
     sources = runs.sources(run)
     with collector_paused():
-        tables, chrome, notes = tables_of(runs.part(run, TRACE))
+        tables, chrome, notes = tables_of(runs.part(run, TRACE), processes)
         threads = len(locations.threads)
         lines, odd = pairs(runs.part(run, LINES), threads, len(locations.locations))
         if odd:

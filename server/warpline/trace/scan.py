@@ -25,6 +25,14 @@ def last_ends(text: bytes) -> Iterator[tuple[int, int]]:
         yield end.start() + 1, end.end() - 1
 
 
+def first_end(text: bytes) -> tuple[int, int] | None:
+    """Where the first event that ends in ``text`` seems to do so, and where the next one begins."""
+    if (cut := text.find(_BETWEEN)) >= 0:
+        return cut + 4, cut + 5
+    end = EVENT_ENDS.search(text)
+    return None if end is None else (end.start() + 1, end.end() - 1)
+
+
 @dataclass(slots=True)
 class Split:
     events: list[bytes]

@@ -69,7 +69,7 @@ def gains(finding: Finding) -> tuple[str, ...]:
     """What was measured, else what is predicted, and how that is known."""
     if finding.measured:
         found = finding.measured
-        words = f"measured: {units.gain(found.speedup)} ({found.low:.2f} to {found.high:.2f})"
+        words = f"measured: {units.gain(found.speedup)} ({units.interval(found.low, found.high)})"
         if found.loss_drift is not None:
             words += f", loss drifts by {found.loss_drift:.2g}"
         return (words,)
@@ -84,7 +84,7 @@ def _known(predicted: Predicted) -> str:
     """How a prediction is known. Of one that says little and may be a loss, that it is to be measured."""
     how, low, high = _BASIS[predicted.basis], predicted.low, predicted.high
     if predicted.basis != "bound" and low is not None and high is not None and low < 1 and high > _WIDE * low:
-        return f"{how}, {low:.2f} to {high:.2f}: measure it"
+        return f"{how}, {units.interval(low, high)}: measure it"
     return how
 
 

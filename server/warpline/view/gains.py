@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from warpline.model.report import Finding, Measured
 from warpline.view import units
 
@@ -16,7 +18,7 @@ def factor(speedup: float) -> str:
 
 def interval(measured: Measured) -> str:
     """``1.10x, 1.09 to 1.12``, or that there is no measurable gain: the whole interval has to lie above 1."""
-    bounds = f"{measured.low:.2f} to {measured.high:.2f}"
+    bounds = units.interval(measured.low, measured.high)
     if measured.low <= 1.0 <= measured.high:
         return f"no measurable gain, {bounds}"
     return f"{factor(measured.speedup)}, {bounds}"
@@ -59,7 +61,19 @@ def long(finding: Finding, kept: bool | None = None, reason: str = "") -> str:
     return words if kept in (None, True) else f"{words}; not worth applying"
 
 
-def best(speedups: list[float]) -> str:
-    """``, best 1.25x`` for the end of a summary; empty where nothing gains 1 %."""
-    top = max(speedups, default=0.0)
-    return f", best {factor(top)}" if top >= 1.01 else ""
+def gained(finding: Finding) -> float | None:
+    """The speed-up that is measured, else predicted; None: neither is known, or no gain was measured."""
+    if finding.measured is not None:
+        return finding.measured.speedup if finding.measured.low > 1 else None
+    return finding.predicted.speedup if finding.predicted is not None else None
+
+
+def best(findings: Iterable[Finding]) -> str:
+    """``, best 1.25x`` for the end of a summary, ``predicted`` or ``at most`` if it was not measured; empty
+    where nothing gains 1 %."""
+    top = max(findings, key=lambda finding: gained(finding) or 0.0, default=None)
+    gain = gained(top) if top is not None else None
+    if top is None or gain is None or gain < 1.01:
+        return ""
+    words = factor(gain) if top.measured is not None else short(top)
+    return f", {words}" if words.startswith("at most") else f", best {words}"

@@ -17,13 +17,16 @@ export async function otherSettings(session) {
   session.settings({ "editor.inlayHints.enabled": "off" });
   await window.until("without inlay hints the times are there", async () => (await decorated(page)).length >= Object.keys(plain).length);
   window.expect("and only once", Object.keys(await session.hints()).length === 0);
-  session.settings({ "workbench.colorTheme": "Default Dark Modern" });
+  await window.look("no-inlay-hints");
+  const dark = async () => (await page.locator(".monaco-workbench.vs-dark").count()) > 0;
+  const before = await dark();
+  session.settings({ "workbench.colorTheme": before ? "Default Light Modern" : "Default Dark Modern" });
   await window.until("inlay hints are back", async () => JSON.stringify(await session.hints()) === JSON.stringify(plain));
   await window.until("the times are there only once", async () => (await decorated(page)).length === 0);
-  await window.until("it is dark", () => page.locator(".monaco-workbench.vs-dark").count());
-  await window.picture("vscode-dark");
+  await window.until("the other theme", async () => (await dark()) !== before);
+  await window.picture(before ? "vscode-light" : "vscode-dark");
   session.settings({});
-  await window.until("it is light again", async () => (await page.locator(".monaco-workbench.vs-dark").count()) === 0);
+  await window.until("the theme of before", async () => (await dark()) === before);
 }
 
 /** A line that was changed since, and a whole text that was replaced and comes back. */
@@ -34,6 +37,7 @@ export async function changedAndBack(session, line) {
   await page.keyboard.type("0");
   await window.until("the tree says that the line was changed since", async () => (await session.rows()).some((row) => row.includes("line changed since")));
   await window.until("and so does the hint", async () => (await window.lines()).some(({ number, text }) => number === line && / ?was [\d.]+ ms/.test(text)));
+  await window.look("changed-line");
   await page.keyboard.press("Control+Z");
   await window.until("undone, the tree is as before", async () => !(await session.rows()).some((row) => row.includes("line changed since")));
 
@@ -84,9 +88,37 @@ export async function failing(session) {
   const failed = session.toast("missing.pt");
   await failed.waitFor();
   window.log("failed:", (await failed.innerText()).replace(/\s+/g, " "));
+  await window.look("failed");
   window.expect("the log is offered", (await failed.getByRole("button", { name: "Show Log" }).count()) === 1);
   await failed.getByRole("button", { name: "Go to broken.py:5" }).click();
   await window.until("the button leads to the line", async () => (await page.locator(".part.statusbar").innerText()).includes("Ln 5,"));
+
+  // Without torch it says what to do: the command is typed into a terminal, and not run.
+  const bare = path.join(workspace, "bare");
+  fs.writeFileSync(bare, `#!/bin/sh\nexec ${session.python} -I -S "$@"\n`, { mode: 0o755 });
+  session.settings({ "warpline.python": bare });
+  await window.until("the interpreter is refused with its remedies", async () => {
+    await session.titleButton.click();
+    const refused = session.toast("has no torch");
+    return refused.waitFor({ timeout: 20_000 }).then(() => true, () => false); // the setting may not have come through yet
+  });
+  const refused = session.toast("has no torch");
+  await window.look("no-torch");
+  window.expect("another interpreter can be chosen", (await refused.getByRole("button", { name: "Choose Interpreter" }).count()) === 1);
+  await refused.getByRole("button", { name: /pip install torch/ }).click();
+  const terminal = page.locator(".terminal-wrapper.active");
+  await terminal.locator(".xterm-screen").waitFor();
+  await window.look("typed");
+  const said = path.join(workspace, "said.txt");
+  await window.until("the command stands there and waits for Enter", async () => {
+    await terminal.locator(".xterm-helper-textarea").focus();
+    await page.keyboard.type(" 2> said.txt\n");
+    await page.waitForTimeout(2_000);
+    return fs.existsSync(said) && fs.readFileSync(said, "utf8").includes("No module named pip");
+  });
+  await window.command("View: Toggle Panel Visibility");
+  await window.command("Notifications: Clear All Notifications");
+  session.settings({});
   window.expect("it leaves no run", session.finishedRuns().length === before);
   await window.openFile("train.py");
   await window.until("the results stay", async () => Object.keys(await session.hints()).length > 0);

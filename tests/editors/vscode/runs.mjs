@@ -35,6 +35,7 @@ export async function searching(session) {
   const bar = session.toast("Searching for the best set of fixes");
   await window.until("the search says how far it is", async () => /: \d+ % · \w/.test((await bar.innerText().catch(() => "")).replace(/\s+/g, " ")));
   await window.until("the script runs", () => session.targets().length > 0);
+  await window.look("searching");
   await window.until("the search is cancelled", async () => {
     await bar.hover({ timeout: 10_000 }).catch(() => {});
     await bar.getByRole("button", { name: "Cancel" }).click({ timeout: 10_000 }).catch(() => {});
@@ -170,6 +171,7 @@ export async function launching(session) {
   await pick("Unknown");
   const refused = session.toast("no.such.command");
   await refused.waitFor();
+  await window.look("refused");
   await session.dismiss(refused);
 
   const before = session.finishedRuns().length;
@@ -199,14 +201,30 @@ export async function launching(session) {
   window.expect("of the script with its own arguments", ranks.script === session.script && ranks.argv.join(" ") === "--ranks 1");
   await session.dismiss(session.toast("a step,"));
 
+  // Once more, from over the results: as it was made, by the same launcher.
+  await page.locator(".pane-header", { hasText: "Results" }).first().hover();
+  await page.locator(".pane-header a[aria-label^='Profile Again']:not([aria-label*='Other'])").first().click();
+  await window.until("the repeated profile is finished", async () => session.finishedRuns().length === earlier + 2 && (await session.toast("Profiling").count()) === 0);
+  const repeated = session.newest("manifest.json");
+  window.expect("by the same launcher, with the same arguments", JSON.stringify(repeated.request) === JSON.stringify(ranks.request));
+  await session.dismiss(session.toast("a step,"));
+  await window.openFile("train.py");
+  await window.until("the lens names the launcher", async () => {
+    const titles = await session.lenses();
+    return titles.some((title) => /^Profile this file with torchrun --standalone .*\(--ranks 1\)$/.test(title)) && titles.includes("Without torchrun");
+  });
+  await window.until("it can be compared with the one before", () => session.offers("Compare with Previous Run"));
+  await page.mouse.move(700, 790);
+  await window.look("torchrun");
+
   // The button runs it as a module with these arguments from now on, and train.py keeps its own results.
   await window.openFile("fit.py");
   await window.until("the lens says what a click runs", async () => (await session.lenses()).some((title) => title.startsWith("Profile module package.fit (--epochs 7 ")));
   await window.until("a run that is the only one of its kind is not compared", async () => !(await session.offers("Compare with Previous Run")));
   await window.openFile("train.py");
   await window.until("train.py keeps its results", async () => Object.keys(await session.hints()).length > 0);
-  window.expect("with arguments of its own it is compared with nothing", !(await session.offers("Compare with Previous Run")));
-  // Of its runs without arguments, below those with them, the newest has one before it.
-  await session.listed.nth(3).click();
-  await window.until("and without them with its own runs", () => session.offers("Compare with Previous Run"));
+  // Of its runs without arguments, below those with them, the newest has one before it; a click on the lens runs it so.
+  await session.listed.nth(4).click();
+  await window.until("an older run is shown, and the lens says what a click runs now", async () => (await session.lenses()).includes("Profile this file"));
+  await window.until("it is compared with its own runs", () => session.offers("Compare with Previous Run"));
 }

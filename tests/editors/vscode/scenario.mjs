@@ -30,6 +30,11 @@ try {
     window.expect(`one that cannot is hidden: ${title}`, !(await session.offers(title)));
   }
 
+  await page.locator(".part.activitybar a[aria-label^='Warpline']").first().click();
+  await window.until("without a run the view says how to begin", async () => (await page.locator(".pane-body .welcome-view").innerText().catch(() => "")).includes("Profile This File"));
+  await window.look("welcome");
+  await page.locator(".part.activitybar a[aria-label^='Explorer']").first().click();
+
   // Cancelled once: the script waits for its data, so it is surely still running.
   fs.writeFileSync(hold, "");
   // Where no server is named its environment is made by the first profile, and nothing before that.
@@ -74,6 +79,7 @@ try {
   await ended.waitFor();
   const said = (await ended.innerText()).replace(/\s+/g, " ");
   window.log("the end of a profile:", said);
+  await window.look("ended");
   window.expect("the end says step and findings", /train\.py: [\d.]+ ms a step, (\d+|no) findings?/.test(said));
   await ended.getByRole("button", { name: /^Go to \w+\.py:\d+/ }).click();
   const [, there] = /Go to \w+\.py:(\d+)/.exec(said) ?? [];
@@ -85,6 +91,7 @@ try {
   await window.command("Problems: Focus on Problems View");
   const problems = page.locator(".markers-panel .monaco-list-row");
   await window.until("Problems has the findings of closed files", async () => (await problems.allInnerTexts()).some((text) => /warpline/.test(text)));
+  await window.look("problems");
   await window.command("View: Hide Panel");
   await window.openFile("train.py");
 

@@ -40,7 +40,7 @@ function freePort() {
 }
 
 export class Window {
-  /** codeServer, vsix, out (an empty folder), workspace (used as it is), settings, env (on top of ours, or with `bare` all of it), pictures */
+  /** codeServer, vsix, out (an empty folder), workspace (used as it is), settings, env (on top of ours, or with `bare` all of it), pictures and looks (folders) */
   static async open(options) {
     const window = new Window(options);
     try {
@@ -167,6 +167,11 @@ export class Window {
   async reload() {
     await this.page.reload({ timeout: LIMIT_MS });
     await this.#workbench();
+  }
+
+  /** A picture that no page of the documentation has. */
+  async look(name) {
+    if (this.options.looks !== undefined) await this.picture(name);
   }
 
   async picture(name) {

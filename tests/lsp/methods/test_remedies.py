@@ -58,8 +58,10 @@ def test_an_interpreter_that_is_not_there_or_has_no_torch(
         client = connect(tmp_path, settings={"python": python})
         with pytest.raises(Error) as error:
             client.request("warpline/profile", {"uri": client.open(script)})
-        assert error.value.data["remedies"][0]["command"] == "warpline.chooseInterpreter"
+        choose, *install = error.value.data["remedies"]
+        assert choose["command"] == "warpline.chooseInterpreter"
         assert str(tmp_path) in str(error.value)
+    assert [one["arguments"] for one in install] == [[f"{bare} -m pip install torch"]]
 
 
 def test_a_notebook_that_is_not_open_is_told_what_to_do(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.lsp.folder import write_run
 from warpline.lsp.methods.request import Refused, parse, place, request
 from warpline.lsp.state.documents import Documents
 from warpline.lsp.state.folders import Folders
@@ -130,6 +132,80 @@ def test_a_launcher_is_found_beside_the_interpreter(folder: Path, monkeypatch: p
     params = {"uri": (folder / "train.py").as_uri(), "launcher": "torchrun --nproc-per-node 2"}
     found = made(folder, params, Settings(python=str(there / "python")))
     assert found.launcher == (str(there / "torchrun"), "--nproc-per-node", "2")
+
+
+def test_variables_of_a_file(folder: Path) -> None:
+    """``.env`` of the folder where none is named, as in VS Code; the configuration's own come first."""
+    (folder / ".env").write_text("# of all\nA=file # why\nexport B='b # c'\nD=\nno assignment\n")
+    (folder / "other.env").write_text('E="two words"\n')
+    launch = {"program": str(folder / "train.py"), "env": {"A": "launch"}}
+    assert made(folder, {"launch": launch}, Settings(python=sys.executable)).environment == {
+        "A": "launch",
+        "B": "b # c",
+        "D": "",
+    }
+    launch["envFile"] = "${workspaceFolder}/other.env"
+    found = made(folder, {"launch": launch}, Settings(python=sys.executable))
+    assert found.environment == {"A": "launch", "E": "two words"}
+    script = {"uri": (folder / "train.py").as_uri()}
+    assert made(folder, script, Settings(python=sys.executable)).environment == {}
+
+
+def test_again_is_as_the_run_was_made(folder: Path) -> None:
+    script = folder / "train.py"
+    words = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2")
+    earlier = Request(
+        target=str(script),
+        argv=("--lr", "1"),
+        cwd=str(folder / "tools"),
+        python=sys.executable,
+        launcher=words,
+        environment={"B": "run"},
+        steps=7,
+        whole_run=True,
+    )
+    run = write_run(folder, {script: ""}, argv=earlier.argv, request=earlier)
+    write_run(folder, {script: ""})  # a newer one, made otherwise
+    params = {"uri": script.as_uri(), "again": str(run)}
+    assert made(folder, params) == earlier
+    found = made(folder, {**params, "args": ["--lr", "2"], "env": {"C": "c"}})
+    assert found == replace(earlier, argv=("--lr", "2"), environment={"B": "run", "C": "c"})
+
+    # An interpreter that is gone is looked for anew, and the launcher goes with it.
+    gone = replace(earlier, python="/gone/python", launcher=("/gone/python", *words[1:]))
+    run = write_run(folder, {script: ""}, request=gone)
+    assert made(folder, {**params, "again": str(run)}) == earlier
+
+    with pytest.raises(Refused, match="no run of"):
+        made(folder, {**params, "again": str(folder)})
+    # One that was made in a terminal, in a folder below.
+    folders = Folders(Documents())
+    folders.workspace.append(folder)
+    folders.add(folder / "tools")
+    below = parse({**params, "again": str(folder / "tools" / ".warpline" / "runs" / "1")})
+    assert place(below, folders) == (str(script), folder / "tools")
+    script.unlink()
+    with pytest.raises(Refused, match=r"no file .*train\.py any more"):
+        made(folder, params)
+
+
+def test_the_launcher_and_the_folder_of_the_last_time(folder: Path) -> None:
+    script = folder / "train.py"
+    launcher = ("accelerate", "launch")
+    last = Request(target=str(script), argv=("--data", "../x"), cwd=str(folder / "tools"), launcher=launcher)
+    write_run(folder, {script: ""}, request=last)
+    params: dict[str, Any] = {"uri": script.as_uri()}
+    found = made(folder, params)
+    assert (found.argv, found.cwd, found.launcher[-1]) == (last.argv, last.cwd, "launch")
+    assert made(folder, {**params, "launcher": []}).launcher == ()
+    assert made(folder, params, replace(SETTINGS, launcher=("srun",))).launcher == ("srun",)
+    # A launch configuration says all of it.
+    found = made(folder, {"launch": {"program": str(script)}})
+    assert (found.cwd, found.launcher, found.argv) == (str(folder), (), ())
+    # The run that is shown comes before a newer one: a lens says what a click runs.
+    shown = Request(target="tools.other", module=True, argv=("--shown",))
+    found = request(parse(params), str(script), folder, SETTINGS, shown)
+    assert (found.target, found.argv, found.launcher) == ("tools.other", ("--shown",), ())
 
 
 def test_wrong_parameters_are_refused(folder: Path) -> None:

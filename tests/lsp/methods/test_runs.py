@@ -176,6 +176,10 @@ def test_the_lens_says_what_a_click_runs(tmp_path: Path, connect: Callable[..., 
     request = Request(target="package.torch_user", module=True, argv=("--epochs", "1"), cwd=str(tmp_path))
     write_run(tmp_path, {torch: "x = 1  # 3 ms\n"}, argv=("--epochs", "1"), request=request)
     client.until(lambda: titles(torch)[0] == "Profile module package.torch_user (--epochs 1)")
+    ranks = replace(TWO_RANKS, target="package.torch_user", module=True, argv=("--epochs", "1"))
+    write_run(tmp_path, {torch: "x = 1  # 3 ms\n"}, argv=ranks.argv, request=ranks)
+    said = "Profile module package.torch_user with torchrun --nproc-per-node 2 (--epochs 1)"
+    client.until(lambda: titles(torch)[:2] == [said, "Without torchrun"])
 
 
 def test_heat_of_the_lines_on_screen(profiled: tuple[Client, str]) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 from lsprotocol import types
 
 from warpline.lsp import convert
-from warpline.lsp.methods import configuration, request
+from warpline.lsp.methods import configuration, launching, request
 from warpline.lsp.protocol import Written
 from warpline.lsp.server import Server
 from warpline.lsp.state import torch_use
 from warpline.lsp.state.session import Session
 
-#: Longer arguments are cut in a lens.
-_ARGUMENTS = 48
+#: Longer arguments, or options of a launcher, are cut in a lens.
+_LONGEST = 48
 #: A CodeLens as it is sent. Written from lsprotocol's own class, the answer for a long file takes three times
 #: as long.
 _Lens = dict[str, Any]
@@ -38,7 +38,7 @@ async def code_lens(ls: Server, params: types.CodeLensParams) -> Written:
     elif (session is not None and path in session.results.sources) or (
         session is None and _offered(ls, path)
     ):  # not in a library's file, which no one profiles
-        found = [_lens(0, _title(ls, path), "warpline.profile", [uri])]
+        found = _profile(ls, path, uri)
     if session is not None:
         found += _totals(session, path)
     return Written(json.dumps(found))
@@ -51,15 +51,24 @@ def _offered(ls: Server, path: str) -> bool:
     )
 
 
-def _title(ls: Server, path: str) -> str:
-    """What a click runs: with the arguments, and as the module, of the last time."""
+def _profile(ls: Server, path: str, uri: str) -> list[_Lens]:
+    """What a click runs: as the module, with the launcher and the arguments of the last time."""
     last = request.last_of(ls.folders, path)
-    if last is None:
-        return "Profile this file"
-    words = " ".join(last.argv)
-    words = words if len(words) <= _ARGUMENTS else words[: _ARGUMENTS - 1] + "…"
-    what = f"Profile module {last.target}" if last.module else "Profile this file"
-    return f"{what} ({words})" if words else what
+    own = configuration.settings_for(ls, path).launcher
+    what = f"Profile module {last.target}" if last is not None and last.module else "Profile this file"
+    launcher = launching.spoken(own or (last.launcher if last is not None else ()))
+    title = f"{what} with {_cut(launcher)}" if launcher else what
+    words = " ".join(last.argv) if last is not None else ""
+    found = [_lens(0, f"{title} ({_cut(words)})" if words else title, "warpline.profile", [uri])]
+    if launcher and not own:
+        name = launcher.partition(" ")[0]
+        plain = {"uri": uri, "launcher": []}
+        found.append(_lens(0, f"Without {name}", "warpline.profile", [plain]))
+    return found
+
+
+def _cut(words: str) -> str:
+    return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
 
 
 def _totals(session: Session, path: str) -> list[_Lens]:

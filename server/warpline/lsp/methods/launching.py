@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from warpline.capture.interpreter import from_beside
+
 _VARIABLE = re.compile(r"\$\{(?:(env|command|input|config):)?([^}]+)\}")
 #: The fields of a configuration that are read.
 _FIELDS = ("program", "module", "args", "python", "cwd", "env", "envFile", "request", "type", "name")
+#: A line of an ``.env`` file.
+_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(\w+)\s*=\s*(.*?)\s*")
 #: In a launcher, the interpreter that runs the script.
 PYTHON = "${python}"
 #: Launchers as a configuration names them: by module, which its interpreter runs as VS Code would have it do,
 #: or by the program that pip installs.
 _LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
+#: What a person calls some of them.
+_MODULES = {"torch.distributed.run": "torchrun", "accelerate.commands.launch": "accelerate launch"}
 _PROGRAMS = {"torchrun": ("torchrun",), "accelerate": ("accelerate",), "deepspeed": ("deepspeed",)}
 
 
@@ -89,6 +94,9 @@ def configuration(launch: Mapping[str, Any], path: str, folder: Path) -> dict[st
         found["python"] = interpreter(found["python"], path, folder)
     if found.get("cwd"):
         found["cwd"] = str(cwd)
+    if launch:
+        file = Path(found.pop("envFile", folder / ".env")).expanduser()  # VS Code's own default
+        found["env"] = {**_of_file(folder / file), **found.get("env", {})}
     found |= _without_launcher(found)
     if found.get("program"):
         program = Path(found["program"]).expanduser()
@@ -96,14 +104,40 @@ def configuration(launch: Mapping[str, Any], path: str, folder: Path) -> dict[st
     return found
 
 
+def _of_file(path: Path) -> dict[str, str]:
+    """The variables of an ``.env`` file; none where there is no such file, as in VS Code."""
+    try:
+        lines = path.read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    found = {}
+    for match in filter(None, map(_ASSIGNMENT.fullmatch, lines)):
+        name, value = match.groups()
+        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+        found[name] = value[1:-1] if quoted else value.partition(" #")[0].rstrip()
+    return found
+
+
 def launcher_with(words: Sequence[str], python: str) -> tuple[str, ...]:
-    """A launcher as a command: with the interpreter, and from beside it where the PATH has no such program.
-    An editor that was started from a menu does not have the environment's programs on its PATH."""
+    """A launcher as a command: with the interpreter, or from beside it if the PATH has no such program."""
     found = [python if word == PYTHON else word for word in words]
-    if found and os.sep not in found[0] and shutil.which(found[0]) is None:
-        beside = Path(python).with_name(found[0])
-        found[0] = str(beside) if os.access(beside, os.X_OK) else found[0]
-    return tuple(found)
+    return from_beside(found, python) if found else ()
+
+
+def with_any_python(words: Sequence[str], python: str) -> tuple[str, ...]:
+    """A launcher of an earlier run, for another interpreter than the run's ``python``."""
+    return tuple(PYTHON if python and word == python else word for word in words)
+
+
+def spoken(words: Sequence[str]) -> str:
+    """A launcher as a person would type it: ``torchrun --nproc-per-node 2``."""
+    rest = list(words)
+    if rest[1:2] == ["-m"]:
+        rest = rest[2:]
+    if not rest:
+        return ""
+    name = _MODULES.get(rest[0], Path(rest[0]).name)
+    return " ".join((name, *rest[1:]))
 
 
 def _without_launcher(configuration: Mapping[str, Any]) -> dict[str, Any]:

@@ -50,6 +50,6 @@ def in_place(wanted: Request, notebook: str, params: ProfileParams) -> Request:
     environment = {
         "MPLBACKEND": "agg",  # no window waits to be closed
         **wanted.environment,
-        "PYTHONPATH": os.pathsep.join(filter(None, (folder, known))),
+        "PYTHONPATH": os.pathsep.join(filter(None, dict.fromkeys((folder, *known.split(os.pathsep))))),
     }
     return replace(wanted, cwd=params.cwd or folder, environment=environment)

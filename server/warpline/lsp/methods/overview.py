@@ -52,18 +52,10 @@ def overview(ls: Server, params: Any) -> dict[str, Any] | None:
 
 
 def summary(results: Results) -> str:
-    """``52.4 ms a step, 3 findings, best 1.25x``: the result of a profile."""
+    """``52.4 ms a step, 3 findings, best 1.25x predicted``: the result of a profile."""
     found = results.report.findings
-    speedups = [speedup for finding in found if (speedup := gained(finding)) is not None]
     count = "no findings" if not found else "1 finding" if len(found) == 1 else f"{len(found)} findings"
-    return f"{units.ms(results.step_ms)} a step, {count}{gains.best(speedups)}"
-
-
-def gained(finding: Finding) -> float | None:
-    """The speed-up that is measured, else predicted."""
-    if finding.measured is not None:
-        return finding.measured.speedup if finding.measured.low > 1 else None
-    return finding.predicted.speedup if finding.predicted is not None else None
+    return f"{units.ms(results.step_ms)} a step, {count}{gains.best(found)}"
 
 
 def asked_for(ls: Server, params: Any) -> Session | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,14 @@ from lsprotocol import types
 
 from warpline.lsp import convert
 from warpline.lsp.methods import configuration, notebook_script, overview, remedies
-from warpline.lsp.methods.request import Refused, parse, place, request
+from warpline.lsp.methods.request import Refused, last_of, parse, place, request
 from warpline.lsp.methods.under_way import commanded, requested, turn, under_way
 from warpline.lsp.server import Server
 from warpline.lsp.state.session import Session
 from warpline.lsp.worker.engine import Engine, Failed
 from warpline.model.report import Report
 from warpline.runs import runs_folder
+from warpline.view import gains
 
 _WAIT, _STOP = "Wait for it", "Stop it and start this one"
 #: How long the user has to choose between the two.
@@ -69,7 +71,7 @@ async def _profile(ls: Server, argument: Any, by_command: bool) -> dict[str, Any
         script = notebook_script.written(ls, path, folder)
         wanted = notebook_script.in_place(request(params, script, folder, settings), path, params)
     else:
-        wanted = request(params, path, folder, settings)
+        wanted = request(params, path, folder, settings, last_of(ls.folders, path))
     await turn(ls, folder, when_busy, uri)
     title = f"Warpline: {Path(wanted.target).name}"
     work = under_way(ls, folder, uri, params.work_done_token, title, bar=by_command)
@@ -123,8 +125,11 @@ def _explained(error: Failed, python: str, engine: Engine, folder: Path) -> Fail
     """A failure with what can be done about it."""
     said = "\n".join((str(error), *engine.tail))
     if "No module named 'torch'" in said or "has no torch" in said:
+        install = remedies.run_in_terminal(f"{shlex.quote(python)} -m pip install torch", "pip install torch")
         return Refused(
-            f"{python} has no torch: choose the interpreter that your training runs with", "no-torch"
+            f"{python} has no torch: choose the interpreter of your training, or install torch there",
+            "no-torch",
+            [install],
         )
     error.remedies = remedies.of_failure(str(error), engine.tail, folder)
     return error
@@ -151,7 +156,7 @@ def _result(ls: Server, folder: Path, run: str) -> dict[str, Any]:
 
 def _best(ls: Server, session: Session, report: Report) -> dict[str, Any] | None:
     """Where to go next: the finding that gains most, else the costliest line. It may be in any file."""
-    ranked = sorted(report.findings, key=lambda finding: -(overview.gained(finding) or 0.0))
+    ranked = sorted(report.findings, key=lambda finding: -(gains.gained(finding) or 0.0))
     places = [(finding.file, finding.line) for finding in ranked]
     places += [(line.file, line.line) for line in report.lines[:1]]
     for file, line in places:

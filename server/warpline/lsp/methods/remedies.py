@@ -43,9 +43,10 @@ def go_to(path: str, line: int) -> Remedy:
     return {"title": f"Go to {Path(path).name}:{line + 1}", "command": "warpline.goTo", "arguments": [place]}
 
 
-def run_in_terminal(command: str) -> Remedy:
-    """Typed into a terminal and not run: the user presses Enter."""
-    return {"title": f"Type `{command}`", "command": "warpline.typeInTerminal", "arguments": [command]}
+def run_in_terminal(command: str, said: str = "") -> Remedy:
+    """Typed into a terminal and not run: the user presses Enter. ``said``: the button's name for it."""
+    title = f"Type `{said or command}`"
+    return {"title": title, "command": "warpline.typeInTerminal", "arguments": [command]}
 
 
 SHOW_LOG: Remedy = {"title": "Show Log", "command": "warpline.showLog", "arguments": []}

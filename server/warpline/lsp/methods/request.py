@@ -42,6 +42,7 @@ class ProfileParams(msgspec.Struct, rename="camel"):
     timeout: float | None = None
     include: list[str] | None = None
     launch: dict[str, Any] | None = None
+    again: str | None = None
     when_busy: str | None = None
     work_done_token: int | str | None = None
 
@@ -97,24 +98,32 @@ def place(params: ProfileParams, folders: Folders) -> tuple[str, Path]:
             if scheme == "untitled"
             else f"only files on this machine can be run, not {scheme}:"
         )
-    return path, folders.home(path)
+    # A run that was made in a terminal may lie in a folder below.
+    its_own = Path(params.again).parent.parent.parent if params.again is not None else None
+    return path, its_own if its_own is not None and folders.get(its_own) else folders.home(path)
 
 
-def request(params: ProfileParams, path: str, folder: Path, settings: Settings) -> Request:
-    """Everything that is needed to run it. Raises Refused."""
+def request(
+    params: ProfileParams, path: str, folder: Path, settings: Settings, shown: Request | None = None
+) -> Request:
+    """Everything that is needed to run it. ``shown``: how the run of this file was made that is shown; None:
+    none is. Raises Refused."""
+    if params.again is not None:
+        return _complete(_again(params, params.again, folder, settings))
     try:
         launch = launching.configuration(params.launch or {}, path, folder)
     except launching.Unresolved as error:
         name = str((params.launch or {}).get("name") or "the launch configuration")
         raise Refused(f"{name}: {error}") from None
     module = params.module or launch.get("module")
-    last = last_request(folder, module or launch.get("program") or path)
-    if last is not None and last.module and params.module is None and not launch:
+    last = None  # a configuration says all of it
+    if not launch:
+        last = shown if shown is not None and module is None else last_request(folder, module or path)
+    if last is not None and last.module and params.module is None:
         module = last.target  # the file was run as a module of its package: as a script it would not import
     target = module or (str(launch["program"]) if launch.get("program") else path)
     if module is None and not Path(target).is_file():
         raise Refused(f"there is no file {target}: save it first")
-    cwd = params.cwd or launch.get("cwd") or str(folder)
     args = params.args if params.args is not None else launch.get("args")
     names = launching.variables(path, folder)
     try:
@@ -123,14 +132,13 @@ def request(params: ProfileParams, path: str, folder: Path, settings: Settings) 
         own = launching.replaced(list(settings.launcher), names)
     except launching.Unresolved as error:
         raise Refused(f"settings: {error}") from None
-    launcher = params.launcher if params.launcher is not None else launch.get("launcher", own)
     made = Request(
         target=target,
         module=module is not None,
         argv=tuple(args if args is not None else last.argv if last is not None else ()),
-        cwd=cwd,
+        cwd=params.cwd or launch.get("cwd") or _cwd(last) or str(folder),
         python=python,
-        launcher=tuple(shlex.split(launcher) if isinstance(launcher, str) else launcher),
+        launcher=_launcher(params, launch.get("launcher", own), last),
         environment={**environment, **launch.get("env", {}), **(params.env or {})},
         steps=params.steps or settings.steps,
         warmup=params.warmup if params.warmup is not None else settings.warmup,
@@ -138,6 +146,46 @@ def request(params: ProfileParams, path: str, folder: Path, settings: Settings) 
         timeout_s=params.timeout or settings.timeout,
         include=tuple(params.include if params.include is not None else settings.include),
     )
+    return _complete(made)
+
+
+def _again(params: ProfileParams, run: str, folder: Path, settings: Settings) -> Request:
+    """As the run was made; what the client says besides wins. Raises Refused."""
+    if Path(run).parent != folder / ".warpline" / "runs":
+        raise Refused(f"{run} is no run of {folder}")
+    try:
+        before = runs.manifest(Path(run)).request
+    except Problem as problem:
+        raise Refused(str(problem)) from None
+    if not before.module and not Path(before.target).is_file():
+        raise Refused(f"there is no file {before.target} any more")
+    known = before.python if os.access(before.python, os.X_OK) else ""
+    return replace(
+        before,
+        argv=before.argv if params.args is None else tuple(params.args),
+        cwd=params.cwd or _cwd(before) or str(folder),
+        python=params.python or known or settings.python,
+        launcher=_launcher(params, (), before),
+        environment={**before.environment, **(params.env or {})},
+    )
+
+
+def _cwd(before: Request | None) -> str:
+    """Where it ran the last time: its arguments may have paths from there."""
+    return before.cwd if before is not None and Path(before.cwd).is_dir() else ""
+
+
+def _launcher(params: ProfileParams, own: Sequence[str], before: Request | None) -> tuple[str, ...]:
+    """The client's, else that of the configuration or the settings, else that of the last time."""
+    if params.launcher is not None:
+        return tuple(shlex.split(params.launcher) if isinstance(params.launcher, str) else params.launcher)
+    if own or before is None:
+        return tuple(own)
+    return launching.with_any_python(before.launcher, before.python)
+
+
+def _complete(made: Request) -> Request:
+    """With the interpreter, and its own launcher. Raises Refused."""
     try:
         found = interpreter.find(made)
         return replace(made, python=found, launcher=launching.launcher_with(made.launcher, found))

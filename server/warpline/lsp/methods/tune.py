@@ -92,7 +92,7 @@ def _summary(answer: dict[str, Any]) -> str:
     kept = [c for c in answer["candidates"] if c["kept"] and sorted(c["fixes"]) == sorted(best["fixes"])]
     bounds = ""
     if kept and kept[0]["low"] and kept[0]["high"]:
-        bounds = f", {kept[0]['low']:.2f} to {kept[0]['high']:.2f}"
+        bounds = f", {units.interval(kept[0]['low'], kept[0]['high'])}"
     count = len(best["fixes"])
     return f"Best set, {count} {'fix' if count == 1 else 'fixes'}: {gains.factor(best['speedup'])}{bounds}"
 

@@ -1,0 +1,146 @@
+"""A large plain trace, read by several processes: each decodes parts of some megabytes.
+
+What comes out is the same as from one process. That holds for traces as Kineto writes them only: where a part
+is cut or malformed in any way, all of it is read by one process, which knows what to do about that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from warpline.model.problem import Problem
+from warpline.trace import decode, scan
+from warpline.trace.decode import Chrome, Damage, Part, Unclean
+from warpline.trace.events import Tables
+from warpline.trace.sent import received, sent
+from warpline.trace.unpack import is_packed
+
+#: Bytes of a part. The processes end at about the same time, and what waits to be merged is small.
+PART = 24 << 20
+SMALLEST = 4 * PART  # bytes of a file. A process takes 0.17 s to start, in which one reads 40 MB
+MOST_PROCESSES = 8  # beyond that the merging takes longer than the reading
+_WINDOW = 1 << 16  # bytes in which the end of an event is looked for
+_LENGTH = 8  # bytes before each answer
+#: The child has the folders of our own modules, and never the working folder.
+_CHILD = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
+    "from warpline.trace.ranges import answer; answer(sys.argv[2], json.loads(sys.argv[3]))"
+)
+
+
+def tables_of(path: Path, processes: int | None = None) -> tuple[Tables, Chrome, list[str]]:
+    """The events of a trace, the rest of it, notes on what of it could not be read.
+
+    Raises Problem. ``processes``: how many may read it at once; None: one for each core.
+    """
+    found = together(path, len(cores()) if processes is None else processes)
+    if found is not None:
+        return *found, Damage(left_out=found[0].left_out).notes()
+    tables = Tables()
+    chrome, damage = decode.decode(path, tables.take)
+    damage.left_out += tables.left_out
+    return tables, chrome, damage.notes()
+
+
+def cores() -> Sequence[int]:
+    """Those that this process may use."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+
+
+def together(path: Path, processes: int) -> tuple[Tables, Chrome] | None:
+    """The events of the trace in ``path`` and the rest of it, by up to ``processes`` processes; None where
+    one has to read it all."""
+    try:
+        if processes < 2 or not sys.executable or path.stat().st_size < SMALLEST or is_packed(path):
+            return None
+        parts = split(path)
+        if len(parts) < 2:
+            return None
+        with _children(path, parts, min(processes, MOST_PROCESSES, len(parts))) as children:
+            return merged([children[at % len(children)] for at in range(len(parts))])
+    except (OSError, Problem, Unclean):
+        return None
+
+
+def split(path: Path) -> list[Part]:
+    """Parts of about ``PART`` bytes, which end where events seem to end; none where that cannot be said."""
+    head, size = decode.head_of(path), path.stat().st_size
+    bounds: list[int] = [len(head)]
+    with path.open("rb") as file:
+        if file.read(len(head)) != head:  # a list of events alone
+            return []
+        for at in range(len(head) + PART, size - PART // 2, PART):
+            file.seek(at)
+            found = scan.first_end(file.read(_WINDOW))
+            if found is None:
+                return []
+            bounds += [at + found[0], at + found[1]]
+    begins, ends = bounds[::2], [*bounds[1::2], size]
+    return [
+        Part(begin, end, len(head) if end == size else 0) for begin, end in zip(begins, ends, strict=True)
+    ]
+
+
+@contextmanager
+def _children(path: Path, parts: Sequence[Part], count: int) -> Iterator[list[IO[bytes]]]:
+    """``count`` processes, and what each says: the answers for every ``count``-th part, in their order."""
+    own = str(Path(__file__).resolve().parents[2])
+    folders = json.dumps([own, *(folder for folder in sys.path if folder not in ("", str(Path.cwd())))])
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # each would start a thread for every core
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        for first in range(count):
+            mine = json.dumps(parts[first::count])
+            command = [sys.executable, "-I", "-c", _CHILD, folders, str(path), mine]
+            started.append(
+                subprocess.Popen(
+                    command,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                )
+            )
+        yield [child.stdout for child in started if child.stdout is not None]
+    finally:
+        for child in started:
+            if child.stdout is not None:
+                child.stdout.close()
+            child.kill()
+            child.wait()
+
+
+def answer(path: str, parts: Sequence[Sequence[int]], out: IO[bytes] | None = None) -> None:
+    """In a child: decode ``parts`` (fields of :class:`Part`) and write each one's tables to ``out``, which is
+    standard output by default. Ends early where one is not clean."""
+    out = out or sys.stdout.buffer
+    with decode.collector_paused(), contextlib.suppress(Unclean, OSError):
+        for part in parts:
+            tables = Tables()
+            chrome = decode.decode_cleanly(Path(path), Part(*part), tables.take)
+            data = sent(tables, chrome)
+            out.write(len(data).to_bytes(_LENGTH, "little"))
+            out.write(data)
+            out.flush()
+
+
+def merged(answers: Sequence[IO[bytes]]) -> tuple[Tables, Chrome]:
+    """``answers``: where to read the answer for each part. Raises Unclean where one is missing."""
+    whole, rest = Tables(), Chrome()
+    for file in answers:
+        length = int.from_bytes(file.read(_LENGTH), "little")
+        data = file.read(length) if length else b""
+        if not length or len(data) < length:
+            raise Unclean("a process ended")
+        tables, chrome = received(data)
+        whole.extend(tables)
+        rest = chrome or rest
+    return whole, rest

@@ -1,0 +1,125 @@
+"""A trace that several processes read comes out as from one; where anything in it is odd, one reads it."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.trace.test_pieces import same
+from warpline import trace
+from warpline.trace import decode, ranges
+from warpline.trace.columns import Trace
+from warpline.trace.decode import Chrome, Unclean
+from warpline.trace.events import Tables
+
+SMALL = 40_000  # bytes of a part
+
+
+@pytest.fixture(scope="module")
+def run(recorded: Callable[[str], Path]) -> Path:
+    return recorded("bert_inference")
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "PIECE", 4001)
+    monkeypatch.setattr(ranges, "PART", SMALL)
+    monkeypatch.setattr(ranges, "SMALLEST", SMALL)
+
+
+def together(path: Path, children: int = 3) -> tuple[Tables, Chrome]:
+    """What children would answer, without any process. Raises Unclean."""
+    parts = ranges.split(path)
+    assert len(parts) > 3
+    answers = [io.BytesIO() for _ in range(children)]
+    for at, answer in enumerate(answers):
+        ranges.answer(str(path), parts[at::children], answer)
+        answer.seek(0)
+    return ranges.merged([answers[at % children] for at in range(len(parts))])
+
+
+def read(run: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
+    monkeypatch.setattr(ranges, "together", lambda path, _: together(path))
+    return trace.read(run)
+
+
+def copy(run: Path, data: bytes, folder: Path) -> Path:
+    shutil.copytree(run, folder / "run")
+    (folder / "run" / "trace.json.gz").unlink(missing_ok=True)
+    (folder / "run" / "trace.json").write_bytes(data)
+    return folder / "run"
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_parts_are_the_whole(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert same(read(run, monkeypatch), trace.read(run, 1))
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_other_layouts(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = json.loads((run / "trace.json").read_bytes())
+    for indent in (None, 1, 2):
+        other = copy(run, json.dumps(content, indent=indent).encode(), tmp_path / str(indent))
+        assert same(read(other, monkeypatch), trace.read(run, 1))
+
+
+def cut(data: bytes) -> bytes:
+    return data[: len(data) * 6 // 10]
+
+
+def malformed(data: bytes) -> bytes:
+    half = data.index(b"\n  },\n", len(data) // 2) + 6
+    return data[:half] + b'  {\n    "ph": "X", "ts": "never"\n  },\n' + data[half:]
+
+
+def two_lists(data: bytes) -> bytes:
+    """The list of events ends in the middle, and another one begins."""
+    half = data.index(b"\n  },\n", len(data) // 2) + 4
+    return data[:half] + b'\n  ],\n  "other": [\n' + data[half + 1 :]
+
+
+def bare(data: bytes) -> bytes:
+    return json.dumps(json.loads(data)["traceEvents"]).encode()
+
+
+@pytest.mark.parametrize("spoil", [cut, malformed, two_lists])
+@pytest.mark.usefixtures("small_parts")
+def test_what_is_not_clean_is_read_by_one_process(
+    spoil: Callable[[bytes], bytes], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoilt = copy(run, spoil((run / "trace.json").read_bytes()), tmp_path)
+    with pytest.raises(Unclean):
+        together(spoilt / "trace.json")
+    assert len(trace.read(spoilt, 1).host) > 10
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_list_of_events_alone_has_no_parts(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "bare.json").write_bytes(bare((run / "trace.json").read_bytes()))
+    assert ranges.split(tmp_path / "bare.json") == []
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("small_parts")
+def test_processes(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = trace.read(run, 1)
+    found = ranges.together(run / "trace.json", 2)
+    assert found is not None
+    monkeypatch.setattr(ranges, "together", lambda *_: found)
+    assert same(trace.read(run), alone)
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("small_parts")
+def test_a_process_that_ends_costs_nothing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "_CHILD", "import os; os._exit(1)")
+    assert ranges.together(run / "trace.json", 2) is None
+    assert dataclasses.astuple(trace.read(run, 2).manifest) == dataclasses.astuple(
+        trace.read(run, 1).manifest
+    )
