@@ -87,7 +87,7 @@ def _run(name: str, rest: Sequence[str]) -> int:
 
 
 def _unquoted(options: argparse.Namespace, problem: Problem) -> str:
-    """Of ``--launcher torchrun --nproc-per-node 2``, whose last two words are not the launcher's."""
+    """A hint for ``--launcher torchrun --nproc-per-node 2``, whose last two words are not the launcher's."""
     launcher = getattr(options, "launcher", None) or ""
     if not str(problem).startswith("unrecognized arguments") or not launcher or " " in launcher:
         return ""
@@ -95,7 +95,8 @@ def _unquoted(options: argparse.Namespace, problem: Problem) -> str:
 
 
 def _misplaced(parser: _Parser, options: argparse.Namespace, words: Sequence[str], problem: Problem) -> str:
-    """Of an option of ours behind the script, where input was wrong: ours, or by its status the script's."""
+    """A hint for wrong input: one of Warpline's options was written behind the script, which got it instead.
+    Empty where that is not the cause."""
     if problem.status != 2 and "exited with status 2" not in str(problem):
         return ""
     target = getattr(options, "target", None) or [".py"]

@@ -47,6 +47,7 @@ class Judged(NamedTuple):
 
     @property
     def profile(self) -> Profile:
+        """The costs that the report is made of."""
         return self.read.profile
 
 
@@ -133,6 +134,8 @@ def keep(run: Path, profile: Profile, report: Report) -> None:
 
 
 def kept(run: Path, name: str, kind: type[T]) -> T | None:
+    """A part of the run that a later stage wrote. None where it is missing or cannot be read. Raises Problem
+    for a folder that is no run."""
     if not (run / name).is_file():
         return None
     runs.manifest(run)  # a folder that is not a run any more is a Problem, whatever else lies in it
@@ -143,6 +146,7 @@ def kept(run: Path, name: str, kind: type[T]) -> T | None:
 
 
 def places(located: Located) -> Places:
+    """The line of each host event and operator, in the form that ``simulate`` needs."""
     from warpline.simulate import Places
 
     table = located.table

@@ -78,7 +78,7 @@ def size(run: Path) -> int:
 
 
 def superfluous(found: Sequence[Kept], settings: Settings, now_s: float) -> list[Kept]:
-    """Those of ``found`` (the newest first) that the project's settings let go, the oldest last."""
+    """The runs in ``found`` (newest first) that the project's settings do not keep; the oldest last."""
     gone: list[Kept] = []
     seen, room = set(), 0.0
     for number, run in enumerate(found):

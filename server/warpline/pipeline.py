@@ -161,7 +161,7 @@ def report_of(run: Path, *, on_progress: Callable[[Progress], None] | None = Non
 
 
 def trend_notes(run: Path, lines: Sequence[Line] = ()) -> tuple[str, ...]:
-    """Of what was timed after the capture: read again each time, since a run that goes on adds to it."""
+    """Notes on what was timed after the capture. Read each time, since a run that continues adds to it."""
     from warpline.trends import said
 
     trend = runs.trend(run)
@@ -173,7 +173,7 @@ def trend_notes(run: Path, lines: Sequence[Line] = ()) -> tuple[str, ...]:
 
 
 def past_predictions(folder: Path) -> tuple[str, ...]:
-    """In words, how far the predictions were off that were measured in the runs of ``folder``; if any."""
+    """A note on how far earlier predictions in ``folder`` were off, if any was measured."""
     from warpline.measure import store
 
     past = store.prediction_error(folder)

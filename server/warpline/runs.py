@@ -96,6 +96,7 @@ def rank_folders(run: Path) -> list[Path]:
 
 
 def is_run(path: Path) -> bool:
+    """Whether a folder is a complete run: its manifest is written last."""
     return (path / MANIFEST).is_file()
 
 

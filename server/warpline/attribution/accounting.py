@@ -55,6 +55,7 @@ class Account:
 
 
 def account(scene: Scene) -> Account:
+    """Divide the window among the lines. The parts add up to its length."""
     return _on_gpu(scene) if scene.trace.on_gpu else _on_cpu(scene)
 
 
@@ -197,7 +198,7 @@ def _on_gpu(scene: Scene) -> Account:
 
 
 def launched_inside(scene: Scene) -> Ints:
-    """For each row of the shares the library's line that launched the kernel, 0: none."""
+    """The library line that launched the kernel of each row of the shares; 0 for none."""
     launch = scene.trace.kernels.launch[scene.shares.kernel]
     of_line = take(scene.placed.line, launch) == scene.shares.line
     return np.where(of_line, take(scene.placed.inside, launch, missing=0), 0)

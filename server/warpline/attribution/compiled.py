@@ -38,8 +38,8 @@ class Calls:
     for_region: Bools  # which kernels were: without a group they are the line's that runs the region
 
     def next_group(self, region: Ints, time_ns: Ints) -> Ints:
-        """For moments in which regions themselves run, the group of the call that they prepare: -1 before a
-        region's first call, and after its last."""
+        """The group of the call that a region prepares at moments in which the region itself runs. -1 before
+        its first call and after its last."""
         found = np.full(len(region), -1, np.int64)
         if not len(self.row):
             return found
@@ -131,8 +131,8 @@ def _made(trace: Trace, made: Ints, known: Graphs) -> tuple[Ints, Ints]:
 
 
 def _frames(trace: Trace, around: Around, origin: Ints) -> tuple[Ints, Bools]:
-    """For each host event the name of torch's range of the frame that the compiled code around it was made
-    of, -1 for none, and whether that code is the frame's backward."""
+    """The name of the compiled frame that each host event runs in (torch's range; -1: none), and whether it
+    is the frame's backward."""
     host = trace.host
     holder = np.where(around.compiled >= 0, around.compiled, np.arange(len(host)))
     backward = operators(trace, BACKWARD)[holder]
@@ -142,7 +142,7 @@ def _frames(trace: Trace, around: Around, origin: Ints) -> tuple[Ints, Bools]:
 
 
 def _spread(trace: Trace, made: Ints, rows: Ints, group: Ints) -> Ints:
-    """For each host event the group of the call around it, or which it is; -1: none."""
+    """The group of the call around each host event, or of the event itself; -1 for none."""
     chosen = np.zeros(len(trace.host), bool)
     of = np.full(len(trace.host), -1, np.int64)
     chosen[rows] = True

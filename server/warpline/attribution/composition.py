@@ -58,9 +58,8 @@ def composition(scene: Scene, accounted: Account) -> Composition:
 
 
 def idle_shares(scene: Scene, idle: Pieces) -> tuple[Floats, Floats, Floats, Floats]:
-    """For each idle moment the shares of it in which the host was in a loader, ranks exchanged data (on a
-    CPU; a GPU's exchanges are work), the host waited too, and it ran Python or queued work. They add up to 1.
-    """
+    """How each idle moment divides into shares that add up to 1: the host was in a loader; ranks exchanged
+    data (on a CPU only: on a GPU that is work); the host waited too; it ran Python or queued work."""
     trace = scene.trace
     loader = _covered(*loader_spans(trace, trace.main), idle)
     none = np.zeros(len(idle))

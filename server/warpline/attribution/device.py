@@ -28,6 +28,7 @@ def busy(kernels: Kernels, window: tuple[int, int]) -> tuple[Ints, Ints]:
 
 
 def idle(kernels: Kernels, window: tuple[int, int]) -> tuple[Ints, Ints]:
+    """Start and end (ns) of the gaps in which no kernel or copy runs."""
     return complement(*busy(kernels, window), window)
 
 

@@ -26,7 +26,8 @@ WEIGHTLESS = frozenset(f"aten::{name}" for name in _VIEWS.split(" "))
 
 
 def flops_of(name: str, inputs: Signature) -> float | None:
-    """Of one call; None for ops that have no formula. Malformed shapes give None as well."""
+    """Floating-point operations of one call. None for operators without a formula and for malformed
+    shapes."""
     formula = _FORMULAS.get(name)
     if formula is None:
         return None

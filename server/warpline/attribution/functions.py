@@ -44,9 +44,10 @@ def function_table(scene: Scene, accounted: Account, on: Stacks | None) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """By line number, with all that runs in the functions that the line calls: nodes of autograd's graph a
-    step, those of them that no backward pass visits, and the backward pass in ms of the step. ``called``: the
-    user's functions that the line calls, as (file, name)."""
+    """Autograd's work by line number, with all that runs in the functions that the line calls.
+
+    ``nodes``: nodes of the graph a step. ``unused``: those that no backward pass visits. ``backward``: ms of
+    the step. ``called``: the user's functions that the line calls, as (file, name)."""
 
     nodes: Floats
     unused: Floats

@@ -86,6 +86,7 @@ class Graphs:
         return _beside(known)
 
     def by_name(self, name: str, backward: bool) -> Lines | None:
+        """The lines of a fused kernel. One that ran in the other pass than its name says is found as well."""
         return self.fused.get((name, backward)) or self.fused.get((name, not backward))
 
     def _ran(self, names: Sequence[str], region: str, backward: bool) -> Graph | None:
@@ -98,7 +99,7 @@ class Graphs:
 
 
 def _places(graph: Graph | None, names: Sequence[str]) -> list[int]:
-    """For each call seen its place among the graph's, -1 where the numbers of its name do not agree."""
+    """The place of each call among those of the graph; -1 where the numbers in its name do not agree."""
     seen = Counter(names)
     waiting: dict[str, list[int]] = {}
     for place, (name, _) in enumerate(graph.calls) if graph else ():
@@ -160,7 +161,7 @@ def _beside(known: list[Lines | None]) -> list[Lines]:
 
 
 def _nearest(known: list[Lines | None]) -> list[Lines]:
-    """For each place the lines last known there or before it."""
+    """The lines at each place, or else those last known before it."""
     nearest: Lines = ()
     found = []
     for lines in known:

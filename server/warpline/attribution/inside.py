@@ -64,7 +64,8 @@ def _entries(
     entries: list[tuple[int, tuple[float, ...]]],
     place: list[tuple[str | None, str, int, str, str]],
 ) -> tuple[Inside, ...]:
-    """Of one line, longest first; time outside libraries is at the line itself."""
+    """The library lines below a user's line, the longest first. Time outside libraries is at the user's line
+    itself."""
     own, kept, table = np.zeros(len(entries[0][1])), [], scene.table
     for at, times in entries:
         if at == 0 or max(times[:2]) < LEAST_MS:
@@ -85,7 +86,8 @@ def _inside(place: tuple[str | None, str, int, str, str], times: Sequence[float]
 
 
 def _merged(scene: Scene) -> Ints:
-    """For each location the first one of the same file, line and module: functions may share a line."""
+    """The first location with the same file, line and module, for each location: functions may share a
+    line."""
     first: dict[tuple[int, int, int], int] = {}
     numbers = [
         first.setdefault((file, line, module), at)

@@ -14,7 +14,7 @@ from warpline.trace.columns import Floats, Ints, Trace, take
 
 @dataclass(frozen=True, slots=True)
 class LineMemory:
-    """By line number, in bytes."""
+    """Bytes by line number."""
 
     at_peak: Ints
     kept_per_step: Floats

@@ -29,7 +29,7 @@ def outer_ops(trace: Trace, placed: Placed) -> Bools:
 
 
 def launches_of(trace: Trace) -> Ints:
-    """For each host event the number of kernels and copies it queued itself (ops: by their calls)."""
+    """How many kernels and copies each host event queued; for an operator, its runtime calls did."""
     host, kernels = trace.host, trace.kernels
     queued = kernels.launch[kernels.launch >= 0]
     owner = np.where(host.parent[queued] >= 0, host.parent[queued], queued)
@@ -37,7 +37,7 @@ def launches_of(trace: Trace) -> Ints:
 
 
 def device_ms_of(trace: Trace, op_ms: Floats, kernel_ms: Floats) -> Floats:
-    """For each op the device time of what it queued itself; on a CPU its own time."""
+    """Device time in ms of what each operator itself queued; on a CPU its own time."""
     host, kernels = trace.host, trace.kernels
     rows = np.flatnonzero(kernels.launch >= 0)
     queued = kernels.launch[rows]

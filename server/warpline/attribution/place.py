@@ -108,7 +108,7 @@ def _waited_for(trace: Trace, table: LineTable, node: Ints, line: Ints) -> Ints:
 
 
 def _origins(trace: Trace, node: Ints, inside: Bools) -> Ints:
-    """For each event the event whose line it takes, -1: its own."""
+    """The event whose line each event takes; -1 where it keeps its own."""
     host = trace.host
     nodes = np.flatnonzero(node == np.arange(len(host)))
     origin = np.full(len(host), -1, np.int64)

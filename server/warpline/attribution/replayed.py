@@ -23,7 +23,7 @@ _NOTHING = (0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """For each kernel its line's number, 0 where it is not known, and whether it is backward's."""
+    """The line number of each kernel (0: unknown), and whether it belongs to the backward pass."""
 
     line: Ints
     backward: Ints

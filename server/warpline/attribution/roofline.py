@@ -35,12 +35,11 @@ def roofline(
     flags: Flags,
     given: float = 0.0,
 ) -> Roofline | None:
-    """Of all ops of a line together; None where nothing of it has a formula.
+    """The roofline of all operators of a line together. None where none of them has a formula.
 
-    ``flops`` and ``bytes`` are per step. Bytes are counted at the op that moved them itself; an op
-    that only calls others has no device time of its own. ``given``: bytes of the tensors that Triton
-    kernels were given, which are taken to be read or written once, unless the device could not have.
-    """
+    ``flops`` and ``bytes`` are per step. Bytes are counted at the operator that moved them; one that only
+    calls others has no device time of its own. ``given``: bytes of the tensors that Triton kernels were
+    given. They count as read or written once, unless the device could not have moved them in the time."""
     flops = moved = ideal_ms = 0.0
     for op in ops:
         if op.flops:

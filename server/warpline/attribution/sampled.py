@@ -22,14 +22,13 @@ OFF, OFF_SAMPLES = 0.5, 1.0
 
 
 def factors(samples: Samples, table: LineTable, seen: Floats) -> Floats:
-    """By line number: what the time ``seen`` at each of the host's lines is multiplied with.
+    """The factor for the time ``seen`` at each of the host's lines, by line number.
 
-    With m the samples that a line would have by the trace and n those that it has, its estimate is
-    ``m (n + a) / (m + a)``: the mean of the posterior of a gamma prior with the mean m and the deviation of
-    ``OFF`` and ``OFF_SAMPLES``, and so the shape ``a = m² / ((OFF m)² + OFF_SAMPLES²)``. First each function
-    as a whole is estimated so, then its lines, which share what it has: a function of many short lines has
-    many samples though each of its lines has few.
-    """
+    With m the samples that a line would have by the trace and n those that it has, its estimate is ``m (n +
+    a) / (m + a)``. That is the posterior mean of a gamma prior with the mean m and the deviation of ``OFF``
+    and ``OFF_SAMPLES``, and so the shape ``a = m² / ((OFF m)² + OFF_SAMPLES²)``. Each function is estimated
+    as a whole first, then divided among its lines: a function of many short lines has many samples, though
+    each of its lines has few."""
     whole = float(seen.sum())
     if samples.total < FEWEST or whole <= 0:
         return np.ones(len(seen))

@@ -59,6 +59,7 @@ class Scene:
 
 
 def locate(trace: Trace) -> Located:
+    """The line of each host event of a trace."""
     table = line_table(trace.locations, (*trace.facts.compiled_kernels, *trace.facts.captured_graphs))
     return Located(table, place(trace, table))
 

@@ -65,7 +65,7 @@ def shares(trace: Trace, table: LineTable, placed: Placed) -> Shares:
 
 
 def _groups(trace: Trace, table: LineTable, placed: Placed) -> tuple[Ints, tuple[Called, ...]]:
-    """For each kernel its group (-1: none), and the groups."""
+    """The group of each kernel (-1: none), and the groups."""
     kernels, calls = trace.kernels, placed.calls
     of_kernel = calls.of_replayed.copy()
     launched = (kernels.launch >= 0) & ~kernels.in_graph

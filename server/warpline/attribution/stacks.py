@@ -33,7 +33,8 @@ class Stacks:
 
 
 def stacks(trace: Trace, table: LineTable) -> Stacks | None:
-    """None where the records do not say what returned (traces made elsewhere)."""
+    """The host's call stacks. None where the records do not say what returned, as in traces of other
+    tools."""
     if not trace.records.again.any():
         return None
     numbers: dict[tuple[str, str], int] = {("", ""): 0}

@@ -30,9 +30,11 @@ class Pieces:
 
     @property
     def length_ns(self) -> Ints:
+        """The length of each piece."""
         return self.end_ns - self.start_ns
 
     def take(self, rows: Ints | Bools) -> Pieces:
+        """Some of the pieces, by number or by mask."""
         return Pieces(
             self.start_ns[rows], self.end_ns[rows], self.op[rows], self.line[rows], self.working[rows],
             self.inside[rows],

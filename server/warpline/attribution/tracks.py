@@ -89,7 +89,7 @@ class _Maker:
             )
 
     def threads(self) -> Iterator[Track]:
-        """For each thread a track of lines and one of operators."""
+        """A track of lines and one of operators for each thread."""
         host, trace = self.trace.host, self.trace
         rows = self.inside(host.start_ns, host.end_ns)
         rows = self._longest(rows, host.end_ns - host.start_ns)

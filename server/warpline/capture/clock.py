@@ -22,6 +22,7 @@ class Clock:
 
     @property
     def late(self) -> bool:
+        """Whether the time limit is over. Never without a limit."""
         return self._deadline is not None and time.monotonic() > self._deadline
 
     def at(self, before: str, stage: str) -> None:
@@ -34,7 +35,7 @@ class Clock:
             self._deadline = _from_now(self._own_s if before == stages.HELD else self._left_s)
 
     def end_within(self, seconds: float | None) -> None:
-        """From now on; None: without a limit."""
+        """Set the limit to ``seconds`` from now; None: no limit."""
         self._deadline = _from_now(seconds)
 
 

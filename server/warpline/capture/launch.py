@@ -120,4 +120,5 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def reason(error: OSError) -> str:
+    """The system's own words for an error, in lower case."""
     return (error.strerror or str(error)).lower()

@@ -43,6 +43,7 @@ def chosen(
 
 
 def notes(looked: Looked) -> tuple[str, ...]:
+    """Notes for the report: the loop that was chosen, and the loops around and inside it."""
     turning = looked.chosen[0]
     share = min(1.0, turning.total_ns / max(1, looked.watched_ns))
     told = (
@@ -59,6 +60,7 @@ def notes(looked: Looked) -> tuple[str, ...]:
 
 
 def short_header(turning: Turning) -> str:
+    """The loop's first line, at most 60 characters."""
     header = turning.loop.header
     return header if len(header) <= 60 else header[:57] + "..."
 

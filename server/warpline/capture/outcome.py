@@ -27,7 +27,7 @@ class Outcome:
 
     @property
     def last(self) -> Ended:
-        """The same, as if nothing had happened where it did not come to that."""
+        """How the last process ended; all defaults where none ended."""
         return self.ended or Ended()
 
     @property
@@ -37,6 +37,7 @@ class Outcome:
 
     @property
     def steps(self) -> int:
+        """How many steps the last process made."""
         return self.last.steps
 
     @property
@@ -56,6 +57,7 @@ class Outcome:
 
     @property
     def whole_ns(self) -> int:
+        """How long the last process ran the script, in ns."""
         return self.last.whole_ns
 
     @property

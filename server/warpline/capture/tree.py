@@ -61,6 +61,7 @@ def processes() -> Iterator[Path]:
 
 
 def state_and_session(entry: Path) -> tuple[str, int]:
-    """Of the process with this folder: the letter of its state, and its session. OSError if it is gone."""
+    """The state (a letter) and the session of the process with this folder in ``/proc``. OSError if it is
+    gone."""
     fields = (entry / "stat").read_text().rpartition(")")[2].split()
     return fields[0], int(fields[3])

@@ -30,10 +30,12 @@ class Tries:
 
     @property
     def told(self) -> tuple[str, ...]:
+        """Everything that the report notes about the runs."""
         return (*self.loop_notes, *self.notes)
 
     @property
     def over(self) -> bool:
+        """Whether the script has run as often as it may."""
         return self.count >= RUNS
 
     def failed(self, outcome: Outcome) -> bool:

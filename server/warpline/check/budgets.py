@@ -34,7 +34,7 @@ AtLeastNothing = Annotated[float, Meta(ge=0)]
 
 
 class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """At least one of the limits is set. Times are milliseconds of a step."""
+    """What a budget allows, in ms of a step. At least one of the limits is set."""
 
     max_ms: Above | None = None
     max_percent: Above | None = None  # of the run's own step; not for the step itself
@@ -47,7 +47,8 @@ class FunctionLimit(Limit, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class LineLimit(Limit, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Of ``text`` and ``line`` one is set; ``function`` chooses among lines that say the same."""
+    """A limit for one line, named by its ``text`` or its number. ``function`` chooses among lines with the
+    same text."""
 
     file: str
     text: str = ""

@@ -39,6 +39,7 @@ class Verdict:
 
     @property
     def message(self) -> str:
+        """One sentence: what was measured, the limit, and why the outcome is uncertain if it is."""
         limit = self.limit
         if self.baseline_ms is not None and self.limit_ms is not None:
             limit += f" ({units.ms(self.limit_ms)})"
@@ -83,7 +84,7 @@ def _function(limit: FunctionLimit) -> Find:
 
 
 def _line(limit: LineLimit, newest: Run, at: Lines) -> Find:
-    """In another run the line that says the same; of a line that was edited, the one that it came from."""
+    """Finds the line of a limit in another run: by its text, also where it was edited in between."""
 
     def find(run: Run) -> Lines:
         if run is newest:

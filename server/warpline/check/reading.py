@@ -46,7 +46,7 @@ def of_steps(timed_ns: Sequence[int]) -> float:
 
 
 def more_than(after: Reading, limit: float, before: Reading | None = None) -> float:
-    """By how many milliseconds ``after`` is above ``limit`` for certain; not above 0: it is not, or may not
-    be. ``before``: the limit is on a reading, which has noise of its own."""
+    """How many ms ``after`` is above ``limit``, after the noise is subtracted; 0 or less where it may not be
+    above. ``before``: the reading that the limit was made from, which has noise of its own."""
     noise = math.hypot(after.noise_ms, before.noise_ms if before is not None else 0.0)
     return after.ms - limit - noise

@@ -21,7 +21,8 @@ class Wanted(NamedTuple):
 
 
 def wanted(options: argparse.Namespace) -> Wanted:
-    """From the command line, and from the newest run where the command line does not say. Raises Problem."""
+    """The run and the script that a command is about: from the command line, else from the newest run. Raises
+    Problem."""
     from warpline import runs
 
     folder = Path(options.run_dir).absolute() if options.run_dir else runs.nearest(Path.cwd())

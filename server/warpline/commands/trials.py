@@ -53,7 +53,7 @@ def show(
 
 
 def ending(ended: Sequence[str], budget_s: float) -> list[str]:
-    """In words, why it ended before it was done; if it did."""
+    """One sentence that says why the search ended early; empty where it was finished."""
     if "interrupted" in ended:
         return ["interrupted: these are the results until then"]
     if ended:

@@ -10,6 +10,7 @@ AREAS = ("data", "precision", "fusion", "waiting", "many devices", "compiled", "
 
 
 def by_area() -> dict[str, list[Rule]]:
+    """The rules in the order of the areas of ``docs/rules.md``."""
     return {area: [rule for rule in rules() if rule.area == area] for area in AREAS}
 
 

@@ -64,7 +64,8 @@ def _of(file: str, packages: tuple[str, ...]) -> bool:
 def _moved(
     context: Context, draft: Draft, site: Site, one: Construction, settings: list[Setting]
 ) -> Draft | None:
-    """None where the call is not in the text: the framework makes that object itself, from another one."""
+    """The draft with the framework's settings as its fixes. None where the call is not in the text, because
+    the framework makes that object itself."""
     found = construction_call(context, site, one)
     if found is None:
         return None

@@ -20,15 +20,18 @@ class Predictor(Protocol):
 
     def __call__(self, profile: Profile, change: Change) -> Predicted | None: ...
 
-    def limit(self, profile: Profile, change: Change) -> Resource: ...
+    def limit(self, profile: Profile, change: Change) -> Resource:
+        """What bounds the step once the change is made."""
 
-    def floor_ms(self, profile: Profile) -> float: ...
+    def floor_ms(self, profile: Profile) -> float:
+        """The step in milliseconds that no change of the host can go below."""
 
 
 def plan(profile: Profile, diagnosis: Diagnosis, predictor: Predictor) -> Plan | None:
-    """From the step as it is, always the fix that shortens it most next, as long as one saves 1 % of what is
-    left. None where nothing can be replayed, or no finding says what it changes.
-    """
+    """The fixes in order: each time the one that shortens the step most, until none saves 1 % of what is
+    left.
+
+    None where the step cannot be replayed, or no finding says what it changes."""
     left = [one for one in (*diagnosis.findings, *diagnosis.below) if one.id in diagnosis.changes][:MOST]
     step_ms = profile.steps.step_ms
     if not left or step_ms <= 0:

@@ -24,6 +24,7 @@ class Moves:
         self._by_file: dict[str, dict[int, int] | None] = {}
 
     def changed(self, file: str) -> bool:
+        """Whether the file's text differs from the one that ran."""
         return self._lines(file) is not None
 
     def now(self, place: FileLine) -> FileLine | None:
@@ -41,7 +42,7 @@ class Moves:
         return place is not None and line_at(then, line) == line_at(now, place[1])
 
     def new(self, file: str, count: int) -> list[int]:
-        """Those of ``count`` lines now that the run did not have."""
+        """The lines (of ``count``) that the run did not have."""
         known = set((self._lines(file) or {}).values())
         return [line for line in range(1, count + 1) if line not in known]
 

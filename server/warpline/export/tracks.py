@@ -54,6 +54,7 @@ class Tracks:
             self.arguments.append({"file": file, "line": line, "function": text.printable(function), **known})
 
     def events(self) -> Iterator[Event]:
+        """All events of the tracks in Perfetto's JSON form."""
         for order, (process, name) in enumerate(_GROUPS.items()):
             yield _meta("process_name", process, 0, {"name": name})
             yield _meta("process_sort_index", process, 0, {"sort_index": order - len(_GROUPS)})

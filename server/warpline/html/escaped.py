@@ -14,5 +14,6 @@ def text(value: str) -> str:
 
 
 def listed(heading: str, lines: Iterable[str]) -> str:
+    """A heading and its list; nothing where there are no lines."""
     items = "".join(f"<li>{text(line)}</li>" for line in lines)
     return f"<h2>{heading}</h2>\n<ul>{items}</ul>" if items else ""

@@ -18,6 +18,7 @@ _MOST_LINES = 200  # of a diff
 
 
 def cards(findings: Sequence[Finding], sources: Mapping[str, str], names: Mapping[str, str]) -> str:
+    """The cards in order; one sentence where there are no findings."""
     shown = [_card(finding, sources, names) for finding in findings]
     return "\n".join(shown) if shown else "<p>No rule found anything to improve here.</p>"
 

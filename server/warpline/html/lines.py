@@ -18,6 +18,7 @@ _HEATS = 10
 
 
 def listing(shown: Table) -> str:
+    """One table for each function, and what the rest adds up to."""
     rest = f'<p class="soft">{text(shown.rest)}</p>' if shown.rest else ""
     return "\n".join(_function(function, shown.columns) for function in shown.functions) + rest
 

@@ -29,7 +29,8 @@ def page_of(run: Path, before: Path | None, cwd: str, say: Callable[[str], objec
 
 
 def _timeline(run: Path, say: Callable[[str], object]) -> Timeline | None:
-    """None, and a line that says so, where the trace cannot be read any more: the rest is worth a page."""
+    """The run's timeline. None, with a message, where the trace cannot be read any more: the page has the
+    rest."""
     try:
         return pipeline.timeline_of(run)
     except Problem as problem:

@@ -24,12 +24,11 @@ def shell() -> Any:
 
 
 def cells(runs: Path) -> Cells:
-    """Those that ran so far, each in a file of its own beside ``runs``; none outside IPython.
+    """The cells that ran so far, each in its own file beside ``runs``; none outside IPython.
 
-    Which name the code of a cell got is known to IPython's compiler alone (``_filename_map``, IPython 7.23
-    and later); its text is what ``linecache`` shows in tracebacks. Raises Problem where a link leads their
-    folder out of the project.
-    """
+    Only IPython's compiler knows the file name of a cell's code (``_filename_map``, IPython 7.23 and later);
+    its text is what ``linecache`` shows in tracebacks. Raises Problem where a link leads their folder out of
+    the project."""
     here = shell()
     numbers: Mapping[str, int] = getattr(getattr(here, "compile", None), "_filename_map", None) or {}
     folder = runs.parent / "notebooks" / (file_name(here.user_ns) if here is not None else "")

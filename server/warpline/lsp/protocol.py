@@ -56,9 +56,11 @@ class Host(typing.Protocol):
 
     documents: Documents
 
-    def offers(self) -> dict[str, Any]: ...
+    def offers(self) -> dict[str, Any]:
+        """The capabilities that go beyond LSP, for the client."""
 
-    def start(self, work: Any) -> None: ...
+    def start(self, work: Any) -> None:
+        """Run a coroutine in the background, held until it ends."""
 
 
 class Protocol(LanguageServerProtocol):
@@ -92,6 +94,7 @@ class Protocol(LanguageServerProtocol):
         return result
 
     def structure_message(self, data: dict[str, Any]) -> Any:
+        """Like pygls, but a malformed request is answered as such and not as an internal error."""
         try:
             return super().structure_message(data)
         except JsonRpcException as error:
@@ -103,6 +106,7 @@ class Protocol(LanguageServerProtocol):
             raise Answered from error
 
     def handle_message(self, message: Any) -> None:
+        """Like pygls, but after ``shutdown`` only ``exit`` is taken; an ``exit`` before it means status 1."""
         if not hasattr(message, "jsonrpc"):
             raise JsonRpcInvalidRequest(message="not a JSON-RPC 2.0 message")
         if getattr(message, "method", "") == types.EXIT and not self._shutdown:

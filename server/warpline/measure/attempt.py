@@ -24,14 +24,16 @@ class Attempt:
 
     @property
     def chosen(self) -> Chosen:
+        """The fixes, as an edit of the script."""
         return self.trial[0]
 
     @property
     def numbers(self) -> Numbers:
+        """The gain that was measured, and what it cost in loss and memory."""
         return self.trial[1]
 
     @property
     def speedup(self) -> float:
-        """0 for what failed or moved the loss."""
+        """The measured ratio of step times; 0 for an attempt that failed or changed the loss."""
         usable = self.outcome.measured is not None and "loss" not in self.outcome.reason
         return self.outcome.measured.speedup if usable and self.outcome.measured else 0.0

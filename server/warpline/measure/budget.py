@@ -38,10 +38,11 @@ class Budget:
 
     @property
     def left_s(self) -> float:
+        """Seconds until the search has to end."""
         return self.deadline - time.monotonic()
 
     def limit_s(self, run_s: float, proving: bool) -> float:
-        """For one process: one trial must not use up the budget."""
+        """The limit for one process in seconds, so that one trial cannot use up the budget."""
         return min(run_s, max(1.0, self.left_s * (1.0 if proving else TRIALS)))
 
     def learn(self, several: Sequence[Pairs], elapsed_s: float) -> None:
@@ -72,6 +73,7 @@ class Budget:
         return self._round_s(several) + self.rounds * proof <= self.left_s
 
     def allows_round(self, pairs: Pairs) -> bool:
+        """Whether another round of these runs ends in time."""
         return self._round_s([pairs]) <= self.left_s
 
     def _round_s(self, several: Sequence[Pairs]) -> float:

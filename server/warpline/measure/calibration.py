@@ -47,6 +47,7 @@ class Miss:
 
     @property
     def error(self) -> float:
+        """How far off the prediction was, as a multiple of what is usual for a gain of its size."""
         return abs(math.log(self.predicted / self.measured)) / scale(self.predicted)
 
 
@@ -117,11 +118,11 @@ def width(
     device: str = "",
     rule: str = "",
 ) -> float:
-    """Of the logarithm, to either side, in units of ``scale``.
+    """How far the interval reaches to either side of the prediction's logarithm, in units of ``scale``.
 
-    The errors are those of the same basis on the same kind of device, as long as there are nine; else of
-    bases that are alike, then of all devices. The rules of ``FAMILIES`` have theirs apart, whatever the basis
-    and the device, unless they were tried.
+    The errors used are those of the same basis on the same kind of device if there are nine; else those of
+    similar bases, then of all devices. Errors of the rules of ``FAMILIES`` are kept separate, whatever the
+    basis and the device, unless the fix was tried.
     """
     own = [one.error for one in past if one.basis == basis]
     if len(own) >= ENOUGH:

@@ -135,7 +135,7 @@ class Contest:
         return self.cancelled is not None and self.cancelled.is_set()
 
     def _time_for(self, several: list[Pairs]) -> list[Pairs]:
-        """As many of ``several``, from the first on, as there is time for until the deadline."""
+        """The first ones of ``several`` for which there is time until the deadline."""
         if self.deadline is None:
             return several
         left_s = self.deadline - time.monotonic()

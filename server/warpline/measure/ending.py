@@ -15,6 +15,7 @@ class Ending(threading.Event):
         self._other, self._deadline = other, deadline
 
     def is_set(self) -> bool:
+        """Whether the work has to stop: it was cancelled, or its deadline is over."""
         if super().is_set() or (self._other is not None and self._other.is_set()):
             return True
         return time.monotonic() >= self._deadline

@@ -40,7 +40,7 @@ def part(timing: Timing, begin: int, end: int) -> Timing:
 
 
 def batches(profile: Profile) -> int | None:
-    """Of an epoch, by the longest loader that the script began to iterate; None where there is none."""
+    """Batches in an epoch of the longest loader that the script iterated. None where there is none."""
     loaders = (facts_of(Loader, site) for site in profile.facts.sites if site.kind == Loader.KIND)
     known = [one.batches_per_epoch or 0 for one in loaders if one.epochs_started]
     return max(known, default=0) or None

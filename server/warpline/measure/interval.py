@@ -56,7 +56,7 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """Of the logarithm: 0.02 is about 2 % to either side."""
+        """Half the width of the interval of the log ratio: 0.02 is about 2 % to either side."""
         return math.log(self.high / self.low) / 2 if self.low > 0 and self.high < math.inf else math.inf
 
 

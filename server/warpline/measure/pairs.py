@@ -48,11 +48,14 @@ class Pairs:
             self.changed.append(changed)
 
     def log_ratios(self) -> list[float]:
+        """The logarithm of each round's gain: plain over changed step time, for the same number of
+        samples."""
         work = math.log(self.candidate.work)
         both = zip(self.plain, self.changed, strict=True)
         return [work + _log_ratio(plain, changed) for plain, changed in both]
 
     def needed(self, limits: Limits) -> int:
+        """How many rounds the interval needs to become narrow enough, at most ``limits.rounds``."""
         ratios = self.log_ratios()
         if len(ratios) < limits.first or limits.first < 2:
             return limits.first  # one round has no spread that could ask for more
@@ -61,9 +64,8 @@ class Pairs:
 
 
 def _log_ratio(plain: Timed, changed: Timed) -> float:
-    """Of one round. Slices are compared with their neighbours of the other process: what slowed a few of
-    them down then counts little, and what slowed the machine for a while not at all.
-    """
+    """The log ratio of one round. Slices are compared with their neighbours of the other process, so that a
+    short disturbance counts little and a long one affects both alike."""
     usual, other_usual = plain.step_ms - plain.epoch_ms, changed.step_ms - changed.epoch_ms
     slices = list(zip(plain.slices, changed.slices, strict=False))
     if slices:

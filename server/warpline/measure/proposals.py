@@ -47,10 +47,8 @@ class Workbench:
     base: Mapping[str, str] = field(default_factory=dict)
 
     def proposals(self, findings: Sequence[Finding], *, alternatives: bool = False) -> list[Proposal]:
-        """Those of ``findings`` (of this profile's report) that have an edit, in their order.
-
-        With ``alternatives`` a finding comes once for each of its fixes that edit.
-        """
+        """The findings (of this profile's report) that have an edit, in order. With ``alternatives``, a
+        finding comes once for each of its fixes with an edit."""
         changes = self._changes()
         found = []
         for finding in findings:

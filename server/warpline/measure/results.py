@@ -57,6 +57,7 @@ def results(
 
 
 def tried(outcome: Outcome) -> Tried:
+    """One attempt for JSON. Numbers that were not measured are None."""
     seen = outcome.measured
     return Tried(
         fixes=outcome.candidate.fixes,

@@ -28,6 +28,7 @@ class Setting:
     starting: Callable[[Pairs], bool] = lambda pairs: True
 
     def limit_s(self, turn: Pairs | None) -> float:
+        """Seconds that a process may take; the plain script (``turn`` is None) has its own limit."""
         limits = self.limits
         return limits.run_s if turn is not None or limits.plain_s is None else limits.plain_s
 

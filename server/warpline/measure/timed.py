@@ -256,7 +256,8 @@ def mean(timing: Timing) -> Timed:
 
 
 def sliced(timing: Timing, length: int) -> Timed:
-    """In slices of ``length`` steps, if there are a few: those that a busy moment hit do not count then."""
+    """The timing cut into slices of ``length`` steps, if that makes several: outliers can then be left
+    out."""
     times = epochs.apart(timing)[0].steps_ns
     slices = [sum(times[at : at + length]) / length / 1e6 for at in range(0, len(times) - length + 1, length)]
     if len(slices) < LEAST_SLICES:

@@ -76,7 +76,7 @@ def _verdict(interval: Interval, moved: losses.Drift, rounds: int) -> str:
 
 
 def _lighter(pairs: Pairs, interval: Interval) -> str:
-    """In words, that it needs less memory and is as fast; else empty. Each round has to say so."""
+    """A sentence if the candidate needs less memory in each round and is as fast, else empty."""
     ratios = _memory_ratios(pairs)
     if len(ratios) < 2 or len(ratios) < len(pairs.changed) or max(ratios) > LIGHTER:
         return ""

@@ -36,11 +36,13 @@ class Chosen:
 
 @cache
 def table() -> dict[str, Assumed]:
+    """The assumed figures by name. Read once."""
     return {name: Assumed(**fields) for name, fields in _read("costs.json").items()}
 
 
 @cache
 def bounds() -> dict[str, Chosen]:
+    """The chosen bounds by name. Read once."""
     return {name: Chosen(**fields) for name, fields in _read("bounds.json").items()}
 
 

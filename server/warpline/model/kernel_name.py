@@ -39,6 +39,7 @@ _TURNS_LAYOUT = ("nchwToNhwc", "nhwcToNchw")
 
 
 def turns_layout(kernel: str) -> bool:
+    """Whether a kernel converts a tensor between NCHW and NHWC, by its name."""
     return any(word in kernel for word in _TURNS_LAYOUT)
 
 

@@ -36,6 +36,7 @@ MOST_PRODUCTS = 12
 
 
 def by_question(probed: Probed) -> Answers:
+    """The answers of a run, by what was asked."""
     return {one.question: one for one in probed.answers}
 
 

@@ -44,10 +44,12 @@ def tensor(op: Op, at: int, dtypes: Collection[str] = REAL) -> Tensor | None:
 
 
 def forward(costs: Iterable[LineCost]) -> list[Op]:
+    """The operators of the forward pass at some lines."""
     return [op for cost in costs for op in cost.ops if op.phase == "forward"]
 
 
 def differentiated(costs: Iterable[LineCost]) -> bool:
+    """Whether a backward pass ran for any of these lines."""
     return any(op.phase == "backward" for cost in costs for op in cost.ops)
 
 

@@ -112,7 +112,7 @@ def _when(table: RankTable) -> tuple[int, str]:
 
 
 def _numbered(tables: Sequence[RankTable]) -> tuple[list[RankTable], list[str]]:
-    """By rank; in order of their names where the ranks are not known or not different."""
+    """The tables by rank; in order of their names where ranks are unknown or the same."""
     numbers = [one.rank for one in tables]
     if -1 not in numbers and len(set(numbers)) == len(numbers):
         return sorted(tables, key=lambda one: one.rank), []
@@ -199,7 +199,7 @@ def _without_recording(
 
 
 def _blamed(tables: Sequence[RankTable], last: int, late_ms: float) -> Straggler:
-    """With the line on which the rank spends most more than the others do, exchanges aside."""
+    """The late rank with the line at which it spends most more than the others, exchanges left out."""
     found = Straggler(tables[last].rank, late_ms)
     cost, more = max(_surplus(tables, last), key=lambda one: one[1], default=(None, 0.0))
     return replace(found, file=cost.file, line=cost.line, more_ms=more) if cost is not None else found

@@ -21,6 +21,7 @@ class Access:
 
 
 def accesses_of(kernel: TritonKernel, flow: Flow) -> Iterator[Access]:
+    """Each ``tl.load`` and ``tl.store`` of a kernel, with its address as a sum of products."""
     for call in descend(kernel.function, cst.Call):
         store = kernel.source.is_named(call.func, "triton.language.store")
         if (store or kernel.source.is_named(call.func, "triton.language.load")) and call.args:
@@ -43,6 +44,7 @@ def _products(term: Term) -> list[list[Term]]:
 
 
 def is_range(term: Term) -> bool:
+    """Whether a term is ``tl.arange``: the index inside a block."""
     return term.op == "arange" or (term.op == "call" and str(term.value[0]).endswith("language.arange"))
 
 
@@ -78,6 +80,7 @@ def _is_large_factor(factor: Term, kernel: TritonKernel) -> bool:
 
 
 def is_row(term: Term) -> bool:
+    """Whether a term is ``tl.program_id``: the index of the block."""
     return term.op == "call" and str(term.value[0]).endswith("program_id")
 
 

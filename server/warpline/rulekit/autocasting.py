@@ -15,8 +15,8 @@ from warpline.syntax.edits import Edits, Refused
 
 
 def autocast_at(step: TrainingStep, hottest: LineCost) -> tuple[str, int]:
-    """Of the statements that autocast goes around, the one with the products; the first where they lie in
-    the functions that it calls."""
+    """Where autocast is to begin: the statement with the products, or the first one where they are in
+    functions that the statements call."""
     spans = ((one, step.source.span(one)) for one in step.forward)
     here = (one for one, ((first, _), (last, _)) in spans if first <= hottest.line <= last)
     in_step = next(here, None) if hottest.file == step.source.path else None

@@ -19,6 +19,7 @@ MOSTLY = 0.9
 
 
 def function_of(cost: LineCost) -> Function:
+    """The file and qualified name of a line's function."""
     return cost.file, cost.function
 
 
@@ -44,12 +45,13 @@ def below(context: Context, cost: LineCost) -> list[LineCost]:
 
 
 def is_forward(function: Function) -> bool:
+    """Whether this is some module's ``forward``."""
     return function[1].rpartition(".")[2] == "forward"
 
 
 def model_born(context: Context, cost: LineCost) -> Site | None:
-    """Where the model was made whose ``forward``, or that of a part of it, has the line; None where the line
-    is in no ``forward``, or several were made of that class."""
+    """Where the model was made whose ``forward``, or a submodule's, contains the line. None where the line is
+    in no ``forward``, or where several models of that class were made."""
     function, outer = function_of(cost), None
     seen: set[Function] = set()
     while function not in seen:

@@ -29,6 +29,7 @@ class Changes:
         self.last: tuple[Source, cst.BaseExpression] | None = None  # where the value before was written
 
     def of(self, source: Source) -> Edits:
+        """The edits of a file, begun with the first one."""
         return self.edits.setdefault(source.path, Edits(source))
 
     def recorded(self, site: Site, source: Source, call: cst.Call, name: str, code: str) -> None:

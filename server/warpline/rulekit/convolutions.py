@@ -18,7 +18,7 @@ _NAMES = {
 
 
 def convolutions(cost: LineCost) -> list[Op]:
-    """Those that cost device time, of both phases."""
+    """The convolutions of a line that cost device time, forward and backward."""
     return [op for op in cost.ops if op.name in _NAMES and op.device_ms > 0]
 
 

@@ -19,19 +19,23 @@ class Costed:
 
     @property
     def hottest(self) -> tuple[str, int]:
+        """File and line that take most of the step."""
         cost = max(self.costs, key=lambda cost: cost.step_ms)
         return cost.file, cost.line
 
     @property
     def step_ms(self) -> float:
+        """Milliseconds a step of these operators: each line's, times their share of it."""
         return sum(cost.step_ms * share for cost, share in zip(self.costs, self.shares, strict=True))
 
     @property
     def places(self) -> tuple[tuple[str, int], ...]:
+        """File and line of each cost, in order."""
         return tuple((cost.file, cost.line) for cost in self.costs)
 
     def fused_ms(self) -> float:
-        """At least what one pass costs: the widest kernel of each phase (on a CPU, the widest op)."""
+        """The least that a fused version costs, in ms: the widest kernel of each phase (on a CPU, the widest
+        op)."""
         widest: dict[str, float] = {}
         for cost, share in zip(self.costs, self.shares, strict=True):
             for use in cost.kernels or cost.ops:

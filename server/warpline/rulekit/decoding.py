@@ -37,10 +37,12 @@ class Growing:
 
     @property
     def piece(self) -> int:
+        """How many positions the sequence grows from one call to the next."""
         return self.lengths[1] - self.lengths[0]
 
     @property
     def mean(self) -> float:
+        """The average length of the sequence over the calls."""
         return sum(self.lengths) / len(self.lengths)
 
 

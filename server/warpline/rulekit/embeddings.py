@@ -41,6 +41,8 @@ class Table:
 
 
 def tables(context: Context) -> Iterator[Table]:
+    """Embedding tables whose dense gradient a step fills although it reads at most ``MOST_READ`` of the rows.
+    A table that a matrix product uses as well, as tied output weights, is left out."""
     for cost in context.profile.lines:
         for op in cost.ops:
             dense, at = _READS.get(op.name, ("", 0))
@@ -78,4 +80,5 @@ def _used_otherwise(context: Context, rows: int, columns: int) -> bool:
 
 
 def share_of(milliseconds: float, cost: LineCost) -> float:
+    """The share of a line's device time, 0 to 1. 0 where the line has none."""
     return min(1.0, milliseconds / cost.device_ms) if cost.device_ms > 0 else 0.0

@@ -30,7 +30,7 @@ class InferenceStep(TrainingStep):
 
     @property
     def handed_over(self) -> bool:
-        """No framework has a part in it."""
+        """Always False: no framework is involved."""
         return False
 
     @cached_property

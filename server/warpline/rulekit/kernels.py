@@ -18,8 +18,11 @@ _PRODUCTS = re.compile(
 
 
 def is_pointwise(kernel: str) -> bool:
+    """Whether a kernel mostly moves memory: elementwise ones, reductions, softmax and norms, by torch's
+    names."""
     return _POINTWISE.search(kernel) is not None
 
 
 def is_product(operator: str) -> bool:
+    """Whether an operator is a matrix product."""
     return _PRODUCTS.match(operator) is not None

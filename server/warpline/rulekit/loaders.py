@@ -50,8 +50,8 @@ def _not_working_ms(context: Context) -> float:
 
 
 def start_ms(context: Context, site: Site) -> float | None:
-    """Of what the usual epoch's start costs, in milliseconds, the part that workers which go on would save:
-    they too have a first batch to make. None if it was not measured."""
+    """What workers that stay would save at the start of a usual epoch, in ms: not the time of the first
+    batch, which they too have to make. None if it was not measured."""
     loader, workers = facts_of(Loader, site), context.profile.facts.workers
     if loader.start_ms is None:
         return None

@@ -59,7 +59,8 @@ def _method(source: Source, node: cst.CSTNode, name: str) -> cst.FunctionDef | N
 
 
 def _of_itself(step: TrainingStep) -> str | None:
-    """Of a step that calls ``self(x)``: the one module that ``forward`` calls; ``self`` if it calls more."""
+    """The module that the model's ``forward`` calls, where the step calls ``self(x)``; ``self`` if it calls
+    several."""
     forward = _method(step.source, step.backward, "forward")
     names = _called(step.source, forward.body) if forward is not None else []
     return "self" if not names else _model_of(names) or "self"

@@ -26,7 +26,8 @@ _WARP = 32
 
 
 def blocks_per_multiprocessor(kernel: Kernel, capability: tuple[int, int]) -> int | None:
-    """None when the trace does not say enough, or the device is not known."""
+    """How many blocks run on a multiprocessor at once. None for an unknown device or a trace without
+    registers and shared memory."""
     known = [limit for limit in _LIMITS if limit <= tuple(capability)]
     if kernel.block is None or kernel.registers is None or kernel.shared_bytes is None or not known:
         return None

@@ -34,10 +34,12 @@ class Origin:
 
     @property
     def file(self) -> str:
+        """The path of the file that holds the value."""
         return self.source.path
 
     @property
     def line(self) -> int:
+        """The line of the value in it, from 1."""
         return self.source.line(self.node)
 
     @property

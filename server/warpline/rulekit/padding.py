@@ -32,7 +32,7 @@ def filled_at(context: Context, columns: int) -> tuple[str, int] | None:
 def _filling(
     context: Context, places: Collection[tuple[str | None, int | None]], columns: int
 ) -> set[tuple[str, int]]:
-    """For each function around one of ``places``, or at it, the first line that fills rows up."""
+    """The first line that pads rows, in each function that is at one of ``places`` or contains it."""
     found = set()
     for file, line in places:
         source = context.source(file) if file is not None and file in context.profile.sources else None

@@ -27,6 +27,7 @@ class Page:
     sections: tuple[tuple[str, str], ...]  # (heading, Markdown), in order
 
     def section(self, heading: str) -> str:
+        """The text below a heading. Empty where the page lacks it."""
         return next((text for title, text in self.sections if title == heading), "")
 
     def examples(self) -> list[tuple[str, str | None]]:

@@ -43,6 +43,7 @@ def wrapper_name(context: Context, site: Site) -> str:
 
 
 def wrapper_call(context: Context, site: Site) -> tuple[Source, cst.Call] | None:
+    """The ``DDP(...)`` or other wrapper's call at a site, or None where the text shows none."""
     source = context.source(site.file)
     call = source.call(site.line, str(facts_of(Parallel, site).type), "DDP") if source is not None else None
     if source is not None and call is None:

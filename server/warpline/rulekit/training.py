@@ -50,6 +50,8 @@ class TrainingStep:
 
     @cached_property
     def loss(self) -> cst.BaseExpression:
+        """The expression that is differentiated; of several candidates the first one computed in this
+        step."""
         losses = self._losses()
         return next((loss for loss in losses if self._forward_to(loss)), losses[0])
 

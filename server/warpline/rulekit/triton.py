@@ -27,6 +27,7 @@ class TritonKernel:
 
     @property
     def parameters(self) -> list[str]:
+        """The names of the kernel's parameters, in order."""
         return [param.name.value for param in self.function.params.params]
 
     def passed(self, parameter: str) -> cst.BaseExpression | None:

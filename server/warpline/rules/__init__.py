@@ -68,7 +68,7 @@ def rules() -> tuple[Rule, ...]:
 
 
 def rule_named(name: str) -> Rule | None:
-    """None when there is none of that name."""
+    """The rule with this name, or None."""
     return next((rule for rule in rules() if rule.name == name), None)
 
 

@@ -122,7 +122,7 @@ class LayoutChurn(Rule):
 
 
 def _by_function(graph: Graph) -> dict[tuple[str, str], dict[Node, str]]:
-    """By function: its needless copies, and why nothing needs each."""
+    """The needless copies of each function, with the reason."""
     functions: dict[tuple[str, str], dict[Node, str]] = {}
     for copies in needless(graph):
         for node in copies.nodes:

@@ -175,7 +175,7 @@ class UncoalescedAccess(Rule):
 
 
 def _estimated(context: Context, kernel: TritonKernel, spent: float) -> Iterator[Draft]:
-    """By the addresses that the source computes."""
+    """The accesses by the addresses that the source computes."""
     flow = follow(kernel.source, kernel.function)
     accesses = list(accesses_of(kernel, flow))
     scattered = [access for access in accesses if access.scattered]
@@ -205,7 +205,7 @@ def _estimated(context: Context, kernel: TritonKernel, spent: float) -> Iterator
 
 
 def _measured(context: Context, kernel: TritonKernel, inside: KernelInside, spent: float) -> Iterator[Draft]:
-    """By the sectors that Nsight Compute counted on each line."""
+    """The accesses by the sectors that Nsight Compute counted on each line."""
     flow = follow(kernel.source, kernel.function)
     accesses = list(accesses_of(kernel, flow))
     # What its memory traffic would be with every byte used: its time cannot shrink by more.
@@ -267,7 +267,8 @@ def _saturates(kernel: TritonKernel) -> bool:
 
 
 def _element_bytes(context: Context, kernel: TritonKernel) -> int:
-    """Of the smallest type that the launching function works with; float32 when none was seen."""
+    """The bytes of the smallest type that the launching function works with; 4 (float32) when none was
+    seen."""
     place = kernel.cost.file, kernel.cost.function
     costs = [cost for cost in context.profile.lines if (cost.file, cost.function) == place]
     kinds = {kind for cost in costs for op in cost.ops for kind in op.dtypes if kind in _BYTES}

@@ -137,11 +137,10 @@ def _of_part(
 
 
 def evened(timeline: Timeline) -> Timeline:
-    """Each captured step's host time brought to that of the middle one, where their calls are as many.
+    """Give each captured step the host time of the median step, as far as they make as many calls.
 
-    On machines that others use as well the host of one step was up to twice as slow as that of the next,
-    in every call alike; what it takes as a rule is seen in more steps than a capture has.
-    """
+    On a busy machine one step's host was up to twice as slow as the next one's, in every call. A capture has
+    too few steps to average that."""
     own = (timeline.kind == WORK) | (timeline.kind == LAUNCH)
     times = np.bincount(timeline.step[own], timeline.host_ns[own], timeline.steps)
     counts = np.bincount(timeline.step[own], minlength=timeline.steps)
@@ -188,7 +187,7 @@ def unblocked(timeline: Timeline) -> Timeline:
 
 
 def _after_copies(timeline: Timeline) -> Floats:
-    """For each segment, how long its call went on after the copy that it waited for, in nanoseconds."""
+    """How long each segment's call went on after the copy that it waited for, in ns."""
     found = np.zeros(len(timeline.host_ns))
     copies = np.flatnonzero(timeline.blocking)
     segment = np.searchsorted(timeline.first, copies, "right") - 1

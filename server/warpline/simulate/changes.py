@@ -135,7 +135,7 @@ class Changed:
         )
 
     def _left(self, change: Fuse, keep: float) -> Floats:
-        """By line, the share of its time that is left."""
+        """The share of each line's time that is left."""
         factor = np.ones(len(self._lines))
         for place, share in zip(change.places, change.shares or (1.0,) * len(change.places), strict=False):
             factor[self._number.get(place, 0)] = 1 - share * (1 - max(keep, 0.0))

@@ -30,7 +30,7 @@ class Rates:
 
 
 def rates(trace: Trace) -> Rates | None:
-    """None for a device without measured or known figures."""
+    """The device's peak rates, measured or from the table. None for a device without either."""
     measured = trace.facts.peaks
     sheet = peaks_of(trace.manifest.device.name, Facts())
     flops: dict[Precision, float] = {}

@@ -28,7 +28,7 @@ class Predictor:
         self._simulation: Simulation | None = None
 
     def __call__(self, profile: Profile, change: Change) -> Predicted | None:
-        """None where the simulation cannot say."""
+        """The gain of a change. None where the step cannot be replayed with it."""
         known, tried = informed(profile, change, self._answers)
         found = self._prepared(profile).predict(known)
         saved_ms = profile.steps.step_ms - found.step_ms if found is not None else 0.0

@@ -144,6 +144,7 @@ class Source:
         return (found.start.line, found.start.column), (found.end.line, found.end.column)
 
     def line(self, node: cst.CSTNode) -> int:
+        """The line that a node starts on, from 1."""
         return self.span(node)[0][0]
 
     def code(self, node: cst.CSTNode) -> str:
@@ -151,6 +152,7 @@ class Source:
         return self.slice(*self.span(node))
 
     def slice(self, start: Position, end: Position) -> str:
+        """The text between two positions (line from 1, column from 0)."""
         if start[0] == end[0]:
             return self.lines[start[0] - 1][start[1] : end[1]]
         middle = self.lines[start[0] : end[0] - 1]
@@ -163,6 +165,7 @@ class Source:
         return text[: len(text) - len(text.lstrip())]
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """The node around this one; None for the module."""
         return self._parents.get(node)
 
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -175,6 +178,7 @@ class Source:
         return next((found for found in self.ancestors(node) if isinstance(found, types)), None)
 
     def inside(self, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
+        """Whether a node is ``outer`` or lies in it."""
         return node is outer or any(found is outer for found in self.ancestors(node))
 
     # -- finding nodes --------------------------------------------------------------------------
@@ -211,6 +215,7 @@ class Source:
         return [call for call in found if not names or self.is_named(call.func, *names)]
 
     def call(self, line: int, *names: str) -> cst.Call | None:
+        """The first call on a line whose name is one of ``names``; any call where no name is given."""
         return next(iter(self.calls(line, *names)), None)
 
     def statement(self, node: cst.CSTNode) -> Statement | None:

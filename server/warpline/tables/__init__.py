@@ -185,14 +185,17 @@ class Tables:
 
     @cached_property
     def ranks(self) -> pd.DataFrame:
+        """The ranks of the run's job, one row each."""
         return beside.ranks(self.folder)
 
     @cached_property
     def runs(self) -> pd.DataFrame:
+        """The runs beside this one, one row each."""
         return beside.runs_of(self.folder)
 
     @cached_property
     def trends(self) -> pd.DataFrame:
+        """The lines of this run in the earlier runs of the same script with the same arguments."""
         return beside.trends(self.folder)
 
     def changes(self, before: Tables) -> pd.DataFrame:

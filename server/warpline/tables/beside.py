@@ -31,11 +31,12 @@ CHANGE_COLUMNS = (
 
 
 def ranks(run: Path) -> pd.DataFrame:
+    """A row for each rank of a job, by rank. A run of one process has one row."""
     return frame(sorted(_ranks(run), key=lambda row: row[0]), RANK_COLUMNS)
 
 
 def _ranks(run: Path) -> Iterable[tuple[Any, ...]]:
-    """Of a rank folder that cannot be read there is no row."""
+    """A row for each rank; none for a rank whose folder cannot be read."""
     for folder in (run, *runs.rank_folders(run)):
         try:
             profile = pipeline.profile_of(folder)
@@ -49,6 +50,7 @@ def _ranks(run: Path) -> Iterable[tuple[Any, ...]]:
 
 
 def runs_of(run: Path) -> pd.DataFrame:
+    """A row for each run in the same folder; times in UTC, sizes in bytes."""
     folder = run.absolute().parent
     return frame(
         (
@@ -63,6 +65,8 @@ def runs_of(run: Path) -> pd.DataFrame:
 
 
 def trends(run: Path) -> pd.DataFrame:
+    """The lines of a run in all runs of its folder with the same script and arguments. Lines are matched by
+    their text. Runs that cannot be read are left out."""
     folder, newest = run.absolute().parent, runs.manifest(run)
     report, sources = pipeline.report_of(run), runs.sources(run)
     found: list[tuple[Any, ...]] = []
@@ -105,6 +109,8 @@ def _cost(line: Line | None) -> tuple[float, float, int]:
 def changes(
     before: Report, after: Report, before_sources: Mapping[str, str], after_sources: Mapping[str, str]
 ) -> pd.DataFrame:
+    """A row for each line of either run, with its milliseconds a step before and after. Lines are matched by
+    their text."""
     found = compare.compare(before, after, before_sources, after_sources)
     made = frame(
         (

@@ -45,11 +45,13 @@ FINDING_COLUMNS = (
 
 
 def frame(rows: Iterable[tuple[Any, ...]], columns: tuple[str, ...]) -> pd.DataFrame:
+    """A table of rows; with the columns alone where there are no rows."""
     frame: pd.DataFrame = pd.DataFrame.from_records(list(rows), columns=list(columns))
     return frame
 
 
 def line_row(cost: LineCost, texts: dict[str, list[str]]) -> tuple[Any, ...]:
+    """A line's costs in milliseconds a step, its roofline where it has one, and its text."""
     roof = cost.roofline
     measured = (roof.flops, roof.percent_of_peak, roof.bound) if roof else (None, None, None)
     text = texts.get(cost.file, [])
@@ -67,6 +69,7 @@ def below(profile: Profile, table: str, fields: tuple[str, ...]) -> Iterable[tup
 
 
 def finding_rows(report: Report) -> Iterable[tuple[Any, ...]]:
+    """A row for each finding: its place, its message, the predicted and the measured gain."""
     for found in report.findings:
         guess, proof = found.predicted, found.measured
         yield (
@@ -79,6 +82,7 @@ def finding_rows(report: Report) -> Iterable[tuple[Any, ...]]:
 
 
 def step_rows(profile: Profile) -> Iterable[tuple[str, int, float]]:
+    """Milliseconds of each timed step and of each captured step."""
     for at, length in enumerate(profile.manifest.timed_ns):
         yield "timing", at, length / NS_PER_MS
     for at, (start, end) in enumerate(profile.manifest.captured):
@@ -86,6 +90,7 @@ def step_rows(profile: Profile) -> Iterable[tuple[str, int, float]]:
 
 
 def module_rows(profile: Profile) -> Iterable[tuple[Any, ...]]:
+    """A row for each module that a line's time went to, in milliseconds a step."""
     for cost in profile.lines:
         for part in cost.inside:
             yield (
@@ -95,12 +100,14 @@ def module_rows(profile: Profile) -> Iterable[tuple[Any, ...]]:
 
 
 def window_line_rows(trend: Trend | None) -> Iterable[tuple[Any, ...]]:
+    """The host's milliseconds at each line, in each window of steps of a long run."""
     for one in trend.windows if trend is not None else ():
         for at, ns in one.lines_ns:
             yield one.step, *(trend.places[at] if trend is not None else ()), ns / NS_PER_MS
 
 
 def window_rows(trend: Trend | None) -> Iterable[tuple[Any, ...]]:
+    """The step time and the memory in each window of steps of a long run."""
     for one in trend.windows if trend is not None else ():
         yield (
             one.step, pd.Timestamp(one.began_ns, unit="ns", tz="UTC"), len(one.steps_ns),

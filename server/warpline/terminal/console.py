@@ -16,7 +16,7 @@ _PIPE_WIDTH = 110
 
 
 def console(file: TextIO | None = None) -> Console:
-    """For ``file`` (standard output). No colours and no terminal's width when it is piped."""
+    """A console for ``file`` (standard output if None). Piped, it has no colours and no fixed width."""
     file = file or sys.stdout
     if isinstance(file, io.TextIOWrapper):
         # A terminal that cannot show a letter gets a question mark, not a crash.

@@ -12,6 +12,7 @@ from warpline.view.kernel_compare import KernelComparison
 
 
 def show(shown: KernelTable) -> None:
+    """Print the counters of one kernel by source line, and what to do about them."""
     with paged() as out:
         for line in filter(None, shown.summary):
             out.print(Text(line, style="bold"))
@@ -24,6 +25,7 @@ def show(shown: KernelTable) -> None:
 
 
 def show_comparison(shown: KernelComparison) -> None:
+    """Print the counters of two versions of a kernel side by side."""
     with paged() as out:
         out.print(Text(shown.summary, style="bold"))
         figures = _grid("", "before", "after", "")

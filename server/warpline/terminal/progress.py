@@ -35,6 +35,7 @@ class Bar(Shown):
         self.out = out
 
     def update(self, progress: Progress) -> None:
+        """Draw the bar on the terminal's last line."""
         bar = ""
         if progress.total:
             done = min(progress.done, progress.total) * _BAR // progress.total
@@ -43,6 +44,7 @@ class Bar(Shown):
         self._write(f"\r\x1b[K\x1b[2m{line}\x1b[0m\r")
 
     def clear(self) -> None:
+        """Remove the bar, so that the report starts on a clean line."""
         self._write("\r\x1b[K")
 
     def _write(self, text: str) -> None:
@@ -62,6 +64,7 @@ class Lines(Shown):
         self.descriptor = descriptor
 
     def update(self, progress: Progress) -> None:
+        """Write one line of JSON (docs/contract.md)."""
         # A closed reader does not stop the profile.
         with contextlib.suppress(OSError):
             os.write(self.descriptor, json.dumps(asdict(progress)).encode() + b"\n")

@@ -48,4 +48,5 @@ def typed(run: Kept, cwd: str) -> str:
 
 
 def count(kept: Sequence[Kept]) -> str:
+    """``1 run``, ``12 runs``."""
     return "1 run" if len(kept) == 1 else f"{len(kept)} runs"

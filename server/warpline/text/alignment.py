@@ -23,7 +23,7 @@ _LIKE = 256
 
 
 def align(old: Sequence[str], new: Sequence[str]) -> list[int]:
-    """For every line of ``new`` the index of the same line in ``old``, or -1."""
+    """The index in ``old`` of the same line, for every line of ``new``; -1 for a new line."""
     match = [-1] * len(new)
     gaps = _in_order(old, new, match)
     _moved(old, new, match)

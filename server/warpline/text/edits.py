@@ -16,13 +16,16 @@ class Replacement(Protocol):
     """What an edit of one file has (:class:`warpline.model.report.Edit`)."""
 
     @property
-    def start(self) -> Position: ...
+    def start(self) -> Position:
+        """Where the replaced text begins."""
 
     @property
-    def end(self) -> Position: ...
+    def end(self) -> Position:
+        """Where it ends; the same position for an insertion."""
 
     @property
-    def text(self) -> str: ...
+    def text(self) -> str:
+        """What stands there afterwards."""
 
 
 def apply(text: str, edits: Iterable[Replacement]) -> str:

@@ -157,6 +157,7 @@ class Records:
 
 
 def no_records() -> Records:
+    """A trace without line records, as one read from another tool."""
     none = np.zeros(0, np.int64)
     return Records(none, none, none, none, np.zeros(0, bool))
 

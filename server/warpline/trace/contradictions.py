@@ -60,7 +60,8 @@ def numbered(host: Host) -> Bools:
 
 
 def last_launches(correlation: Ints, start: Ints, host: Host) -> Ints:
-    """For each kernel the runtime call of its number, of several the last begun before it; -1: none."""
+    """The runtime call with each kernel's number; of several, the last one that begins before it. -1 for
+    none."""
     calls = np.flatnonzero(numbered(host))
     if not len(calls):
         return np.full(len(correlation), -1, np.int64)

@@ -63,7 +63,7 @@ class Arguments(msgspec.Struct, gc=False, frozen=True):
 
     @property
     def stream(self) -> int:
-        """0 where the stream is not numbered."""
+        """The stream's number; 0 where it has none."""
         return self.stream_id if isinstance(self.stream_id, int) else 0
 
 
@@ -101,6 +101,7 @@ class Damage:
     too_many: bool = False
 
     def notes(self) -> list[str]:
+        """What was wrong with the trace and what was done about it, as notes for the report."""
         found = []
         if self.left_out:
             events = "event of the trace was" if self.left_out == 1 else "events of the trace were"

@@ -34,7 +34,7 @@ def at_callers(records: Records, locations: Locations, sources: dict[str, str]) 
 
 
 def _first_lines(locations: Locations, sources: dict[str, str]) -> list[bool]:
-    """For each location whether it is the first line of its own function."""
+    """Whether each location is the first line of its function."""
     begun = [_definitions(sources.get(file, "")) for file in locations.files]
     return [
         0 <= file < len(begun)

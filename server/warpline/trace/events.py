@@ -54,6 +54,7 @@ class Interned:
         self.all(list(first))
 
     def all(self, values: Sequence[Any]) -> Ints:
+        """The number of each value; a new value gets the next one."""
         return np.fromiter(map(self.index.__getitem__, values), np.int64, len(values))
 
     def numbers(self, column: tuple[Ints, list[Any]]) -> Ints:
@@ -76,6 +77,7 @@ class Column:
         self.pieces: list[Any] = []
 
     def whole(self) -> Any:
+        """The pieces as one array, joined at the first call."""
         if len(self.pieces) != 1:
             self.pieces = [np.concatenate(self.pieces) if self.pieces else np.zeros(0, self.kind)]
         return self.pieces[0]

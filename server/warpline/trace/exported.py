@@ -29,12 +29,12 @@ class Format(Protocol):
 
     @property
     def ENDINGS(self) -> tuple[str, ...]:
-        """Of files that may be of this format."""
+        """Endings of files that may have this format."""
         ...
 
     @property
     def CONVERT(self) -> dict[str, str]:
-        """By the ending of files that have to be converted first: what to do, with ``{path}``."""
+        """What to do with files that have to be converted first, by ending; ``{path}`` is the file."""
         ...
 
     def is_export(self, path: Path) -> bool:

@@ -128,7 +128,7 @@ def import_run(path: Path, run: Path) -> Trace:
 
 
 def _doubted(trace: Trace) -> Trace:
-    """With notes on launches that contradict each other, in the manifest."""
+    """Add a note to the manifest about launches that contradict each other."""
     found = contradictions.launches(trace.kernels, trace.host)
     manifest = replace(trace.manifest, notes=(*trace.manifest.notes, *found))
     return replace(trace, manifest=manifest)

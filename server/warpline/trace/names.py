@@ -20,7 +20,7 @@ class Names(tuple[str, ...]):
     _masks: dict[object, Bools]
 
     def __new__(cls, names: Iterable[str] = ()) -> Names:
-        """As ``tuple(names)``."""
+        """Made as ``tuple(names)`` is."""
         made = super().__new__(cls, names)
         made._masks = {}
         return made

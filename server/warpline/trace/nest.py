@@ -51,12 +51,10 @@ def _parents(depth: Ints, parent: Ints, base: int) -> None:
 
 
 def nearest(parent: Ints, depth: Ints, *chosen: Bools) -> list[Ints]:
-    """For each of several choices, and each span, the innermost chosen one among the span itself and those
-    around it (-1: none).
+    """The innermost chosen span around each span, itself included, for each of several choices (-1: none).
 
-    All choices are found on one way down the levels. One that chooses nothing takes neither time nor memory:
-    its answer is a read-only column.
-    """
+    All choices are found in one pass over the levels. A choice of nothing takes neither time nor memory: its
+    answer is a read-only column."""
     index, nothing = np.arange(len(parent)), np.broadcast_to(np.int64(-1), len(parent))
     found: list[Ints] = [np.where(each, index, -1) if each.any() else nothing for each in chosen]
     wanted = [one for one in found if one is not nothing]

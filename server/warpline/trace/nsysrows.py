@@ -26,10 +26,11 @@ class Database:
         self._sizes: dict[str, list[Any]] = {}
 
     def has(self, table: str) -> bool:
+        """Whether the export has a table. Which ones it has depends on what nsys recorded."""
         return table in self.tables
 
     def rows(self, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
-        """In the order of the file; numbers that are none, or do not fit, are left to SQLite's own types."""
+        """The rows in the order of the file. What is not a number, or does not fit, has SQLite's own type."""
         if table not in self.tables:
             return
         known = {row[1] for row in self.connection.execute(f'PRAGMA table_info("{table}")')}
@@ -44,9 +45,11 @@ class Database:
                 yield named
 
     def text(self, number: int | None) -> str:
+        """The string with a number; ``unknown`` where the export lacks it."""
         return self.strings.get(number, "unknown") if number is not None else "unknown"
 
     def labels(self, table: str) -> dict[int, str]:
+        """The names of an enumeration's values."""
         return {number: str(label) for number, label in self.rows(table, "id", "label")}
 
     def ranges(self) -> Iterator[tuple[int, int, int, str]]:

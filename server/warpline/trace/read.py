@@ -139,6 +139,7 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
 
 
 def records(raw: Pairs, threads: Ints, count: int) -> Records:
+    """Line records sorted by thread and time, with the first record of each of ``count`` threads."""
     time, thread, location = raw
     thread = threads[thread] if len(thread) else thread
     by = np.lexsort((time, thread))

@@ -24,7 +24,8 @@ Site = tuple[str, int]  # what is called, line
 
 
 def begun_in(start: Ints, end: Ints, profilers: Ints) -> Ints:
-    """Of one thread's frames those on the stack when the first of ``profilers`` began, outermost first."""
+    """The frames of one thread that were on the stack when the first of ``profilers`` began, outermost
+    first."""
     if not len(profilers):
         return profilers
     first = profilers[np.argmin(start[profilers])]
@@ -70,7 +71,7 @@ def _name(frame: str) -> str:
 
 
 def _coming(names: Sequence[str], known: set[str]) -> list[tuple[str, int]]:
-    """For each call the next one with a name in the source, and the number of calls before that."""
+    """The next call with a name in the source, for each call, and how many calls come before that."""
     coming: list[tuple[str, int]] = []
     last, left = "", 0
     for name in reversed(names):
@@ -111,7 +112,7 @@ def _sites(source: str, at: int) -> list[Site]:
 
 
 def _calls(node: ast.AST) -> Iterator[Site]:
-    """In the order in which Python makes them; those of functions defined inside are not among them."""
+    """Calls in the order in which Python makes them, without those in nested functions."""
     children: Iterable[ast.AST] = ast.iter_child_nodes(node)
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         children = node.body

@@ -13,7 +13,9 @@ _GZIP = 16 + zlib.MAX_WBITS  # window bits: with gzip's header and checksum
 
 
 class Text(Protocol):
-    def read(self, size: int, /) -> bytes: ...
+    def read(self, size: int, /) -> bytes:
+        """At most ``size`` characters; none at the end."""
+
     def __enter__(self) -> Text: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None, /
@@ -21,6 +23,7 @@ class Text(Protocol):
 
 
 def is_packed(path: Path) -> bool:
+    """Whether a file is gzipped, by its first two bytes."""
     with path.open("rb") as file:
         return file.read(2) == GZIP_MAGIC
 

@@ -30,7 +30,8 @@ def times(trend: Trend) -> list[tuple[Window, dict[tuple[str, int], float]]]:
 
 
 def drift(trend: Trend, change: float) -> str:
-    """Of steps that get slower (``change`` above 0) or faster: the line that does, after ": "; else empty."""
+    """The line that drifts, after ": ", for steps that get slower (``change`` above 0) or faster; else
+    empty."""
     found = times(trend)
     found = found[:: -(-len(found) // TESTED)] if found else found
     if len(found) < ENOUGH:
@@ -76,7 +77,7 @@ def slow(trend: Trend, stretches: Sequence[tuple[int, int]]) -> str:
 
 
 def keeper(lines: Sequence[Line]) -> str:
-    """Of memory that grows: the line that kept the most in the captured steps, after ": "; else empty."""
+    """The line that kept most memory in the captured steps, after ": "; else empty."""
     most = max(lines, key=lambda line: line.kept_bytes, default=None)
     if most is None or most.kept_bytes < LEAST_KEPT:
         return ""

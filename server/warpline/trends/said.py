@@ -59,7 +59,7 @@ def _tested(chance: float) -> str:
 
 
 def _growth(windows: Sequence[Window], lines: Sequence[Line]) -> Iterable[str]:
-    """Of the later half alone: what grows at first and then stays is not a leak."""
+    """Growth in the later half alone: what grows only at first is not a leak."""
     some = _thinned(windows[len(windows) // 2 :])
     steps, held = [float(one.step) for one in some], [float(one.memory_bytes) for one in some]
     chance, rate = mann_kendall(held), slope(steps, held)

@@ -128,6 +128,7 @@ def best(finding: Finding, safe_only: bool) -> int | None:
 
 
 def parses(text: str) -> bool:
+    """Whether a text is valid Python for the interpreter that Warpline runs in."""
     try:
         ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):

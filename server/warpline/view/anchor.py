@@ -137,7 +137,7 @@ class Anchor:
 
 
 def _follow(old: Sequence[str], new: Sequence[str], head: bool, tail: bool) -> list[int]:
-    """For each added line the index of the removed line that it is, or -1."""
+    """The index of the removed line that became each added line, or -1."""
     match = [-1] * len(new)
     if not old or not new:
         return match

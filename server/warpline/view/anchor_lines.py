@@ -25,6 +25,7 @@ class Standing:
 
     @property
     def step_ms(self) -> float:
+        """Milliseconds a step of all costs of the line."""
         return sum(cost.step_ms for cost in self.costs)
 
 

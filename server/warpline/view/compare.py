@@ -28,6 +28,7 @@ class Pair:
 
     @property
     def difference_ms(self) -> float:
+        """Milliseconds a step that the line takes more than before; negative where it takes less."""
         return self.after_ms - self.before_ms
 
 

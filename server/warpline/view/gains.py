@@ -41,7 +41,7 @@ def measured(result: Measured) -> str:
 
 
 def short(finding: Finding) -> str:
-    """For the end of a fix's title: what was measured, else what is predicted; empty: neither is known."""
+    """The measured gain, else the predicted one, to end a fix's title. Empty where neither is known."""
     if finding.measured is not None:
         return measured(finding.measured)
     predicted = finding.predicted

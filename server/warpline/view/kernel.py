@@ -55,6 +55,7 @@ def kernel_table(inside: KernelInside) -> KernelTable:
 
 
 def all_samples(inside: KernelInside) -> float:
+    """How many samples Nsight Compute took in the kernel."""
     return sum(sum(line.stalls.values()) for line in inside.lines)
 
 

@@ -21,7 +21,7 @@ class Loop:
 
     @property
     def place(self) -> str:
-        """For a person: ``sim.py:12``."""
+        """The loop's place as people write it: ``sim.py:12``."""
         return f"{self.file.rpartition('/')[2]}:{self.line}"
 
 

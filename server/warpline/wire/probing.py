@@ -52,8 +52,8 @@ class Question:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one call. ``host_ns``: until the host has queued it; ``device_ns``: of the device alone. On a CPU
-    both are the time it takes."""
+    """The cost of one call. ``host_ns``: until the host has queued it; ``device_ns``: on the device alone. On
+    a CPU both are its time."""
 
     host_ns: float
     device_ns: float
@@ -107,6 +107,7 @@ def batch_from_json(fields: dict[str, Any]) -> QuestionBatch:
 
 
 def question(fields: dict[str, Any]) -> Question:
+    """A question from the fields of its JSON."""
     tensors = tuple(
         Tensor(tuple(one["shape"]), one["dtype"], tuple(one["strides"])) for one in fields["tensors"]
     )

@@ -35,8 +35,10 @@ def py_spy(program: str, pid: int, rate: int, output: str) -> list[str]:
 
 
 def stacks(rows: Iterable[str]) -> Iterator[tuple[str, list[tuple[str, int]], int]]:
-    """Of py-spy's raw format, ``frame;frame;... count`` a row: the frames as they are there, the outermost
-    first; file and line of each, the innermost first; the count."""
+    """Reads py-spy's raw format, rows of ``frame;frame;... count``.
+
+    Yields the frames as they are written (outermost first), the file and line of each (innermost first), and
+    the count."""
     for row in rows:
         stack, _, count = row.rpartition(" ")
         if not count.strip().isdigit():

@@ -39,7 +39,8 @@ class Board(Protocol):
         """Answers of ``ranks``; ``late``: none of them that is there may be left out. Raises OSError where
         there will be none."""
 
-    def clear(self) -> None: ...
+    def clear(self) -> None:
+        """Remove what was asked and answered, so that the next run does not read it."""
 
 
 class Agreement:
@@ -90,6 +91,7 @@ class Agreement:
 
 
 def board_of(control: Control) -> Board:
+    """A board for the ranks of this job: torch's store across machines, files on one machine."""
     if control.world > control.local_world:
         store = default_store()
         if store is not None:
@@ -129,6 +131,7 @@ class FolderBoard:
         os.replace(path + ".new", path)
 
     def read(self, question: str, ranks: set[int], late: bool) -> dict[int, int]:
+        """The answers that can be read so far, by rank."""
         found = {}
         for rank in ranks:
             try:
@@ -139,6 +142,7 @@ class FolderBoard:
         return found
 
     def clear(self) -> None:
+        """Remove the folder of all questions."""
         shutil.rmtree(self.all_runs, ignore_errors=True)
 
     def _path(self, question: str, rank: int) -> str:

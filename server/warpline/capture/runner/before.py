@@ -64,6 +64,7 @@ class Before:
         return {"settings": settings, "executed": self.executed.as_dict()}
 
     def remove(self) -> None:
+        """Remove the hooks. What was noted stays."""
         self.executed.stop()
         if self.arguments is not None and self.settings is not None:
             self.arguments.loaded.remove()

@@ -39,10 +39,12 @@ class Control:
         self.folder = self.folder_of(self.local_rank)
 
     def folder_of(self, local_rank: int) -> str:
+        """The run folder of a rank on this machine; rank 0 has the run's own."""
         return self.root if local_rank == 0 else os.path.join(self.root, "ranks", str(local_rank))
 
 
 def read(path: str) -> wire.Control:
+    """The control file. Raises OSError or ValueError where it cannot be read."""
     with open(path, encoding="utf-8") as file:
         fields = json.load(file)
     request, windows = _tuples(fields["request"]), _tuples(fields["windows"])

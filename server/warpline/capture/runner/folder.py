@@ -12,22 +12,26 @@ from ...wire.run import MANIFEST
 
 
 def write(path: str, name: str, value: Any) -> None:
+    """A part of the run as JSON. NaN and infinities become null. Raises OSError."""
     with open(os.path.join(path, name), "w", encoding="utf-8") as file:
         json.dump(finite(value), file)
 
 
 def write_bytes(path: str, name: str, data: bytes) -> None:
+    """A part of the run as it is. Raises OSError."""
     with open(os.path.join(path, name), "wb") as file:
         file.write(data)
 
 
 def write_whole(path: str, name: str, value: Any) -> None:
-    """By rename: a reader finds all of it or what was there before."""
+    """Write a file and rename it: a reader finds the old content or the new, never a part."""
     write(path, "." + name, value)
     os.replace(os.path.join(path, "." + name), os.path.join(path, name))
 
 
 def write_manifest(path: str, manifest: dict[str, Any]) -> None:
+    """The manifest, which makes the folder a run: written beside it, synced to disk, then renamed. Raises
+    OSError."""
     scratch = os.path.join(path, ".manifest")
     with open(scratch, "w", encoding="utf-8") as file:
         json.dump(finite(manifest), file)

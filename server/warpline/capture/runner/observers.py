@@ -59,6 +59,7 @@ class Observers:
         self.facts: dict[str, Any] = {"memory": {}, "nvml": {}, "gc_ns": [], "gc_timed_ns": 0}
 
     def install(self) -> None:
+        """Install everything that watches the script, before it runs."""
         self.signals.install(self.torch)
         self.losses.install(self.torch)
         self.sites.install(self.torch)
@@ -75,12 +76,13 @@ class Observers:
         self.sites.use(optimizer, frame)
 
     def optimizers(self) -> list[Any] | None:
-        """Those that live; None where one makes steps that we did not see made."""
+        """The script's optimizers that still exist. None where one makes steps whose making was not seen."""
         found = self.sites.living("optimizer")
         return found if set(self.optimizer_steps) <= {id(one) for one in found} else None
 
     def step_expected(self) -> float:
-        """For how many seconds one is worth waiting for: an optimizer exists that has made none yet."""
+        """How many seconds to wait for the first step of an optimizer; 0 where there is none, or it has made
+        one."""
         if self.optimizer_steps or not self.sites.has("optimizer"):
             return 0.0
         if self.losses.backwards > 0:
@@ -93,6 +95,8 @@ class Observers:
         return before != self.compilations
 
     def start_timing(self) -> None:
+        """Begin the timing window: what would slow the steps is removed, memory and collections are
+        watched."""
         self.workers.pause()
         self.batches.start()
         self.losses.remove()
@@ -114,6 +118,7 @@ class Observers:
         self.workers.start()
 
     def stop_timing(self, steps: int, stamps: Sequence[int] = ()) -> None:
+        """End the timing window after ``steps`` steps; ``stamps`` are their ends in ns."""
         if self.nvml is not None:
             self.nvml.stop()
             self.facts["nvml"] = self.nvml.facts()
@@ -142,6 +147,8 @@ class Observers:
         return True
 
     def start_dataflow(self) -> None:
+        """Record the operators of the step that begins. Where this torch cannot be observed, the facts say
+        so."""
         try:
             from .dataflow.mode import Recording
 
@@ -154,6 +161,7 @@ class Observers:
             self.recording = None
 
     def stop_survey(self) -> None:
+        """End the survey and the recording of operators, whichever runs."""
         if self.survey is not None:
             self.survey.stop()
             self.triton.stop()
@@ -162,6 +170,7 @@ class Observers:
             self.recording = None
 
     def remove(self) -> None:
+        """Remove every hook."""
         self.losses.remove()
         self.batches.remove()
         self.sites.remove()
@@ -196,6 +205,7 @@ class Observers:
         }
 
     def notes(self) -> list[str]:
+        """Notes for the report about what could not be observed."""
         found: list[str] = []
         if self.compiled.provenance is False and self.compiled.compilations:
             found.append(

@@ -28,6 +28,7 @@ class Pipe:
             pass
 
     def send(self, message: Message) -> None:
+        """Write one message. A reader that is gone is not an error."""
         if self.fd is None:
             return
         fields = {"event": _EVENTS[type(message)], "rank": self.rank, **asdict(message)}
@@ -37,6 +38,7 @@ class Pipe:
             pass
 
     def progress(self, stage: str, done: int, total: int | None, message: str) -> None:
+        """Report progress: at once for a new stage, else at most every ``PATIENCE_S`` seconds."""
         now = time.monotonic()
         if stage == self.stage and now - self.told < self.PATIENCE_S:
             return
@@ -44,6 +46,7 @@ class Pipe:
         self.send(Progress(stage, done, total, message))
 
     def close(self) -> None:
+        """Close the pipe."""
         if self.fd is not None:
             os.close(self.fd)
             self.fd = None

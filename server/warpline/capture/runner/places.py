@@ -16,5 +16,5 @@ def working_folder() -> str:
 
 
 def absolute(path: str) -> str:
-    """As ``os.path.abspath``, which fails where the working folder is gone."""
+    """The same as ``os.path.abspath``, which fails where the working folder is gone."""
     return os.path.normpath(os.path.join(working_folder(), path))

@@ -12,6 +12,7 @@ del sys.path[0]  # this folder: its module names must not shadow others
 
 
 def answer() -> dict[str, Any]:
+    """What this interpreter has: Python, torch, devices, Triton. ``problem`` is one line, or None."""
     found = {
         "executable": sys.executable,
         "python": "%d.%d.%d" % sys.version_info[:3],

@@ -39,7 +39,7 @@ def writes(control: Control) -> None:
 
 
 def writes_no_more(control: Control) -> None:
-    """It has written, or makes more steps."""
+    """Called by a rank that has written its run, or that goes on with more steps."""
     try:
         os.unlink(os.path.join(control.folder, WRITING))
     except OSError:
@@ -70,6 +70,8 @@ class Waiting:
         self.since = time.monotonic()  # that is when the sign last changed
 
     def worth_it(self) -> bool:
+        """Whether the other rank may still write its run. False once it has, and once it showed no activity
+        for ``SILENT_S`` seconds (``GONE_S`` where its process is gone)."""
         if os.path.exists(os.path.join(self.folder, MANIFEST)):
             return False
         now, process = time.monotonic(), _process(self.folder)

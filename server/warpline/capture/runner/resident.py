@@ -102,7 +102,7 @@ class Resident(Session):
             self.steps.compiling()  # a global hook would have it compiled again
 
     def _undo_start(self) -> None:
-        """Some hooks may be there and others not."""
+        """Remove the hooks that were installed before the start failed."""
         self.closed = True
         _current.clear()
         undo = [self.texts.stop, self.before.remove, self.own_profiler.remove, imports.stop_waiting]
@@ -114,6 +114,7 @@ class Resident(Session):
                 one()
 
     def script(self) -> str:
+        """The path that the report names as the script."""
         return self._script
 
     def mark(self) -> None:
@@ -147,7 +148,7 @@ class Resident(Session):
             self.pipe.settled.wait(ENDING_S)
 
     def _withdraw(self) -> None:
-        """Nothing is measured any more, and nothing of ours is left."""
+        """Stop measuring and remove every hook."""
         stage, self.stage = self.stage, Stage(self)
         try:
             stage.abandon()

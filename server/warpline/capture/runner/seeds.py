@@ -8,7 +8,7 @@ from . import imports
 
 
 def plant(torch: ModuleType, seed: int) -> None:
-    """In torch and random at once, in numpy when it is imported."""
+    """Seed torch and random, and numpy if it is imported."""
     import random
 
     random.seed(seed)

@@ -122,7 +122,7 @@ class Session:
             self._listen()
 
     def first_line_is_here(self) -> None:
-        """What ran so far was watched for what it made; its steps do not count."""
+        """The script begins here: what was made before was watched, but steps before do not count."""
         self.awaited = False
         if self.torch is not None:
             self.begun = time_ns()
@@ -139,7 +139,7 @@ class Session:
         self.go(Waiting)
 
     def go(self, stage: Callable[[Session], Stage]) -> None:
-        """To the next window."""
+        """End the current stage and begin this one."""
         self.stage = stage(self)
         self.before.at_stage(type(self.stage))
         self.steps.on_step = self.guarded(self.stage.tick, None)
@@ -174,11 +174,13 @@ class Session:
         return bool(windows.sampler) and known and not kinds.used(self.torch).accelerated
 
     def look_closely(self) -> None:
-        """All is timed: now it is recorded what the script does."""
+        """Called once all steps are timed: begin to record what the script does."""
         self.make_recorder()
         self.go(Survey if self.windows.survey else Capture)
 
     def make_recorder(self) -> None:
+        """Make the recorder for the capture. Not before the warm-up: its tables need what the script has
+        imported."""
         from .lines.locations import Locations
         from .windows.recorder import Recorder
 
@@ -193,19 +195,22 @@ class Session:
 
     @property
     def recorder(self) -> Recorder:
+        """What captures the steps. Made before the stages that use it."""
         assert self._recorder is not None  # made before the stages that use it begin
         return self._recorder
 
     def synchronize(self) -> None:
+        """Wait for the script's device."""
         kinds.used(self.torch).synchronize()
 
     def script(self) -> str:
+        """The absolute path of the script."""
         main = sys.modules["__main__"]
         file: str = getattr(main, "__file__", None) or self.control.request.target
         return absolute(file)
 
     def finish_timing(self) -> None:
-        """Of purpose "time": write the figures and end."""
+        """End a run of purpose "time": write its figures."""
         self._take_hands_off()
         results.write_timing(self, self.timed)
         self._tell_and_stop()
@@ -275,7 +280,7 @@ class Session:
         return self.boundaries + self.stage.boundaries_so_far()
 
     def forget(self) -> None:
-        """In a forked child, a loader's worker say: leave it alone."""
+        """Called in a forked child, such as a loader's worker: watch nothing there."""
         self.pipe.close()
         self.before.executed.stop()
         if self._recorder is not None:
@@ -312,7 +317,7 @@ class Session:
         return True
 
     def leave_off(self) -> None:
-        """Nothing was measured, and nothing will be in this run."""
+        """Give up: nothing was measured, and nothing will be in this run."""
         self._take_hands_off()
         self.stage = Stage(self)
         self._stop()

@@ -104,7 +104,7 @@ class Texts:
         return get_data
 
     def _keep_cached(self, source: str, bytecode: bytes) -> None:
-        """Of a module whose cached bytecode was read: its source, where it is the one of the bytecode."""
+        """Keep the source of a module whose cached bytecode was read, if the bytecode was made from it."""
         try:
             with open(source, "rb") as file:
                 data, status = file.read(), os.fstat(file.fileno())
@@ -140,7 +140,8 @@ class Texts:
 
 
 def _process_began() -> float:
-    """In unix time; 0 where it is not known. Linux: field 22 of ``/proc/self/stat``, in ticks since boot."""
+    """When this process began, in unix time; 0 where that is unknown. Linux: field 22 of ``/proc/self/stat``,
+    in ticks since boot."""
     try:
         with open("/proc/self/stat", encoding="ascii", errors="replace") as file:
             ticks = int(file.read().rpartition(")")[2].split()[19])
@@ -160,6 +161,7 @@ def made_from(header: bytes, source: bytes, mtime: float) -> bool:
 
 
 def decoded(data: bytes) -> str:
+    """Source text as Python decodes it; where it cannot be, as UTF-8 with replacement characters."""
     try:
         return importlib.util.decode_source(data)
     except (SyntaxError, UnicodeDecodeError):

@@ -32,6 +32,7 @@ def without_ours(error: BaseException | None, seen: set[int] | None = None) -> N
 
 
 def is_ours(filename: str) -> bool:
+    """Whether a file belongs to the runner."""
     return filename.startswith(_HERE)
 
 

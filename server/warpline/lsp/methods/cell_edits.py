@@ -35,10 +35,9 @@ class Script:
 
 
 def script_now(ls: Server, session: Session) -> Script | None:
-    """None for a run that is of no notebook, or of one that is not open.
+    """The open notebook as a script. None where the run is not of a notebook, or the notebook is closed.
 
-    Raises Problem where the cells are no script now.
-    """
+    Raises Problem where the cells do not make a script."""
     notebook = notebook_of(session.loaded)
     cells = ls.documents.cells(notebook) if notebook is not None else None
     if notebook is None or cells is None:

@@ -20,6 +20,7 @@ from warpline.view.diagnostics import Notice
 
 
 async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
+    """The actions at a range. Clients that cannot resolve an action get it with its edit."""
     path = convert.path(params.text_document.uri)
     session = ls.folders.session(path) if path else None
     if path is None or session is None:

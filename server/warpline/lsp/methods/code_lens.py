@@ -22,6 +22,7 @@ _Lens = dict[str, Any]
 
 
 async def code_lens(ls: Server, params: types.CodeLensParams) -> Written:
+    """One lens to profile the file, or to cancel that, and one for each function that costs time."""
     await ls.loading.over()
     uri = params.text_document.uri
     path = convert.path(uri)

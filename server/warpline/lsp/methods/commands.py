@@ -35,4 +35,6 @@ async def explain(ls: Server, *arguments: Any) -> dict[str, Any] | None:
 
 
 def show(ls: Server, *arguments: Any) -> dict[str, Any] | None:
+    """warpline.overview: the results that ``warpline/overview`` answers, for clients that only have
+    commands."""
     return overview.overview(ls, arguments[0] if arguments else None)

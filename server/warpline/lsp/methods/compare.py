@@ -57,7 +57,8 @@ async def compare(ls: Server, params: Any) -> dict[str, Any] | None:
 
 
 async def _loaded(ls: Server, folder: Path, run: Path) -> Session:
-    """As it would be shown, of an open notebook by its cells, so that both runs name the same lines."""
+    """A run as it is shown. If its notebook is open, its lines are those of the cells, so that both runs name
+    the same."""
     try:
         results = await asyncio.to_thread(load, run, [])
     except Problem as problem:

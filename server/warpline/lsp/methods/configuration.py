@@ -56,6 +56,7 @@ async def with_results(ls: Server) -> None:
 
 
 async def changed(ls: Server, params: types.DidChangeConfigurationParams) -> None:
+    """The client's settings changed: ask for them again, and show the results by them."""
     sent = params.settings
     section = sent.get(SECTION) if isinstance(sent, dict) else None
     await fetch(ls, section)

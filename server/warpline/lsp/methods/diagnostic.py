@@ -30,6 +30,7 @@ _NOTHING: tuple[str, list[types.Diagnostic]] = ("", [])
 async def pull(
     ls: Server, params: types.DocumentDiagnosticParams
 ) -> types.RelatedFullDocumentDiagnosticReport | types.RelatedUnchangedDocumentDiagnosticReport:
+    """The diagnostics of a file; "unchanged" where the client has the newest."""
     await ls.loading.over()
     path = convert.path(params.text_document.uri)
     result, items = _diagnostics(ls, path) if path else _NOTHING
@@ -61,6 +62,7 @@ async def pull_all(ls: Server, params: types.WorkspaceDiagnosticParams) -> types
 
 
 def push(ls: Server, path: str) -> None:
+    """Send a file's diagnostics, for clients that do not ask."""
     document = ls.documents.at(path)
     ls.text_document_publish_diagnostics(
         types.PublishDiagnosticsParams(

@@ -156,7 +156,7 @@ def _ignore_here(ls: Server, session: Session, finding: Finding) -> types.Worksp
 
 
 def _ignore_rule(ls: Server, near: str, rule: str) -> types.WorkspaceEdit | None:
-    """In the pyproject.toml that holds for the file, which is made when there is none."""
+    """An edit that turns a rule off in the project's pyproject.toml, which is made if there is none."""
     home = ls.folders.home(near)
     place = next((p for p in (home, *home.parents) if (p / "pyproject.toml").is_file()), home)
     path = str(place / "pyproject.toml")
@@ -189,7 +189,8 @@ def _ignore_rule(ls: Server, near: str, rule: str) -> types.WorkspaceEdit | None
 
 
 def _by_file(ls: Server, files: dict[str, list[types.TextEdit]]) -> types.WorkspaceEdit:
-    """With document versions where the client understands them: an edit then never meets another text."""
+    """The edits by file. With document versions where the client takes them, so that no edit meets another
+    text."""
     if not ls.can("workspace.workspace_edit.document_changes"):
         return types.WorkspaceEdit(changes={_uri(ls, file): found for file, found in files.items()})
     changes: list[Any] = []

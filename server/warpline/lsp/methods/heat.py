@@ -21,6 +21,8 @@ from warpline.lsp.state.session import Session
 
 
 def heat(ls: Server, params: Any) -> Written | None:
+    """The share of each line between ``first`` and ``last`` (from 0), as JSON. None where the file is in no
+    run. Raises JsonRpcInvalidParams without a uri."""
     uri = params.get("uri") if isinstance(params, dict) else None
     if not isinstance(uri, str):
         raise JsonRpcInvalidParams(message="warpline/heat needs a uri")

@@ -16,6 +16,7 @@ from warpline.view.inside import Caller
 
 
 def hover(ls: Server, params: types.HoverParams) -> types.Hover | None:
+    """What a line costs and why. None for a line without costs."""
     path = convert.path(params.text_document.uri)
     if path is None:
         return None
@@ -73,5 +74,6 @@ def _measured(results: Results, path: str, run_line: int) -> list[str]:
 
 
 def markup(words: str, markdown: bool) -> types.MarkupContent:
+    """Text in the format that the client asked for."""
     kind = types.MarkupKind.Markdown if markdown else types.MarkupKind.PlainText
     return types.MarkupContent(kind=kind, value=words)

@@ -19,6 +19,7 @@ _NO_WORKSPACE_PULL = ("Neovim",)
 
 
 def initialize(ls: Server, params: types.InitializeParams) -> None:
+    """Note the client's encoding, folders and abilities. Nothing is loaded yet."""
     encoding = ls.workspace.position_encoding or "utf-16"
     ls.documents.codec = convert.Codec(str(getattr(encoding, "value", encoding)))
     folders = [folder.uri for folder in params.workspace_folders or ()]
@@ -35,6 +36,7 @@ def initialize(ls: Server, params: types.InitializeParams) -> None:
 
 
 def add(ls: Server, uri: str) -> None:
+    """Note a workspace folder. Those that are not files are left out."""
     path = convert.path(uri)
     if path is not None and Path(path) not in ls.folders.workspace:
         ls.folders.workspace.append(Path(path))

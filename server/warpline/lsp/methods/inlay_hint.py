@@ -16,6 +16,7 @@ from warpline.view.hints import Hint, hints
 
 
 async def inlay_hint(ls: Server, params: types.InlayHintParams) -> list[types.InlayHint]:
+    """The time of each line at its end, from the share that the settings ask for."""
     await ls.loading.over()
     path = convert.path(params.text_document.uri)
     session = ls.folders.session(path) if path else None
@@ -58,6 +59,7 @@ def _difference(session: Session, path: str, hint: Hint) -> str:
 
 
 def resolve(ls: Server, hint: types.InlayHint) -> types.InlayHint:
+    """Add the tooltip of a hint, unless its line has changed."""
     data = hint.data if isinstance(hint.data, dict) else {}
     path, line = data.get("path"), data.get("line")
     if isinstance(path, str) and isinstance(line, int):

@@ -17,6 +17,7 @@ from warpline.lsp.server import Server
 
 
 async def initialized(ls: Server, _: types.InitializedParams) -> None:
+    """Load the results of the workspace, ask for the settings, and watch the folders and the client."""
     registry.load()
     refresh.subscribe(ls)
     for folder in ls.folders.workspace:
@@ -34,6 +35,7 @@ async def initialized(ls: Server, _: types.InitializedParams) -> None:
 
 
 def folders_changed(ls: Server, params: types.DidChangeWorkspaceFoldersParams) -> None:
+    """Load the results of new folders and drop those of removed ones."""
     for gone in params.event.removed:
         path = convert.path(gone.uri)
         if path is not None and Path(path) in ls.folders.workspace:

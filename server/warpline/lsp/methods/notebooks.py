@@ -25,6 +25,7 @@ async def did_open(ls: Server, params: types.DidOpenNotebookDocumentParams) -> N
 
 
 def did_change(ls: Server, params: types.DidChangeNotebookDocumentParams) -> None:
+    """Cells were added, removed, moved or edited."""
     cells = ls.documents.notebooks.get(convert.path(params.notebook_document.uri) or "")
     changed = params.change.cells
     if cells is None or changed is None:
@@ -44,6 +45,7 @@ def did_change(ls: Server, params: types.DidChangeNotebookDocumentParams) -> Non
 
 
 def did_close(ls: Server, params: types.DidCloseNotebookDocumentParams) -> None:
+    """A notebook was closed; its results are those of the saved file again."""
     for cell in params.cell_text_documents:
         ls.documents.close(cell.uri)
     path = convert.path(params.notebook_document.uri)

@@ -19,6 +19,7 @@ class Output:
         self._timer: asyncio.TimerHandle | None = None
 
     def line(self, text: str) -> None:
+        """Queue a line. Beyond ``_LINES`` in a batch, lines are counted and left out."""
         if len(self._lines) < _LINES:
             self._lines.append(text)
         else:

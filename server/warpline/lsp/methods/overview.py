@@ -24,6 +24,7 @@ _TOP = 200
 
 
 def overview(ls: Server, params: Any) -> dict[str, Any] | None:
+    """A run's step time, lines, totals and findings. None where there is no run."""
     session = asked_for(ls, params)
     if session is None:
         return None

@@ -47,6 +47,7 @@ def cancel(ls: Server, *arguments: Any) -> bool:
 
 
 def progress_cancelled(ls: Server, params: types.WorkDoneProgressCancelParams) -> None:
+    """The client's own cancel button: end the profile with this token."""
     for running in ls.folders.running.values():
         if running.token == params.token:
             running.end()

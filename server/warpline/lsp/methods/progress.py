@@ -52,6 +52,7 @@ class Progress:
         return self._token
 
     def report(self, stage: str, done: int, total: int | None, message: str) -> None:
+        """Show how far a stage is. ``total`` is None where that is unknown."""
         low, high = _PERCENT.get(stage, (self._percent, self._percent))
         part = min(done / total, 1.0) if total else 0.0
         # Never backwards: bars that do look broken.
@@ -75,6 +76,7 @@ class Progress:
         )
 
     def end(self, message: str) -> None:
+        """Close the progress with a last message. Calls after the first do nothing."""
         if self._open and self._token is not None:
             self._open = False
             self._ls.work_done_progress.end(self._token, types.WorkDoneProgressEnd(message=message))

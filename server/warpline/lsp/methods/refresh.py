@@ -10,7 +10,7 @@ from warpline.lsp.server import Server
 
 
 def subscribe(ls: Server) -> None:
-    """From now on, tell the client of every change of the state."""
+    """Tell the client of every change of the state."""
     ls.folders.changes.subscribe(Refresh(ls))
 
 

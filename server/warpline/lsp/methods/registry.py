@@ -96,6 +96,7 @@ PULL_ALL = Method(types.WORKSPACE_DIAGNOSTIC, "diagnostic", "pull_all", waits=Tr
 
 
 def register(server: Server) -> None:
+    """Offer every method and command of the tables."""
     for method in METHODS:
         offer(server, method)
     for command in COMMANDS:
@@ -103,6 +104,7 @@ def register(server: Server) -> None:
 
 
 def offer(server: Server, method: Method) -> None:
+    """Offer one method, also after the start."""
     server.feature(method.name, method.options)(_handler(method))
 
 

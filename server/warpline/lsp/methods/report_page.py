@@ -46,6 +46,7 @@ async def page(ls: Server, params: Any) -> dict[str, Any] | None:
 
 
 def place(ls: Server, params: Any) -> dict[str, Any] | None:
+    """Where a line of the run stands in the text as it is now (from 0). None where it is gone."""
     try:
         asked = parameters(params or {}, PlaceParams)
     except Refused as refusal:

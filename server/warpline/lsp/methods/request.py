@@ -58,14 +58,14 @@ class Refused(Exception):
             self.remedies.insert(0, CHOOSE_INTERPRETER)
 
     def answer(self) -> JsonRpcException:
-        """As the error that answers a request."""
+        """The error that answers a request."""
         if self.reason == "parameters":
             return JsonRpcInvalidParams(message=str(self))
         return could_not(str(self), self.reason, self.remedies)
 
 
 def parse(value: object) -> ProfileParams:
-    """Of a request's parameters, or of the argument of a command (which may be a URI). Raises Refused."""
+    """Read the parameters of a request, or the argument of a command (which may be a URI). Raises Refused."""
     if isinstance(value, str):
         return ProfileParams(uri=value)
     return parameters(value or {}, ProfileParams)

@@ -10,6 +10,7 @@ from warpline.lsp.server import Server
 
 
 async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
+    """A file was opened: find the runs of its folder and those around it."""
     path = convert.path(params.text_document.uri)
     if path is None:
         return
@@ -32,18 +33,21 @@ async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
 
 
 def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> None:
+    """The text changed; its diagnostics move with their lines."""
     path = convert.path(params.text_document.uri)
     if path is not None and ls.pushes:
         diagnostic.push_soon(ls, path)
 
 
 def did_close(ls: Server, params: types.DidCloseTextDocumentParams) -> None:
+    """The file was closed: from here on the text on disk counts."""
     path = convert.path(params.text_document.uri)
     if path is not None and ls.pushes:
         diagnostic.push(ls, path)
 
 
 async def did_save(ls: Server, params: types.DidSaveTextDocumentParams) -> None:
+    """The project's settings were saved: read them again."""
     if params.text_document.uri.endswith("/pyproject.toml"):
         await configuration.fetch(ls)
         ls.folders.changes.shown()

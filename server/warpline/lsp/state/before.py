@@ -17,7 +17,8 @@ REPORT = "report.json"
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """As much of it as lenses need. ``noise``: of the comparison, a share; None: it is not known."""
+    """The earlier run, as far as lenses need it. ``noise``: the noise of the comparison as a share; None:
+    unknown."""
 
     run: Path
     step_ms: float

@@ -72,8 +72,8 @@ def in_cells(results: Results, cells: Sequence[Document]) -> Results:
 
 
 def _totals(results: Results, lines: Sequence[Line], script: str) -> dict[tuple[str, str], float]:
-    """Those of the script's functions are in the cells that their lines are in. What is in no function
-    is the whole script's, and no cell's."""
+    """The totals of the script's functions, by the cells that define them. What is outside functions belongs
+    to the script and to no cell."""
     functions = {(line.file, line.function.replace(".<locals>", "")) for line in lines}
     return {
         (file, name): results.totals[place]

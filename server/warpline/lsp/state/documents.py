@@ -28,6 +28,7 @@ class Document:
 
     @property
     def text(self) -> str:
+        """The whole text, with the client's own line ends."""
         return "".join(self.lines)
 
     @property
@@ -37,6 +38,7 @@ class Document:
         return first[len(content(first)) :] or "\n"
 
     def change(self, changes: list[types.TextDocumentContentChangeEvent], codec: convert.Codec) -> None:
+        """Apply the client's edits in order, and move the anchors with their lines."""
         for change in changes:
             if isinstance(change, types.TextDocumentContentChangePartial):
                 self._replace(change, codec)
@@ -83,6 +85,7 @@ class Documents:
         return iter(tuple(self._open.values()))
 
     def get(self, uri: str) -> Document | None:
+        """The open document with this URI, or None."""
         return self._open.get(_name(uri))
 
     def cells(self, notebook: str) -> list[Document] | None:
@@ -91,14 +94,17 @@ class Documents:
         return None if uris is None else [self._open[uri] for uri in uris if uri in self._open]
 
     def at(self, path: str) -> Document | None:
+        """The open document with this path, or None."""
         return self._open.get(path)
 
     def open(self, item: types.TextDocumentItem) -> Document:
+        """Keep a document that the client has opened."""
         document = Document(item.uri, item.text, item.version, item.language_id)
         self._open[_name(item.uri)] = document
         return document
 
     def open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> None:
+        """Keep a notebook's cells, in order. One that is no file is left out."""
         path = convert.path(params.notebook_document.uri)
         if path is None:
             return
@@ -107,6 +113,7 @@ class Documents:
         self.notebooks[path] = [cell.document for cell in params.notebook_document.cells]
 
     def change(self, params: types.DidChangeTextDocumentParams) -> Document | None:
+        """Apply edits to an open document; None where it is not open."""
         document = self.get(params.text_document.uri)
         if document is not None:
             document.change(list(params.content_changes), self.codec)
@@ -114,6 +121,7 @@ class Documents:
         return document
 
     def close(self, uri: str) -> Document | None:
+        """Forget a document; None where it was not open."""
         return self._open.pop(_name(uri), None)
 
 

@@ -51,6 +51,7 @@ class Folders:
         return iter(tuple(self._folders.values()))
 
     def add(self, path: Path) -> Folder:
+        """The folder at a path, with its results, made if need be."""
         from warpline.lsp.state.folder import Folder  # with all that results need: not at the start
 
         if path not in self._folders:
@@ -115,6 +116,7 @@ class Folders:
         return sorted({file for folder in self for file in folder.files()})
 
     def kill(self) -> None:
+        """End every process that runs, at once."""
         for running in tuple(self.running.values()):
             running.engine.kill()
 

@@ -30,6 +30,7 @@ class Libraries:
         self._read: dict[str, tuple[str, Costs]] = {}
 
     def has(self, path: str) -> bool:
+        """Whether the file is a library's in which the run spent time."""
         return path in self._found() and bool(self.costs(path))
 
     def text(self, path: str) -> str:

@@ -15,6 +15,7 @@ class Loading:
         self._under_way: dict[str, asyncio.Future[None]] = {}
 
     def begin(self, name: str) -> None:
+        """Requests wait from here on, until ``end`` with the same name."""
         if name not in self._under_way:
             self._under_way[name] = asyncio.get_running_loop().create_future()
 

@@ -60,9 +60,11 @@ class Results:
 
     @property
     def step_ms(self) -> float:
+        """The step time in milliseconds, measured without the profiler."""
         return self.report.steps.step_ms
 
     def has(self, path: str) -> bool:
+        """Whether a file has costs or findings."""
         return path in self.costs or path in self.findings
 
     def costs_in(self, path: str) -> Costs:
@@ -76,6 +78,7 @@ class Results:
         return self.libraries.text(path) if self.libraries.has(path) else None
 
     def files(self) -> tuple[str, ...]:
+        """Every file with costs or findings, sorted."""
         return tuple(sorted({*self.costs, *self.findings}))
 
     def lenses(self, path: str) -> tuple[str, tuple[Lens, ...]]:

@@ -35,7 +35,7 @@ class Session:
 
     @property
     def loaded(self) -> Results:
-        """As they were read, by the files that ran: of a notebook by its script."""
+        """The results by the files that ran; those of a notebook by its script."""
         return self._loaded
 
     def adopt(self, document: Document) -> bool:
@@ -54,8 +54,8 @@ class Session:
         return False
 
     def tell_by_cells(self, notebook: str | None = None) -> bool:
-        """Of a run of a notebook (of this one, if it is named): tell its lines by the cells while it is
-        open, else by the script. Whether that changed."""
+        """Show a notebook's results by its cells while it is open, else by its script. ``notebook``: only if
+        it is this one. Returns whether that changed."""
         from warpline.lsp.state import cells  # few runs are of notebooks
 
         wanted = cells.notebook_of(self._loaded)

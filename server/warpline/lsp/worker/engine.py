@@ -35,7 +35,7 @@ class Failed(Exception):
         self.remedies: list[dict[str, Any]] = []
 
     def answer(self) -> JsonRpcException:
-        """As the error that answers a request."""
+        """The error that answers a request."""
         if self.status == 130:
             return JsonRpcRequestCancelled(message=str(self))
         return could_not(str(self), "no-steps" if self.status == 1 else "failed", self.remedies)
@@ -64,6 +64,7 @@ class Engine:
 
     @property
     def alive(self) -> bool:
+        """Whether the worker process runs."""
         return self._process is not None and self._process.returncode is None
 
     async def ask(self, do: str, on_progress: Progress | None = None, **fields: Any) -> Any:
@@ -189,6 +190,7 @@ class Engine:
 
 
 def kill(processes: list[int]) -> None:
+    """End processes by their ids; those that are gone are skipped."""
     for process in processes:
         with contextlib.suppress(OSError):
             os.kill(process, signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)

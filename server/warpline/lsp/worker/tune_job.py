@@ -89,7 +89,8 @@ def _echo(process: subprocess.Popen[str], last: list[str]) -> None:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """As Ctrl+C would; what does not heed it is killed with the worker's whole family."""
+    """Interrupt the process as Ctrl+C would. If it goes on, it is killed together with the worker's other
+    processes."""
     process.send_signal(signal.SIGINT)
     try:
         process.wait(_GRACE_S)

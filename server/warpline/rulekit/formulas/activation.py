@@ -18,6 +18,7 @@ class Activation:
 
 
 def activation(flow: Flow, term: Term) -> Activation | None:
+    """The torch activation that a term spells out, or None."""
     if term.op in ("mul", "neg"):
         return _product(*factors(term))
     if term.op in ("div", "where", "maximum", "log", "log1p"):

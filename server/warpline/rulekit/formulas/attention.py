@@ -73,6 +73,7 @@ def _scores(term: Term, attention: Attention) -> Attention | None:
 
 
 def has_product(term: Term) -> bool:
+    """Whether a term is a matrix product, or one with a mask, a scale or a bias over it."""
     term = without_casts(term)
     return term.op == "matmul" or (
         term.op in ("mul", "masked_fill", "where", "add", "if") and any(has_product(arg) for arg in term.args)
@@ -80,6 +81,7 @@ def has_product(term: Term) -> bool:
 
 
 def is_gone(low: Term) -> bool:
+    """Whether a masked score gets no weight: minus infinity, or close to it."""
     number = low.number
     if number is not None:
         return number <= _GONE
@@ -151,7 +153,8 @@ def _buffer(flow: Flow, name: str) -> str | None:
 
 
 def _ones_in(source: Source, node: cst.BaseExpression) -> str | None:
-    """As :func:`_triangle`, of an expression; None too for a part of a triangle, such as a window of it."""
+    """Which triangle of ones an expression makes ("tril", "triu"). None for anything else, also for a part of
+    a triangle."""
     node = _bare(source, node)
     if not isinstance(node, cst.Call) or not source.is_named(node.func, "tril", "triu", "tril_", "triu_"):
         return None
@@ -216,6 +219,7 @@ def _only_value(source: Source, name: cst.Name) -> cst.BaseExpression | None:
 
 
 def is_parameter(term: Term, flow: Flow) -> bool:
+    """Whether a term is a module's own parameter or buffer, made in its ``__init__``."""
     made = flow.evaluator.members.get(str(term.value))
     return made is not None and flow.source.is_named(
         made.func, "Parameter", "tensor", "ones", "register_buffer"

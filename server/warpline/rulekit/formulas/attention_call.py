@@ -47,7 +47,7 @@ def _last_two(key: Term, formula: Formula[Attention]) -> bool:
 
 
 def _scale(formula: Formula[Attention]) -> list[str]:
-    """Nothing when it is one over the root of the size of a head."""
+    """The ``scale`` argument; empty where it is the default, one over the root of the head size."""
     found, rewrite = formula.found, formula.rewrite
     if not found.scale:
         return ["scale=1.0"]

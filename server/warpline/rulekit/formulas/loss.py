@@ -20,6 +20,8 @@ class Loss:
 
 
 def loss(flow: Flow, term: Term) -> Loss | None:
+    """The loss that a term spells out, with its arguments and options, or None. Means and sums over
+    everything only."""
     if term.op == "nll_loss" and term.value == ():
         scores = _log_softmax_of(term.args[0])
         return Loss("Cross entropy", "cross_entropy", (scores, term.args[1])) if scores else None
@@ -143,7 +145,7 @@ def _binary(p: Term, target: Term) -> Loss:
 
 
 def _error(term: Term) -> Loss | None:
-    """Of a difference: its square, its size, or the smooth form of both."""
+    """The loss in a difference: squared, absolute, or smooth."""
     if term.op == "pow" and term.args[1].number == 2:
         inner = term.args[0].args[0] if term.args[0].op == "abs" else term.args[0]
         return Loss("A squared error", "mse_loss", inner.args) if inner.op == "sub" else None

@@ -38,6 +38,7 @@ _NO_CALL = "torch has no call for this approximation of GELU"
 
 
 def activations(graph: Graph) -> list[Match]:
+    """The activations that a step computes op by op. Overlapping matches: only the largest."""
     found = (_at(graph, node) for node in candidates(graph, POINTWISE))
     return largest(match for match in found if match is not None)
 

@@ -21,6 +21,7 @@ _FAR = 24
 
 
 def attentions(graph: Graph) -> list[Match]:
+    """The attention that a step computes op by op: at most ``PER_SITE`` matches for each line's softmax."""
     found: list[Match] = []
     seen: dict[int, int] = {}
     for softmax in softmaxes(graph):

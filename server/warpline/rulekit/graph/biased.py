@@ -18,6 +18,7 @@ class Biased:
 
 
 def biased(graph: Graph) -> list[Biased]:
+    """Every convolution that adds a bias, and whether a batch norm subtracts it again."""
     found = []
     for node in graph.nodes:
         weight, bias = node.argument(1, "weight"), node.argument(2, "bias")

@@ -108,7 +108,7 @@ def _is_fixed(node: Node) -> bool:
 
 
 def _families(graph: Graph) -> list[int]:
-    """By value: the first value of the same memory, as views and operators in place show it."""
+    """The first value of the same memory, for each value. Views and in-place operators share memory."""
     parent = list(range(len(graph.flow.shape)))
 
     def find(value: int) -> int:

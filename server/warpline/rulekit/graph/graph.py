@@ -38,6 +38,7 @@ class Node:
     site: int
 
     def argument(self, position: int, name: str, default: Any = None) -> Any:
+        """An argument by position, else by name, else ``default``."""
         if position < len(self.arguments):
             return self.arguments[position]
         return self.named.get(name, default)
@@ -85,12 +86,15 @@ class Graph:
                 self.producer.setdefault(value, node)
 
     def shape(self, value: int) -> tuple[int, ...]:
+        """The dimensions of a tensor, by its number."""
         return self.flow.shapes[self.flow.shape[value]]
 
     def size(self, value: int) -> int:
+        """How many elements a tensor has."""
         return math.prod(self.shape(value))
 
     def dtype(self, value: int) -> str:
+        """A tensor's type as torch names it, such as ``float32``."""
         return self.flow.dtypes[self.flow.dtype[value]]
 
     def is_in_place(self, node: Node) -> bool:

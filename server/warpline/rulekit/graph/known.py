@@ -24,7 +24,7 @@ _LATEST: list[tuple[Graph, dict[str, list[Match]]]] = []
 
 
 def known(graph: Graph) -> dict[str, list[Match]]:
-    """By family; found once for all rules."""
+    """Every match in the step, by family. Computed once for all rules."""
     if not _LATEST or _LATEST[0][0] is not graph:
         _LATEST[:] = [(graph, _known(graph))]
     return _LATEST[0][1]

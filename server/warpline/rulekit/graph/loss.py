@@ -34,6 +34,7 @@ Error = Callable[[float, float], float]
 
 
 def losses(graph: Graph) -> list[Match]:
+    """The losses that a step computes op by op. Overlapping matches: only the largest."""
     return largest([*_errors(graph), *_cross_entropies(graph), *_apart(graph), *_of_shares(graph)])
 
 

@@ -60,7 +60,7 @@ def is_written_out(graph: Graph, nodes: Iterable[Node]) -> bool:
 
 
 def largest(matches: Iterable[Match]) -> list[Match]:
-    """Those that are no part of another one."""
+    """The matches that are not part of another one."""
     found: list[Match] = []
     taken: set[Node] = set()
     for match in sorted(matches, key=lambda match: -len(match.nodes)):

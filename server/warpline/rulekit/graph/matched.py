@@ -54,7 +54,7 @@ def by_hand(match: Match) -> str:
 
 
 def without_formulas(matches: Iterable[Matched], formulas: Sequence[Costed]) -> list[Matched]:
-    """Those that are not on the lines of a formula that was found in the text, which has an edit."""
+    """The matches on lines without a formula in the text; those have an edit already."""
     told = {place for formula in formulas for place in formula.places}
     return [one for one in matches if not told.intersection(one.places)]
 

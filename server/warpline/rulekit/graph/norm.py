@@ -22,6 +22,7 @@ _INSIDE = {
 
 
 def norms(graph: Graph) -> list[Match]:
+    """The normalisations that a step computes op by op. Overlapping matches: only the largest."""
     found = (_at(graph, node) for node in candidates(graph, _RESULTS))
     return largest(match for match in found if match is not None)
 
@@ -94,7 +95,7 @@ def _kind(graph: Graph, value: int, evaluation: Evaluation, centred: bool) -> tu
 
 
 def _with_parameters(graph: Graph, nodes: tuple[Node, ...], result: Node) -> tuple[tuple[Node, ...], Node]:
-    """With the product with a gain and the sum with a shift that follow."""
+    """The norm, extended by the product with a gain and the sum with a shift that follow it."""
     for name in ("mul", "add"):
         users = list(graph.uses(result.outputs[0]))
         if len(users) != 1 or users[0][0].name != name or len(users[0][0].inputs) != 2:

@@ -27,15 +27,15 @@ _PASSES = POINTWISE | REDUCTIONS | _MORE
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """Of one line: how many calls of such operators it has, and what part of the forward time of its
-    operators, matrix products left out, is theirs (0 to 1)."""
+    """How many calls of some operators a line has, and their share (0 to 1) of its forward time without
+    matrix products."""
 
     count: int = 0
     share: float = 0.0
 
 
 def passes(context: Context) -> dict[tuple[str, int], Passes] | None:
-    """By line; None where the step's operators were not all recorded."""
+    """The passes of each line. None where the step's operators were not all recorded."""
     flow = context.profile.facts.dataflow
     if flow.missing or not flow.name:
         return None
@@ -43,7 +43,7 @@ def passes(context: Context) -> dict[tuple[str, int], Passes] | None:
 
 
 def of_graph(graph: Graph, cost_of: Callable[[str, int], LineCost | None]) -> dict[tuple[str, int], Passes]:
-    """The same, of one graph."""
+    """The same as ``passes``, of one graph."""
     own: dict[tuple[str, int], list[Node]] = {}
     for node in graph.nodes:
         site = graph.site(node)

@@ -12,10 +12,12 @@ Pointwise = Callable[..., float]
 
 
 def sigmoid(x: float) -> float:
+    """The logistic function, without overflow for large negative numbers."""
     return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
 
 
 def softplus(x: float) -> float:
+    """log(1 + exp(x)), without overflow for large numbers."""
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
@@ -153,8 +155,10 @@ def function(name: str, named: Any) -> Pointwise | None:
 
 
 def gelu(x: float) -> float:
+    """GELU by the error function (Hendrycks and Gimpel, https://arxiv.org/abs/1606.08415)."""
     return 0.5 * x * (1 + math.erf(x / math.sqrt(2)))
 
 
 def gelu_tanh(x: float) -> float:
+    """GELU by its tanh approximation (the same paper), ``approximate="tanh"`` in torch."""
     return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))

@@ -28,12 +28,13 @@ class Softmax:
 
 
 def softmaxes(graph: Graph) -> Iterator[Softmax]:
-    """Those of one operator first."""
+    """Every softmax of a step, those that are one operator first."""
     yield from _operators(graph, _OPERATORS)
     yield from _written(graph, _QUOTIENTS, logarithm=False)
 
 
 def log_softmaxes(graph: Graph) -> Iterator[Softmax]:
+    """Every log-softmax of a step, as one operator or written out."""
     yield from _operators(graph, _LOGARITHMS)
     yield from _written(graph, _DIFFERENCES, logarithm=True)
 

@@ -20,6 +20,7 @@ class Arguments:
         return self.by_name[name]
 
     def get(self, *names: str) -> Term | None:
+        """The first of these arguments that the call has, by any of its names; else None."""
         return next((self.by_name[name] for name in names if name in self.by_name), None)
 
 

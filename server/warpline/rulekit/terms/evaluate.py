@@ -58,9 +58,11 @@ class Evaluator:
         }
 
     def bind_fresh(self, name: str) -> None:
+        """From here on the name has a value of which nothing is known."""
         self.env[name] = self.made.fresh("name", value=name)
 
     def term(self, node: cst.BaseExpression) -> Term:
+        """What an expression computes. The same term for the same expression, however it is written."""
         term = self.terms[node] = self._evaluate(node)
         if term not in self.written:
             self.written[term] = (node, dict(self.env))

@@ -49,11 +49,14 @@ class Flow:
 
     @property
     def terms(self) -> dict[cst.BaseExpression, Term]:
+        """The term of each expression that was walked over."""
         return self.evaluator.terms
 
 
 @lru_cache(maxsize=1024)
 def follow(source: Source, function: cst.FunctionDef) -> Flow:
+    """The terms of a function's body, statement by statement. Kept, as several rules ask for the same
+    function."""
     owner = source.enclosing(function, cst.ClassDef, cst.FunctionDef)
     owner = owner if isinstance(owner, cst.ClassDef) else None
     evaluator = Evaluator(source, module_members(source, owner) if owner else {}, function)

@@ -33,6 +33,7 @@ class Formula(Costed, Generic[Found]):
 
     @property
     def flow(self) -> Flow:
+        """The function that the formula is in, as terms."""
         return self.rewrite.flow
 
     @property

@@ -46,6 +46,7 @@ class Terms:
         self._fresh = 0
 
     def make(self, op: str, *args: Term, value: Hashable = None) -> Term:
+        """The term of an operation. Two with the same arguments are the same object."""
         # The type keeps 1, 1.0 and True apart.
         key = (op, tuple(id(arg) for arg in args), type(value), value)
         term = self._known.get(key)
@@ -59,25 +60,30 @@ class Terms:
         return self.make(op, *args, value=(value, self._fresh))
 
     def const(self, value: Hashable) -> Term:
+        """A number, string or None written in the source."""
         return self.make("const", value=value)
 
     # -- arithmetic --------------------------------------------------------------------------
 
     def add(self, a: Term, b: Term) -> Term:
+        """``a + b``, computed where both are numbers."""
         x, y = a.number, b.number
         return self.const(x + y) if x is not None and y is not None else self.make("add", a, b)
 
     def sub(self, a: Term, b: Term) -> Term:
+        """``a - b``, computed where both are numbers."""
         x, y = a.number, b.number
         return self.const(x - y) if x is not None and y is not None else self.make("sub", a, b)
 
     def mul(self, a: Term, b: Term) -> Term:
+        """``a * b``, computed where both are numbers; ``a * a`` is a power."""
         x, y = a.number, b.number
         if x is not None and y is not None:
             return self.const(x * y)
         return self.pow(a, self.const(2)) if a is b else self.make("mul", a, b)
 
     def div(self, a: Term, b: Term) -> Term:
+        """``a / b``. A number below the line becomes a factor, a square root ``rsqrt``."""
         x, y = a.number, b.number
         if x is not None and y:
             return self.const(x / y)
@@ -89,9 +95,11 @@ class Terms:
         return self.make("div", a, b)
 
     def neg(self, a: Term) -> Term:
+        """``-a``, computed where it is a number."""
         return self.const(-a.value) if a.number is not None else self.make("neg", a)
 
     def pow(self, a: Term, b: Term) -> Term:
+        """``a ** b``, computed where both are numbers of moderate size; 0.5 is a root, -0.5 ``rsqrt``."""
         x, y = a.number, b.number
         if x is not None and y is not None and (x > 0 or y == int(y)) and (x or y > 0) and abs(y) < 64:
             return self.const(x**y)
@@ -102,6 +110,7 @@ class Terms:
         return self.make("pow", a, self.const(int(y)) if y is not None and y == int(y) else b)
 
     def sqrt(self, a: Term) -> Term:
+        """The square root, computed where ``a`` is a number."""
         return (
             self.const(math.sqrt(a.number))
             if a.number is not None and a.number >= 0
@@ -174,6 +183,7 @@ def _product(a: dict[int, float], b: dict[int, float]) -> dict[int, float]:
 
 
 def without_casts(term: Term) -> Term:
+    """What is converted, without conversions of its type around it."""
     while term.op == "cast":
         term = term.args[0]
     return term

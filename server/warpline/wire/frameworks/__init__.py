@@ -70,6 +70,8 @@ class Construction:
 
     @property
     def key(self) -> str:
+        """``package.Class``, with the method's name where it is not the constructor. Used in facts and
+        tests."""
         package = self.module.partition(".")[0]
         method = "" if self.method in ("", "__init__", "__post_init__", "generate") else "." + self.method
         return package + "." + self.name + method
@@ -90,7 +92,7 @@ class Construction:
 
 
 def constructions() -> tuple[Construction, ...]:
-    """Of all frameworks, those of one file together."""
+    """The constructions of all frameworks, one file after the other."""
     found: list[Construction] = []
     for module in _files():
         found += module.CONSTRUCTIONS

@@ -27,11 +27,13 @@ class Contexts:
         self.seen: Set[Tuple[CodeType, int]] = set()
 
     def install(self, torch: ModuleType) -> None:
+        """Watch where ``autocast`` and the gradient modes are made."""
         self._watch(torch.autocast, Autocast.KIND)
         for name in GRAD_MODES:
             self._watch(getattr(torch, name), GradMode.KIND)
 
     def remove(self) -> None:
+        """Put torch's own back."""
         self.patches.restore()
 
     def _watch(self, owner: Any, kind: str) -> None:

@@ -35,6 +35,7 @@ class Follow:
         self.objects = Objects(self)
 
     def found(self, kind: str, scope: Scope, node: ast.AST, name: str = "", by: str = "flow") -> Found:
+        """Where a value was found: the ``kind`` of place, with its line (from 1) and column."""
         line, column = scope.file.place_of(node)
         found = {"kind": kind, "file": scope.file.path, "line": line, "name": name, "by": by}
         return {**found, "column": column}
@@ -251,4 +252,5 @@ def _to(target: ast.AST, value: ast.AST, name: str, node: ast.AST) -> Iterator[T
 
 
 def known(value: Any) -> bool:
+    """Whether a value could be read."""
     return not isinstance(value, Unknown)

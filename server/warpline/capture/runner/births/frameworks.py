@@ -32,12 +32,13 @@ class Frameworks:
         self.generated_ns: list[int] = []  # when ``generate`` was called
 
     def first_forwards(self, stamps: Sequence[int]) -> list[int]:
-        """Of the steps that begin at ``stamps``, each with a forward, those that begin a ``generate``."""
+        """The steps that begin a ``generate``, of those that begin at ``stamps``; each has a forward."""
         inside = [begun for begun in self.generated_ns if stamps[0] <= begun < stamps[-1]]
         found = {bisect_left(stamps, begun) for begun in inside}
         return sorted(at for at in found if at < len(stamps) - 1)
 
     def install(self) -> None:
+        """Watch each framework's constructors as soon as its module is imported."""
         for one in constructions():
             when_imported(one.module, partial(self._watch, one))
 

@@ -36,6 +36,8 @@ class Loaded:
         self.read: List[Tuple[Any, str, str, str]] = []  # object, path or "", format, text
 
     def install(self) -> None:
+        """Watch what reads options and files: argparse, json, yaml, configparser, tomllib. Each when it is
+        imported."""
         when_imported("argparse", self._argparse)
         when_imported("json", lambda module: self._reading(module, "json", ("load", "loads")))
         when_imported("yaml", lambda module: self._reading(module, "yaml", ("load",)))
@@ -44,6 +46,7 @@ class Loaded:
             when_imported(name, lambda module: self._reading(module, "toml", ("load", "loads")))
 
     def remove(self) -> None:
+        """Put the modules' own functions back."""
         self.patches.restore()
 
     def _argparse(self, module: Any) -> None:

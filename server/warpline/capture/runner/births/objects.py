@@ -186,8 +186,8 @@ class Objects:
         return None
 
     def anywhere(self, name: str, value: Any, holder: Any) -> Optional[Found]:
-        """By value: the entry, keyword, field or line of a file with this name and this literal that ran; of
-        several the one beside which most is as in ``holder``, then the one that ran last."""
+        """The entry, keyword, field or line of a file with this name and this literal, if it ran. Of several,
+        the one whose neighbours are most like those in ``holder``, then the one that ran last."""
         scopes = self.follow.scopes
         found: List[Tuple[int, int, str, str, int, int]] = []
         for file in scopes.all_files():

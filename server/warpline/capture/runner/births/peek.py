@@ -66,6 +66,8 @@ def attribute(thing: Any, name: str) -> Any:
 
 
 def item(thing: Any, key: Any) -> Any:
+    """``thing[key]`` of a plain dict, list or tuple; ``UNKNOWN`` for any other, whose ``__getitem__`` is the
+    user's code."""
     try:
         if isinstance(thing, dict) and not isinstance(key, Unknown):
             return dict.__getitem__(thing, key)
@@ -90,6 +92,7 @@ def own_attributes(thing: Any) -> Mapping[str, Any]:
 
 
 def locals_of(frame: Optional[FrameType]) -> Optional[Mapping[str, Any]]:
+    """The local names of a frame; None without one."""
     return frame.f_locals if frame is not None else None
 
 

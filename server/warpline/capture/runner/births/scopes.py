@@ -57,6 +57,8 @@ class Scopes:
         self.modules: Dict[str, Any] = {}
 
     def of_frame(self, frame: FrameType) -> Optional[Scope]:
+        """The function that runs in a frame. None where it is not the user's, or its source cannot be
+        read."""
         path = self.user_files[frame.f_code.co_filename]
         file = self.files[path] if path is not None else None
         if file is None:
@@ -70,11 +72,13 @@ class Scopes:
         return Scope(file, file.function_scope(node), None, vars(module) if module is not None else {})
 
     def of_module(self, module: Any) -> Optional[Scope]:
+        """A module's top level. None where it is not the user's."""
         path = self.user_files[getattr(module, "__file__", None) or "<none>"]
         file = self.files[path] if path is not None else None
         return Scope(file, file.tree, None, vars(module)) if file is not None else None
 
     def module_at(self, path: str) -> Any:
+        """The imported module with this path, or None."""
         found = self.modules.get(path)
         if found is None:
             for module in list(sys.modules.values()):

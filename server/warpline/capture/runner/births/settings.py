@@ -51,10 +51,12 @@ class Settings:
         self.before = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
 
     def install(self) -> None:
+        """Watch ``os.environ``, and torch's flags as soon as torch is imported."""
         self.patches.replace(type(os.environ), "__setitem__", self._environment)
         when_imported("torch", self._torch)
 
     def remove(self) -> None:
+        """Put the originals back."""
         self.patches.restore()
 
     def note(self, name: str, value: Any, frame: FrameType) -> None:

@@ -61,6 +61,8 @@ class Sites:
         self.iterating: Callable[[Any], None] | None = None  # called when a loader begins an epoch
 
     def install(self, torch: ModuleType) -> None:
+        """Watch the constructors of loaders, optimizers, modules and wrappers, the iteration of loaders, and
+        ``torch.compile``."""
         self.torch = torch
         from torch.utils.data import DataLoader
 
@@ -78,6 +80,7 @@ class Sites:
         self.patches.replace(torch, "compile", self._watched_compile)
 
     def remove(self) -> None:
+        """Put torch's own back."""
         self.contexts.remove()
         self.patches.restore()
 
@@ -105,6 +108,7 @@ class Sites:
         return [{**site, "uses": sorted(site["uses"])} for site in sites.values()]
 
     def has(self, kind: str) -> bool:
+        """Whether the script made anything of this kind."""
         return any(entry[0] == kind for entry in self.made)
 
     def living(self, kind: str) -> list[Any]:
@@ -129,6 +133,8 @@ class Sites:
     def add(
         self, kind: str, place: Location, thing: Any, facts: dict[str, Any], birth: Birth = NO_BIRTH
     ) -> None:
+        """Note where ``thing`` was made and with what. It is held weakly: a script's objects are not kept
+        alive."""
         reference = weakref.ref(thing) if thing is not None else None
         entry: Entry = (kind, place, reference, facts, set(), birth)
         self.made.append(entry)

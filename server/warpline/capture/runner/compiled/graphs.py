@@ -40,15 +40,19 @@ class Compiled:
         self.provenance: bool | None = None  # True or False once Inductor has been imported
 
     def install(self) -> None:
+        """Watch Dynamo and Inductor, each when it is imported."""
         when_imported("torch._dynamo.symbolic_convert", self._watch_breaks)
         when_imported("torch._dynamo.convert_frame", self._watch_recompilations)
         when_imported("torch._inductor.config", self._ask_for_provenance)
         when_imported("torch._inductor.output_code", self._watch_graphs)
 
     def remove(self) -> None:
+        """Put torch's own back."""
         self.patches.restore()
 
     def facts(self) -> dict[str, Any]:
+        """Graph breaks and recompilations with their counts and milliseconds, and the lines of each
+        kernel."""
         events = [
             {
                 **dict(zip(("kind", "file", "line", "reason"), key)),

@@ -46,7 +46,8 @@ class Masks:
             self._kept.append((operator, causal))
 
     def _causal(self, mask: Any) -> Optional[Any]:
-        """Of no dimension, on the mask's device; None where the mask cannot be one."""
+        """Whether a mask is causal, as a scalar tensor on its device: reading it here would wait. None for
+        one that cannot be."""
         torch = self._torch
         if mask.dim() < 2 or mask.shape[-1] != mask.shape[-2] or mask.shape[-1] < SHORTEST:
             return None

@@ -186,6 +186,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.missing = self.missing or why
 
     def found(self) -> Dataflow:
+        """The recorded step. ``missing`` says why it is empty, where it is."""
         missing = self.missing
         if not missing and not self.name:
             missing = "the step's operators ran on other threads, or in a graph"
@@ -228,6 +229,7 @@ class Recording:
         self._call: Optional[Callable[..., Any]] = None
 
     def start(self) -> None:
+        """Record each operator from here on."""
         from torch._ops import HigherOrderOperator
 
         self._call = HigherOrderOperator.__call__
@@ -236,6 +238,8 @@ class Recording:
         _push_mode(self.mode)
 
     def stop(self) -> Dataflow:
+        """End the recording and return it, with what can only be seen at its end, such as padding. A part
+        that raises is left out."""
         from torch._ops import HigherOrderOperator
 
         self.mode.running = False

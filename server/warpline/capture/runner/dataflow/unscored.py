@@ -41,7 +41,7 @@ class Scored:
             self._kept.append((tensor.detach(), ignored, value))
 
     def unscored(self) -> Tuple[Unscored, ...]:
-        """Those with entries that count for nothing; waits for the device."""
+        """The targets with entries that the loss ignores. Waits for the device."""
         found = []
         for tensor, ignored, value in self._kept:
             many = int((tensor == (0 if ignored is None else ignored)).sum())

@@ -30,18 +30,20 @@ NUMBERED = 1 << 62
 
 
 class Forwards:
-    """From which sequence number of autograd on which line made the nodes, for one thread."""
+    """The lines of one thread's forward operators, by the autograd number from which each of them holds."""
 
     def __init__(self) -> None:
         self.begin: list[int] = []
         self.owner: list[Owner] = []
 
     def note(self, number: int, owner: Owner) -> None:
+        """From this autograd number on, forward operators belong to ``owner``."""
         if not self.owner or self.owner[-1] != owner:
             self.begin.append(number)
             self.owner.append(owner)
 
     def line_of(self, number: int) -> Owner:
+        """The line whose forward operator has this autograd number, or None."""
         at = bisect_right(self.begin, number) - 1
         return self.owner[at] if at >= 0 else None
 
@@ -57,12 +59,14 @@ class Capture:
         self.lock = threading.Lock()  # lines run on one thread, autograd's nodes on another
 
     def at(self, owner: Owner) -> None:
+        """The nodes made since the last call belong to the line before; those that follow to ``owner``."""
         with self.lock:
             made = self.driver.count(self.graph) - len(self.owners)
             self.owners += [self.owner] * made
             self.owner = owner
 
     def finished(self) -> CapturedGraph:
+        """The graph's nodes with the line that made each."""
         self.at(None)
         lines: dict[tuple[str, int, str], int] = {}
         nodes = []
@@ -90,6 +94,7 @@ class CudaGraphs:
         self.torch: Any = None
 
     def install(self, torch: Any) -> None:
+        """Watch captures and replays of CUDA graphs, and the backward pass inside a capture."""
         self.torch = torch
         graph = torch.cuda.CUDAGraph
         self.patches.replace(graph, "capture_begin", self._beginning)
@@ -98,9 +103,11 @@ class CudaGraphs:
         self.patches.replace(torch.autograd, "_engine_run_backward", self._backward)
 
     def remove(self) -> None:
+        """Put torch's own back."""
         self.patches.restore()
 
     def facts(self) -> dict[str, Any]:
+        """The captured graphs, and when each was replayed."""
         return {
             "captured_graphs": [asdict(graph) for graph in self.graphs],
             "replays": [asdict(replay) for replay in self.replays],

@@ -52,15 +52,19 @@ class Host(Kind):
     accelerated = False
 
     def used(self) -> bool:
+        """Whether the script uses this device. Must not initialise it."""
         return True
 
     def synchronize(self) -> None:
+        """Wait until the device has finished what was queued."""
         pass
 
     def facts(self) -> Dict[str, Any]:
+        """The device as ``wire`` describes it: its name, how many there are, what it can do."""
         return {"kind": self.name, "name": _processor(), "count": 1, "bf16": True}
 
     def peak_bytes(self) -> int:
+        """The most memory that was in use at once. Here that of the process."""
         import resource
 
         unit = 1 if sys.platform == "darwin" else 1024

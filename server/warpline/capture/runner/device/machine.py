@@ -12,6 +12,7 @@ QUOTA = "/sys/fs/cgroup/cpu.max"
 
 
 def flags(torch: ModuleType) -> Flags:
+    """torch's precision and cuDNN flags, the cores that the process may use, and torch's threads."""
     matmul, convolution = _tf32(torch)
     try:
         precision = torch.get_float32_matmul_precision()

@@ -15,9 +15,11 @@ class MemoryWatch:
         self.before = 0
 
     def start(self) -> None:
+        """Note the memory in use at the window's start."""
         self.before = self.now()
 
     def stop(self, steps: int) -> Memory:
+        """The peak in bytes, and the growth a step over ``steps`` steps."""
         after, device = self.now(), kinds.used(self.torch)
         found = Memory(
             peak_bytes=device.peak_bytes(), growth_bytes_per_step=(after - self.before) / max(1, steps)

@@ -59,6 +59,7 @@ class NvmlWatch:
         return number.value if self.library.nvmlDeviceGetCount_v2(ctypes.byref(number)) == 0 else 0
 
     def start(self) -> None:
+        """Read in a thread until ``stop``. Nothing happens where the driver's library is missing."""
         if self.device is None:
             return
         self.began = time.monotonic()
@@ -66,6 +67,7 @@ class NvmlWatch:
         self.thread.start()
 
     def stop(self) -> None:
+        """End the thread, after one last reading."""
         if self.thread is not None:
             self.done.set()
             self.thread.join()
@@ -96,7 +98,7 @@ class NvmlWatch:
         return sample
 
     def facts(self) -> Nvml:
-        """Of the window. No utilisation of short windows; nothing without NVML."""
+        """The readings of the window. Empty without NVML; without utilisation in a short window."""
         found: dict[str, float] = {}
         if self.device is None:
             return Nvml()

@@ -28,6 +28,7 @@ class WatchedDomain:
         return self.warpline[0].set_event_attributes(_plain(attributes), **named)
 
     def push_range(self, *attributes: Any, **named: Any) -> Any:
+        """Also opens a range of torch's recorder, named by the message."""
         domain, name, push, _ = self.warpline
         message = named.get("message") or getattr(
             attributes[0] if attributes else None, "warpline_message", ""
@@ -36,6 +37,7 @@ class WatchedDomain:
         return domain.push_range(*map(_plain, attributes), **named)
 
     def pop_range(self) -> Any:
+        """Also closes the range of torch's recorder."""
         domain, name, _, pop = self.warpline
         pop(name)
         return domain.pop_range()

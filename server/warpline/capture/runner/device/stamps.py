@@ -21,16 +21,17 @@ class DeviceStamps:
         self.events: list[Any] = []
 
     def mark(self) -> None:
+        """Queue an event: the device reaches it when all that was queued before has run."""
         event = self.new(enable_timing=True)
         event.record()
         self.events.append(event)
 
     def durations_ns(self) -> list[int] | None:
-        """None where the events cannot tell: recorded on several devices, or in a graph's capture.
+        """The device's time for each step, in ns. The device must be idle by now.
 
-        The device must be idle by now. A step that the device ended before the host's one before it
-        cannot be: streams other than the current one are not seen, so each is at least 0.
-        """
+        None where the events cannot tell: they were recorded on several devices or in a graph's capture, or a
+        step would have ended on the device before the host ended the one before it, so that streams other
+        than the current one are at work."""
         try:
             return [
                 max(0, int(before.elapsed_time(after) * 1e6))

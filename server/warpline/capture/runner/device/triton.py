@@ -23,11 +23,13 @@ class TritonLaunches:
         self.sites: dict[tuple[Location, str], dict[str, Any]] = {}  # (place, kernel) -> facts
 
     def start(self) -> None:
+        """Watch launches, if the script has imported Triton."""
         module = sys.modules.get("triton.runtime.jit")
         if module is not None and hasattr(module, "JITFunction"):
             self.patches.replace(module.JITFunction, "run", self._watched)
 
     def stop(self) -> None:
+        """Put Triton's own back."""
         self.patches.restore()
 
     def _watched(self, original: Function) -> Function:
@@ -57,6 +59,7 @@ class TritonLaunches:
         facts["bytes"] += sum(sizes.values())
 
     def found(self) -> list[dict[str, Any]]:
+        """One site for each kernel and set of arguments that was launched."""
         return [
             {"kind": "triton", "file": file, "line": line, "function": function, "facts": facts, "uses": []}
             for ((file, line, function), _), facts in self.sites.items()

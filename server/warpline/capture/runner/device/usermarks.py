@@ -29,6 +29,7 @@ class UserMarks:
         self.local = threading.local()
 
     def install(self, torch: ModuleType) -> None:
+        """Watch ``torch.cuda.nvtx``, and the ``nvtx`` package as soon as it is imported."""
         self.record_function = torch.autograd.profiler.record_function
         module = torch.cuda.nvtx
         for name in ("range_push", "range_pop"):
@@ -36,6 +37,7 @@ class UserMarks:
         when_imported("nvtx", self._watch_package)
 
     def remove(self) -> None:
+        """Put the originals back."""
         self.recording = False
         self.patches.restore()
 

@@ -92,7 +92,7 @@ class LibraryLines:
         return self.kind(code) == LIBRARY
 
     def lines_of(self, frame: FrameType, around: Around | None = None) -> InsideLines:
-        """For a frame whose code is recorded; ``around``: a library's frame outside of it."""
+        """The recorded lines of a frame's code; ``around``: the library's frame outside of it."""
         code = frame.f_code
         module = (
             self.modules.of(frame) if around is None else self.modules.of(frame, around[0], around[1].module)
@@ -108,6 +108,7 @@ class LibraryLines:
         self.kinds[id(code)] = NEITHER
 
     def add(self, lines: InsideLines, line: int | None) -> int:
+        """The number of a library's line in the table."""
         with self.user.lock:
             self.table.append((lines.file, line or 0, lines.function, lines.module))
             self.owners.append(lines.code)
@@ -147,7 +148,8 @@ class LibraryLines:
             records.library.append(AGAIN)
 
     def choose(self, step_ns: float) -> list[CodeType]:
-        """Of the code that ran until now, keep what is cheap enough: few lines first. Returns the rest."""
+        """Keep what ran until now and is cheap enough to record, code with few lines first. Returns the
+        rest."""
         counts: Counter[int] = Counter()
         for records in self.user.all_records:
             counts.update(place & ~AGAIN for place in records.library[1::2])

@@ -26,6 +26,7 @@ class LibraryEvents:
         self.local = threading.local()
 
     def frames(self) -> list[Around]:
+        """The library frames that this thread is in, the innermost last."""
         try:
             found: list[Around] = self.local.frames
         except AttributeError:
@@ -43,6 +44,7 @@ class LibraryEvents:
         return True
 
     def started(self, frame: FrameType) -> InsideLines:
+        """A library function begins in this thread."""
         frames = self.frames()
         lines = self.library.lines_of(frame, frames[-1] if frames else None)
         frames.append((id(frame), lines))
@@ -57,6 +59,7 @@ class LibraryEvents:
         add(AGAIN | lines[frame.f_lineno])
 
     def line(self, tool: int, code: CodeType, line: int) -> Any:
+        """A library line begins. A function that runs too many lines is left out from then on."""
         lines = getattr(self.local, "lines", None)
         if lines is None or lines.code is not code:
             frames = self.frames()

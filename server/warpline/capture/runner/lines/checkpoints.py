@@ -23,6 +23,7 @@ class Checkpoints:
         self.entering = entering
 
     def install(self) -> None:
+        """Mark each recomputation of a checkpointed forward, in both of torch's variants."""
         from torch.autograd.profiler import record_function
         from torch.utils import checkpoint
 
@@ -55,6 +56,7 @@ class Checkpoints:
         self.patches.replace(checkpoint.CheckpointFunction, "forward", make_forward)
 
     def remove(self) -> None:
+        """Put torch's own back."""
         self.patches.restore()
 
 
@@ -69,6 +71,8 @@ class EngineThreads:
         self.entering = entering
 
     def install(self) -> None:
+        """Call ``entering`` where autograd runs a Python function's backward, maybe in a thread of its
+        own."""
         from torch.autograd.function import BackwardCFunction
 
         entering = self.entering
@@ -84,4 +88,5 @@ class EngineThreads:
             self.patches.replace(BackwardCFunction, name, make)
 
     def remove(self) -> None:
+        """Put torch's own back."""
         self.patches.restore()

@@ -49,18 +49,21 @@ class Executed:
         return isinstance(self._way, _Tracing) and self._way.pause()
 
     def resume(self) -> None:
+        """Note lines again after a pause."""
         self._way.resume()
 
     def stop(self) -> None:
+        """Stop noting lines, for good."""
         if self.running:
             self.running = False
             self._way.stop()
 
     def add(self, path: str, line: int) -> None:
+        """Note that a line ran; only its first time counts."""
         self.order.setdefault((path, line), len(self.order))
 
     def only_begun(self, path: str, code: CodeType) -> None:
-        """From here on lines of ``code`` are not noted any more."""
+        """Stop noting lines of ``code``."""
         lines = [line for _, line in dis.findlinestarts(code) if line]
         self.partial.setdefault(path, []).append((min(lines), max(lines)))
 

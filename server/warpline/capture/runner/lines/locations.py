@@ -68,6 +68,7 @@ class Locations:
         return [lines.code for lines in self.of_code.values()]
 
     def add(self, file: int, line: int | None, function: int) -> int:
+        """The number of a line in the table. Any thread may ask."""
         with self.lock:
             self.table.append((file, line or 0, function))
             return len(self.table) - 1
@@ -82,7 +83,7 @@ class Locations:
         }
 
     def mark_with(self, marks: LineMarks) -> None:
-        """From now on ``marks`` (LineMarks) writes a range for each record too."""
+        """Let ``marks`` (LineMarks) write a range for each record as well."""
         self.marks = marks
         for records in self.all_records:
             records.add = marks.adding(records.pairs)
@@ -112,6 +113,7 @@ class Locations:
         return count
 
     def clear_records(self) -> None:
+        """Forget all records; the lists stay, as their threads hold them."""
         for records in self.all_records:
             del records.pairs[:]
             del records.library[:]

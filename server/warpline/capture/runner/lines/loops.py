@@ -100,10 +100,13 @@ class Seen:
             self.busy.update(places[max(0, bisect_right(times, moment) - 1)] for moment in began_ns if places)
 
     def is_quick(self, place: int) -> bool:
+        """Whether a line ran often and took less than ``QUICK_NS`` each time, so that recording it costs more
+        than it takes."""
         often = self.counts[place]
         return often >= OFTEN and place not in self.busy and self.spent[place] < QUICK_NS * often
 
     def is_quick_function(self, lines: CodeLines) -> bool:
+        """The same of all lines of a function together. Generators are never quick: they stop in between."""
         often = sum(self.counts[place] for place in lines.values())
         spent = sum(self.spent[place] for place in lines.values())
         return (
@@ -116,6 +119,8 @@ class Seen:
     def loop(
         self, lines: CodeLines, offsets: set[int] | None, members: Iterable[int | None], record_ns: float
     ) -> Loop:
+        """A loop to be recorded as a whole, with the share of each of its lines, less ``record_ns`` for each
+        record."""
         net = {}
         for place in (lines[line] for line in sorted(line for line in members if line is not None)):
             spent = self.spent[place]

@@ -31,6 +31,7 @@ class LineMarks:
 
     @property
     def possible(self) -> bool:
+        """Whether this torch has NVTX."""
         return self.begin is not None
 
     def step(self, number: int | None) -> None:

@@ -42,7 +42,7 @@ class Monitoring:
         self.library: LibraryEvents | None = None
 
     def skip(self, loops: list[Loop]) -> None:
-        """From the next start on, leave out the line events of ``loops`` (Loops)."""
+        """Leave out the line events of ``loops`` (Loops), from the next start on."""
         self.quick = {}
         for loop in loops:
             self.quick.setdefault(id(loop.code), set()).update(loop.offsets or ())
@@ -96,7 +96,7 @@ class Monitoring:
                 self.library.watched.discard(id(code))
 
     def enter_thread(self, frame: FrameType | None = None) -> None:
-        """All threads are watched already."""
+        """Nothing to do: ``sys.monitoring`` watches all threads."""
 
     def stop(self) -> list[str]:
         """End all of it. Returns notes about what could not be recorded: none here."""

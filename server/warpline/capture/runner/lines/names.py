@@ -19,6 +19,8 @@ class QualifiedNames:
         self.by_file: dict[str, dict[tuple[int, str], str]] = {}
 
     def of(self, code: CodeType, path: str) -> str:
+        """A function's qualified name, such as ``Net.forward``; its plain name where the source cannot be
+        read."""
         known: str | None = getattr(code, "co_qualname", None)
         if known is not None:
             return known

@@ -45,7 +45,7 @@ class Tracing:
         self.quick: dict[int, int] = {}
 
     def skip(self, loops: list[Loop]) -> None:
-        """From the next start on, record the functions of ``loops`` (Loops) at their start and end only."""
+        """Record functions of ``loops`` (Loops) only at their start and end, from the next start on."""
         self.quick = {id(loop.code): next(iter(loop.shares)) for loop in loops}
 
     def start(self) -> None:
@@ -247,10 +247,12 @@ class WatchedThreads:
         self.tracing: Any = None
 
     def start(self) -> None:
+        """Trace new threads, unless the script set a trace function of its own for them."""
         if _trace_hook() is None:
             threading.settrace(self._first_in_thread)
 
     def stop(self) -> None:
+        """Remove our trace function, if it is still there."""
         if _trace_hook() == self._first_in_thread:
             threading.settrace(None)
 

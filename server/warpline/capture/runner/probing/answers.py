@@ -36,6 +36,8 @@ def run() -> None:
 
 
 def answer(question: Question, wanted: QuestionBatch, ends: float) -> Answer:
+    """Time one replacement. What goes wrong, such as a lack of memory, is the answer's ``error`` in one
+    line."""
     make = KINDS.get(question.kind)
     if make is None:
         return Answer(question, error="no such kind")

@@ -54,7 +54,7 @@ def of_both(before: Work, after: Work, device: str, ends: float) -> tuple[Cost, 
 
 
 def _quickest(readings: list[Cost]) -> Cost:
-    """What else runs on the machine only ever adds to a reading: the least is nearest to the work's own."""
+    """The least of the readings: other processes can only make a reading longer."""
     return Cost(min(one.host_ns for one in readings), min(one.device_ns for one in readings))
 
 

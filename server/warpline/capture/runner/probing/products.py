@@ -92,13 +92,13 @@ def _tuned(work: Callable[[], Any], on: bool) -> Callable[[], Any]:
 
 
 def _as(tensor: Any, dtype: torch.dtype) -> Any:
-    """In another dtype, in the layout that it has."""
+    """The tensor in another dtype, with the same layout."""
     return tensor.to(dtype, memory_format=torch.preserve_format)
 
 
 def narrower(question: Question, device: str) -> Pair:
-    """In float64, and the same in float32: the product of two tensors, or a sum for one alone. Option: the
-    precision that products of float32 run in ("tf32", "bf16", "fp16")."""
+    """The computation in float64, and the same in float32: a product of two tensors, or a sum for one tensor.
+    The option names the precision of float32 products ("tf32", "bf16", "fp16")."""
     if len(question.tensors) == 1:
         one = made(question.tensors[0], device)
         short = _as(one, SINGLE[one.dtype])

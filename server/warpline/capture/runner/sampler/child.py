@@ -53,7 +53,7 @@ class Child:
             raise
 
     def go(self) -> None:
-        """What it sees counts from now on."""
+        """Tell the sampler that its samples count from now on."""
 
     def stop(self) -> None:
         """End it, whatever it is doing."""

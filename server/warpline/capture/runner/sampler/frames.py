@@ -47,6 +47,7 @@ class Frames(Child):
         self.begin(json.dumps(asked).encode() + b"\n", snapshots.READY, START_S)
 
     def go(self) -> None:
+        """Tell the sampler to begin."""
         assert self.process.stdin is not None
         with contextlib.suppress(OSError, ValueError):  # it has ended, or was stopped: ``found`` will say so
             self.process.stdin.write(b"\n")

@@ -25,7 +25,7 @@ class KeptSamples:
         self.why = ""  # there is nothing, where it was tried
 
     def clear(self) -> None:
-        """Another window begins."""
+        """Forget the samples: another window begins."""
         self.sampler, self.why = None, ""
 
     def facts(self, user_files: UserFiles, codes: Sequence[CodeType]) -> dict[str, Any] | None:
@@ -44,4 +44,5 @@ class KeptSamples:
         return found
 
     def notes(self) -> list[str]:
+        """Why there are no samples, where there are none."""
         return [NOTE % self.why] if self.why else []

@@ -30,6 +30,7 @@ class PySpy(Child):
         self.begin(b"", b"Sampling process", START_S)
 
     def stop(self) -> None:
+        """End py-spy, read what it wrote and remove its file."""
         super().stop()
         with contextlib.suppress(OSError):
             with open(self.path, encoding="utf-8", errors="replace") as file:

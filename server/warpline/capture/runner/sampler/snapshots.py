@@ -197,6 +197,7 @@ class Cores:
         self.last = -1
 
     def leave(self) -> None:
+        """Move this process off the core that the script's thread runs on, if it may use another."""
         if len(self.allowed) < 2:
             return
         try:

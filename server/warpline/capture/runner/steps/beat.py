@@ -106,6 +106,7 @@ class Steps:
         return self.cycles[self.chosen].counts[self.anchor]
 
     def install(self, torch: ModuleType) -> None:
+        """Listen to every source of steps that may still be chosen."""
         self.torch = torch
         for source in self.sources:
             if self.chosen is None or RANK[source.kind] >= RANK[self.chosen]:
@@ -149,6 +150,7 @@ class Steps:
 
     @property
     def note(self) -> str:
+        """A note for the report where several threads made steps at once, else empty."""
         return PARALLEL if self.parallel else ""
 
     def in_loops(self) -> tuple[Loop, ...]:
@@ -159,6 +161,8 @@ class Steps:
         return self.nested.found
 
     def tick(self) -> None:
+        """The chosen source reached a step boundary. Signals from other threads, or while a CUDA graph is
+        captured, do not count."""
         if self.thread != threading.get_ident() and not (
             self._follows(self.chosen, self.anchor) or self._moved()
         ):
@@ -168,7 +172,8 @@ class Steps:
         self.elsewhere = 0
 
     def _step(self) -> None:
-        """No other thread can take the beat over meanwhile: a window may take long to begin."""
+        """A step boundary on the chosen thread. No other thread may become the chosen one meanwhile: a window
+        may take long to begin."""
         self.inside = True
         try:
             self.on_step()  # looked up again: each window has its own
@@ -182,10 +187,13 @@ class Steps:
             self.install(self.torch)
 
     def remove(self) -> None:
+        """Stop listening."""
         for source in list(self.installed):
             self._remove(source)
 
     def heard(self, kind: str, key: int) -> None:
+        """A source was heard: count its cycle, and choose the best source as soon as one has come round
+        twice."""
         if self.thread is None:
             self.thread = self.signals.thread = threading.get_ident()
         elif self.thread != threading.get_ident() and not (self._follows(kind, key) or self._moved()):
@@ -285,6 +293,8 @@ class Cycle:
         self.anchor: int | None = None
 
     def heard(self, key: int) -> None:
+        """Count one signal. The anchor is the rarest key of the cycle, of several the latest; keys that were
+        not heard for long are forgotten."""
         self.signals += 1
         self.counts[key] = self.counts.get(key, 0) + 1
         self.last.pop(key, None)

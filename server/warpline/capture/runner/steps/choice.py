@@ -38,23 +38,28 @@ class Turned:
 
     @property
     def typical_ns(self) -> int:
+        """The median turn in ns; 0 without one."""
         return sorted(self.durations)[len(self.durations) // 2] if self.durations else 0
 
     @property
     def alike(self) -> bool:
-        """By the thread's processor time: on a machine that others use, a turn takes now one millisecond and
-        now a time slice more. A thread that waits for the device or for torch's other threads spins."""
+        """Whether most turns take about as long as the median turn.
+
+        Compared by the thread's processor time: on a busy machine a turn may wait for a time slice. A thread
+        that waits for the device or for torch's other threads spins, so that time counts."""
         worked = sorted(self.processor_ns or self.durations)
         typical = worked[len(worked) // 2] if worked else 0
         near = sum(typical <= USUAL * one and one <= USUAL * typical for one in worked)
         return near >= USUAL_SHARE * len(worked)
 
     def told(self) -> Turning:
+        """The loop in the form that is sent to the server."""
         turns = len(self.durations) + self.more + self.runs
         return Turning(self.loop, turns, self.typical_ns, self.total_ns, self.alike)
 
 
 def steps_well(turned: Turned, window_ns: int) -> bool:
+    """Whether a loop's turns can be steps: enough of them, alike, and several in a timing window."""
     often = len(turned.durations) >= OFTEN
     return often and SEVERAL * turned.typical_ns <= window_ns and turned.alike
 

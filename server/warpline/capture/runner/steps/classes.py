@@ -52,7 +52,7 @@ class Classes:
 
     @property
     def share(self) -> float:
-        """Of the time, what the others took besides a step."""
+        """The share of the time that steps of other classes took on top of a usual step."""
         return self._others_ns / max(1, self._steps_ns + self._others_ns)
 
     def notes(self, before_s: float) -> list[str]:

@@ -26,6 +26,7 @@ class Forwards:
         self.modules: dict[int, weakref.ref[Any]] = {}  # id -> weak reference
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
+        """Hear the outermost module's forward. Modules called inside another's forward are not steps."""
         from torch.nn.modules.module import Module, register_module_forward_pre_hook
 
         inner = Module._call_impl.__code__
@@ -57,6 +58,7 @@ class Forwards:
             self.handle = module.register_forward_pre_hook(hook)
 
     def remove(self) -> None:
+        """Remove the hook."""
         self.handle.remove()
 
 
@@ -66,9 +68,11 @@ class CompiledForwards(Patched):
     kind = "forward"
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
+        """Hear each call of a compiled module."""
         self._listen(lambda module: heard("forward", id(module)))
 
     def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
+        """A step begins with the call of the module that was chosen."""
         self._listen(lambda module: steps.tick() if id(module) == anchor else None)
 
     def _listen(self, before: Callable[[Any], None]) -> None:

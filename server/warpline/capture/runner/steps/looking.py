@@ -177,6 +177,7 @@ class Loops:
         return any(2 * one.total_ns >= whole_ns and steps_well(one, window_ns) for one in roots)
 
     def found(self, window_ns: int, at_end: bool) -> Looked:
+        """The loop whose turns are steps, the loops around it, and the three inside it that turn most."""
         seen, watched_ns = self.so_far()
         path, chosen = choose(seen, watched_ns, window_ns)
         if chosen is None:

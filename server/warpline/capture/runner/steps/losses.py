@@ -29,6 +29,7 @@ class Losses:
         self.not_finite_at: int | None = None  # known after ``values()``
 
     def install(self, torch: ModuleType) -> None:
+        """Keep the scalar losses of the first backward passes, detached from their graphs."""
         keep = self.kept.append
         initialized, capturing = torch.cuda.is_initialized, torch.cuda.is_current_stream_capturing
 
@@ -48,6 +49,7 @@ class Losses:
         self.patches.replace(torch.autograd, "backward", make)
 
     def remove(self) -> None:
+        """Put torch's own back."""
         self.patches.restore()
 
     def values(self) -> list[float]:

@@ -31,6 +31,7 @@ BACKWARD, EVAL, GRAD_MODE, BATCH = "backward", "eval", "grad mode", "batch"
 
 
 def nothing(frame: FrameType) -> None:
+    """A call without effect, where ``on_backward`` has no listener."""
     pass
 
 
@@ -49,6 +50,7 @@ class Signals:
         self.contexts = ""  # the file of torch's context managers
 
     def install(self, torch: ModuleType) -> None:
+        """Watch backward passes, ``eval()``, loaders and the gradient modes."""
         from torch.autograd import grad_mode
         from torch.nn import Module
         from torch.utils.data.dataloader import _BaseDataLoaderIter
@@ -65,6 +67,7 @@ class Signals:
         self.patches.replace(grad_mode.set_grad_enabled, "__init__", self._set)
 
     def remove(self) -> None:
+        """Put torch's own back."""
         self.patches.restore()
 
     def take(self) -> frozenset[tuple[Any, ...]]:

@@ -39,11 +39,14 @@ Heard = Callable[[str, int], None]
 class Source(Protocol):
     kind: str
 
-    def install(self, torch: ModuleType, heard: Heard) -> None: ...
+    def install(self, torch: ModuleType, heard: Heard) -> None:
+        """Call ``heard(kind, key)`` at each signal, until a source has been chosen."""
 
-    def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None: ...
+    def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
+        """Instead call ``steps.tick()`` at each signal with the key ``anchor``, as cheaply as possible."""
 
-    def remove(self) -> None: ...
+    def remove(self) -> None:
+        """Stop listening."""
 
 
 class Patched:
@@ -70,6 +73,7 @@ class Optimizers(Patched):
         self.last: int | None = None
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
+        """Hear the end of each ``optimizer.step()``, also of optimizers without torch's hooks."""
         stepped = self.observers.stepped
 
         def hook(optimizer: Any, arguments: Any, named: Any) -> None:
@@ -80,6 +84,7 @@ class Optimizers(Patched):
         self._listen(torch, hook, lambda key: heard("optimizer", key))
 
     def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
+        """A step ends with the chosen optimizer's; one that was never heard before may change the choice."""
         known = set(steps.cycles["optimizer"].counts)
 
         def hook(optimizer: Any, arguments: Any, named: Any) -> None:
@@ -124,6 +129,7 @@ class Loaders(Patched):
         self.number = observers.signals.datasets.of
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
+        """Hear each batch that is asked for, by its loader."""
         number = self.number
 
         def make(original: Function) -> Function:
@@ -136,6 +142,7 @@ class Loaders(Patched):
         self._listen(make)
 
     def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
+        """A step begins with the next batch of the chosen loader."""
         number = self.number
 
         def make(original: Function) -> Function:
@@ -163,10 +170,12 @@ class Backwards:
         self.signals = observers.signals
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
+        """Hear backward passes, by the line that calls ``backward()``."""
         place = self.signals.place
         self.signals.on_backward = lambda frame: heard("backward", place(frame))
 
     def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
+        """A step ends with the backward pass that was chosen."""
         place = self.signals.place
 
         def ended(frame: FrameType) -> None:
@@ -185,9 +194,11 @@ class Replays(Patched):
     kind = "replay"
 
     def install(self, torch: ModuleType, heard: Heard) -> None:
+        """Hear each replay of a CUDA graph."""
         self._listen(torch, lambda graph: heard("replay", id(graph)))
 
     def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
+        """A step begins with the chosen graph's replay."""
         self._listen(torch, lambda graph: steps.tick() if id(graph) == anchor else None)
 
     def _listen(self, torch: ModuleType, after: Function) -> None:
@@ -202,7 +213,7 @@ class Replays(Patched):
 
 
 class Marks(Patched):
-    """At the end of each ``record_function("step")``, and whenever the script says so (``mark``)."""
+    """Hears the end of each ``record_function("step")``, and each call of ``mark`` by the script."""
 
     kind = "mark"
 

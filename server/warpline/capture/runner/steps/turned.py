@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class LoopTurns:
-    """At the beginning of each turn; a ``while`` also when its condition no longer holds."""
+    """Hears the start of each turn; of a ``while`` also the check that ends it."""
 
     kind = "loop"
 

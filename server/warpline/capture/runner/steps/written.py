@@ -79,6 +79,7 @@ class Calls(ast.NodeTransformer):
         return ast.copy_location(ast.Try(body=[node], handlers=[], orelse=[], finalbody=[leave]), node)
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Number a comprehension's first loop, and count its items."""
         if not isinstance(node, _COMPREHENSIONS):
             return super().generic_visit(node)
         first = node.generators[0]

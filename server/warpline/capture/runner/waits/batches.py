@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Spent:
-    """Of one loader, in nanoseconds."""
+    """Time spent on one loader's batches, in ns."""
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
@@ -32,6 +32,7 @@ class Spent:
         self.epoch: int | None = None  # batches of the last one that came to its end
 
     def began(self, took_ns: int) -> None:
+        """An epoch began; making its iterator took ``took_ns``."""
         self.starts.append(took_ns)
         self.first = True
         self.given = 0
@@ -39,6 +40,7 @@ class Spent:
         self.window_starts += 1
 
     def asked(self, took_ns: int, gave: bool) -> None:
+        """A batch was asked for; ``gave`` is False at the end of the epoch."""
         self.window_ns += took_ns
         if self.starts and (self.first or not gave):
             self.starts[-1] += took_ns
@@ -68,12 +70,14 @@ class Batches:
         self.over = False
 
     def install(self) -> None:
+        """Time ``iter`` and ``next`` of every loader."""
         from torch.utils.data.dataloader import DataLoader, _BaseDataLoaderIter
 
         self.patches.replace(DataLoader, "__iter__", self._iter)
         self.patches.replace(_BaseDataLoaderIter, "__next__", self._next)
 
     def remove(self) -> None:
+        """Put torch's own back."""
         self.patches.restore()
 
     def start(self) -> None:

@@ -12,10 +12,12 @@ class Garbage:
         self.begun = 0
 
     def start(self) -> None:
+        """Note each collection from here on."""
         self.spans = []
         gc.callbacks.append(self._called)
 
     def stop(self) -> list[tuple[int, int]]:
+        """Begin and end in ns of each collection since ``start``."""
         if self._called in gc.callbacks:
             gc.callbacks.remove(self._called)
         return self.spans

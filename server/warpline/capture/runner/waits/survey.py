@@ -60,6 +60,7 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
         self.began_ns = 0  # 0: it does not run
 
     def start(self) -> None:
+        """Watch copies, synchronizations and tensors made on the host. Slows the step."""
         watch_synchronize(self.torch, self.patches, self._waited)
         for name in ("from_numpy", "frombuffer"):  # which torch's modes are not told of
             self.patches.replace(self.torch, name, self._told)
@@ -67,6 +68,7 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
         self.began_ns = perf_counter_ns()
 
     def stop(self) -> None:
+        """End the survey and note how long the step took."""
         if self.began_ns:
             self.flags["surveyed_ms"] = (perf_counter_ns() - self.began_ns) / 1e6
             self.began_ns = 0
@@ -213,6 +215,7 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
             known["bytes"] = known.get("bytes", 0) + size
 
     def found(self) -> list[dict[str, Any]]:
+        """The sites of what was seen, each with the other lines that use it."""
         return [
             {
                 "kind": kind,

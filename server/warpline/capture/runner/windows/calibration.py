@@ -47,7 +47,7 @@ def calls(times):
 
 
 class OnlyThese(UserFiles):
-    """As if the lines that are timed were all that the user wrote."""
+    """Stands in for the user's files: only the lines that are timed are the user's."""
 
     def __missing__(self, filename: str) -> str | None:
         found = self[filename] = filename if filename == _FILE else None

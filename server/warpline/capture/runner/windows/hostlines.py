@@ -34,13 +34,16 @@ class HostLines:
         self.record_ns = line_record_ns(type(recorder.lines)) or 1000.0  # what one costs
 
     def places(self) -> tuple[tuple[str, int], ...]:
+        """File and line of each number in the windows."""
         return tuple(self.known)
 
     def due(self) -> bool:
+        """Whether the next step's lines are to be recorded."""
         self.rest -= 1
         return self.rest < 0
 
     def start(self) -> None:
+        """Record the user's lines of the step that begins."""
         recorder = self.recorder
         self.locations.library = None  # the run is written: lines of libraries are not asked for any more
         recorder.lines, note = events.usable(self.locations, recorder.lines)
@@ -56,6 +59,7 @@ class HostLines:
         recorder.lines.start()
 
     def stop(self) -> None:
+        """Stop recording, if it runs."""
         if self.recording:
             self.recording = False
             self.recorder.lines.stop()

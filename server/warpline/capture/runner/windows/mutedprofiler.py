@@ -23,7 +23,7 @@ WRITERS = ("export_chrome_trace", "export_stacks", "export_memory_timeline")
 
 
 class MutedProfiler:
-    """In place of ``OwnProfiler``. ``used``: the script has asked its profiler to record."""
+    """Takes the place of ``OwnProfiler``. ``used``: the script has asked its profiler to record."""
 
     in_the_way = False
 
@@ -37,6 +37,7 @@ class MutedProfiler:
         return NOTE if self.used else ""
 
     def waited_for(self) -> bool:
+        """Never: a muted profiler does not run."""
         return False
 
     def pause(self) -> None:
@@ -46,6 +47,7 @@ class MutedProfiler:
         """It stays off: what the script does with it after our windows would write its files again."""
 
     def install(self) -> None:
+        """Make the script's profilers do nothing; what they write goes into our recording or nowhere."""
         import torch.profiler.profiler as outer
         from torch.autograd import profiler as inner
 

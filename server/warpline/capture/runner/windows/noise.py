@@ -18,6 +18,7 @@ class Quiet:
         self.level: int | None = None
 
     def start(self, torch: ModuleType) -> None:
+        """Raise the log levels of Kineto and of c10 to errors."""
         self.kineto = os.environ.get("KINETO_LOG_LEVEL")
         os.environ["KINETO_LOG_LEVEL"] = "99"
         try:
@@ -31,6 +32,7 @@ class Quiet:
             self.level = None
 
     def stop(self) -> None:
+        """Restore both levels."""
         if self.kineto is None:
             os.environ.pop("KINETO_LOG_LEVEL", None)
         else:

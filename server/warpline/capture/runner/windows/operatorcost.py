@@ -35,6 +35,7 @@ class OperatorCost:
             self.tensor = None
 
     def watched(self) -> None:
+        """Measure an operator under the profiler; compared with the same outside it."""
         if self.tensor is None:
             return
         try:

@@ -51,6 +51,7 @@ class OwnProfiler:
 
     @property
     def in_the_way(self) -> bool:
+        """Whether the script's own profiler runs, and was not paused."""
         return self.active is not None and not self.paused
 
     @property
@@ -65,6 +66,7 @@ class OwnProfiler:
         return now - self.noticed_s > PATIENCE_S
 
     def install(self) -> None:
+        """Watch when the script's profilers start and end."""
         from torch.autograd.profiler import profile
 
         self.prepare, self.begin = profile._prepare_trace, profile._start_trace
@@ -80,6 +82,7 @@ class OwnProfiler:
         self.paused = self.used_pause = True
 
     def resume(self) -> None:
+        """Start the paused profiler again, with an empty recording."""
         if self.paused:
             self.paused, self.kept = False, None
             self.prepare(self.active)

@@ -124,6 +124,8 @@ class Recorder:
         self.quiet.stop()
 
     def start(self, all_threads: bool) -> None:
+        """Start torch's profiler and the line records. ``all_threads``: of every thread, not only this
+        one."""
         self.running = True
         self.lines, note = events.usable(self.locations, self.lines)
         self.notes += [note] if note else []
@@ -155,6 +157,7 @@ class Recorder:
             self.line_marks.step(number)
 
     def stop(self) -> None:
+        """Stop both; the recording is kept until it is written or discarded."""
         if not self.running:
             return
         self.running = False
@@ -174,7 +177,7 @@ class Recorder:
         self.locations.clear_records()
 
     def forget(self) -> None:
-        """In a forked child."""
+        """Called in a forked child: nothing is recorded there."""
         if self.lines.running:
             self.lines.stop()
 

@@ -58,12 +58,15 @@ class Recording:
         self.result: Any = None  # torch's, once it has been stopped
 
     def prepare(self) -> None:
+        """Set up the profiler. The first time in a process takes long."""
         _prepare_profiler(self._config(), self.activities)
 
     def start(self) -> None:
+        """Record from here on."""
         _enable_profiler(self._config(), self.activities)
 
     def stop(self) -> None:
+        """End the recording and keep it."""
         self.result = _disable_profiler()
 
     def save(self, path: str) -> None:
@@ -76,6 +79,7 @@ class Recording:
             raise OSError(errno.ENOSPC, "the trace is incomplete, the disk may be full")
 
     def discard(self) -> None:
+        """Drop the recording without writing it."""
         self.result = None
 
     def began_ns(self) -> list[int] | None:

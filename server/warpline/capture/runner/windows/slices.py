@@ -65,6 +65,7 @@ class Slices(Timing):
         session.pipe.progress(TIMING, len(self.slices), None, "timing")
 
     def number(self) -> int:
+        """The number of the step that runs; -1 before the first."""
         return len(self.slices) + len(self.stamps) - 1 if self.stamps else -1
 
     def excuse(self, duration_ns: int, long: bool) -> None:

@@ -30,6 +30,7 @@ class Stage:
         self.session = session
 
     def begin(self) -> None:
+        """Called once, when the stage before has ended."""
         pass
 
     def tick(self) -> None:
@@ -46,7 +47,7 @@ class Stage:
         """So much of the step is not the script's; ``long``: and what led to it changes the rest of it."""
 
     def boundaries_so_far(self) -> int:
-        """Those that the session has not been told of."""
+        """How many step boundaries passed that ``session.boundaries`` does not count yet."""
         return 0
 
     def ended(self) -> None:
@@ -57,7 +58,7 @@ class Stage:
 
 
 class Waiting(Stage):
-    """For the first step boundary."""
+    """Waits for the first step boundary."""
 
     watching = False
 
@@ -133,6 +134,7 @@ class Warmup(Stage):
         return True
 
     def begin_anew(self) -> None:
+        """Forget the steps so far; their times were disturbed."""
         self.stamps = [time_ns()]
         #: Of each step: what the host took for it, and for its forward.
         self.host_ns: list[tuple[int, int | None]] = []
@@ -149,14 +151,16 @@ class Warmup(Stage):
 
 
 def middle(durations: Iterable[int | None]) -> int | None:
-    """Of those that are known; None where none is."""
+    """The median of the durations that are known, in their unit. None where none is."""
     known = sorted(duration for duration in durations if duration is not None)
     return known[len(known) // 2] if known else None
 
 
 def differences(stamps: Sequence[int]) -> tuple[int, ...]:
+    """The time between each stamp and the next, in ns."""
     return tuple(after - before for before, after in zip(stamps[:-1], stamps[1:]))  # noqa: RUF007 - Python 3.9 has no pairwise
 
 
 def progress_text(done: int, wanted: int | None) -> str:
+    """``3/10``, or ``3`` where the end is unknown."""
     return "%d" % done if wanted is None else "%d/%d" % (done, wanted)

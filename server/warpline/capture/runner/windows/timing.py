@@ -55,6 +55,7 @@ class Timing(Stage):
             self.device.mark()
 
     def watch_epochs(self) -> None:
+        """Note the steps in which a loader begins an epoch."""
         self.epochs: dict[int, int] = {}  # number of the step -> batches of the loader that began again in it
         self.session.observers.sites.iterating = self._epoch_begins
 
@@ -69,7 +70,7 @@ class Timing(Stage):
         self.epochs[at] = max(batches, self.epochs.get(at, 0))
 
     def number(self) -> int:
-        """Of the step that is under way; -1 outside those that count."""
+        """The number of the step that runs; -1 outside the window."""
         return len(self.stamps) - 1
 
     def _quick_tick(self) -> Callable[[], None]:
@@ -122,7 +123,8 @@ class Timing(Stage):
         return None if numbered else usual(self.classes)
 
     def _durations(self) -> tuple[int, ...]:
-        """Of each step, as the device saw them where there is one; what was interrupted, as the host did."""
+        """The time of each step in ns: by the device's clock where there is a device, by the host's where a
+        step was interrupted."""
         seen = tuple(
             duration - self.excused.get(at, 0) for at, duration in enumerate(differences(self.stamps))
         )
@@ -131,6 +133,7 @@ class Timing(Stage):
         return on_device(seen, self.device.durations_ns() or ())
 
     def excuse(self, duration_ns: int, long: bool) -> None:
+        """Leave ``duration_ns`` out of the running step: it was not the script's."""
         at = len(self.stamps) - 1
         self.excused[at] = self.excused.get(at, 0) + duration_ns
 
@@ -138,9 +141,11 @@ class Timing(Stage):
         return True
 
     def boundaries_so_far(self) -> int:
+        """How many steps have ended in this window."""
         return max(0, len(self.stamps) - 1)
 
     def abandon(self) -> None:
+        """Drop the window; its steps still count as steps of the script."""
         self.session.boundaries += self.boundaries_so_far()
         self.session.observers.stop_timing(max(1, len(self.stamps) - 1))
 

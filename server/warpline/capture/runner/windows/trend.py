@@ -107,7 +107,8 @@ class Watching(Stage):
         self.windows[-1] = replace(last, lines_ns=lines_ns, lines_took_ns=took_ns)
 
     def _write(self) -> None:
-        """By rename: a reader finds all of it or what was there before. Raises OSError."""
+        """Write the windows and rename the file: a reader finds the old content or the new. Raises
+        OSError."""
         self.written = monotonic()
         scratch = "." + TREND
         fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666, dir_fd=self.folder)

@@ -43,7 +43,7 @@ PATIENCE_S = 5.0
 
 
 class WorkerLines:
-    """In the main process: lets the workers forked from it record while ``start`` has been called."""
+    """Lets the workers that are forked from this process record, from ``start`` on."""
 
     def __init__(self, user_files: UserFiles, names: QualifiedNames, folder: str) -> None:
         self.user_files = user_files
@@ -56,23 +56,27 @@ class WorkerLines:
         self.flag = mmap.mmap(-1, AT_WORK + MOST_WORKERS)
 
     def install(self) -> None:
+        """Watch each worker from its start."""
         from torch.utils.data._utils import worker
 
         self.patches.replace(worker, "_worker_loop", self._followed)
 
     def start(self, most: int = RECORDED) -> None:
-        """From now on, until each worker has recorded so many batches, or ``pause``."""
+        """Let each worker record ``most`` batches, or until ``pause``."""
         self.early |= most == EARLY
         os.makedirs(self.folder, exist_ok=True)
         self.flag[0] = most
 
     def pause(self) -> None:
+        """No worker records from here on."""
         self.flag[0] = 0
 
     def sample(self, wanted: bool) -> None:
+        """Whether workers are to be sampled."""
         self.flag[2] = wanted
 
     def remove(self) -> None:
+        """Stop the workers' records and put torch's own back."""
         self.flag[0] = self.flag[2] = 0
         self.patches.restore()
 
@@ -109,7 +113,7 @@ class WorkerLines:
 
 
 class Worker:
-    """In a worker process."""
+    """The part that runs in a worker process."""
 
     def __init__(self, main: WorkerLines) -> None:
         self.main = main
@@ -122,6 +126,7 @@ class Worker:
         self.event_ns: float | None = None  # once it has been measured
 
     def install(self) -> None:
+        """Time ``fetch``, which makes a batch."""
         from torch.utils.data._utils import fetch
 
         for kind in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):

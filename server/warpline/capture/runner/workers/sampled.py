@@ -23,7 +23,7 @@ ENOUGH = 10
 
 
 class Sampled:
-    """In a worker. Sampled from the beginning of one batch to that of another, waits in between included."""
+    """Samples a worker's lines from the start of one batch to that of another, with the waits in between."""
 
     def __init__(self) -> None:
         self.sampler: Optional[Frames] = None
@@ -91,7 +91,7 @@ def times(told: List[Dict[str, Any]]) -> Optional[Tuple[Dict[Tuple[str, int], fl
 
 
 def line_ns(recorded_ns: float, count: float, sample_ns: float) -> float:
-    """Of a line, a batch."""
+    """The time of a line for a batch, in ns. With few samples at most what was recorded."""
     if count >= ENOUGH:
         return count * sample_ns
     return min(recorded_ns, (count + 1) * sample_ns)

@@ -157,7 +157,7 @@ def event_ns() -> float:
 
 
 class Everything(dict):  # type: ignore[type-arg]
-    """In the place of UserFiles: every file is looked at."""
+    """Takes the place of UserFiles: every file counts as the user's."""
 
     def __missing__(self, filename: str) -> str:
         return filename

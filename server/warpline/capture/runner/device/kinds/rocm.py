@@ -13,6 +13,7 @@ class Device(cuda.Device):
     name = "rocm"
 
     def used(self) -> bool:
+        """Whether torch's ``cuda`` is initialised and is HIP."""
         return bool(self.torch.cuda.is_initialized()) and cuda._is_hip(self.torch)
 
     def facts(self) -> Dict[str, Any]:
