@@ -154,9 +154,18 @@ from warpline.model.change import FuseOptimizer, Replace, Scale
 from warpline.model.costs import value
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
 from warpline.rulekit.filled import maker_of
-from warpline.rulekit.origins import Origin, unpacked_origin
+from warpline.rulekit.optimizer_step import (
+    OPERATIONS,
+    calls_a_tensor,
+    in_small_groups,
+    is_step,
+    making_call,
+    stands_alone,
+    unpacked,
+)
+from warpline.rulekit.origins import Origin
 from warpline.wire.run import Site
 from warpline.wire.sites import Optimizer, facts_of
 
@@ -169,14 +178,6 @@ _LEFT = {
     "SGD": value("fused-sgd"),
     "Adagrad": value("fused-adagrad"),
 }
-_ARGUMENTS = frozenset({
-    "lr", "betas", "eps", "weight_decay", "amsgrad", "momentum", "dampening", "nesterov", "lr_decay",
-    "initial_accumulator_value", "maximize", "capturable", "differentiable", "foreach", "fused",
-})  # fmt: skip
-#: Operations for each tensor from which on there is something to fuse: plain SGD has one.
-_OPERATIONS = 3
-#: Fewer tensors are updated in no time, one by one.
-_MANY = 16
 #: On a CPU the gain is not simulated but a bound: below this share of the step it is not reported.
 _CPU_PERCENT = 5.0
 
@@ -190,8 +191,8 @@ class PerTensorOptimizer(Rule):
             kind, tensors = (optimizer.type or "").rpartition(".")[2], optimizer.parameters
             if kind not in _FUSED or not isinstance(tensors, int) or tensors < 2:
                 continue
-            costs = [cost for cost in context.costs(site.uses) if _is_step(context, cost)]
-            crowded = [cost for cost in costs if not _alone(context, cost)]
+            costs = [cost for cost in context.costs(site.uses) if is_step(context, cost)]
+            crowded = [cost for cost in costs if not stands_alone(context, cost)]
             if crowded:
                 if context.matters(sum(cost.step_ms for cost in crowded)):
                     place = f"{Path(crowded[0].file).name}:{crowded[0].line}"
@@ -201,20 +202,20 @@ class PerTensorOptimizer(Rule):
                     )
                 continue
             spent = sum(cost.step_ms for cost in costs)
-            if costs and _in_small_groups(context, optimizer, costs):
+            if costs and in_small_groups(context, optimizer, costs):
                 yield _grouped(context, site, kind, costs)
                 continue
             if optimizer.fused:
                 continue
-            calls = sum(_calls(context, cost) for cost in costs)
-            if not costs or not context.matters(spent) or calls < tensors * _OPERATIONS:
+            calls = sum(calls_a_tensor(context, cost) for cost in costs)
+            if not costs or not context.matters(spent) or calls < tensors * OPERATIONS:
                 continue
             saving = (1 - _LEFT[kind]) * spent
             if not context.on_gpu and context.share(saving) < _CPU_PERCENT:
                 continue
             hottest = max(costs, key=lambda cost: cost.step_ms)
             places = tuple((cost.file, cost.line) for cost in costs)
-            held = _unpacked(context, site, kind)
+            held = unpacked(context, site, kind)
             yield context.draft(
                 (held.file, held.line) if held is not None else (site.file, site.line),
                 (hottest.file, hottest.line),
@@ -240,15 +241,6 @@ class PerTensorOptimizer(Rule):
             )
 
 
-def _in_small_groups(context: Context, optimizer: Optimizer, costs: list[LineCost]) -> bool:
-    """Whether kernels that can work on many tensors were launched for each tensor: a group is worked through
-    by itself."""
-    tensors, groups = optimizer.parameters or 0, optimizer.groups or 1
-    if not context.on_gpu or tensors < _MANY or groups * _OPERATIONS < tensors:
-        return False
-    return sum(_listed(cost) for cost in costs) >= tensors
-
-
 def _grouped(context: Context, site: Site, kind: str, costs: list[LineCost]) -> Draft:
     tensors = facts_of(Optimizer, site).parameters or 0
     spent = sum(cost.step_ms for cost in costs)
@@ -272,50 +264,10 @@ def _grouped(context: Context, site: Site, kind: str, costs: list[LineCost]) -> 
 
 def _groups_at(context: Context, site: Site, kind: str) -> tuple[str, int]:
     source = context.source(site.file)
-    call = _making(source, site, kind) if source is not None else None
+    call = making_call(source, site, kind) if source is not None else None
     if source is None or call is None:
         return site.file, site.line
     return site.file, source.line(maker_of(source, call, "params"))
-
-
-def _listed(cost: LineCost) -> float:
-    """Launches of kernels that work through lists of tensors."""
-    return sum(
-        kernel.count
-        for kernel in cost.kernels
-        if kernel.kind == "kernel" and "multi_tensor_apply" in kernel.name
-    )
-
-
-def _is_step(context: Context, cost: LineCost) -> bool:
-    """The line steps the optimizer; of a line that only clears gradients nothing would change."""
-    source = context.source(cost.file)
-    return source is None or source.call(cost.line, "step") is not None
-
-
-def _alone(context: Context, cost: LineCost) -> bool:
-    """Nothing else of weight is called on the line, whose whole cost is then the optimizer's."""
-    source = context.source(cost.file)
-    step = source.call(cost.line, "step") if source is not None else None
-    if source is None or step is None:
-        return True
-    return all(
-        source.inside(call, step) or source.is_named(call.func, "step", "zero_grad", "update")
-        for call in source.calls(cost.line)
-    )
-
-
-def _calls(context: Context, cost: LineCost) -> float:
-    """Kernels a step that work on one tensor: torch's default on a GPU works through lists of them. On a
-    CPU the operations that the optimizer calls."""
-    if context.on_gpu:
-        kernels = sum(kernel.count for kernel in cost.kernels if kernel.kind == "kernel")
-        return max(0.0, (kernels or cost.launches) - _listed(cost))
-    return sum(
-        op.count
-        for op in cost.ops
-        if not op.name.startswith(("Optimizer.", "aten::_fused", "aten::_foreach"))
-    )
 
 
 def _fix(context: Context, site: Site, kind: str) -> Fix:
@@ -323,13 +275,13 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
     if version < _FUSED[kind]:
         raise Refused("this version of torch has no fused version of it")
     source = context.source(site.file)
-    call = _making(source, site, kind) if source is not None else None
+    call = making_call(source, site, kind) if source is not None else None
     if source is None or call is None:
         raise Refused("the call that creates the optimizer was not found on that line")
     present = source.argument(call, "fused")
     if present is not None and source.literal(present.value) not in (False, None):
         raise Refused(f"fused comes from `{source.code(present.value)}`: change it there")
-    held = _unpacked(context, site, kind)
+    held = unpacked(context, site, kind)
     if held is not None and present is None:
         return _in_mapping(held, kind)
     edits = Edits(source)
@@ -344,33 +296,6 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
     return edits.fix(f"Use the fused {kind}", "unsafe")
 
 
-def _unpacked(context: Context, site: Site, kind: str) -> Origin | None:
-    """Where a mapping that the call unpacks holds ``foreach`` or ``fused``; None where none is known to."""
-    source = context.source(site.file)
-    call = _making(source, site, kind) if source is not None else None
-    if source is None or call is None:
-        return None
-    found = (
-        unpacked_origin(context, source, value, name)
-        for name in ("fused", "foreach")
-        for value in source.unpacked(call)
-    )
-    return next((one for one in found if one is not None and one.editable and _for_optimizer(one)), None)
-
-
-def _for_optimizer(held: Origin) -> bool:
-    """Whether an optimizer takes all keys of the mapping: another one may have an entry `fused` too."""
-    entry = held.source.parent(held.node)
-    display = held.source.parent(entry) if entry is not None else None
-    keys: list[object] = []
-    if isinstance(display, cst.Dict):
-        keys = [getattr(one, "key", None) for one in display.elements]
-        keys = [held.source.literal(key) if isinstance(key, cst.CSTNode) else None for key in keys]
-    elif isinstance(display, cst.Call):
-        keys = [one.keyword.value if one.keyword is not None else None for one in display.args]
-    return all(isinstance(key, str) and key in _ARGUMENTS for key in keys)
-
-
 def _in_mapping(held: Origin, kind: str) -> Fix:
     """``"fused": True`` where ``held`` is an entry of a dict, ``fused=True`` where it is a keyword."""
     entry, edits = held.source.parent(held.node), Edits(held.source)
@@ -381,17 +306,3 @@ def _in_mapping(held: Origin, kind: str) -> Fix:
     else:
         raise Refused(f"the optimizer's form comes from {held.words}: pass `fused` instead")
     return edits.fix(f"Use the fused {kind}", "unsafe")
-
-
-def _making(source: Source, site: Site, kind: str) -> cst.Call | None:
-    """The call of the class; of a factory or an alias the one that is given learning rate or parameters."""
-    named = source.call(site.line, kind, "super.__init__")
-    if named is not None:
-        return named
-    for call in source.calls(site.line):
-        names = {arg.keyword.value for arg in call.args if arg.keyword is not None}
-        if names & {"lr", "weight_decay", "betas", "momentum", "foreach"} or "parameters()" in source.code(
-            call
-        ):
-            return call
-    return None

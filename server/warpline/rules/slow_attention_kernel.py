@@ -131,15 +131,15 @@ import libcst as cst
 from warpline.model.change import Fuse, Replace, Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit.attention_arguments import expanded, may_be_none, rewritten
 from warpline.rulekit.attention_plans import planned_calls, planning_ms
-from warpline.rulekit.formulas.attention import hides_the_future
-from warpline.rulekit.fused_attention import Call, attention_share, calls_of, masks_at, runs_math
+from warpline.rulekit.causal import attention_call, is_causal, made_causal
+from warpline.rulekit.fused_attention import Call, attention_share, calls_of, runs_math
 from warpline.rulekit.saving import less_device_time
-from warpline.rulekit.terms import atom, follow, function_at
+from warpline.rulekit.terms import atom
 from warpline.rulekit.training import after_imports
 
-_NAME = "scaled_dot_product_attention"
 _METRIC = "attention"
 #: Switches of fused kernels, as settings name them.
 _SWITCHES = ("flash_sdp", "mem_efficient_sdp")
@@ -171,7 +171,7 @@ class SlowAttentionKernel(Rule):
                 continue
             if runs_math(cost):
                 yield _fallback(context, cost, calls, share)
-            elif all(call.mask for call in calls) and _is_causal(context, cost, calls):
+            elif all(call.mask for call in calls) and is_causal(context, cost, calls):
                 yield _causal(context, cost, share)
 
 
@@ -236,7 +236,7 @@ def _reason(context: Context, calls: list[Call]) -> str:
 
 
 def _mended(context: Context, cost: LineCost, calls: list[Call], reason: str) -> Fix:
-    source, call = _call(context, cost)
+    source, call = attention_call(context, cost)
     given = [source.argument(call, name, at) for at, name in enumerate(("query", "key", "value"))]
     arguments = [arg for arg in given if arg is not None]
     if len(arguments) < 3:
@@ -248,14 +248,14 @@ def _mended(context: Context, cost: LineCost, calls: list[Call], reason: str) ->
         mask = source.argument(call, "attn_mask", 3)
         ranks = {len(one.mask) for one in calls}
         if max(ranks) > 2:  # else it broadcasts as before
-            if mask is None or ranks != {3} or _may_be_none(source, mask.value):
+            if mask is None or ranks != {3} or may_be_none(source, mask.value):
                 raise Refused("give the inputs and the mask a dimension for heads with `.unsqueeze(1)`")
             arguments.append(mask)
         new = {arg.value: f"{atom(source.code(arg.value))}.unsqueeze(1)" for arg in arguments}
-        edits.replace(call, f"{_rewritten(source, call, new)}.squeeze(1)")
+        edits.replace(call, f"{rewritten(source, call, new)}.squeeze(1)")
         return edits.fix("Add a dimension for heads", "unsafe")
     if reason == "broadcast":
-        for arg, text in _expanded(source, arguments, calls).items():
+        for arg, text in expanded(source, arguments, calls).items():
             edits.replace(arg, text)
         return edits.fix("Expand the inputs to equal sizes", "unsafe")
     if reason == "switched off":
@@ -264,80 +264,6 @@ def _mended(context: Context, cost: LineCost, calls: list[Call], reason: str) ->
         "put the call into `with torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION)` once: torch "
         "then warns of what keeps that kernel from running"
     )
-
-
-def _may_be_none(source: Source, mask: cst.BaseExpression) -> bool:
-    """Whether ``mask`` may be None: a parameter with a default, an attribute, a conditional expression."""
-    function = source.enclosing(mask, cst.FunctionDef)
-    if not isinstance(mask, cst.Name) or function is None:
-        return isinstance(mask, (cst.Attribute, cst.IfExp))
-    params = (*function.params.posonly_params, *function.params.params, *function.params.kwonly_params)
-    return any(one.name.value == mask.value and one.default is not None for one in params)
-
-
-def _rewritten(source: Source, call: cst.Call, new: dict[cst.BaseExpression, str]) -> str:
-    """The text of ``call`` with some of its arguments replaced."""
-    start, end = source.span(call)
-    pieces: list[str] = []
-    for node in sorted(new, key=source.span):
-        first, last = source.span(node)
-        pieces += [source.slice(start, first), new[node]]
-        start = last
-    return "".join([*pieces, source.slice(start, end)])
-
-
-def _expanded(source: Source, arguments: list[cst.Arg], calls: list[Call]) -> dict[cst.BaseExpression, str]:
-    """Arguments that are smaller than another one, written with ``.expand``."""
-    found: dict[cst.BaseExpression, str] = {}
-    shapes = list(zip(*((call.query, call.key, call.value) for call in calls), strict=True))
-    for at, arg in enumerate(arguments):
-        sizes = ["-1"] * 4
-        for dim in (0, 1):
-            largest = max(range(3), key=lambda other: shapes[other][0][dim])
-            sizes_of = [(one[at][dim], one[largest][dim]) for one in zip(*shapes, strict=True)]
-            if all(size == wanted for size, wanted in sizes_of):
-                continue
-            if any(size not in (1, wanted) for size, wanted in sizes_of):  # another is smaller each time
-                raise Refused("expand query, key and value to equal batch and head sizes")
-            whole = arguments[largest].value
-            if not isinstance(whole, (cst.Name, cst.Attribute)):
-                raise Refused("expand query, key and value to equal batch and head sizes")
-            sizes[dim] = f"{source.code(whole)}.shape[{dim}]"
-        if sizes != ["-1"] * 4:
-            found[arg.value] = f"{atom(source.code(arg.value))}.expand({', '.join(sizes)})"
-    return found
-
-
-def _call(context: Context, cost: LineCost) -> tuple[Source, cst.Call]:
-    source = context.source(cost.file)
-    calls = source.calls(cost.line, _NAME) if source is not None else []
-    if source is None or len(calls) != 1:
-        raise Refused("change the arguments of the attention where it is called")
-    return source, calls[0]
-
-
-def _is_causal(context: Context, cost: LineCost, calls: list[Call]) -> bool:
-    """Whether the masks of a line hide what comes later and nothing else: by what they held in the recorded
-    step, else by the code that makes them."""
-    if any(one.query[-2] != one.key[-2] or one.mask[-2:] != (one.query[-2], one.key[-2]) for one in calls):
-        return False
-    held = masks_at(context.profile.facts.dataflow, cost.file, cost.line)
-    return all(one.causal for one in held) if held else _made_causal(context, cost, calls)
-
-
-def _made_causal(context: Context, cost: LineCost, calls: list[Call]) -> bool:
-    """A mask of numbers is added to the scores: a triangle of ones hides nothing then."""
-    dtypes = {one.mask_dtype for one in calls}
-    try:
-        source, call = _call(context, cost)
-    except Refused:
-        return False
-    mask, function = source.argument(call, "attn_mask", 3), function_at(source, cost.line)
-    if mask is None or function is None:
-        return False
-    flow = follow(source, function)
-    term = flow.terms.get(mask.value)
-    return term is not None and hides_the_future(term, flow, flags=dtypes == {"bool"})
 
 
 def _causal(context: Context, cost: LineCost, share: float) -> Draft:
@@ -357,7 +283,7 @@ def _causal(context: Context, cost: LineCost, share: float) -> Draft:
 
 
 def _without_mask(context: Context, cost: LineCost) -> Fix:
-    source, call = _call(context, cost)
+    source, call = attention_call(context, cost)
     mask = source.argument(call, "attn_mask", 3)
     causal = source.argument(call, "is_causal", 5)
     if mask is None or causal is not None or source.unpacked(call):
@@ -365,7 +291,7 @@ def _without_mask(context: Context, cost: LineCost) -> Fix:
     if sum(arg.keyword is None for arg in call.args) > 4:
         raise Refused("pass `is_causal=True` instead of the mask, and the later arguments by name")
     calls = calls_of(cost)
-    if any(math.prod(one.mask[:-2]) > 1 for one in calls) and not _made_causal(context, cost, calls):
+    if any(math.prod(one.mask[:-2]) > 1 for one in calls) and not made_causal(context, cost, calls):
         raise Refused(
             "each sample has its own mask, and in another batch it may hide padding too: pass "
             "`is_causal=True` if it never does"

@@ -1,0 +1,113 @@
+"""The line of ``optimizer.step()``: what it launches, and where the optimizer is made."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from warpline.model.profile import LineCost
+from warpline.rulekit.context import Context
+from warpline.rulekit.origins import Origin, unpacked_origin
+from warpline.syntax.source import Source
+from warpline.wire.run import Site
+from warpline.wire.sites import Optimizer
+
+_ARGUMENTS = frozenset({
+    "lr", "betas", "eps", "weight_decay", "amsgrad", "momentum", "dampening", "nesterov", "lr_decay",
+    "initial_accumulator_value", "maximize", "capturable", "differentiable", "foreach", "fused",
+})  # fmt: skip
+#: With fewer tensors, updating one by one takes almost no time.
+_MANY = 16
+#: Operations for each tensor from which on there is something to fuse: plain SGD has one.
+OPERATIONS = 3
+
+
+def in_small_groups(context: Context, optimizer: Optimizer, costs: list[LineCost]) -> bool:
+    """Whether each tensor has its own kernel launches although the kernels take lists: the parameters are in
+    many groups, and each group is launched separately."""
+    tensors, groups = optimizer.parameters or 0, optimizer.groups or 1
+    if not context.on_gpu or tensors < _MANY or groups * OPERATIONS < tensors:
+        return False
+    return sum(launches_for_lists(cost) for cost in costs) >= tensors
+
+
+def launches_for_lists(cost: LineCost) -> float:
+    """Launches of kernels that work through lists of tensors."""
+    return sum(
+        kernel.count
+        for kernel in cost.kernels
+        if kernel.kind == "kernel" and "multi_tensor_apply" in kernel.name
+    )
+
+
+def is_step(context: Context, cost: LineCost) -> bool:
+    """Whether the line calls ``step()``. A line that only clears gradients does not change with the fix."""
+    source = context.source(cost.file)
+    return source is None or source.call(cost.line, "step") is not None
+
+
+def stands_alone(context: Context, cost: LineCost) -> bool:
+    """Whether the line does little else than the optimizer's step, so that its cost is the step's."""
+    source = context.source(cost.file)
+    step = source.call(cost.line, "step") if source is not None else None
+    if source is None or step is None:
+        return True
+    return all(
+        source.inside(call, step) or source.is_named(call.func, "step", "zero_grad", "update")
+        for call in source.calls(cost.line)
+    )
+
+
+def calls_a_tensor(context: Context, cost: LineCost) -> float:
+    """Kernels a step that work on one tensor each; on a CPU, the operators that the optimizer calls. On a
+    GPU, torch's default launches kernels for lists of tensors, which do not count."""
+    if context.on_gpu:
+        kernels = sum(kernel.count for kernel in cost.kernels if kernel.kind == "kernel")
+        return max(0.0, (kernels or cost.launches) - launches_for_lists(cost))
+    return sum(
+        op.count
+        for op in cost.ops
+        if not op.name.startswith(("Optimizer.", "aten::_fused", "aten::_foreach"))
+    )
+
+
+def unpacked(context: Context, site: Site, kind: str) -> Origin | None:
+    """The value of ``foreach`` or ``fused`` in a mapping that the call unpacks. None where it is not known to
+    have one."""
+    source = context.source(site.file)
+    call = making_call(source, site, kind) if source is not None else None
+    if source is None or call is None:
+        return None
+    found = (
+        unpacked_origin(context, source, value, name)
+        for name in ("fused", "foreach")
+        for value in source.unpacked(call)
+    )
+    return next((one for one in found if one is not None and one.editable and _for_optimizer(one)), None)
+
+
+def _for_optimizer(held: Origin) -> bool:
+    """Whether an optimizer takes all keys of the mapping: another one may have an entry `fused` too."""
+    entry = held.source.parent(held.node)
+    display = held.source.parent(entry) if entry is not None else None
+    keys: list[object] = []
+    if isinstance(display, cst.Dict):
+        keys = [getattr(one, "key", None) for one in display.elements]
+        keys = [held.source.literal(key) if isinstance(key, cst.CSTNode) else None for key in keys]
+    elif isinstance(display, cst.Call):
+        keys = [one.keyword.value if one.keyword is not None else None for one in display.args]
+    return all(isinstance(key, str) and key in _ARGUMENTS for key in keys)
+
+
+def making_call(source: Source, site: Site, kind: str) -> cst.Call | None:
+    """The call of the optimizer's class on the line. With a factory or an alias, the call that gets the
+    learning rate or the parameters."""
+    named = source.call(site.line, kind, "super.__init__")
+    if named is not None:
+        return named
+    for call in source.calls(site.line):
+        names = {arg.keyword.value for arg in call.args if arg.keyword is not None}
+        if names & {"lr", "weight_decay", "betas", "momentum", "foreach"} or "parameters()" in source.code(
+            call
+        ):
+            return call
+    return None
