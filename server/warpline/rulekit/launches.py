@@ -1,10 +1,53 @@
-"""Time that the device spends waiting for launches."""
+"""Launches: the time that the device waits for them, and where they come from."""
 
 from __future__ import annotations
 
 from warpline.model.profile import LineCost
+from warpline.rulekit.calling import MOSTLY, below, callers, function_of, is_forward, model_born
+from warpline.rulekit.compiling import COMPILED
+from warpline.rulekit.context import Context
+
+#: An operator that launches so many kernels in one call is a library's own loop (cuDNN's recurrent layers, a
+#: factorisation): compiled code calls it as it is.
+_OWN_LOOP = 16
 
 
 def launching_ms(cost: LineCost) -> float:
     """Time in which the device had nothing to do while the host was launching at this line."""
     return max(0.0, cost.idle_ms - cost.loader_ms - cost.sync_ms - cost.gc_ms) if cost.launches else 0.0
+
+
+def single_share(cost: LineCost) -> float:
+    """The share (0 to 1) of a line's launches that do not come from an operator with a loop of its own.
+    Compiled code appears as one operator, but launches its kernels one by one."""
+    ops = [op for op in cost.ops if not op.name.startswith(COMPILED)]
+    own = sum(op.launches for op in ops if op.launches >= _OWN_LOOP * max(1e-9, op.count))
+    return max(0.0, 1 - own / cost.launches) if cost.launches else 1.0
+
+
+def launched_at(context: Context, idle: dict[LineCost, float], hottest: LineCost) -> tuple[str, int]:
+    """The line that nearly all launches come from, in a script without a training step: the call, or the loop
+    that runs several models; else where the model was made, else the hottest line."""
+    least, cost = MOSTLY * sum(idle.values()), hottest
+    seen: set[LineCost] = set()
+    while cost not in seen:
+        seen.add(cost)
+        alone = any(map(is_forward, (*cost.called, function_of(cost))))
+        if sum(idle.get(line, 0.0) for line in below(context, cost)) >= least:
+            if not alone:
+                return cost.file, cost.line
+            break
+        calling = callers(context, function_of(cost))
+        source = context.source(cost.file)
+        statement = source.statement_at(cost.line) if source is not None else None
+        loops = source.loops(statement) if source is not None and statement is not None else []
+        if source is not None and loops and not calling and not is_forward(function_of(cost)):
+            return cost.file, source.line(loops[-1])
+        cost = calling[0] if len(calling) == 1 else cost
+    born = model_born(context, hottest)
+    return (born.file, born.line) if born is not None else (hottest.file, hottest.line)
+
+
+def is_looping(cost: LineCost) -> bool:
+    """Whether a Python loop over a tensor's rows launches here: such a loop has a rule of its own."""
+    return any(op.name == "aten::select" and op.count >= 8 for op in cost.ops)

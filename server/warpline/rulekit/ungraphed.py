@@ -1,4 +1,4 @@
-"""The edit that records no graph for one statement."""
+"""Edits that record no graph: for one statement, or for a whole evaluation."""
 
 from __future__ import annotations
 
@@ -35,6 +35,32 @@ def without_graph(context: Context, place: tuple[str, int]) -> Fix:
     edits = Edits(source)
     edits.wrap([statement], f"with {edits.add_import('torch.no_grad', 'import torch')}():")
     return edits.fix("Wrap this in torch.no_grad()", "unsafe")
+
+
+def in_inference_mode(place: tuple[Source, cst.FunctionDef | cst.For | cst.While] | None) -> Fix:
+    """The loop under ``torch.inference_mode()``, or the function with it as a decorator. Raises Refused."""
+    if place is None:
+        raise Refused("no loop was found")
+    source, node = place
+    code = source.code(node)
+    around = [outer for outer in source.ancestors(node) if isinstance(outer, cst.With)]
+    if any("inference_mode" in text or "no_grad" in text for text in (code, *map(source.code, around))):
+        raise Refused("part of it already runs in inference mode")
+    edits = Edits(source)
+    written = edits.add_import("torch.inference_mode", "import torch")
+    if isinstance(node, cst.FunctionDef):
+        if any("grad" in source.code(d) or "inference" in source.code(d) for d in node.decorators):
+            raise Refused("the function already has such a decorator")
+        if node.decorators:  # above @staticmethod it breaks the method, above a route it has no effect
+            raise Refused(
+                f"put `@{written}()` below the function's other decorators, directly above its `def`"
+            )
+        if node.asynchronous is not None:
+            raise Refused(f"put the call of the model under `with {written}():`")
+        edits.insert_before(node, f"@{written}()")
+    else:
+        edits.wrap([node], f"with {written}():")
+    return edits.fix("Evaluate in inference mode", "unsafe")
 
 
 def _parts_called(source: Source, statement: cst.SimpleStatementLine) -> list[str]:

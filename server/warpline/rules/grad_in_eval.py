@@ -165,8 +165,7 @@ import libcst as cst
 
 from warpline.model.change import Scale, Together
 from warpline.model.profile import LineCost
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.calling import (
     MOSTLY,
     Function,
@@ -178,7 +177,7 @@ from warpline.rulekit.calling import (
 )
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.graph.unheld import of_unheld
-from warpline.rulekit.ungraphed import without_graph
+from warpline.rulekit.ungraphed import in_inference_mode, without_graph
 from warpline.rulekit.unheld import unheld_at
 from warpline.syntax.source import Source
 
@@ -221,7 +220,7 @@ class GradInEval(Rule):
             {"host": ms("host time in operators", host), "share": percent("host time", context.share(host))},
             cost_ms=host,
             saving_ms=0.0,  # how much of it is the recording is not measured
-            fixes=[partial(_fix, place)],
+            fixes=[partial(in_inference_mode, place)],
         )
 
 
@@ -313,28 +312,3 @@ def _trains(context: Context, place: tuple[Source, cst.FunctionDef | cst.For | c
     """Whether a backward pass comes later than the captured steps, as after the rollout of a policy."""
     code = place[0].code(place[1]) if place is not None else ""
     return "backward(" in code or any(site.uses for site in context.sites("optimizer"))
-
-
-def _fix(place: tuple[Source, cst.FunctionDef | cst.For | cst.While] | None) -> Fix:
-    if place is None:
-        raise Refused("no loop was found")
-    source, node = place
-    code = source.code(node)
-    around = [outer for outer in source.ancestors(node) if isinstance(outer, cst.With)]
-    if any("inference_mode" in text or "no_grad" in text for text in (code, *map(source.code, around))):
-        raise Refused("part of it already runs in inference mode")
-    edits = Edits(source)
-    written = edits.add_import("torch.inference_mode", "import torch")
-    if isinstance(node, cst.FunctionDef):
-        if any("grad" in source.code(d) or "inference" in source.code(d) for d in node.decorators):
-            raise Refused("the function already has such a decorator")
-        if node.decorators:  # above @staticmethod it breaks the method, above a route it has no effect
-            raise Refused(
-                f"put `@{written}()` below the function's other decorators, directly above its `def`"
-            )
-        if node.asynchronous is not None:
-            raise Refused(f"put the call of the model under `with {written}():`")
-        edits.insert_before(node, f"@{written}()")
-    else:
-        edits.wrap([node], f"with {written}():")
-    return edits.fix("Evaluate in inference mode", "unsafe")

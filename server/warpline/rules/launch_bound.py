@@ -226,12 +226,9 @@ from functools import partial
 
 from warpline.model import costs
 from warpline.model.change import RemoveLaunches, Together
-from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
-from warpline.rulekit.calling import MOSTLY, below, callers, function_of, is_forward, model_born
 from warpline.rulekit.compiling import (
-    COMPILED,
     NOTHING_COMPILED,
     compile_model,
     compiled_for_nothing,
@@ -242,7 +239,7 @@ from warpline.rulekit.compiling import (
     set_option,
 )
 from warpline.rulekit.inference import steps
-from warpline.rulekit.launches import launching_ms
+from warpline.rulekit.launches import is_looping, launched_at, launching_ms, single_share
 from warpline.rulekit.loaders import launching_share
 from warpline.rulekit.model_lines import model_place
 from warpline.wire.run import Site
@@ -253,9 +250,6 @@ _BUSY_PERCENT = 80.0
 #: Kernels that take longer on average hide their launches.
 _LONG_MS = 0.05
 _LEFT = costs.value("launches-left")
-#: An operator that launches so many kernels in one call is a library's own loop (cuDNN's recurrent layers, a
-#: factorisation): compiled code calls it as it is.
-_OWN_LOOP = 16
 
 
 class LaunchBound(Rule):
@@ -271,9 +265,9 @@ class LaunchBound(Rule):
         apart = {place for site in context.sites("optimizer") for place in site.uses}
         # What the loop does beside the model is not compiled with it.
         apart |= {(step.source.path, line) for line in step.beside} if step is not None else set()
-        lines = [cost for cost in profile.lines if not (_is_looping(cost) or (cost.file, cost.line) in apart)]
+        lines = [cost for cost in profile.lines if not (is_looping(cost) or (cost.file, cost.line) in apart)]
         part = launching_share(context)
-        single = {cost: _single(cost) for cost in lines}
+        single = {cost: single_share(cost) for cost in lines}
         idle = {cost: waited for cost in lines if (waited := part * single[cost] * launching_ms(cost)) > 0}
         nothing = compiled_for_nothing(context, step)
         compiled = next(iter(context.sites("compile")), None) if nothing is None else None
@@ -289,7 +283,7 @@ class LaunchBound(Rule):
         if not context.matters(total) or launches < 1 or mean_ms > _LONG_MS or total < 0.1 * context.step_ms:
             return
         hottest = max(idle, key=lambda cost: idle[cost])
-        place = model_place(step) if step is not None else _launched_at(context, idle, hottest)
+        place = model_place(step) if step is not None else launched_at(context, idle, hottest)
         if nothing is not None and step is not None:
             place = (step.source.path, step.source.line(nothing))
         elif compiled is not None:
@@ -326,41 +320,6 @@ class LaunchBound(Rule):
             else [partial(compile_model, step), partial(compile_model, step, graphs=True)],
             alternative=graphs if promised and compiled is None else None,
         )
-
-
-def _single(cost: LineCost) -> float:
-    """The share of the line's launches that come one or a few from an operator, 0 to 1. Those of compiled
-    code do, though one operator stands for all of it."""
-    ops = [op for op in cost.ops if not op.name.startswith(COMPILED)]
-    own = sum(op.launches for op in ops if op.launches >= _OWN_LOOP * max(1e-9, op.count))
-    return max(0.0, 1 - own / cost.launches) if cost.launches else 1.0
-
-
-def _launched_at(context: Context, idle: dict[LineCost, float], hottest: LineCost) -> tuple[str, int]:
-    """Where nearly all launches of a script without a training step come from: the call, or the loop, that
-    runs several models; else where the model was made, else the hottest line."""
-    least, cost = MOSTLY * sum(idle.values()), hottest
-    seen: set[LineCost] = set()
-    while cost not in seen:
-        seen.add(cost)
-        alone = any(map(is_forward, (*cost.called, function_of(cost))))
-        if sum(idle.get(line, 0.0) for line in below(context, cost)) >= least:
-            if not alone:
-                return cost.file, cost.line
-            break
-        calling = callers(context, function_of(cost))
-        source = context.source(cost.file)
-        statement = source.statement_at(cost.line) if source is not None else None
-        loops = source.loops(statement) if source is not None and statement is not None else []
-        if source is not None and loops and not calling and not is_forward(function_of(cost)):
-            return cost.file, source.line(loops[-1])
-        cost = calling[0] if len(calling) == 1 else cost
-    born = model_born(context, hottest)
-    return (born.file, born.line) if born is not None else (hottest.file, hottest.line)
-
-
-def _is_looping(cost: LineCost) -> bool:
-    return any(op.name == "aten::select" and op.count >= 8 for op in cost.ops)
 
 
 def _graph(context: Context, site: Site) -> Fix:

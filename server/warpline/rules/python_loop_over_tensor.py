@@ -151,27 +151,18 @@ operands (`low`, `high`) are numbers or broadcast in the same way.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-import libcst as cst
-
 from warpline.model.change import Change, Replace, Scale, Together
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.rounds import Rounds, piecework_ms, rounds, takes_piece
-from warpline.rulekit.terms import descend
-from warpline.syntax.source import Statement
+from warpline.rulekit.vectorised import at_once
 
 #: Kernels that take less are all launch and tail (see ``warpline.simulate.changes``).
 SHORT_MS = 0.005
 
 _SLICES, _WHOLE = "one slice after the other", "the same tensors again and again"
-_ELEMENTWISE = {
-    "abs", "exp", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "relu", "gelu", "silu",
-    "clamp", "square", "pow", "float", "half",
-}  # fmt: skip
 
 
 class PythonLoopOverTensor(Rule):
@@ -209,12 +200,12 @@ class PythonLoopOverTensor(Rule):
                 },
                 cost_ms=spent,
                 saving_ms=spent * (1 - 1 / found.count),
-                change=_at_once(found, short, pieces),
-                fixes=[partial(_fix, found)],
+                change=_change(found, short, pieces),
+                fixes=[partial(at_once, found)],
             )
 
 
-def _at_once(found: Rounds, short: bool, pieces: Mapping[tuple[str, int], float]) -> Change:
+def _change(found: Rounds, short: bool, pieces: Mapping[tuple[str, int], float]) -> Change:
     """One round for all pieces. Where that was not tried: one round's time on the host, and on a device that
     is done with a piece as soon as it begins; else of taking the pieces (``pieces``: ms by line) alone."""
     places = tuple((cost.file, cost.line) for cost in found.costs)
@@ -232,107 +223,3 @@ def _at_once(found: Rounds, short: bool, pieces: Mapping[tuple[str, int], float]
     if found.whole:  # what each round takes of the same tensors is not in their shapes
         return otherwise
     return Replace("loop", places, otherwise, (str(round(found.count)),))
-
-
-def _fix(found: Rounds) -> Fix:
-    source, loop = found.source, found.loop
-    if found.whole:
-        raise Refused(
-            "create a tensor of all numbers (`torch.arange(n)[:, None]`) and compute all "
-            "iterations at once, or combine rows by their number with `index_add_` or "
-            "`scatter_reduce_`"
-        )
-    if not isinstance(loop, cst.For):
-        raise Refused(
-            "the loop is a comprehension: call its function with the whole tensor, or use `torch.vmap`"
-        )
-    block = source.block(loop)
-    index = block.index(loop)
-    body = loop.body.body
-    if len(body) != 1 or loop.orelse is not None or not isinstance(body[0], cst.SimpleStatementLine):
-        raise Refused(
-            "an iteration has more than one statement" if len(body) > 1 else "iterations may differ"
-        )
-    pieces, value = _collected(source, body[0])
-    if value is None or pieces is None:
-        carried = _bound(loop) & _read(loop)
-        reason = "each iteration needs the result of the previous one"
-        raise Refused(reason if carried else "the results are not collected in a list")
-    start, stack = _start(source, block[:index], pieces), block[index + 1] if index + 1 < len(block) else None
-    if start is None or stack is None:
-        raise Refused("the list of results is not created directly above the loop and stacked directly below")
-    joined = _stacked(source, stack, pieces)
-    variable, tensor = source.code(loop.target), _whole(source, loop)
-    whole = _lifted(source, value, variable, tensor)
-    edits = Edits(source)
-    edits.remove(start)
-    edits.remove(loop)
-    edits.replace(joined, whole)
-    return edits.fix("Work on the whole tensor at once", "unsafe")
-
-
-def _bound(loop: cst.For) -> set[str]:
-    """Names that a round gives a value."""
-    targets = (item.target for item in descend(loop.body, cst.AssignTarget, cst.AugAssign))
-    return {target.value for target in targets if isinstance(target, cst.Name)}
-
-
-def _read(loop: cst.For) -> set[str]:
-    values = (item.value for item in descend(loop.body, cst.Assign, cst.AugAssign))
-    names = {name.value for value in values for name in descend(value, cst.Name)}
-    added = (item.target for item in descend(loop.body, cst.AugAssign))
-    return names | {target.value for target in added if isinstance(target, cst.Name)}
-
-
-def _collected(
-    source: Source, statement: cst.SimpleStatementLine
-) -> tuple[str | None, cst.BaseExpression | None]:
-    """``rows.append(value)`` -> rows, value."""
-    small = statement.body[0]
-    call = small.value if isinstance(small, cst.Expr) else None
-    if (
-        isinstance(call, cst.Call)
-        and isinstance(call.func, cst.Attribute)
-        and call.func.attr.value == "append"
-    ):
-        return source.code(call.func.value), call.args[0].value if len(call.args) == 1 else None
-    return None, None
-
-
-def _start(source: Source, above: list[Statement], pieces: str) -> Statement | None:
-    return next((item for item in reversed(above) if source.code(item).strip() == f"{pieces} = []"), None)
-
-
-def _stacked(source: Source, statement: Statement, pieces: str) -> cst.Call:
-    calls: list[cst.Call] = list(descend(statement, cst.Call))
-    for call in calls:
-        given = [source.code(arg.value) for arg in call.args]
-        if source.is_named(call.func, "torch.stack") and given and given[0] == pieces:
-            dim = source.argument(call, "dim", 1)
-            if dim is None or source.literal(dim.value) == 0:
-                return call
-    raise Refused("the list is not stacked along the first dimension directly below the loop")
-
-
-def _whole(source: Source, loop: cst.For) -> str:
-    """The tensor whose first dimension the loop runs over."""
-    found = re.fullmatch(r"range\((?:len\((\w+)\)|(\w+)\.(?:size\(0\)|shape\[0\]))\)", source.code(loop.iter))
-    if found is None:
-        raise Refused("the loop may not run over the whole first dimension")
-    return found.group(1) or found.group(2)
-
-
-def _lifted(source: Source, value: cst.BaseExpression, variable: str, tensor: str) -> str:
-    """``value`` with ``x`` for ``x[i]``; elementwise only."""
-    for node in descend(value, cst.BaseExpression):
-        if isinstance(node, cst.Call):
-            name = source.code(node.func).rpartition(".")[2]
-            if name not in _ELEMENTWISE or any(arg.keyword is not None for arg in node.args):
-                raise Refused(f"`{name}` may not be elementwise")
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.MatrixMultiply):
-            raise Refused("a matrix product is not elementwise")
-    text = source.code(value)
-    lifted = re.sub(rf"\b{tensor}\s*\[\s*{variable}\s*\]", tensor, text)
-    if lifted == text or re.search(rf"\b{variable}\b", lifted):
-        raise Refused("the loop variable is used for more than the slice")
-    return lifted
