@@ -1,8 +1,8 @@
 """Sample the lines of a running Python process, without a restart (Linux).
 
-What is shown is where its main thread is, waits included, as shares of the time sampled. Where a counter of
-the script says how often its loop turns, shares are times as well. Operators, kernels and memory are not
-measured: `warpline profile` measures those.
+Shows the share of the time that the main thread spends at each line, waits included; with a counter in the
+script's loop, also the time a step. It does not measure operators, kernels and memory: use `warpline profile`
+for those.
 """
 
 from __future__ import annotations

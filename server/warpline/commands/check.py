@@ -1,8 +1,8 @@
 """Check a run against budgets, for pull requests.
 
-RUN is the newest run when it is left out; with several of the same code their mean is judged, and the spread
-between them is the noise. Exit status 0: every budget holds, or is exceeded by less than the noise; 1: one is
-exceeded; 2: a budget names what is not there, or the input is wrong.
+RUN defaults to the newest run. Of several runs of the same code, the mean is checked, and their spread is
+the noise. Exit status 0: every budget holds, or is exceeded by less than the noise; 1: one is exceeded; 2: a
+budget refers to something that is not in the run, or the input is wrong.
 """
 
 from __future__ import annotations

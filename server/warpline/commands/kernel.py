@@ -1,7 +1,7 @@
 """Look inside one kernel with Nsight Compute: FILE:LINE in a Triton kernel, or the line that launches one.
 
-Runs the script of the newest run of FILE once more under ncu, up to one launch of that kernel. What it
-finds is kept beside the run, where findings and the editor show it.
+Runs the script of the newest run of FILE again under ncu, up to one launch of that kernel. The counters are
+stored with the run: its findings and the editor show them.
 """
 
 from __future__ import annotations

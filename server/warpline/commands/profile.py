@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--loop",
         metavar="[FILE:]LINE",
-        help="a step is one turn of the loop that begins at this line (found, see docs/measuring.md)",
+        help="a step is one iteration of the loop at this line (docs/how-it-works.md says how one is chosen)",
     )
     parser.add_argument("--whole-run", action="store_true", help="let the script run to its end")
     parser.add_argument(

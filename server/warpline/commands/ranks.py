@@ -2,8 +2,8 @@
 for.
 
 PATH is a folder with the traces of all ranks, as tensorboard_trace_handler writes them, a run folder with
-its ranks/, or several of them. Each rank is read where it lies, and only small tables are brought together:
-on all cores of this machine, or on a Dask cluster whose workers see the same paths.
+its ranks/, or several of them. Ranks are read in parallel, on all cores of this machine or on a Dask cluster
+whose workers see the same paths; only small tables are collected.
 """
 
 from __future__ import annotations

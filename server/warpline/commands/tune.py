@@ -1,8 +1,8 @@
 """Try the fixes of SCRIPT alone and together, and write a patch of the best set with a measurable gain.
 
-SCRIPT is profiled first when its newest run is of other sources. Arguments, interpreter and launcher are
-those of that run where none are named. A search that was ended goes on where it stopped. Nothing is
-written to the sources unless --write is given.
+SCRIPT is profiled first if its sources changed since the newest run. Arguments, interpreter and launcher
+default to those of that run. An interrupted search continues where it stopped. The sources are changed only
+with --write.
 """
 
 from __future__ import annotations
