@@ -58,7 +58,7 @@ class Evaluator:
         }
 
     def bind_fresh(self, name: str) -> None:
-        """From here on the name has a value of which nothing is known."""
+        """Give the name an unknown value from here on."""
         self.env[name] = self.made.fresh("name", value=name)
 
     def term(self, node: cst.BaseExpression) -> Term:
