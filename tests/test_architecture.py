@@ -178,7 +178,7 @@ def test_docstrings_are_sentences() -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
         and re.match(r"(Of|Those|As|None|In|By|For each)\b", ast.get_docstring(node) or "")
     ]
-    assert not found, "\n".join(found)
+    assert not found, "begin with what it does or returns:\n" + "\n".join(found)
 
 
 #: What a caller has to expect: errors in one line for the user, and edits that are not made.

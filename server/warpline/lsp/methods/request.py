@@ -150,7 +150,7 @@ def request(
 
 
 def _again(params: ProfileParams, run: str, folder: Path, settings: Settings) -> Request:
-    """As the run was made; what the client says besides wins. Raises Refused."""
+    """The request of an earlier run, with what the client names instead. Raises Refused."""
     if Path(run).parent != folder / ".warpline" / "runs":
         raise Refused(f"{run} is no run of {folder}")
     try:
