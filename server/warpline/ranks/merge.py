@@ -144,7 +144,7 @@ def _lines(tables: Sequence[RankTable]) -> tuple[MergedLine, ...]:
 
 
 def _on_several(tables: Sequence[RankTable]) -> Iterator[bool]:
-    """For each line whether it is on more than one rank."""
+    """Whether each line is on more than one rank."""
     ranks = Counter(place for one in tables for place in {(cost.file, cost.line) for cost in one.lines})
     return (count > 1 for count in ranks.values())
 

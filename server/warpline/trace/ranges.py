@@ -51,7 +51,7 @@ def tables_of(path: Path, processes: int | None = None) -> tuple[Tables, Chrome,
 
 
 def cores() -> Sequence[int]:
-    """Those that this process may use."""
+    """The cores that this process may use."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
 
 
@@ -119,8 +119,8 @@ def _children(path: Path, parts: Sequence[Part], count: int) -> Iterator[list[IO
 
 
 def answer(path: str, parts: Sequence[Sequence[int]], out: IO[bytes] | None = None) -> None:
-    """In a child: decode ``parts`` (fields of :class:`Part`) and write each one's tables to ``out``, which is
-    standard output by default. Ends early where one is not clean."""
+    """Called in a child: decode ``parts`` (fields of :class:`Part`) and write each one's tables to ``out``,
+    which is standard output by default. Ends early where one is not clean."""
     out = out or sys.stdout.buffer
     with decode.collector_paused(), contextlib.suppress(Unclean, OSError):
         for part in parts:
