@@ -56,7 +56,8 @@ def look(program: str, pid: int, timeout_s: float, users: Callable[[str], bool])
 
 
 def values(threads: Any, users: Callable[[str], bool]) -> Values:
-    """Of what ``py-spy dump --json`` wrote. Of a function that is on the stack twice, the inner one's."""
+    """The counters in the output of ``py-spy dump --json``. For a function that is on the stack twice, those
+    of the inner call."""
     found: Values = {}
     for thread in threads:
         if thread.get("thread_name") != "MainThread":
@@ -72,7 +73,7 @@ def values(threads: Any, users: Callable[[str], bool]) -> Values:
 
 
 def counters(looks: Sequence[tuple[float, Values]]) -> list[Counter]:
-    """Those that grow in several looks running, the quickest first."""
+    """The counters that grow in several looks in a row, the fastest first."""
     places = dict.fromkeys(place for _, one in looks for place in one)
     found = (
         _counter(place, _longest([(at, one[place]) for at, one in looks if place in one])) for place in places
