@@ -113,6 +113,18 @@ def test_diff_is_a_patch(profiled: Profiled) -> None:
     assert '"num_workers": 0' not in profiled.data.read_text()
 
 
+def test_from_a_folder_below_the_diff_is_one_for_the_project(profiled: Profiled) -> None:
+    below = profiled.folder / "notes"
+    below.mkdir()
+    (profiled.folder / "pyproject.toml").touch()
+    rule = ("--rule", "loader-without-workers")
+    done = warpline("fix", "--diff", *rule, "../train.py", cwd=below)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == profiled.fix("--diff", *rule).stdout
+    assert f"the paths are relative to {profiled.folder.resolve()}" in done.stderr
+    assert "relative to" not in profiled.fix("--diff", *rule).stderr
+
+
 def test_write_changes_only_what_it_names_and_the_script_runs(profiled: Profiled) -> None:
     done = profiled.fix("--write", "--rule", "gc-pause-in-step", "--rule", "loader-without-workers")
     assert done.returncode == 0, done.stderr

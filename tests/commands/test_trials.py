@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from warpline.commands import trials
 from warpline.measure.candidate import Candidate
 from warpline.measure.contest import Outcome
 from warpline.measure.results import results
+from warpline.measure.verdict import ONCE
 from warpline.model.report import Measured
 
 
@@ -42,3 +45,16 @@ def test_names_stay_whole_and_numbers_below_their_headings(
         "No change has a measurable gain.",
         "Note: all of it",
     ]
+
+
+def test_one_round_is_no_measurement(capsys: pytest.CaptureFixture[str]) -> None:
+    candidate = Candidate(("a",), "fp32-matmul", {})
+    seen = Measured(1.6, 0.0, math.inf, 0.001, 1.0)
+    outcomes = [Outcome(candidate, 20.0, 12.5, seen, False, ONCE, 1)]
+    found = results(outcomes, None, lambda file: "")
+    (one,) = found.candidates
+    assert (one.speedup, one.low, one.high, one.step_ms, one.reason) == (None, None, None, 12.5, ONCE)
+    trials.show(outcomes, found, {candidate.key: 1.8}, [])
+    shown = capsys.readouterr().out
+    assert "1.60" not in shown
+    assert "1.80" in shown

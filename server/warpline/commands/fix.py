@@ -66,17 +66,29 @@ def run(options: argparse.Namespace) -> int:
         _say(f"{_name(skipped.finding)}: not changed, {skipped.reason}")
     if not made.texts:
         _say("there is nothing to change")
+    root = fix_selection.root_of(run_folder, profile.manifest.request.cwd)
     if options.diff:
-        sys.stdout.write(diff(made))
+        folder = _seen_from(made, root)
+        if folder != Path.cwd():
+            _say(f"the paths are relative to {folder}: apply it there (`patch -p1 -d {folder}`)")
+        sys.stdout.write(diff(made, folder))
         return 0
-    return _write(made, fix_selection.root_of(run_folder, profile.manifest.request.cwd))
+    return _write(made, root)
 
 
-def diff(made: Together) -> str:
-    """All changes as one unified diff, paths as seen from here."""
+def diff(made: Together, folder: Path) -> str:
+    """All changes as one unified diff, with paths relative to ``folder``."""
     from warpline.syntax import files
 
-    return "".join(patch.written(path, files.text_of(path) or "", text) for path, text in made.texts.items())
+    return "".join(
+        patch.written(path, files.text_of(path) or "", text, folder) for path, text in made.texts.items()
+    )
+
+
+def _seen_from(made: Together, root: Path) -> Path:
+    """Where a patch can be applied: here, if all changed files are below; else in the project."""
+    here = Path.cwd()
+    return here if all(Path(path).is_relative_to(here) for path in made.texts) else root
 
 
 def _write(made: Together, root: Path) -> int:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from warpline.measure.contest import Outcome
 from warpline.measure.results import Results
+from warpline.measure.verdict import ONCE
 from warpline.terminal.console import paged
 from warpline.view import units
 
@@ -78,7 +79,7 @@ def _numbers(one: Outcome, predicted: dict[str, float]) -> tuple[str, ...]:
     return (
         units.milliseconds(one.baseline_step_ms),
         units.milliseconds(one.step_ms) if one.step_ms is not None else "",
-        f"{seen.speedup:.2f}",
+        f"{seen.speedup:.2f}" if one.reason != ONCE else "",
         units.interval(seen.low, seen.high) if bounded else "",
         said,
         f"{seen.loss_drift:.1g}" if seen.loss_drift is not None else "",

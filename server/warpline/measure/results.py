@@ -8,13 +8,15 @@ from dataclasses import dataclass
 
 from warpline.measure.candidate import Texts
 from warpline.measure.contest import Outcome
+from warpline.measure.verdict import ONCE
 from warpline.model.report import FORMAT
 from warpline.text import patch
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One candidate. Numbers are None where it could not be timed, ``high`` where it is unbounded."""
+    """One candidate. Numbers are None where it could not be timed, the speed-up and its bounds also where it
+    was timed only once: nothing says how far that may be off. ``high`` is None where it is unbounded."""
 
     fixes: tuple[str, ...]
     step_ms: float | None
@@ -59,12 +61,13 @@ def results(
 def tried(outcome: Outcome) -> Tried:
     """One attempt for JSON. Numbers that were not measured are None."""
     seen = outcome.measured
+    repeated = seen if outcome.reason != ONCE else None
     return Tried(
         fixes=outcome.candidate.fixes,
         step_ms=outcome.step_ms,
-        speedup=seen.speedup if seen else None,
-        low=seen.low if seen else None,
-        high=seen.high if seen and math.isfinite(seen.high) else None,
+        speedup=repeated.speedup if repeated else None,
+        low=repeated.low if repeated else None,
+        high=repeated.high if repeated and math.isfinite(repeated.high) else None,
         loss_drift=seen.loss_drift if seen else None,
         memory_ratio=seen.memory_ratio if seen else None,
         kept=outcome.kept,

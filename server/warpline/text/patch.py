@@ -18,9 +18,10 @@ _NO_END = "\\ No newline at end of file\n"
 Hunk = tuple[str, int, int, str]
 
 
-def written(file: str, old: str, new: str) -> str:
-    """The diff of one file; empty for equal texts. Paths below the working folder are relative to it."""
-    shown = os.path.relpath(file)
+def written(file: str, old: str, new: str, folder: Path | None = None) -> str:
+    """The diff of one file; empty for equal texts. Paths below ``folder`` (default: the working folder) are
+    relative to it, others absolute."""
+    shown = os.path.relpath(file, folder)
     end = "\t" if " " in shown else ""  # where the name ends, for patch
     inside = not shown.startswith(os.pardir)
     names = (f"a/{shown}{end}", f"b/{shown}{end}") if inside else (f"{file}{end}", f"{file}{end}")
