@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -174,7 +175,7 @@ def test_a_newcomer(editors: Path, platform_vsix: Path, desk: Desk) -> None:
 
 def pictures(version: str, documented: bool = True) -> dict[str, str]:
     """Where a scenario leaves its pictures: with ``WARPLINE_PICTURES=1`` in the documentation those that it
-    has, else all of them in the folder that this names, to be looked at."""
+    has, else all of them in the folder that this names, to be looked at, with the log of the session."""
     wanted = os.environ.get("WARPLINE_PICTURES", "")
     if wanted == "1":
         return {"pictures": str(ROOT / "docs" / "images")} if documented else {}
@@ -201,3 +202,5 @@ def drive(scenario: str, options: dict[str, Any], desk: Desk, before: Sequence[s
     with log.open("w") as output:
         session = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT)
     assert session.returncode == 0, log.read_text()
+    if "looks" in options:
+        shutil.copyfile(log, Path(options["looks"]) / f"{scenario}.log")
