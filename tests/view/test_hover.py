@@ -42,7 +42,7 @@ def test_on_a_cpu_there_is_no_device_beside_the_host() -> None:
     words = card(Standing(3, (replace(LINE, kernels=()),), False), here)
     assert words.split("\n\n")[1:3] == [
         "operators 9.00 ms (forward 3.00, backward 6.00), outside of operators 3.00 ms; "
-        "2 calls and 3 launches a step; 3.0 MiB at the memory peak",
+        "2 calls and 3 operators a step; 3.0 MiB at the memory peak",
         "| time | operator |  |\n|--:|:--|:--|\n| 3.00 ms | `aten::mm 64x128 128x32` | forward, 1 call |",
     ]
 

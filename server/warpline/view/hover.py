@@ -106,9 +106,11 @@ def made_of(line: Standing, loader_ms: float = 0.0, beside: bool = True) -> str:
     words = [f"{name} {units.ms(value)}" for name, value in times if value > 0]
     if total("device_ms") > 0 and len(phases) > 1:
         words[0] += f" ({', '.join(phases)})"
+    # A CPU launches nothing: what is counted there are its operators.
+    started = ("launch", "launches") if beside else ("operator", "operators")
     counts = [
-        f"{units.count(total(name))} {one if total(name) == 1 else name}"
-        for one, name in (("call", "calls"), ("launch", "launches"))
+        f"{units.count(total(name))} {one if total(name) == 1 else more}"
+        for name, (one, more) in (("calls", ("call", "calls")), ("launches", started))
         if total(name) > 0
     ]
     counted = f"{' and '.join(counts)} a step" if counts else ""
