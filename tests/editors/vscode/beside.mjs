@@ -49,7 +49,11 @@ try {
   await window.look("library");
   const label = await part.innerText();
   await part.click();
-  await window.until("a click opens the library's file", async () => (await page.locator(".editor-group-container.active .tab.active").innerText()).includes(/(\w+\.py):\d+/.exec(label)[1]));
+  const tab = page.locator(".editor-group-container.active .tab.active");
+  await window.until("a click opens the library's file", async () => {
+    const name = (await tab.innerText()).trim();
+    return name !== "settings.py" && label.includes(`${name}:`);
+  });
   await window.look("library-file");
   await window.close();
 } catch (error) {
