@@ -81,7 +81,7 @@ async function begin(context: vscode.ExtensionContext): Promise<void> {
       void runs.refresh();
     }),
     vscode.workspace.onDidOpenTextDocument((document) => void startFor(here, [document])),
-    vscode.window.onDidChangeActiveTextEditor(() => void results.refresh()),
+    vscode.window.onDidChangeActiveTextEditor(() => void results.refresh(true)),
     vscode.workspace.onDidChangeConfiguration((change) => {
       if (change.affectsConfiguration("warpline.server")) void here.restart(false);
       if (change.affectsConfiguration("launch")) offerLaunch();

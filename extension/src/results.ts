@@ -49,7 +49,7 @@ export class Results implements vscode.TreeDataProvider<vscode.TreeItem>, vscode
     this.edits = vscode.workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
       if (document.languageId !== "python" || contentChanges.length === 0) return;
       clearTimeout(this.timer);
-      this.timer = setTimeout(() => void this.refresh(), SETTLE_MS);
+      this.timer = setTimeout(() => void this.refresh(true), SETTLE_MS);
     });
   }
 
@@ -64,11 +64,15 @@ export class Results implements vscode.TreeDataProvider<vscode.TreeItem>, vscode
     this.changed.fire();
   }
 
-  async refresh(): Promise<void> {
+  /** Show the run of the file in the editor. Where that is none of the workspace's, as a library's, the newest run;
+   *  with `keep` the one that is shown: who looks at a part of a line in its library comes back to the others. */
+  async refresh(keep = false): Promise<void> {
     const client = this.server.running;
     if (client === undefined) return;
     const uri = vscode.window.activeTextEditor?.document.uri;
-    const params = uri?.scheme === "file" && vscode.workspace.getWorkspaceFolder(uri) ? { uri: uri.toString() } : {};
+    const own = uri !== undefined && (cellOf(uri.toString()) !== undefined || (uri.scheme === "file" && vscode.workspace.getWorkspaceFolder(uri) !== undefined));
+    const about = own ? uri.toString() : keep ? this.newest?.again : undefined;
+    const params = about === undefined ? {} : { uri: about };
     const answer = await client.sendRequest(protocol.overview, params).catch(() => undefined);
     if (answer === undefined) return;
     this.newest = answer;

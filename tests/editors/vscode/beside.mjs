@@ -54,6 +54,8 @@ try {
     const name = (await tab.innerText()).trim();
     return name !== "settings.py" && label.includes(`${name}:`);
   });
+  await page.waitForTimeout(1_500); // the view is asked for anew when another file is shown
+  window.expect("the view still has the run that the line is of", await costly.isVisible() && await part.isVisible());
   await window.look("library-file");
   await window.close();
 } catch (error) {
