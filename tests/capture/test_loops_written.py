@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from warpline.capture.runner.steps import compiling, looking
+from warpline.capture.runner.steps import compiling, looking, turned
 from warpline.capture.runner.steps.looking import Loops
 from warpline.capture.runner.steps.written import ITEMS, LEAVE, LONGEST, TURN, Calls, around, loops, same
 from warpline.wire.loops import Loop
@@ -208,3 +208,14 @@ def test_a_source_that_is_too_deep_for_us_is_compiled_as_it_is(monkeypatch: pyte
     with pytest.raises(SyntaxError) as raised:
         Loader().source_to_code("for", "sim.py")
     assert raised.value.__context__ is None
+
+
+def test_a_loop_asked_for_by_its_line_is_known_by_its_header_from_then_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numbers: list[Any] = []
+    monkeypatch.setattr(turned.compiling, "install", lambda wanted, number, *_: numbers.append(number))
+    found: list[Loop] = []
+    turned.LoopTurns().prepare(Loop("sim.py", 8), found.append)
+    Calls("sim.py", numbers[0], leaving=False).visit(ast.parse(SOURCE))
+    assert found == [Loop("sim.py", 8, "run", "while n < 4")]

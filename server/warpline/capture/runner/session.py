@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from time import time_ns
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -44,6 +45,7 @@ from .windows.trend import Watching
 from .workers.lines import EARLY
 
 if TYPE_CHECKING:
+    from ...wire.loops import Loop
     from .control import Control
     from .pipe import Pipe
     from .texts import Texts
@@ -92,7 +94,11 @@ class Session:
         if self.control.purpose is Purpose.LOOPS:
             self.loops.prepare(self.texts.users)
         elif loop is not None and self.turns_of_loop is not None:
-            self.turns_of_loop.prepare(loop)
+            self.turns_of_loop.prepare(loop, self._loop_is_found)
+
+    def _loop_is_found(self, loop: Loop) -> None:
+        """One that was asked for by its line is found again in an edited script by what else is known."""
+        self.control.request = replace(self.control.request, loop=loop)
 
     def torch_is_here(self, torch: ModuleType) -> None:
         """The script has imported torch: listen from now on."""

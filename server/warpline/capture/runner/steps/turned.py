@@ -25,8 +25,8 @@ class LoopTurns:
         self.act: Callable[[], object] = unheard
         self.found = False  # the loop asked for: several may be on its line, and the first one is meant
 
-    def prepare(self, loop: Loop) -> None:
-        """Before the script is compiled."""
+    def prepare(self, loop: Loop, found: Callable[[Loop], object]) -> None:
+        """Before the script is compiled. ``found``: told the loop as it is in the source."""
 
         def item(value: Any) -> Any:
             self.act()
@@ -43,6 +43,7 @@ class LoopTurns:
             if self.found or not same(loop, other):
                 return None
             self.found = True
+            found(other)
             return 0
 
         compiling.install(lambda path: path == loop.file, number, False, {ITEMS: items, TURN: turn})
