@@ -96,6 +96,9 @@ def again(options: argparse.Namespace, before: Request) -> Request:
         environment=before.environment,
         python=asked.python if options.python else before.python,
         launcher=asked.launcher or before.launcher,
+        first_line=before.first_line,
+        loop=before.loop,
+        loop_found=before.loop_found,
     )
 
 
