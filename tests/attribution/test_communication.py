@@ -57,15 +57,20 @@ def test_the_wait_for_another_rank_is_how_much_longer_this_one_was_in_it(tmp_pat
 STEPS, STEP_US = 3, 1000
 
 
-def late(folder: Path, *lengths: tuple[float, ...]) -> dict[str, float]:
-    """What is told of ranks whose exchange in each of three steps took so long, in microseconds."""
+def late(folder: Path, *lengths: tuple[float, ...], host_us: tuple[float, ...] = ()) -> dict[str, float]:
+    """What is told of ranks whose exchange in each of three steps took so long, in microseconds.
+
+    ``host_us``: what each rank's host does in a step before it waits for the device; 100 if left out.
+    """
     ranks = []
     for number, own in enumerate(lengths):
         run = KinetoRun(folder if number == 0 else folder / "ranks" / str(number), STEPS * STEP_US, STEPS)
         run.line(0, 10)
         run.kernel(50, 100, launched=1)
+        busy = host_us[number] if host_us else 100
         for step, length in enumerate(own):
             run.kernel(step * STEP_US + 500, length, launched=step * STEP_US + 2, name=NCCL, stream=20)
+            run.call("cudaStreamSynchronize", step * STEP_US + busy, STEP_US - busy)
         ranks.append(run)
     return several(*ranks).totals
 
@@ -91,6 +96,22 @@ def test_a_rank_that_is_hardly_last_in_one_step_is_not_late(tmp_path: Path) -> N
     totals = late(tmp_path, (200, 210, 25), (20, 20, 20))
     assert "late_rank" not in totals
     assert totals["collective_wait_ms"] > 0.1
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_a_rank_is_not_late_whose_host_is_as_quick_as_that_of_the_rank_which_waits(
+    last: int, tmp_path: Path
+) -> None:
+    """FSDP on two H100s, bound by its launches: one host was ahead by half an exchange, and its device waited
+    in each of 60 for as long as the other host took to queue it: 17.7 ms of a step of 18.9."""
+    lengths = [(20.0, 20.0, 20.0), (200.0, 210.0, 190.0)]
+    totals = late(tmp_path, *(lengths if last == 0 else lengths[::-1]), host_us=(950, 940))
+    assert "late_rank" not in totals
+
+
+def test_a_rank_is_late_by_no_more_than_the_others_could_be_quicker(tmp_path: Path) -> None:
+    totals = late(tmp_path, (600, 610, 590), (20, 20, 20), (620, 610, 600), host_us=(100, 900, 700))
+    assert (totals["late_rank"], totals["late_rank_ms"]) == (1, approx(0.3))
 
 
 def test_ranks_that_exchanged_differently_are_not_compared(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from warpline.ranks.reduce import LineTime, RankTable, table_of
 from warpline.trace.columns import Trace
 
 RANKS, STEPS, STEP_US = 4, 6, 1000
+NCCL = "ncclDevKernel_AllReduce"
 
 
 def job(folder: Path, slow: int | None, seed: int = 0) -> Path:
@@ -49,8 +50,9 @@ def job(folder: Path, slow: int | None, seed: int = 0) -> Path:
                 arrived,
                 begin + 10 + last + 50 - arrived,
                 launched=begin + 210,
-                name="ncclDevKernel_AllReduce",
+                name=NCCL,
             )
+            run.call("cudaDeviceSynchronize", begin + 300, STEP_US - 300)
         (run.write() / "trace.json").rename(folder / f"host_rank{rank}.1.pt.trace.json")
     return folder
 
@@ -89,13 +91,32 @@ def test_ranks_whose_hosts_run_ahead_are_compared_by_what_each_step_queued(tmp_p
             busy = 400 + 300 * rank
             run.kernel(end, busy, launched=begin + 2)
             run.complete("python_function", "model.py(20): reduce", (begin + 20, 15), (MAIN, MAIN))
-            run.kernel(end + busy, 750 - busy, launched=begin + 22, name="ncclDevKernel_AllReduce")
+            run.kernel(end + busy, 750 - busy, launched=begin + 22, name=NCCL)
             end += 750
         (run.write() / "trace.json").rename(folder / f"host_rank{rank}.1.pt.trace.json")
     merged = merge([table_of(path) for path in sorted(folder.iterdir())])
     assert merged.notes == ()
     assert merged.straggler is not None
     assert (merged.straggler.rank, round(merged.straggler.late_ms, 3)) == (1, 0.3)
+
+
+def test_a_host_that_is_ahead_waits_on_its_device_for_one_as_quick_as_itself(tmp_path: Path) -> None:
+    """Both queue for 380 us of a step of 400; the second began 300 us later."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    for rank in range(2):
+        run = KinetoRun(folder.parent / f"equal{rank}", STEPS * 400 + 400)
+        for step in range(STEPS):
+            begin = step * 400.0
+            run.mark(f"ProfilerStep#{step}", begin, 400)
+            run.complete("python_function", "model.py(5): forward", (begin, 380), (MAIN, MAIN))
+            run.kernel(begin + 10, 80, launched=begin + 2)
+            run.kernel(begin + 390 - 300 * (1 - rank), 10 + 300 * (1 - rank), launched=begin + 80, name=NCCL)
+        (run.write() / "trace.json").rename(folder / f"host_rank{rank}.1.pt.trace.json")
+    tables = [table_of(path) for path in sorted(folder.iterdir())]
+    assert merge(tables).straggler is None
+    unknown = merge([replace(one, host_ns=None) for one in tables]).straggler
+    assert unknown is not None and round(unknown.late_ms, 3) == 0.3
 
 
 def recorded_ranks(**more: bool) -> list[RankTable]:

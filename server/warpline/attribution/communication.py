@@ -3,12 +3,15 @@ waiting for another rank."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from warpline.attribution.accounting import Account
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import union
 from warpline.model.ranks import LATE_RANK_PERCENT
+from warpline.trace.alone import host_alone_ns
 from warpline.trace.columns import COMMUNICATION, KERNEL, Exchanges, Floats, Ints, Trace, take
 
 Spans = tuple[Ints, Ints]
@@ -31,13 +34,13 @@ def communication_totals(scene: Scene, accounted: Account) -> dict[str, float]:
     hiding = _computation(scene)
     scale = 1 / 1e6 / scene.trace.steps if scene.trace.on_gpu else accounted.host_scale
     totals = {"exposed_communication_ms": _uncovered((own.start_ns, own.end_ns), hiding) * scale}
-    waits = _waits(every, scene.trace.peers)
+    waits = _waits(every, tuple(peer.exchanges for peer in scene.trace.peers))
     waits = None if waits is None else waits[:, step >= 0]
     if waits is not None:
         until = own.start_ns + waits[0]
         totals["collective_wait_ms"] = _uncovered((own.start_ns, until), hiding) * scale
     totals = {name: min(value, scene.step_ms) for name, value in totals.items()}
-    late = None if waits is None else _late(step[step >= 0], waits, scene)
+    late = None if waits is None else _late(own, step[step >= 0], waits, scene)
     if late is not None:
         rank, late_ms = late
         # What this rank's own computation hides of its wait costs it nothing.
@@ -99,22 +102,49 @@ def late_rank(waits: Floats) -> tuple[int, Floats] | None:
     return rank, np.delete(waits, rank, axis=0).mean(axis=0) - waits[rank]
 
 
-def _late(step: Ints, waits: Ints, scene: Scene) -> tuple[int, float] | None:
+def pace_ns(own: Exchanges, step: Ints) -> float:
+    """From the end of a step's last collective to that of the next step's, on average; 0 for fewer than two
+    steps. The same on all ranks, since they leave together."""
+    ends = [int(own.end_ns[step == number].max()) for number in np.unique(step[step >= 0]).tolist()]
+    return (ends[-1] - ends[0]) / (len(ends) - 1) if len(ends) > 1 else 0.0
+
+
+def most_late_ms(late_step_ns: float, pace_ns: float, hosts_ns: Sequence[float | None]) -> float:
+    """The most that a late rank can add: the step (its own, or :func:`pace_ns`) less what the slowest of the
+    other ranks' hosts needs by itself (``hosts_ns``; ``trace.alone``).
+
+    A rank whose host is ahead waits on its device in every collective by as much as it is ahead, also for
+    a rank that is as quick as itself. Infinite where one of the hosts is not known.
+    """
+    known = [one for one in hosts_ns if one is not None]
+    if len(known) < len(hosts_ns):
+        return np.inf
+    return (max(late_step_ns, pace_ns) - max(known, default=0.0)) / 1e6
+
+
+def _late(own: Exchanges, step: Ints, waits: Ints, scene: Scene) -> tuple[int, float] | None:
     """The late rank and its milliseconds per step (:func:`late_rank`).
 
     None where it is late by less than :data:`LATE_RANK_PERCENT` of the step in any step: of few ranks and
-    steps, one may be the last in all of them by chance. None as well where the profiler made the steps
-    longer by as much: a rank may then be late only because it is being recorded.
+    steps, one may be the last in all of them by chance. None where the others would be as slow without it
+    (:func:`most_late_ms`). None as well where the profiler made the steps longer by as much: a rank may then
+    be late only because it is being recorded.
     """
-    captured = scene.trace.manifest.captured
+    trace = scene.trace
+    captured = trace.manifest.captured
     of_step = [waits[:, step == number].sum(axis=1) for number in range(len(captured))]
     found = late_rank(np.stack(of_step, axis=1) / 1e6)
     if found is None:
         return None
     rank, late_ms = found
     recorded_ms = float(np.mean([end - begin for begin, end in captured])) / 1e6
-    enough = float(late_ms.min()) * 100 >= LATE_RANK_PERCENT * recorded_ms
-    mean_ms = float(late_ms.mean())
+    most_ms = np.inf
+    if trace.on_gpu:
+        hosts = [host_alone_ns(trace), *(peer.host_ns for peer in trace.peers)]
+        late_step_ns = trace.peers[rank - 1].step_ns if rank else recorded_ms * 1e6
+        most_ms = most_late_ms(late_step_ns, pace_ns(own, step), hosts[:rank] + hosts[rank + 1 :])
+    enough = min(float(late_ms.min()), most_ms) * 100 >= LATE_RANK_PERCENT * recorded_ms
+    mean_ms = min(float(late_ms.mean()), most_ms)
     return (rank, mean_ms) if enough and mean_ms > recorded_ms - scene.step_ms else None
 
 

@@ -4,35 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline.trace.alone import NOT_SYNCS, SYNCS
 from warpline.trace.columns import COPY, RUNTIME, Bools, Ints, Trace, take
 
 #: What torch.cuda.synchronize() calls.
 WHOLE_DEVICE = ("cudaDeviceSynchronize", "hipDeviceSynchronize")
-
-#: Runtime calls in which the host waits until the device has done what was asked before.
-SYNCS = (
-    "cudaStreamSynchronize",
-    "cudaDeviceSynchronize",
-    "cudaEventSynchronize",
-    "cudaMemcpy",
-    "cudaMemset",
-    "cuStreamSynchronize",
-    "cuCtxSynchronize",
-    "cuEventSynchronize",
-    "cuMemcpyDtoH",
-    "cudaFree",
-    "hipStreamSynchronize",
-    "hipDeviceSynchronize",
-    "hipEventSynchronize",
-)
-#: These begin with the same letters and do not wait.
-NOT_SYNCS = (
-    "cudaMemcpyAsync",
-    "cudaMemsetAsync",
-    "cudaMemcpyPeerAsync",
-    "cudaFreeAsync",
-    "cudaMemcpyToSymbolAsync",
-)
 
 #: Copies from or to memory that the device cannot read or write by itself, as CUPTI names them.
 PAGEABLE = ("Memcpy HtoD (Pageable", "Memcpy DtoH (Device -> Pageable")

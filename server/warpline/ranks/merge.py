@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warpline.attribution.communication import late_rank
+from warpline.attribution.communication import late_rank, most_late_ms
 from warpline.model.problem import Problem
 from warpline.model.ranks import LATE_RANK_PERCENT
 from warpline.ranks.reduce import LineTime, RankTable
@@ -166,10 +166,12 @@ def _straggler(tables: Sequence[RankTable]) -> tuple[Straggler | None, list[str]
     if found is None:
         return None, []
     last, of_steps = found
-    late, late_ms = tables[last], float(of_steps.mean())
-    recorded_ms = float(np.mean(late.steps_ns)) / 1e6
+    late, recorded_ms = tables[last], float(np.mean(tables[last].steps_ns)) / 1e6
+    others = [one.host_ns for at, one in enumerate(tables) if at != last]
+    most_ms = most_late_ms(recorded_ms * 1e6, late.pace_ns, others)
+    late_ms = min(float(of_steps.mean()), most_ms)
     # In every step: of few ranks and steps, one may be the last in all of them by chance.
-    if float(of_steps.min()) * 100 < LATE_RANK_PERCENT * recorded_ms:
+    if min(float(of_steps.min()), most_ms) * 100 < LATE_RANK_PERCENT * recorded_ms:
         return None, []
     plain_ms = _without_recording(tables, last, late_ms, recorded_ms)
     only_recorded = late_ms <= recorded_ms - late.step_ms and not all(one.sampled for one in tables)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from warpline import runs, trace
 from warpline.attribution import attribute
-from warpline.attribution.communication import exchanges_by_step
+from warpline.attribution.communication import exchanges_by_step, pace_ns
 from warpline.attribution.sampled import FEWEST
 from warpline.model.problem import Problem
 from warpline.trace import foreign
+from warpline.trace.alone import host_alone_ns
 
 _RANK = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
 
@@ -35,6 +36,8 @@ class RankTable:
     ``rank``: -1 where neither the trace nor its name says. ``job``: what is known of the job, such as
     "train.py with 2 ranks"; two that differ are two jobs. ``steps_ns``: length of each captured step.
     ``exchanges_ns``: for each step the lengths of the collectives that it queued, in order of time.
+    ``pace_ns``: from the end of a step's collectives to that of the next one's. ``host_ns``: what the host
+    needs for a step by itself, None where that is not known or the host is all there is.
     """
 
     source: str
@@ -48,6 +51,8 @@ class RankTable:
     sampled: bool = False  # the lines have the times of a window in which nothing was recorded
     steps_ns: tuple[int, ...] = ()
     exchanges_ns: tuple[tuple[int, ...], ...] = ()
+    pace_ns: float = 0.0
+    host_ns: float | None = None
     lines: tuple[LineTime, ...] = ()
     problem: str = ""  # why there is nothing else, in one line
 
@@ -85,6 +90,8 @@ def _table(path: Path) -> RankTable:
         not events.on_gpu and events.facts.samples.total >= FEWEST,
         tuple(end - begin for begin, end in manifest.captured),
         tuple(tuple(lengths[step == number].tolist()) for number in range(len(manifest.captured))),
+        pace_ns(own, step),
+        host_alone_ns(events) if events.on_gpu else None,
         tuple(
             LineTime(cost.file, cost.line, cost.function, cost.step_ms, cost.device_ms, cost.communication_ms)
             for cost in profile.lines

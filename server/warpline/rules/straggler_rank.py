@@ -4,9 +4,10 @@
 
 Compares how long each rank on this machine was in each collective: all leave it together, so the rank
 that was in it for the shortest time arrived last. Reports a rank that arrived last in every recorded
-step, by 10 % of the step or more in each, with the time that the others waited for it. Reports nothing
-if the last rank changes from step to step, or if the profiler slowed the steps by as much, because then
-the profiler may have delayed it.
+step, by 10 % of the step or more in each, with the time that the others waited for it. That is no more
+than the others could be quicker: where their hosts alone need the whole step, a device waits only because
+its host is ahead. Reports nothing if the last rank changes from step to step, or if the profiler slowed the
+steps by as much, because then the profiler may have delayed it.
 
 ## Why is this slow
 

@@ -130,6 +130,15 @@ class Exchanges:
 
 
 @dataclass(frozen=True, slots=True)
+class Peer:
+    """Another rank of the run, in its captured steps."""
+
+    exchanges: Exchanges
+    step_ns: float = 0.0  # a captured step
+    host_ns: float | None = None  # of that, what its host needs by itself: ``trace.alone``
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """Allocations (bytes > 0) and frees (bytes < 0), in order of time."""
 
@@ -182,7 +191,7 @@ class Trace:
     window_ns: tuple[int, int]  # first captured step's start, last one's end
     device_properties: tuple[dict[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
-    peers: tuple[Exchanges, ...] = ()  # of the run's other ranks, in their captured steps
+    peers: tuple[Peer, ...] = ()  # the run's other ranks
     libraries: LibraryLocations = field(default_factory=LibraryLocations)
     inside: Records = field(default_factory=no_records)  # lines of libraries, indexing ``libraries``
 

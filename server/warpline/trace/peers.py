@@ -1,4 +1,5 @@
-"""When the other ranks of a run were exchanging, from the traces that they left in ``ranks/``.
+"""When the other ranks of a run were exchanging, and what their hosts need for a step, from what they left in
+``ranks/``.
 
 Only that is read: a whole trace for each rank would make the report wait.
 """
@@ -9,49 +10,72 @@ import gzip
 import mmap
 import re
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from warpline import runs
 from warpline.model.problem import Problem
-from warpline.trace.columns import Exchanges
+from warpline.trace.alone import alone_ns
+from warpline.trace.columns import Exchanges, Ints, Peer
+from warpline.trace.events import Interned
+from warpline.trace.names import Names
 from warpline.wire.run import TRACE
+
+Captured = Sequence[tuple[int, int]]
 
 #: Ranges on Gloo's own threads, kernels of NCCL and RCCL, as Kineto writes them.
 _EVENT = re.compile(
     rb'"cat": "(?:kernel|user_annotation)",\s*"name": "(?:gloo:|ncclDevKernel|ncclKernel|rccl)[^"]*",\s*'
     rb'"pid": \d+,\s*"tid": \d+,\s*"ts": ([\d.]+),\s*"dur": ([\d.]+)'
 )
+_CALL = re.compile(
+    rb'"cat": "\w+_(?:runtime|driver)",\s*"name": "([^"]*)",\s*'
+    rb'"pid": \d+,\s*"tid": \d+,\s*"ts": ([\d.]+),\s*"dur": ([\d.]+)'
+)
 _BASE = re.compile(rb'"baseTimeNanoseconds": (\d+)')
 
 
-def peers(run: Path) -> tuple[Exchanges, ...]:
-    """The collectives of each other rank of this machine, by its number: all that were recorded.
+def peers(run: Path) -> tuple[Peer, ...]:
+    """Each other rank of this machine, by its number, with all its collectives that were recorded.
 
     () for a run of one process, and where one rank left no readable trace: the last to come may be that one.
     """
     found = []
     for folder in runs.rank_folders(run):
         try:
-            found.append(_exchanges_of(runs.part(folder, TRACE)))
+            captured = runs.manifest(folder).captured
+            found.append(_peer(runs.part(folder, TRACE), captured))
         except (Problem, OSError, EOFError, ValueError, zlib.error):
             return ()
     return tuple(found)
 
 
-def _exchanges_of(trace: Path) -> Exchanges:
+def _peer(trace: Path, captured: Captured) -> Peer:
     with trace.open("rb") as file:
         if trace.suffix == ".gz":
             with gzip.open(file) as packed:
-                return _exchanges(packed.read())
+                return _read(packed.read(), captured)
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-            return _exchanges(text)
+            return _read(text, captured)
 
 
-def _exchanges(text: mmap.mmap | bytes) -> Exchanges:
+def _read(text: mmap.mmap | bytes, captured: Captured) -> Peer:
     base = _BASE.search(text)
-    times = np.array([match.groups() for match in _EVENT.finditer(text)], np.float64).reshape(-1, 2)
-    start = np.round(times[:, 0] * 1000).astype(np.int64) + (int(base[1]) if base is not None else 0)
+    base_ns = int(base[1]) if base is not None else 0
+    start, end = _spans([match.groups() for match in _EVENT.finditer(text)], base_ns)
     by = np.argsort(start, kind="stable")
-    return Exchanges(start[by], (start + np.round(times[:, 1] * 1000).astype(np.int64))[by])
+    calls = [match.groups() for match in _CALL.finditer(text)]
+    names = Interned()
+    name = names.all([call[0].decode(errors="replace") for call in calls])
+    host_ns = alone_ns(Names(names.index), name, *_spans([call[1:] for call in calls], base_ns), captured)
+    step_ns = (captured[-1][1] - captured[0][0]) / len(captured) if captured else 0.0
+    return Peer(Exchanges(start[by], end[by]), step_ns, host_ns)
+
+
+def _spans(times: Sequence[Sequence[bytes]], base_ns: int) -> tuple[Ints, Ints]:
+    """Start and end of (start, length) as the trace has them."""
+    us = np.array(times, np.float64).reshape(-1, 2)
+    start = np.round(us[:, 0] * 1000).astype(np.int64) + base_ns
+    return start, start + np.round(us[:, 1] * 1000).astype(np.int64)
