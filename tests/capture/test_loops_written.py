@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -68,7 +69,9 @@ def test_loops_around_a_line(line: int, lines: list[int]) -> None:
 
 
 @pytest.mark.parametrize("leaving", [True, False])
-def test_the_script_does_the_same_with_our_calls_in_it(leaving: bool) -> None:
+def test_the_script_does_the_same_with_our_calls_in_it(
+    leaving: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     turns: list[int] = []
     numbers: list[Loop] = []
 
@@ -87,14 +90,21 @@ def test_the_script_does_the_same_with_our_calls_in_it(leaving: bool) -> None:
 
     tree = Calls("sim.py", number, leaving).visit(ast.parse(SOURCE))
     plain: dict[str, Any] = {}
-    called: dict[str, Any] = {ITEMS: items, TURN: turn, LEAVE: lambda which: None}
+    called: dict[str, Any] = {}
+    elsewhere: dict[str, Any] = {}
     exec(compile(SOURCE, "sim.py", "exec"), plain)
-    exec(compile(tree, "sim.py", "exec"), called)
-    assert (called["result"], called["sim"].x, called["pairs"]) == (
-        plain["result"],
-        plain["sim"].x,
-        plain["pairs"],
-    )
+    exec(compile(tree, "sim.py", "exec"), elsewhere)
+    assert not turns, "in a process that has no calls of ours"
+    with monkeypatch.context() as patch:
+        for name, call in {ITEMS: items, TURN: turn, LEAVE: lambda which: None}.items():
+            patch.setattr(builtins, name, call, raising=False)
+        exec(compile(tree, "sim.py", "exec"), called)
+    for names in (called, elsewhere):
+        assert (names["result"], names["sim"].x, names["pairs"]) == (
+            plain["result"],
+            plain["sim"].x,
+            plain["pairs"],
+        )
     counts = {numbers[at].line: turns.count(at) for at in range(len(numbers))}
     assert counts == {3: 9, 4: 18, 8: 3, 20: 2}
 
@@ -113,13 +123,14 @@ for state in simulate(30):
 """
 
 
-def test_turns_are_counted_where_they_are_nested() -> None:
+def test_turns_are_counted_where_they_are_nested(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10**9, 100_000))
     watched = Loops(())
     watched.counts = True
     tree = Calls("sim.py", watched._number, leaving=True).visit(ast.parse(NESTED))
-    names = {ITEMS: watched._items, TURN: watched._turn, LEAVE: watched._leave}
-    exec(compile(tree, "sim.py", "exec"), {**names, "work": lambda: next(clock)})
+    for name, call in {ITEMS: watched._items, TURN: watched._turn, LEAVE: watched._leave}.items():
+        monkeypatch.setattr(builtins, name, call, raising=False)
+    exec(compile(tree, "sim.py", "exec"), {"work": lambda: next(clock)})
     seen, _ = watched.so_far()
     by_line = {one.loop.line: one for one in seen}
     assert by_line[6].within.keys() == {None}

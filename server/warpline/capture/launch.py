@@ -10,6 +10,7 @@ from pathlib import Path
 
 from warpline.capture import probe
 from warpline.capture.control import write_control
+from warpline.capture.outcome import Outcome
 from warpline.capture.process import Target
 from warpline.capture.requests import check
 from warpline.capture.rescue import rescue
@@ -72,7 +73,12 @@ def capture(
                 tries.request, partial, tries.purpose, windows=tries.windows, notes=tries.told
             )
             with Target(request, control, stdin=stdin, output=output) as target:
-                outcome = target.follow(say, cancel, ready)
+                try:
+                    outcome = target.follow(say, cancel, ready)
+                except Problem as why:
+                    if not tries.forgives(why):
+                        raise
+                    outcome = Outcome()
             if not outcome.ready and request.launcher and rescue(partial, outcome):
                 outcome.ready = True
                 ready()

@@ -155,7 +155,8 @@ class Target:
             if cancelled.is_set():
                 raise Problem("cancelled", 130)
             late = clock.late
-            if late and not outcome.ready and problem is None and not ready and not self._written():
+            done = problem or ready or outcome.ready or outcome.looked
+            if late and not done and not self._written():
                 raise self._timed_out(stage, outcome.compiling)
             if heard is None or late:
                 break

@@ -7,6 +7,7 @@ from dataclasses import replace
 from warpline.capture import looking
 from warpline.capture.again import LEAST_BOUNDARIES, RUNS, next_try, usable
 from warpline.capture.outcome import Outcome
+from warpline.model.problem import Problem
 from warpline.wire.control import Purpose, Windows
 from warpline.wire.messages import Looked
 from warpline.wire.run import Request
@@ -26,6 +27,7 @@ class Tries:
         self.loop_notes: tuple[str, ...] = ()
         #: Where no loop is found
         self.otherwise: tuple[Purpose, Windows, tuple[str, ...]] = (self.purpose, self.usual, ())
+        self.unseen: tuple[str, ...] = ()  # why the loops could not be looked at
         self.count = 0  # runs that were to measure
 
     @property
@@ -43,6 +45,13 @@ class Tries:
         if self.purpose is Purpose.LOOPS or outcome.clean:
             return False
         return self.count > 0 or usable(outcome) < LEAST_BOUNDARIES
+
+    def forgives(self, problem: Problem) -> bool:
+        """Whether the script can be measured all the same: only its loops were looked at."""
+        if self.purpose is not Purpose.LOOPS or problem.status != 1:
+            return False
+        self.unseen = (f"no loop was looked for whose turns could be steps: {problem}",)
+        return True
 
     def go_on(self, outcome: Outcome) -> str:
         """After a run that measured nothing: what the next one is for, in words for a person."""
@@ -72,6 +81,7 @@ class Tries:
     def _looked(self, looked: Looked) -> None:
         whole_ns = self.windows.whole_ns[0] if self.windows.whole_ns else 0
         self.purpose, self.windows, self.notes = self.otherwise
+        self.notes = (*self.notes, *self.unseen)
         found = looking.chosen(self.request, looked, self.usual, whole_ns)
         if found is not None:
             self.purpose, self.notes = Purpose.PROFILE, ()

@@ -79,7 +79,7 @@ class Steps:
         self.sources += [Optimizers(observers), Replays(), self.marks, ProfilerSteps()]
         if turns is not None:
             self.sources, known = [turns], turns.kind
-        self.nested: Nested | None = None  # told of forwards until steps are timed
+        self.nested: Nested | None = None  # told of forwards and gradients until steps are timed
         self.installed: list[Source] = []
         self.cycles: dict[str, Cycle] = {}  # by kind
         self.chosen: str | None = None
@@ -154,9 +154,11 @@ class Steps:
         return PARALLEL if self.parallel else ""
 
     def in_loops(self) -> tuple[Loop, ...]:
-        """Where forwards are the beat, for want of anything better: the loops of the user's around them, two
-        or more; the turns of an outer one may be what the user calls a step."""
-        if self.nested is None or self.chosen != "forward":
+        """Where forwards or calls of ``autograd.grad`` are the beat, for want of anything better: loops of
+        the user's around them, two or more; the turns of an outer one may be what the user calls a step, as
+        where a chain takes several gradients for each of its draws."""
+        derives = self.chosen == "backward" and not self.signals.filled and "loader" not in self.cycles
+        if self.nested is None or not (derives or self.chosen == "forward"):
             return ()
         return self.nested.found
 
@@ -204,7 +206,7 @@ class Steps:
             return
         if kind == "replay" and not self.step_in_graph:
             return
-        if self.nested is not None and kind == "forward":
+        if self.nested is not None and kind in ("forward", "backward"):
             self.nested.look()
         if self.on_first is not None and kind in ("loader", "forward"):
             on_first, self.on_first = self.on_first, None

@@ -194,23 +194,34 @@ class Loops:
 
     def _without_compiling(self, original: Function) -> Function:
         """Compiled code would be compiled with our calls in it. It runs as it is written instead."""
-        import functools
 
         def compile(model: Any = None, **named: Any) -> Any:
             if model is None:
                 return lambda function: compile(function, **named)
-            if hasattr(model, "forward"):
-                model.forward = compile(model.forward)
-                return model
-
-            @functools.wraps(model)
-            def plain(*arguments: Any, **others: Any) -> Any:
-                self.compiled += 1
-                try:
-                    return model(*arguments, **others)
-                finally:
-                    self.compiled -= 1
-
-            return plain
+            return self._module(model) if hasattr(model, "forward") else self._plain(model)
 
         return compile
+
+    def _module(self, model: Any) -> Any:
+        """As ``torch.compile`` gives it back: a module of its own with the model as its ``_orig_mod``."""
+        try:
+            from torch._dynamo.eval_frame import OptimizedModule
+
+            return OptimizedModule(model, self._plain)
+        except Exception:  # a version of torch that makes it in another way
+            model.forward = self._plain(model.forward)
+            return model
+
+    def _plain(self, function: Function) -> Function:
+        import functools
+
+        @functools.wraps(function)
+        def plain(*arguments: Any, **others: Any) -> Any:
+            self.compiled += 1
+            try:
+                return function(*arguments, **others)
+            finally:
+                self.compiled -= 1
+
+        plain._torchdynamo_orig_callable = function  # type: ignore[attr-defined]
+        return plain

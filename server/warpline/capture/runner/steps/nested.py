@@ -1,4 +1,4 @@
-"""Finds forward passes in nested loops of the user: a turn of any of these loops may be the step."""
+"""Finds forward passes and gradients in nested loops of the user: a turn of any of these may be the step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ TWO = 2  # loops: of one alone the turns are the forwards, or there are several 
 
 
 class Nested:
-    """``found``: the loops around forwards that the user's code calls, once one is in at least two."""
+    """``found``: the loops around forwards and gradients that the user's code calls, once one is in at least
+    two."""
 
     def __init__(
         self,
@@ -35,7 +36,8 @@ class Nested:
         self.known: dict[tuple[CodeType, int], list[Loop]] = {}
 
     def look(self) -> None:
-        """At a forward, in its hook. One that a library calls (``generate``, a trainer) is the library's."""
+        """At a forward or after a gradient. One that a library calls (``generate``, a trainer) is the
+        library's."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and self._torch(frame.f_code.co_filename):
             frame = frame.f_back

@@ -44,6 +44,7 @@ class Signals:
         self.datasets = Datasets()
         self.on_backward: Callable[[FrameType], None] = nothing  # told the frame that called for it
         self.inside = False  # a backward pass
+        self.filled = False  # a backward pass has been that fills ``.grad``, as one of a training does
         self.evaluated = False  # an evaluation was signalled
         self.thread: int | None = None  # of the steps, once it is known: others do not count
         self.torch_folder = ""
@@ -57,9 +58,9 @@ class Signals:
 
         self.torch_folder = os.path.join(os.path.dirname(torch.__file__ or ""), "")
         self.contexts = os.path.join(self.torch_folder, "utils", "_contextlib.py")
-        for name in ("backward", "grad"):
-            self.patches.replace(torch.autograd, name, self._backward)
-        self.patches.replace(torch.Tensor, "backward", self._backward)
+        self.patches.replace(torch.autograd, "grad", lambda original: self._backward(original, False))
+        for owner in (torch.autograd, torch.Tensor):
+            self.patches.replace(owner, "backward", lambda original: self._backward(original, True))
         self.patches.replace(Module, "eval", self._eval)
         self.patches.replace(_BaseDataLoaderIter, "__next__", self._next)
         for context in (grad_mode.no_grad, grad_mode.inference_mode):
@@ -76,7 +77,7 @@ class Signals:
         self.seen.clear()
         return found
 
-    def _backward(self, original: Function) -> Function:
+    def _backward(self, original: Function, fills: bool) -> Function:
         """Told once, when the outermost call is over: ``Tensor.backward`` calls ``torch.autograd.backward``,
         and under a torch function mode, as the survey is, each calls itself once more inside the mode."""
         seen, signal = self.seen, (BACKWARD,)
@@ -90,6 +91,7 @@ class Signals:
             finally:
                 self.inside = False
             seen.add(signal)
+            self.filled |= fills
             self.on_backward(sys._getframe(1))
             return result
 

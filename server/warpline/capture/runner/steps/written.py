@@ -18,6 +18,7 @@ from ....wire.loops import Loop
 
 #: Builtins while a script runs that has them in its loops.
 ITEMS, TURN, LEAVE = "__warpline_items__", "__warpline_turn__", "__warpline_leave__"
+_ANYWHERE = "__import__('builtins').__dict__.get(%r, lambda number, items=True: items)(%d)"
 #: Decorators that compile a function by themselves (numba, torch.jit): they know no names of ours.
 _COMPILES = re.compile(r"\b[nc]?jit\b|\b(gu)?vectorize\b")
 #: Characters of a header. Messages must fit into a pipe at once, and a loop may be over a table of numbers.
@@ -99,11 +100,13 @@ def _dotted(decorator: ast.expr) -> str:
 
 
 def _call(name: str, number: int, at: ast.AST, arguments: list[ast.expr]) -> ast.expr:
-    made = ast.Call(ast.Name(name, ast.Load()), [ast.Constant(number), *arguments], [])
-    ast.copy_location(made, at)
-    for part in (made.func, made.args[0]):
+    """``name(number, *arguments)``. The code may be run where there is no such name: cloudpickle takes a
+    function to another process by its code. There the call gives back what the loop has without it."""
+    made: Any = ast.parse(_ANYWHERE % (name, number), mode="eval").body
+    for part in ast.walk(made):
         ast.copy_location(part, at)
-    return made
+    made.args += arguments
+    return made  # type: ignore[no-any-return]
 
 
 def loops(tree: ast.Module, file: str) -> list[Loop]:
