@@ -140,6 +140,29 @@ def test_turns_are_counted_where_they_are_nested(monkeypatch: pytest.MonkeyPatch
     assert not watched.stack
 
 
+@pytest.mark.parametrize("only", [True, False])
+def test_a_loop_is_not_sure_while_it_would_not_be_chosen(only: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It turns for a second, after seven of preparing: importing what ``torch.compile`` needs, say. Where the
+    loops around forwards are known the preparation does not count, else it does."""
+    now = [0]
+    monkeypatch.setattr(looking, "perf_counter_ns", lambda: now[0])
+    loop = Loop("sim.py", 1)
+    watched = Loops((loop,) if only else ())
+    watched.counts = True
+    number = watched._number(loop)
+    assert number is not None
+    now[0] = 7_000_000_000
+    sure = []
+    for _ in watched._items(number, range(100)):
+        now[0] += 10_000_000
+        sure.append(watched.sure(500_000_000, 0, 10**12))
+        if sure[-1]:
+            break
+    found = watched.found(500_000_000, at_end=False).chosen
+    assert found and found[0].loop == loop
+    assert len(sure) < 40 if only else len(sure) > 70
+
+
 def test_what_is_left_on_another_thread_is_not_ours() -> None:
     watched = Loops(())
     watched.counts = True

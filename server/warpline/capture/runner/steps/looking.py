@@ -123,6 +123,8 @@ class Loops:
 
     def _enter(self, number: int) -> Activation:
         here = Activation(number, self.stack[-1] if self.stack else None)
+        if self.only and not any(one.within or one.durations for one in self.seen) and not self.stack:
+            self.began = here.began  # what was before is no step
         self.stack.append(here)
         return here
 
@@ -173,7 +175,8 @@ class Loops:
         roots = [one for one in seen if None in one.within]
         if not whole_ns:
             done = watched_ns > most_ns and any(len(one.durations) >= OFTEN for one in seen)
-            return done or any(steps_well(one, window_ns) for one in roots)
+            well = any(steps_well(one, window_ns) for one in roots)
+            return done or (well and choose(seen, watched_ns, window_ns)[1] is not None)
         return any(2 * one.total_ns >= whole_ns and steps_well(one, window_ns) for one in roots)
 
     def found(self, window_ns: int, at_end: bool) -> Looked:
