@@ -206,7 +206,7 @@ class Loops:
         return compile
 
     def _module(self, model: Any) -> Any:
-        """As ``torch.compile`` gives it back: a module of its own with the model as its ``_orig_mod``."""
+        """What ``torch.compile`` gives back: a module of its own with the model as its ``_orig_mod``."""
         try:
             from torch._dynamo.eval_frame import OptimizedModule
 
