@@ -1,6 +1,6 @@
 """Measures the assumed figures that no recording shows, with plain torch, and keeps what it saw.
 
-    python benchmarks/figures.py --out benchmarks/figures/NAME.json [--device cuda] [--seconds 120]
+    python benchmarks/figures.py --out benchmarks/figures/NAME.json [--device cuda] [--seconds 100]
 
 Replacements (fused optimizers, padded products, narrower numbers, convolutions) are tried with the same code
 that tries them after a profile (``capture/runner/probing``), on the shapes of common models: what a figure
@@ -8,7 +8,7 @@ stands for is what that would have found. The others are timed here. ``fit.py`` 
 ``benchmarks/figures`` and puts range and number of samples into ``costs.json``.
 
 On a CPU it measures what has a meaning there, on one thread by the processor's time, so that a busy machine
-can be used.
+can be used. The file is written after each figure; what there was no time for is named.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from math import prod
 from pathlib import Path
@@ -75,16 +76,21 @@ CONVOLUTIONS = [
 
 def tried(device: str) -> Iterator[tuple[str, str, Question]]:
     """(figure, sample, what to try); the share is that of the device's time."""
+    if device == "cuda":
+        yield from _of_kernels()
+        return
     for figure, words in OPTIMIZERS.items():
         for name, shapes in MODELS.items():
             tensors = tuple(Tensor(shape) for count, shape in shapes for _ in range(count))
-            if device == "cuda" or sum(prod(one.shape) for one in tensors) < 1 << 23:
+            if sum(prod(one.shape) for one in tensors) < 1 << 23:
                 yield figure, name, Question("optimizer", tensors, words)
     for shapes in DOUBLES:
         tensors = tuple(Tensor(shape, "double") for shape in shapes)
         yield "single-precision", named(shapes), Question("narrower", tensors)
-    if device != "cuda":
-        return
+
+
+def _of_kernels() -> Iterator[tuple[str, str, Question]]:
+    """What has a meaning on a GPU only; those that no recording shows either."""
     for (rows, inner, columns), size, wide in ODD:
         for dtype in ("c10::BFloat16", "c10::Half"):
             pair = Tensor((rows, inner), dtype), Tensor((inner, columns), dtype)
@@ -130,8 +136,9 @@ def main() -> None:
     parser.add_argument(
         "--device", choices=("cuda", "cpu"), default="cuda" if torch.cuda.is_available() else "cpu"
     )
-    parser.add_argument("--seconds", type=float, default=90.0, help="for the replacements (90)")
+    parser.add_argument("--seconds", type=float, default=100.0, help="for all of it (100)")
     options = parser.parse_args()
+    ends = time.monotonic() + options.seconds
     device = torch.cuda.get_device_name() if options.device == "cuda" else "cpu"
     kept: dict[str, Any] = {"device": device, "torch": torch.__version__}
     kept["when"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -141,16 +148,31 @@ def main() -> None:
         found.update({figure: values for figure, values in some.items() if values})
         options.out.write_text(json.dumps({**kept, "figures": found}, indent=1) + "\n", encoding="utf-8")
 
-    keep(replacements(options.device, options.seconds))
-    if options.device == "cuda":
-        keep({"made-on-device": made_on_device()})
-        keep(reached())
+    # The importing of torch is not part of the seconds that the trials are given.
+    keep(replacements(options.device, max(10.0, 0.4 * options.seconds)))
+    works: list[tuple[str, Callable[[], Samples]]] = []
     torch.set_num_threads(1)
-    keep({"batch-take-share": batches_taken()})
-    keep({"gradients-unset" if options.device == "cuda" else "gradients-unset-cpu": unset(options.device)})
+    unsets = "gradients-unset" if options.device == "cuda" else "gradients-unset-cpu"
     if options.device == "cuda":
-        keep({"launches-left": launches_left()})
-    keep({"compiled-call-ns": compiled_calls()})
+        works += [("made-on-device", lambda: {"made-on-device": made_on_device()}), ("reached", reached)]
+    works += [
+        (unsets, lambda: {unsets: unset(options.device)}),
+        ("compiled-call-ns", lambda: {"compiled-call-ns": compiled_calls()}),
+    ]
+    if options.device == "cuda":
+        works.append(("launches-left", lambda: {"launches-left": launches_left(ends)}))
+    else:
+        works.append(("batch-take-share", lambda: {"batch-take-share": batches_taken()}))
+    for name, work in works:
+        if time.monotonic() >= ends:
+            print(f"{name}: no time left", file=sys.stderr)
+            continue
+        began = time.monotonic()
+        try:
+            keep(work())
+        except (RuntimeError, OSError) as error:  # no compiler, no room: the other figures do not need it
+            print(f"{name}: {str(error).splitlines()[0]}", file=sys.stderr)
+        print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
     for figure, values in found.items():
         low, high = min(values.values()), max(values.values())
         print(f"{figure}: {median(values.values()):.3g} ({low:.3g} to {high:.3g})")
