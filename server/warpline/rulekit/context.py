@@ -122,17 +122,18 @@ class Context:
         memory, and the rule has a threshold of its own). ``saving_ms`` (at most ``cost_ms``, its
         default) is the bound of what the change saves. ``fixes`` are functions that give a Fix or
         raise Refused; a Fix that would not take effect is refused, too. When all refuse, the first reason
-        ends the message. ``alternative``: what the last of them changes, used instead if the first one's
-        change gains nothing. ``unseen``: ``cost_ms`` is an upper end that a replay cannot lower
+        ends the message. ``alternative``: what the last of them changes, used instead if the first one refuses
+        or if its change gains nothing. ``unseen``: ``cost_ms`` is an upper end that a replay cannot lower
         (see :class:`Draft`).
         """
-        made, reasons = [], []
-        for make in fixes:
+        made, reasons, first = [], [], False
+        for which, make in enumerate(fixes):
             try:
                 fix = make()
                 unreached = self.reached.refusal(fix, self.source)
                 if unreached is None:
                     made.append(fix)
+                    first |= which == 0
                 else:
                     reasons.append(unreached)
             except Refused as reason:
@@ -144,6 +145,8 @@ class Context:
             edit = main_edit(made[0])
             evidence = {**evidence, "edit": Evidence("line of the edit", edit.start[0], "line")}
             text += f" The edit is at {Path(edit.file).name}:" + fill("{edit}.", evidence)
+        if made and alternative is not None and not first:
+            change = alternative
         most = cost_ms or 0.0
         saving = most if saving_ms is None else min(saving_ms, most)
         return Draft(

@@ -79,6 +79,7 @@ from warpline.model.change import FuseOptimizer
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, Source, count, ms, percent
+from warpline.wire.dataflow import DIRECT
 from warpline.wire.sites import Optimizer, facts_of
 
 #: The least number of tensors for a loop to be reported.
@@ -100,6 +101,7 @@ class ParameterLoop(Rule):
         sizes = _sizes(context)
         # What an optimizer of torch's does has a rule of its own.
         stepped = {place for site in context.sites(Optimizer.KIND) for place in site.uses}
+        stepped |= _by_a_call(context)
         for cost in context.profile.lines:
             own_code = (cost.file, cost.line) not in stepped and _updates(cost)
             source = context.source(cost.file) if own_code else None
@@ -154,6 +156,18 @@ def _sizes(context: Context) -> dict[tuple[int, ...], int]:
         for number, *shape in facts_of(Optimizer, site).shapes or ():
             found[tuple(shape)] = found.get(tuple(shape), 0) + number
     return found
+
+
+def _by_a_call(context: Context) -> set[tuple[str, int]]:
+    """Lines whose updates a function of a library makes, as `load_state_dict` does: its loop is not the user's."""
+    flow = context.profile.facts.dataflow
+    ways: dict[tuple[str, int], set[str]] = {}
+    for name, site in zip(flow.name, flow.site, strict=True):
+        short = flow.names[name].rpartition(".")[0].replace(".", "::")
+        if 0 <= site < len(flow.sites) and short in _UPDATES:
+            where = flow.sites[site]
+            ways.setdefault((where.file, where.line), set()).add(where.via)
+    return {place for place, seen in ways.items() if DIRECT not in seen}
 
 
 def _loop(source: Source, cost: LineCost, sizes: dict[tuple[int, ...], int]) -> int | None:

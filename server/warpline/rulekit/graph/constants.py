@@ -109,7 +109,7 @@ def _is_fixed(node: Node) -> bool:
 
 def _families(graph: Graph) -> list[int]:
     """The first value of the same memory, for each value. Views and in-place operators share memory."""
-    parent = list(range(len(graph.flow.shape)))
+    parent = list(range(graph.values))
 
     def find(value: int) -> int:
         while parent[value] != value:

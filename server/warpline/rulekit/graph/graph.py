@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from warpline.rulekit.graph.axes import Axes, axes_of, moved, regrouped, summed
 from warpline.wire.dataflow import TENSOR, Dataflow, OperatorSite
 
 #: Operators that return the numbers of their first argument in the same order.
@@ -50,7 +51,11 @@ class Node:
 
 
 class Graph:
-    """``producer``: the operator that made a value, absent for what was there before the step."""
+    """``producer``: the operator that made a value, absent for what was there before the step.
+
+    A batched product of rows, as ``einsum("bd,bd->b", x, y)`` is one, is two nodes: the ``mul`` and the ``sum``
+    that it could be written as. A permutation that only moves dimensions of size 1 is a ``view``.
+    """
 
     def __init__(self, flow: Dataflow) -> None:
         self.flow = flow
@@ -58,6 +63,7 @@ class Graph:
         self.producer: dict[int, Node] = {}
         self.consumers: dict[int, list[Node]] = {}
         self.parameters = frozenset(flow.parameters)
+        self._like: list[int] = []  # of values that no operator made by itself: one of the same shape
         for index, (name, site, given, outputs) in enumerate(
             zip(flow.name, flow.site, flow.arguments, flow.outputs, strict=True)
         ):
@@ -66,28 +72,88 @@ class Graph:
     def _add(self, index: int, name: str, site: int, given: Any, outputs: tuple[int, ...]) -> None:
         arguments = list(given)
         named = arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}
-        short = name.split(".")[1] if "." in name else name
-        short = short.rstrip("_") or short
         node = Node(
             index,
-            short,
+            _short(name),
             tuple(_read(one) for one in arguments),
             {key: _read(one) for key, one in named.items()},
             tuple(outputs),
             site,
         )
+        for one in self._in_usual_form(node):
+            self.nodes.append(one)
+            for value in dict.fromkeys(one.inputs):
+                self.consumers.setdefault(value, []).append(one)
+            for value in one.outputs:
+                # A view of everything is its own argument.
+                if value not in one.inputs:
+                    self.producer.setdefault(value, one)
+
+    def _in_usual_form(self, node: Node) -> list[Node]:
         inputs = node.inputs
-        self.nodes.append(node)
-        for value in dict.fromkeys(inputs):
-            self.consumers.setdefault(value, []).append(node)
-        for value in outputs:
-            # A view of everything is its own argument.
-            if value not in inputs:
-                self.producer.setdefault(value, node)
+        if node.name in MOVED and len(inputs) == 1 and len(node.outputs) == 1:
+            axes = self._moved(axes_of(self.shape(inputs[0])), node)
+            kept = [dim for group in axes or ((-1,),) for dim in group]
+            return [replace(node, name="view")] if kept == sorted(kept) and -1 not in kept else [node]
+        if node.name != "bmm" or len(inputs) != 2 or len(node.outputs) != 1:
+            return [node]
+        (first, of_first), (second, of_second) = map(self._axes, inputs)
+        dims = summed(of_first, of_second)
+        if dims is None or self.shape(first) != self.shape(second):
+            return [node]
+        product = self.values
+        self._like.append(first)
+        return [
+            replace(node, name="mul", arguments=(Ref(first), Ref(second)), named={}, outputs=(product,)),
+            replace(node, name="sum", arguments=(Ref(product), dims), named={}),
+        ]
+
+    def _axes(self, value: int) -> tuple[int, Axes]:
+        """The tensor that ``value`` is a view of, and its dimensions there."""
+        chain: list[tuple[int, Node]] = []
+        origin = value
+        while (
+            (node := self.producer.get(origin)) is not None
+            and node.name in SAME | MOVED
+            and node.arguments
+            and isinstance(node.arguments[0], Ref)
+        ):
+            chain.append((origin, node))
+            origin = node.arguments[0].value
+        shape = self.shape(origin)
+        axes: Axes | None = axes_of(shape)
+        for after, node in reversed(chain):
+            before = axes or ()
+            axes = (
+                self._moved(before, node)
+                if node.name in MOVED
+                else regrouped(before, self.shape(after), lambda dim: shape[dim])
+            )
+            if axes is None:
+                return value, axes_of(self.shape(value))
+        return origin, axes or ()
+
+    def _moved(self, axes: Axes, node: Node) -> Axes | None:
+        given = node.arguments[1] if node.name == "permute" and len(node.arguments) > 1 else node.arguments[1:]
+        return moved(axes, node.name, given) if isinstance(given, tuple) else None
+
+    @property
+    def values(self) -> int:
+        """How many values there are: their numbers are below."""
+        return len(self.flow.shape) + len(self._like)
+
+    def _recorded(self, value: int) -> int:
+        while value >= len(self.flow.shape):
+            value = self._like[value - len(self.flow.shape)]
+        return value
+
+    def called(self, node: Node) -> str:
+        """The name of the operator that was called, without overload and without ``_``."""
+        return _short(self.flow.names[self.flow.name[node.index]])
 
     def shape(self, value: int) -> tuple[int, ...]:
         """The dimensions of a tensor, by its number."""
-        return self.flow.shapes[self.flow.shape[value]]
+        return self.flow.shapes[self.flow.shape[self._recorded(value)]]
 
     def size(self, value: int) -> int:
         """How many elements a tensor has."""
@@ -95,7 +161,7 @@ class Graph:
 
     def dtype(self, value: int) -> str:
         """A tensor's type as torch names it, such as ``float32``."""
-        return self.flow.dtypes[self.flow.dtype[value]]
+        return self.flow.dtypes[self.flow.dtype[self._recorded(value)]]
 
     def is_in_place(self, node: Node) -> bool:
         """Whether the operator writes into its first argument: its full name is as ``aten.add_.Tensor``."""
@@ -130,6 +196,11 @@ class Graph:
                 fresh = [output for output in node.outputs if output not in seen]
                 seen.update(fresh)
                 waiting += fresh
+
+
+def _short(name: str) -> str:
+    short = name.split(".")[1] if "." in name else name
+    return short.rstrip("_") or short
 
 
 def _refs(value: Any) -> Iterator[int]:

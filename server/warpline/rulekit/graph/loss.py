@@ -26,6 +26,7 @@ _CHOICES = frozenset(
 )
 _PICKS = frozenset({"gather", "index", "take_along_dim"})
 _CHOSEN = frozenset({"scatter", "one_hot", "eq", "index_put", "scatter_add"})
+_LOOK_UPS = frozenset({"index", "index_select", "embedding"})
 _FAR = 12
 #: Where a smooth error turns straight: the samples' errors go up to 2.8.
 _MOST_BETA = 2.5
@@ -266,6 +267,11 @@ def _class_vector(graph: Graph, node: Node) -> list[Node]:
         if before is not None and before.name in _CHOSEN:
             filled = graph.producer.get(graph.origin(before.inputs[0])) if before.inputs else None
             return [*nodes, before, *([filled] if filled is not None and filled.name in CONSTANTS else [])]
+        if before is not None and before.name in _LOOK_UPS:
+            made = [graph.producer.get(graph.origin(one, MOVED)) for one in before.inputs]
+            identity = [one for one in made if one is not None and one.name == "eye"]
+            if identity:
+                return [*nodes, before, *identity]
         if before is not None and before.name in POINTWISE:
             paths += [(one, [*nodes, before]) for one in before.inputs]
     return []

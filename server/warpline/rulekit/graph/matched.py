@@ -74,7 +74,7 @@ def _place(graph: Graph, match: Match) -> FileLine | None:
 
 def _costed(context: Context, graph: Graph, place: FileLine, matches: list[Match]) -> Matched | None:
     # Of the layers that run the same lines only some were looked at: the others are counted by their sites.
-    own = {(node.site, node.name) for match in matches for node in match.nodes}
+    own = {(node.site, graph.called(node)) for match in matches for node in match.nodes}
     lines = {
         (site.file, site.line) for match in matches for node in match.nodes if (site := graph.site(node))
     }
@@ -82,8 +82,9 @@ def _costed(context: Context, graph: Graph, place: FileLine, matches: list[Match
     for node in graph.nodes:
         site = graph.site(node)
         if site is not None and (site.file, site.line) in lines and node.name not in _MOVING:
-            all_uses[site.file, site.line, node.name] += 1
-            own_uses[site.file, site.line, node.name] += (node.site, node.name) in own
+            name = graph.called(node)
+            all_uses[site.file, site.line, name] += 1
+            own_uses[site.file, site.line, name] += (node.site, name) in own
     costs = tuple(context.costs(sorted(lines)))
     if not costs:
         return None
