@@ -17,6 +17,7 @@ _EMPTIES = ("clear", "pop", "popleft", "popitem")
 _PARTED = ("detach", "item", "float", "int", "tolist", "numpy", "str", "len", "cpu", "backward", "step")
 #: Those that give no graph whatever is computed with them.
 _READ = ("detach", "item", "tolist", "numpy")
+_BACKWARD = ("backward", "manual_backward")
 _DEPTH = 3  # functions that a value is passed through
 
 
@@ -49,7 +50,12 @@ def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, c
 def _is_made(context: Context, source: Source, value: cst.BaseExpression, graph: bool) -> bool:
     if isinstance(value, cst.Name):
         return _made(context, source, value, _DEPTH, graph)
-    return isinstance(value, cst.Call) and not _parted(source, value) and _ran(context, source, value, graph)
+    if isinstance(value, cst.Call):
+        return not _parted(source, value) and _ran(context, source, value, graph)
+    # `0.9 * mean + 0.1 * loss`: that its line adds to autograd's graph says that the result has one.
+    made = isinstance(value, (cst.BinaryOperation, cst.IfExp))
+    cost = context.cost(source.path, source.line(value)) if graph and made else None
+    return cost is not None and cost.nodes > 0
 
 
 def _emptied(context: Context, keeper: str) -> bool:
@@ -113,7 +119,7 @@ def _goes_back(source: Source, keeper: str) -> bool:
             given = _values(source, *(arg.value for arg in call.args))
             if call.func.attr.value in _KEEPS:
                 moves.append(({_last(call.func.value)}, given))
-            if call.func.attr.value in ("backward", "manual_backward"):
+            if call.func.attr.value in _BACKWARD:
                 backward |= given | _values(source, call.func.value)
     known = {keeper} - {""}
     while new := {name for made, of in moves if of & known for name in made} - known - {""}:
@@ -162,7 +168,9 @@ def _kept(
             yield from ((keeper, part) for arg in call.args for part in _parts(arg.value))
     elif isinstance(small, cst.AugAssign):
         if sums and isinstance(small.operator, cst.AddAssign):
-            yield from ((_last(small.target), part) for part in _parts(small.value))
+            plain = isinstance(small.value, (cst.Name, cst.Call, cst.Tuple, cst.List, cst.Dict))
+            if plain or _outlives(source, small.target):
+                yield from ((_last(small.target), part) for part in _parts(small.value))
     elif isinstance(small, cst.Assign):
         for target in small.targets:
             if isinstance(target.target, cst.Subscript):
@@ -172,14 +180,34 @@ def _kept(
 
 
 def _added(source: Source, small: cst.Assign) -> Iterator[tuple[str, cst.BaseExpression]]:
-    """``x`` in ``self.sum = self.sum + x``: of an attribute, which outlives the step, and no other name."""
-    value, targets = small.value, {source.code(target.target) for target in small.targets
-                                   if isinstance(target.target, cst.Attribute)}  # fmt: skip
-    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
-        for kept, added in ((value.left, value.right), (value.right, value.left)):
-            if source.code(kept) in targets:
-                yield from ((_last(kept), part) for part in _parts(added))
-                break
+    """What a running sum or mean gets of a step: ``x`` in ``self.sum = self.sum + x``, and all of
+    ``mean = 0.9 * mean + 0.1 * x``, of which the old value has a graph as well."""
+    value = small.value
+    for target in (item.target for item in small.targets if _outlives(source, item.target)):
+        kept = source.code(target)
+        sides = [value.left, value.right] if isinstance(value, cst.BinaryOperation) else []
+        added = [side for side in sides if source.code(side) != kept]
+        if (
+            isinstance(value, cst.BinaryOperation)
+            and isinstance(value.operator, cst.Add)
+            and len(added) == 1
+            and isinstance(added[0], (cst.Name, cst.Call, cst.Tuple, cst.List))
+        ):
+            yield from ((_last(target), part) for part in _parts(added[0]))
+        elif any(source.code(node) == kept for node in source.nodes(type(target), within=value)):
+            yield _last(target), value
+
+
+def _outlives(source: Source, target: cst.BaseExpression) -> bool:
+    """Whether what is assigned there outlives the step: it belongs to an object, or is a name that the loop of
+    the backward passes uses."""
+    if not isinstance(target, cst.Name):
+        return isinstance(target, (cst.Attribute, cst.Subscript))
+    return any(
+        isinstance(call.func, cst.Attribute) and call.func.attr.value in _BACKWARD
+        for loop in source.loops(target)[:1]
+        for call in source.nodes(cst.Call, within=loop)
+    )
 
 
 def _parts(value: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

@@ -112,6 +112,27 @@ for images, labels in loader:
     criterion(scores, labels).backward()
 ```
 
+## Example
+
+```python
+#> memory growth_bytes_per_step=52428800
+entropy = 0.0
+for images, labels in loader:
+    scores = model(images)  #> cost device_ms=20 kept_bytes=52428800 nodes=40 calls=1
+    criterion(scores, labels).backward()  #> cost calls=1 nodes=2
+    entropy = 0.9 * entropy + 0.1 * spread(scores)  #> found; cost cpu_ms=0.001 calls=1 nodes=6
+```
+
+## Use instead
+
+```python
+entropy = 0.0
+for images, labels in loader:
+    scores = model(images)
+    criterion(scores, labels).backward()
+    entropy = (0.9 * entropy + 0.1 * spread(scores)).detach()
+```
+
 ## Near misses
 
 Memory does not grow:
@@ -149,6 +170,17 @@ for images, labels in loader:
     scores = model(images)  #> cost device_ms=20 kept_bytes=52428800 nodes=40 calls=1
     mean.update(len(labels))  #> cost cpu_ms=0.01 calls=1
     mean.update(criterion(scores, labels).item())  #> cost cpu_ms=0.01 calls=1 nodes=4
+```
+
+The name is new in each step:
+
+```python
+#> memory growth_bytes_per_step=52428800
+for images, labels in loader:
+    scores = model(images)  #> cost device_ms=20 kept_bytes=52428800 nodes=40 calls=1
+    spread = scores.square().mean()  #> cost cpu_ms=0.001 calls=1 nodes=2
+    spread = 0.9 * spread + 0.1  #> cost cpu_ms=0.001 calls=1 nodes=2
+    criterion(scores, labels).backward()
 ```
 
 ## Fix safety
@@ -232,5 +264,7 @@ def _kept_losses(source: Source) -> Iterator[cst.Name]:
 
 def _fix(source: Source, node: cst.BaseExpression) -> Fix:
     edits = Edits(source)
-    edits.replace(node, f"{source.code(node)}.detach()")
+    code = source.code(node)
+    plain = isinstance(node, (cst.Name, cst.Attribute, cst.Subscript, cst.Call))
+    edits.replace(node, f"{code}.detach()" if plain else f"({code}).detach()")
     return edits.fix("Store the value without its graph (detach)", "safe")

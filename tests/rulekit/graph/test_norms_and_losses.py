@@ -50,9 +50,32 @@ def group_norm() -> Any:
     return ((groups - mean) / (var + 1e-5).sqrt()).view_as(MAPS)
 
 
+def layer_norm_by_einsum() -> Any:
+    rest = X - X.mean(-1, keepdim=True)
+    return rest * torch.rsqrt(torch.einsum("bsd,bsd->bs", rest, rest) / 16 + 1e-5)[..., None]
+
+
+def rms_norm_by_einsum() -> Any:
+    return X * torch.einsum("...d,...d->...", X, X).div(16).add(1e-6).rsqrt().unsqueeze(-1)
+
+
+def norm_of_channels_by_einsum() -> Any:
+    rest = MAPS - MAPS.mean(1, keepdim=True)
+    return rest / torch.sqrt(torch.einsum("bchw,bchw->bhw", rest, rest).unsqueeze(1) / 8 + 1e-6)
+
+
+def layer_norm_by_products_of_rows() -> Any:
+    rest = X - X.mean(-1, keepdim=True)
+    return rest / ((rest.unsqueeze(-2) @ rest.unsqueeze(-1)).squeeze(-1) / 16 + 1e-5).sqrt()
+
+
 @pytest.mark.parametrize(
     ("act", "call"),
     [
+        (layer_norm_by_einsum, "F.layer_norm"),
+        (rms_norm_by_einsum, "F.rms_norm"),
+        (norm_of_channels_by_einsum, "F.layer_norm"),
+        (layer_norm_by_products_of_rows, "F.layer_norm"),
         (layer_norm_by_sums, "F.layer_norm"),
         (layer_norm_by_var_mean, "F.layer_norm"),
         (rms_norm_by_length, "F.rms_norm"),
@@ -62,6 +85,14 @@ def group_norm() -> Any:
 )
 def test_norms(act: Callable[[], Any], call: str) -> None:
     assert calls(act) == [call]
+
+
+def test_a_product_over_another_dimension_is_no_norm() -> None:
+    def act() -> Any:
+        rest = X - X.mean(-1, keepdim=True)
+        return rest * torch.rsqrt(torch.einsum("bsd,bsd->bd", rest, rest) / 16 + 1e-5)[:, None]
+
+    assert calls(act) == []
 
 
 def test_a_norm_with_another_divisor_says_so() -> None:
@@ -79,6 +110,15 @@ def one_hot_smoothed() -> Any:
     logs = LOGITS - LOGITS.logsumexp(1, keepdim=True)
     targets = F.one_hot(CLASSES, 9) * 0.9 + 0.1 / 9
     return -(targets * logs).sum(-1).mean()
+
+
+def one_hot_of_an_identity() -> Any:
+    return -(torch.eye(9)[CLASSES] * F.log_softmax(LOGITS, -1)).sum(-1).mean()
+
+
+def one_hot_by_einsum() -> Any:
+    logs = LOGITS.log_softmax(-1)
+    return -torch.einsum("bc,bc->b", logs, F.one_hot(CLASSES, 9).float()).mean()
 
 
 def one_hot_with_classes_second() -> Any:
@@ -168,6 +208,8 @@ def masked_square() -> Any:
     ("act", "call"),
     [
         (one_hot_smoothed, "F.cross_entropy"),
+        (one_hot_of_an_identity, "F.cross_entropy"),
+        (one_hot_by_einsum, "F.cross_entropy"),
         (one_hot_with_classes_second, "F.cross_entropy"),
         (one_hot_of_shares_by_hand, "F.cross_entropy"),
         (gathered_with_padding, "F.cross_entropy"),

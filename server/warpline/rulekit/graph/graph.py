@@ -134,7 +134,9 @@ class Graph:
         return origin, axes or ()
 
     def _moved(self, axes: Axes, node: Node) -> Axes | None:
-        given = node.arguments[1] if node.name == "permute" and len(node.arguments) > 1 else node.arguments[1:]
+        given = (
+            node.arguments[1] if node.name == "permute" and len(node.arguments) > 1 else node.arguments[1:]
+        )
         return moved(axes, node.name, given) if isinstance(given, tuple) else None
 
     @property
