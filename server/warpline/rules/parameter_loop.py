@@ -159,7 +159,7 @@ def _sizes(context: Context) -> dict[tuple[int, ...], int]:
 
 
 def _by_a_call(context: Context) -> set[tuple[str, int]]:
-    """Lines whose updates a function of a library makes, as `load_state_dict` does: its loop is not the user's."""
+    """Lines that call a loop of torch's or another library's, as `load_state_dict` has one."""
     flow = context.profile.facts.dataflow
     ways: dict[tuple[str, int], set[str]] = {}
     for name, site in zip(flow.name, flow.site, strict=True):

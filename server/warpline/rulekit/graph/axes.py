@@ -1,4 +1,4 @@
-"""Which dimensions of a tensor the dimensions of a view of it are, so that a product of rows is known as one."""
+"""Which dimensions of a tensor the dimensions of a view of it are: how a product of rows is known."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ class Node:
 class Graph:
     """``producer``: the operator that made a value, absent for what was there before the step.
 
-    A batched product of rows, as ``einsum("bd,bd->b", x, y)`` is one, is two nodes: the ``mul`` and the ``sum``
-    that it could be written as. A permutation that only moves dimensions of size 1 is a ``view``.
+    A batched product of rows, as ``einsum("bd,bd->b", x, y)`` is one, is two nodes: the ``mul`` and the
+    ``sum`` that it could be written as. A permutation that only moves dimensions of size 1 is a ``view``.
     """
 
     def __init__(self, flow: Dataflow) -> None:
