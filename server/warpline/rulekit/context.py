@@ -123,7 +123,8 @@ class Context:
         default) is the bound of what the change saves. ``fixes`` are functions that give a Fix or
         raise Refused; a Fix that would not take effect is refused, too. When all refuse, the first reason
         ends the message. ``alternative``: what the last of them changes, used instead if the first one
-        refuses or if its change gains nothing. ``unseen``: ``cost_ms`` is an upper end that a replay cannot lower
+        refuses or its change gains nothing.
+        ``unseen``: ``cost_ms`` is an upper end that a replay cannot lower
         (see :class:`Draft`).
         """
         made, reasons, first = [], [], False

@@ -199,8 +199,8 @@ def _added(source: Source, small: cst.Assign) -> Iterator[tuple[str, cst.BaseExp
 
 
 def _outlives(source: Source, target: cst.BaseExpression) -> bool:
-    """Whether what is assigned there outlives the step: it belongs to an object, or the loop with the backward
-    pass uses the name."""
+    """Whether what is assigned there outlives the step: it is an object's, or a name in the loop that has the
+    backward pass."""
     if not isinstance(target, cst.Name):
         return isinstance(target, (cst.Attribute, cst.Subscript))
     return any(
