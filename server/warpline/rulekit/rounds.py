@@ -1,4 +1,4 @@
-"""Loops that work on one piece of a tensor per iteration: ``for`` statements and comprehensions."""
+"""Loops that work on one piece of a tensor per iteration: ``for`` statements, comprehensions and ``map``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from warpline.rulekit.terms import descend
 from warpline.syntax.source import Source
 
 Comprehension = cst.ListComp | cst.GeneratorExp | cst.SetComp | cst.DictComp
-Loop = cst.For | Comprehension
+Loop = cst.For | Comprehension | cst.Call  # a call of ``map``
 Often = dict[tuple[str, int], dict[str, int]]  # by line: calls of each operator
 
 #: Loops with fewer rounds are not reported.
@@ -144,7 +144,8 @@ def _recorded(context: Context) -> Often:
 def _around(source: Source, line: int) -> Loop | None:
     """The innermost loop around, or at, a line of its function."""
     kinds: tuple[type[Comprehension], ...] = (cst.ListComp, cst.GeneratorExp, cst.SetComp, cst.DictComp)
-    inner: list[Comprehension] = [node for kind in kinds for node in source.at(line, kind)]
+    inner: list[Comprehension | cst.Call] = [node for kind in kinds for node in source.at(line, kind)]
+    inner += [call for call in source.at(line, cst.Call) if source.name(call.func) == "map" and call.args]
     if inner:
         return min(inner, key=lambda node: _lines(source, node))
     statement = source.statement_at(line)
@@ -202,6 +203,9 @@ def _indexed(source: Source, loop: Loop, costs: list[LineCost], recorded: Often)
 
 
 def _target(loop: Loop) -> cst.CSTNode:
+    """What a round gets its piece as; of ``map`` all of the function that gets it."""
+    if isinstance(loop, cst.Call):
+        return loop.args[0].value
     return loop.target if isinstance(loop, cst.For) else loop.for_in.target
 
 

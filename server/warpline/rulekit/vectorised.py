@@ -30,7 +30,7 @@ def at_once(found: Rounds) -> Fix:
         )
     if not isinstance(loop, cst.For):
         raise Refused(
-            "the loop is a comprehension: call its function with the whole tensor, or use `torch.vmap`"
+            "the loop is one expression: call its function with the whole tensor, or use `torch.vmap`"
         )
     block = source.block(loop)
     index = block.index(loop)
