@@ -181,7 +181,7 @@ def _kept(
 
 def _added(source: Source, small: cst.Assign) -> Iterator[tuple[str, cst.BaseExpression]]:
     """What a running sum or mean gets of a step: ``x`` in ``self.sum = self.sum + x``, and all of
-    ``mean = 0.9 * mean + 0.1 * x``, of which the old value has a graph as well."""
+    ``mean = 0.9 * mean + 0.1 * x``: the old value has a graph as well."""
     value = small.value
     for target in (item.target for item in small.targets if _outlives(source, item.target)):
         kept = source.code(target)
