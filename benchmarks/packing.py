@@ -1,6 +1,7 @@
 """What it costs to keep traces packed: ``python benchmarks/packing.py TRACE...``, plain Chrome traces.
 
-For each gzip level the ratio, and the best of five of: packing, unpacking, reading it plain and packed.
+For levels of zlib and of ISA-L, which runs are kept with, the ratio, and the best of five of: packing,
+unpacking, reading it plain and packed by one process.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from isal import igzip
 
 from warpline.trace.ranges import tables_of
 
@@ -28,24 +32,24 @@ def best(act: Callable[[], object]) -> float:
     return 1000 * min(once() for _ in range(TIMES))
 
 
-def level(plain: Path, number: int, folder: Path) -> str:
+def level(plain: Path, library: Any, number: int, folder: Path) -> str:
     data = plain.read_bytes()
-    packed = gzip.compress(data, number)
+    packed = library.compress(data, number)
     path = folder / "trace.json.gz"
     path.write_bytes(packed)
     return (
-        f"  level {number}: {len(data) / len(packed):4.1f} times smaller; "
-        f"packed in {best(lambda: gzip.compress(data, number)):.0f} ms, "
-        f"unpacked in {best(lambda: gzip.decompress(packed)):.0f} ms, "
-        f"read in {best(lambda: tables_of(path)):.0f} ms"
+        f"  {library.__name__} {number}: {len(data) / len(packed):4.1f} times smaller; "
+        f"packed in {best(lambda: library.compress(data, number)):.0f} ms, "
+        f"unpacked in {best(lambda: library.decompress(packed)):.0f} ms, "
+        f"read in {best(lambda: tables_of(path, 1)):.0f} ms"
     )
 
 
 def report(plain: Path) -> None:
-    print(f"{plain}: {plain.stat().st_size / 1e6:.1f} MB, read in {best(lambda: tables_of(plain)):.0f} ms")
+    print(f"{plain}: {plain.stat().st_size / 1e6:.1f} MB, read in {best(lambda: tables_of(plain, 1)):.0f} ms")
     with tempfile.TemporaryDirectory() as folder:
-        for number in (1, 3, 6, 9):
-            print(level(plain, number, Path(folder)))
+        for library, number in ((gzip, 1), (gzip, 6), (igzip, 0), (igzip, 1), (igzip, 2), (igzip, 3)):
+            print(level(plain, library, number, Path(folder)))
 
 
 if __name__ == "__main__":

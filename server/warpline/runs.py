@@ -8,7 +8,6 @@ from a stranger.
 from __future__ import annotations
 
 import contextlib
-import gzip
 import hashlib
 import os
 import shutil
@@ -18,14 +17,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from warpline import packed
 from warpline.model.kernel import KERNEL_FORMAT, KernelInside
 from warpline.model.problem import Problem
 from warpline.wire.run import FACTS, MANIFEST, RUN_FORMAT, SOURCES, TRACE, Facts, Manifest
 from warpline.wire.trend import TREND, Trend
 
-#: Of a trace a thirteenth to a sixteenth is left. At level 6 packing takes 9 to 11 ms for each MB, unpacking
-#: a tenth of what decoding takes (three traces of 2 to 6 MB, best of five; ``benchmarks/packing.py``).
-_LEVEL = 6
 _WORTH_PACKING = 1 << 16  # bytes
 
 T = TypeVar("T")
@@ -174,8 +171,8 @@ def keep_kernel(run: Path, inside: KernelInside) -> Path:
 
 def part(run: Path, name: str) -> Path:
     """Where ``name`` lies in the run: packed (``name.gz``), or plain in a run that is just made, or old."""
-    packed = run / f"{name}.gz"
-    return packed if packed.is_file() else run / name
+    small = run / f"{name}.gz"
+    return small if small.is_file() else run / name
 
 
 def pack(run: Path) -> None:
@@ -193,8 +190,8 @@ def _pack(path: Path) -> None:
     try:
         if path.stat().st_size < _WORTH_PACKING:
             return
-        with path.open("rb") as plain, gzip.open(scratch, "wb", _LEVEL) as packed:
-            shutil.copyfileobj(plain, packed, 1 << 20)
+        with path.open("rb") as plain, packed.writing(scratch) as out:
+            shutil.copyfileobj(plain, out, 1 << 20)
         scratch.replace(path.with_name(f"{path.name}.gz"))
         path.unlink()
     except OSError:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import shutil
 from pathlib import Path
+from typing import IO
 
+from warpline import packed
 from warpline.trace.unpack import Text, is_packed, opened
 from warpline.wire.run import TRACE
 
-#: Half the time of level 6, and a trace comes out a third larger (``benchmarks/packing.py``).
-_LEVEL = 1
 _BLOCK = 1 << 20  # bytes
 _SMALL = 1 << 16  # bytes: not worth packing
 
@@ -26,10 +25,10 @@ def keep(path: Path, run: Path) -> None:
     elif not bare and path.stat().st_size < _SMALL:
         shutil.copyfile(path, run / TRACE)
     else:
-        with opened(path) as source, gzip.open(run / f"{TRACE}.gz", "wb", _LEVEL) as packed:
-            packed.write(b'{"traceEvents":' if bare else b"")
-            _copy(source, packed)
-            packed.write(b"}" if bare else b"")
+        with opened(path) as source, packed.writing(run / f"{TRACE}.gz") as out:
+            out.write(b'{"traceEvents":' if bare else b"")
+            _copy(source, out)
+            out.write(b"}" if bare else b"")
 
 
 def _is_bare(path: Path) -> bool:
@@ -40,9 +39,9 @@ def _is_bare(path: Path) -> bool:
             return False
 
 
-def _copy(source: Text, packed: gzip.GzipFile) -> None:
+def _copy(source: Text, out: IO[bytes]) -> None:
     try:
         while block := source.read(_BLOCK):
-            packed.write(block)
+            out.write(block)
     except EOFError:  # a packed file that is cut: the reader says so
         return

@@ -6,16 +6,14 @@ Only that is read: a whole trace for each rank would make the report wait.
 
 from __future__ import annotations
 
-import gzip
 import mmap
 import re
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from warpline import runs
+from warpline import packed, runs
 from warpline.model.problem import Problem
 from warpline.trace.alone import alone_ns
 from warpline.trace.columns import Exchanges, Ints, Peer
@@ -36,6 +34,8 @@ _CALL = re.compile(
 )
 _BASE = re.compile(rb'"baseTimeNanoseconds": (\d+)')
 
+_UNREADABLE: tuple[type[Exception], ...] = (Problem, OSError, ValueError, *packed.ERRORS)
+
 
 def peers(run: Path) -> tuple[Peer, ...]:
     """Each other rank of this machine, by its number, with all its collectives that were recorded.
@@ -47,7 +47,7 @@ def peers(run: Path) -> tuple[Peer, ...]:
         try:
             captured = runs.manifest(folder).captured
             found.append(_peer(runs.part(folder, TRACE), captured))
-        except (Problem, OSError, EOFError, ValueError, zlib.error):
+        except _UNREADABLE:
             return ()
     return tuple(found)
 
@@ -55,8 +55,7 @@ def peers(run: Path) -> tuple[Peer, ...]:
 def _peer(trace: Path, captured: Captured) -> Peer:
     with trace.open("rb") as file:
         if trace.suffix == ".gz":
-            with gzip.open(file) as packed:
-                return _read(packed.read(), captured)
+            return _read(packed.unpacked(file.read()), captured)
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
             return _read(text, captured)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from warpline import runs
+from warpline import packed, runs
 from warpline.model.problem import Problem
 from warpline.trace import build, contradictions
 from warpline.trace.columns import Ints, Records, Trace
@@ -29,6 +27,7 @@ from warpline.wire.run import LINES, LOCATIONS, TRACE, Facts, Locations, Manifes
 
 STEPPED = "Optimizer.step#"  # how torch begins the names of its marks around optimizer steps
 Pairs = tuple[Ints, Ints, Ints]  # time_ns, thread index, location (with its AGAIN bit)
+_UNREADABLE: tuple[type[Exception], ...] = (OSError, *packed.ERRORS)
 NO_PAIRS: Pairs = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
@@ -79,10 +78,10 @@ def pairs(path: Path, threads: int, locations: int) -> tuple[Pairs, int]:
     number of threads and locations that they may name. Raises Problem."""
     try:
         data = path.read_bytes()
-        data = gzip.decompress(data) if path.suffix == ".gz" else data
+        data = packed.unpacked(data) if path.suffix == ".gz" else data
     except FileNotFoundError:
         data = b""
-    except (OSError, EOFError, zlib.error) as error:
+    except _UNREADABLE as error:
         raise Problem(f"cannot read {path}: {error}") from None
     whole = np.frombuffer(data, "<i8", len(data) // PAIR_BYTES * 2).reshape(-1, 2)
     thread, location = whole[:, 1] >> THREAD_SHIFT, whole[:, 1] & ((1 << THREAD_SHIFT) - 1)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
+from warpline import packed
+
 GZIP_MAGIC = b"\x1f\x8b"
 _BLOCK = 64 << 10  # bytes read from the file at a time
-_GZIP = 16 + zlib.MAX_WBITS  # window bits: with gzip's header and checksum
 
 
 class Text(Protocol):
@@ -39,7 +39,7 @@ def opened(path: Path) -> Text:
 class Unpacked:
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
-        self._zlib = zlib.decompressobj(_GZIP)
+        self._stream = packed.inflating()
         self._packed = b""
         self._error = ""
 
@@ -48,31 +48,31 @@ class Unpacked:
         found: list[bytes] = []
         while size > 0 and not self._error and self._refilled():
             try:
-                found.append(self._zlib.decompress(self._packed, size))
-            except zlib.error as error:
+                found.append(self._stream.decompress(self._packed, size))
+            except packed.ERRORS as error:
                 self._error = str(error)
                 break
             size -= len(found[-1])
-            self._packed = self._zlib.unconsumed_tail or self._zlib.unused_data
+            self._packed = self._stream.unconsumed_tail or self._stream.unused_data
             if (
-                self._zlib.eof and self._packed[:1] == GZIP_MAGIC[:1]
+                self._stream.eof and self._packed[:1] == GZIP_MAGIC[:1]
             ):  # several packed files, one after another
-                self._zlib = zlib.decompressobj(_GZIP)
+                self._stream = packed.inflating()
         if self._error and not found:
             raise EOFError(self._error)
         return b"".join(found)
 
     def _refilled(self) -> bool:
         """Whether there is more to unpack."""
-        if self._zlib.eof and not self._packed:
+        if self._stream.eof and not self._packed:
             self._packed = self._file.read(_BLOCK)
             if self._packed[:2] == GZIP_MAGIC:
-                self._zlib = zlib.decompressobj(_GZIP)
+                self._stream = packed.inflating()
         elif not self._packed:
             self._packed = self._file.read(_BLOCK)
             if not self._packed:
                 self._error = "compressed file ended before the end-of-stream marker was reached"
-        return bool(self._packed) and not self._zlib.eof
+        return bool(self._packed) and not self._stream.eof
 
     def __enter__(self) -> Unpacked:
         return self

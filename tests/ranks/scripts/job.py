@@ -16,9 +16,9 @@ def first_of(*names):
     return int(next(os.environ[name] for name in names if name in os.environ))
 
 
-rank = first_of("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
-world = first_of("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
-local = first_of("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
+rank = first_of("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+world = first_of("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+local = first_of("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
 kind, slow = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else -1
 cuda = torch.cuda.is_available()
 device, size = (torch.device("cuda", local), 4096) if cuda else (torch.device("cpu"), 128)
