@@ -121,11 +121,15 @@ def import_trace(path: Path, *, folder: Path | None = None) -> list[tuple[Path, 
     others nothing. Raises Problem when ``path`` holds no trace that can be read.
     """
     from warpline.trace import foreign
+    from warpline.trace.ranges import SMALLEST
 
     made: list[tuple[Path, Report]] = []
     unread: list[Problem] = []
     where = folder if folder is not None else runs.runs_folder(Path.cwd())
-    for file in foreign.traces(path):
+    files = foreign.traces(path)
+    if files[0].stat().st_size >= SMALLEST:  # other processes read it: our own imports are done meanwhile
+        threading.Thread(target=_import_stages, name="warpline-imports", daemon=True).start()
+    for file in files:
         run = runs.new_run(where)
         try:
             events = foreign.import_run(file, run)
