@@ -13,6 +13,7 @@ from warpline.view import gains
 
 ONE = finding(Path("train.py"), 1)
 SIMULATED, BOUND = Predicted(10.0, 2.5, "simulated"), Predicted(10.0, 3.5, "bound")
+UNSURE = Predicted(15.0, 1.66, "estimate", 0.66, 4.15)
 MEASURED, NONE = Measured(2.6, 2.5, 2.7, None, None), Measured(1.1, 0.9, 1.3, None, None)
 
 
@@ -25,8 +26,9 @@ MEASURED, NONE = Measured(2.6, 2.5, 2.7, None, None), Measured(1.1, 0.9, 1.3, No
         ([replace(ONE, predicted=SIMULATED, measured=MEASURED)], ", best 2.60x"),
         ([replace(ONE, predicted=SIMULATED), replace(ONE, predicted=BOUND)], ", at most 3.50x predicted"),
         ([replace(ONE, predicted=BOUND, measured=NONE)], ""),
+        ([replace(ONE, predicted=UNSURE)], ", best 1.66x predicted, 0.66 to 4.15: measure it"),
     ],
-    ids=["none", "too little", "predicted", "measured", "a bound", "measured, and no gain"],
+    ids=["none", "too little", "predicted", "measured", "a bound", "measured, and no gain", "it may lose"],
 )
 def test_the_best_gain(findings: list[Finding], said: str) -> None:
     assert gains.best(findings) == said

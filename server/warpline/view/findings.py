@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from warpline.model.report import Evidence, Finding, Predicted
 from warpline.view import text, units
+from warpline.view.gains import uncertain
 
 _BASIS = {
     "probed": "tried",
@@ -15,8 +16,6 @@ _BASIS = {
     "bound": "at most",
     "estimate": "estimated",
 }
-#: An interval this wide says little.
-_WIDE = 2.0
 _APPLICABILITY = {
     "safe": "values stay the same",
     "unsafe": "values may change",
@@ -82,9 +81,9 @@ def gains(finding: Finding) -> tuple[str, ...]:
 
 def _known(predicted: Predicted) -> str:
     """How a prediction is known. Of one that says little and may be a loss, that it is to be measured."""
-    how, low, high = _BASIS[predicted.basis], predicted.low, predicted.high
-    if predicted.basis != "bound" and low is not None and high is not None and low < 1 and high > _WIDE * low:
-        return f"{how}, {units.interval(low, high)}: measure it"
+    how = _BASIS[predicted.basis]
+    if uncertain(predicted):
+        return f"{how}, {units.interval(predicted.low or 0.0, predicted.high or 0.0)}: measure it"
     return how
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warpline.model.report import Finding, Measured
+from warpline.model.report import Finding, Measured, Predicted
 from warpline.view import units
 
 #: A smaller difference in memory, or in the loss, is not shown.
 _MEMORY, _LOSS = 0.01, 1e-9
+#: An interval this wide says little.
+_WIDE = 2.0
 
 
 def factor(speedup: float) -> str:
@@ -47,8 +49,19 @@ def short(finding: Finding) -> str:
     predicted = finding.predicted
     if predicted is None or predicted.speedup < 1.005:
         return ""
+    if uncertain(predicted):
+        bounds = units.interval(predicted.low or 0.0, predicted.high or 0.0)
+        return f"{factor(predicted.speedup)} predicted, {bounds}: measure it"
     most = "at most " if predicted.basis == "bound" else ""
     return f"{most}{factor(predicted.speedup)} predicted"
+
+
+def uncertain(predicted: Predicted) -> bool:
+    """Whether a prediction says little: it may be a loss, and its interval is wide. Bounds claim no more."""
+    low, high = predicted.low, predicted.high
+    if predicted.basis == "bound" or low is None or high is None:
+        return False
+    return low < 1 and high > _WIDE * low
 
 
 def long(finding: Finding, kept: bool | None = None, reason: str = "") -> str:
