@@ -197,6 +197,55 @@ def test_a_tensor_that_cannot_be_read_ends_the_record_only() -> None:
     assert "could not be read" in flow.missing
 
 
+def test_ctc_loss_gets_its_lengths_as_numbers_as_without_a_mode() -> None:
+    """torch hands them on as tensors under a mode, and on a GPU then refuses those on the CPU."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    called: list[str] = []
+
+    class Below(TorchDispatchMode):
+        def __torch_dispatch__(self, function: Any, types: Any, given: Any = (), named: Any = None) -> Any:
+            called.append(str(function))
+            return function(*given, **(named or {}))
+
+    def gradient() -> Any:
+        torch.manual_seed(0)
+        scores = torch.randn(20, 2, 5, requires_grad=True)
+        lengths = torch.tensor([20, 16]), torch.tensor([3, 2])
+        loss = torch.nn.functional.ctc_loss(scores.log_softmax(-1), torch.randint(1, 5, (2, 4)), *lengths)
+        loss.backward()
+        return scores.grad
+
+    seen: list[Any] = []
+    with Below():
+        flow = record(lambda: seen.append(gradient()))
+    assert flow.missing == ""
+    assert torch.equal(seen[0], gradient())
+    assert [name for name in called if "ctc" in name] == [
+        "aten._ctc_loss.default",
+        "aten._ctc_loss_backward.default",
+    ]
+
+
+def test_a_script_that_fails_because_it_is_recorded_is_measured_without(tmp_path: Path) -> None:
+    script = """
+import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+net = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for step in range(60):
+    if _get_current_dispatch_mode() is not None:
+        raise RuntimeError("no modes here")
+    net(torch.ones(4, 8)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    captured = Captured(request(write(tmp_path, script)), tmp_path)
+    assert "failed while its operators were recorded" in captured.facts.dataflow.missing
+    assert any("RuntimeError in the step in which its operators" in note for note in captured.manifest.notes)
+
+
 def test_a_mode_of_the_scripts_own_stays_on_the_stack() -> None:
     from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
     from torch.utils.flop_counter import FlopCounterMode

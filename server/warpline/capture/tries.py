@@ -28,12 +28,13 @@ class Tries:
         #: Where no loop is found
         self.otherwise: tuple[Purpose, Windows, tuple[str, ...]] = (self.purpose, self.usual, ())
         self.unseen: tuple[str, ...] = ()  # why the loops could not be looked at
+        self.unrecorded: tuple[str, ...] = ()  # why operators are not recorded
         self.count = 0  # runs that were to measure
 
     @property
     def told(self) -> tuple[str, ...]:
         """Everything that the report notes about the runs."""
-        return (*self.loop_notes, *self.notes)
+        return (*self.loop_notes, *self.unrecorded, *self.notes)
 
     @property
     def over(self) -> bool:
@@ -42,7 +43,7 @@ class Tries:
 
     def failed(self, outcome: Outcome) -> bool:
         """Whether a run that measured nothing was the last: the script fails."""
-        if self.purpose is Purpose.LOOPS or outcome.clean:
+        if self.purpose is Purpose.LOOPS or outcome.clean or self._failed_by_recording(outcome):
             return False
         return self.count > 0 or usable(outcome) < LEAST_BOUNDARIES
 
@@ -58,6 +59,13 @@ class Tries:
         if self.purpose is Purpose.LOOPS:
             self._looked(outcome.looked or Looked())
             return self.told[0] if self.told else ""
+        if self._failed_by_recording(outcome):
+            self.usual, self.windows = (replace(one, operators=False) for one in (self.usual, self.windows))
+            self.unrecorded = (
+                f"the script {outcome.how} in the step in which its operators were recorded: "
+                "it was run again without that",
+            )
+            return self.unrecorded[0]
         if outcome.last.nested and self.may_look:
             windows = replace(self.usual, loops=outcome.last.nested, muted=True)
             return self._look(windows)
@@ -65,11 +73,15 @@ class Tries:
         if self.over:
             return ""
         self.purpose, windows, self.notes = next_try(self.request, outcome, self.count)
-        self.windows = replace(windows, sampler=self.usual.sampler)
+        self.windows = replace(windows, sampler=self.usual.sampler, operators=self.usual.operators)
         if self.purpose is Purpose.WHOLE and self.may_look:
             self.request = replace(self.request, loop=None, loop_found=False)
             return self._look(replace(self.usual, whole_ns=(outcome.whole_ns,), muted=True))
         return self.notes[0]
+
+    def _failed_by_recording(self, outcome: Outcome) -> bool:
+        """Whether the script failed where its operators were recorded, which may be why."""
+        return self.windows.operators and outcome.last.recording
 
     def _look(self, windows: Windows) -> str:
         nested = bool(windows.loops)

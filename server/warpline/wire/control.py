@@ -31,6 +31,7 @@ class Windows:
     survey: bool = True  # one step in between is looked at closely
     survey_first: bool = False  # before steps are timed, as the last step of the warm-up
     survey_at_once: bool = False  # in what is seen of a step before the first boundary
+    operators: bool = True  # the survey records a step's operators
     look: bool = True  # for quick loops, which takes two steps more
     rehearse: bool = True  # a step is recorded before those that count
     beat: str | None = None  # what its steps begin with, from an earlier run

@@ -57,6 +57,7 @@ class Ended:
     children_s: float = 0.0  # processor time of processes that it had started and that have ended
     torch: bool = False  # it imported torch
     beat: str | None = None  # the kind of its beat, where one object alone was heard of that kind
+    recording: bool = False  # it failed in a step whose operators were recorded
     #: It was stopped because forward passes ran in several loops of the user's, one inside another.
     nested: tuple[Loop, ...] = ()
 

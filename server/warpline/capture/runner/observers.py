@@ -52,6 +52,7 @@ class Observers:
         self.nvml: NvmlWatch | None = None
         self.survey: Survey | None = None
         self.recording: Recording | None = None
+        self.operators = True  # the surveyed step's operators are recorded
         self.triton = TritonLaunches(self.sites.place)
         self.compilations = 0
         self.batches = Batches(self.sites, self.signals)
@@ -147,8 +148,10 @@ class Observers:
         return True
 
     def start_dataflow(self) -> None:
-        """Record the operators of the step that begins. Where this torch cannot be observed, the facts say
-        so."""
+        """Record the operators of the step that begins. Where that cannot be done, the facts say so."""
+        if not self.operators:
+            self.facts["dataflow"] = Dataflow("the script failed while its operators were recorded")
+            return
         try:
             from .dataflow.mode import Recording
 

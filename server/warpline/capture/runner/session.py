@@ -110,6 +110,7 @@ class Session:
         roots = tuple(dict.fromkeys((os.path.dirname(self.script()), working_folder())))
         self.before.user_files.widen(roots)
         self.observers = Observers(torch, self.before, self.control.folder)
+        self.observers.operators = self.windows.operators
         self.observers.compiled.tell = lambda begun: self.pipe.send(Compiling(begun))
         self.observers.install()
         if self.windows.timed is not None and self.control.purpose is Purpose.PROFILE:
@@ -264,6 +265,7 @@ class Session:
             clean=clean,
             status=status if isinstance(status, int) else None,
             error=None if clean or isinstance(error, SystemExit) else type(error).__name__,
+            recording=not clean and self.torch is not None and self.observers.recording is not None,
             message=str(error)[:300],
             whole_ns=time_ns() - self.begun,
             children_s=children.processor_s(),

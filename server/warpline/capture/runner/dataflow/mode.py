@@ -72,6 +72,8 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.masks = Masks(torch)
         self.masked: Tuple[Masked, ...] = ()
         self._embedding = torch.ops.aten.embedding.default
+        #: {operator: (the same with lengths as numbers, where the lengths stand)}
+        self._lengths = _ctc_losses()
         self.names, self.sites = Interned(), Interned()
         self.name: List[int] = []
         self.site: List[int] = []
@@ -90,7 +92,11 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
     ) -> Any:
         named = named or {}
         before = self._before(arguments, named) if self.running else None
-        result = function(*arguments, **named)
+        result = (
+            self._with_numbers(function, arguments, named)
+            if function in self._lengths
+            else function(*arguments, **named)
+        )
         if before is not None:
             try:
                 self._note(function, before, result, sys._getframe(1))
@@ -101,6 +107,19 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
             except Exception as error:
                 self._stop("an operator could not be read (%s)" % type(error).__name__)
         return result
+
+    def _with_numbers(self, function: Any, arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
+        """Call an operator of CTC loss as torch does without a mode: with lengths as numbers.
+
+        Under a mode torch hands the lengths on as tensors (``isTensorSubclassLike`` in LossCTC.cpp), and then
+        refuses those on the CPU, where most scripts have them.
+        """
+        plain, first = self._lengths[function]
+        lengths = arguments[first : first + 2]
+        if len(lengths) < 2 or any(one.device.type != "cpu" for one in lengths):
+            return function(*arguments, **named)
+        numbers = [one.tolist() for one in lengths]
+        return plain(*arguments[:first], *numbers, *arguments[first + 2 :], **named)
 
     def _before(self, arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Optional[List[Any]]:
         """The arguments as they are before the call; None in the backward pass."""
@@ -212,6 +231,14 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
 
 
 _FURTHER = (DIRECT, MODULE, OPTIMIZER, LIBRARY)
+
+
+def _ctc_losses() -> Dict[Any, Tuple[Any, int]]:
+    """The operators of CTC loss that take lengths as tensors; none where this torch has none."""
+    forward = getattr(torch.ops.aten, "_ctc_loss", None)
+    backward = getattr(torch.ops.aten, "_ctc_loss_backward", None)
+    pairs = ((forward, 2), (backward, 3))
+    return {one.Tensor: (one.default, at) for one, at in pairs if one is not None and hasattr(one, "Tensor")}
 
 
 class Recording:
