@@ -22,6 +22,16 @@ def host_to_device(cost: LineCost, *, pageable: bool) -> float:
     )
 
 
+def copied_to_host_unwaited(context: Context) -> bool:
+    """Whether a step copies from the device to pinned host memory. Such a copy may still be under way when
+    its call returns, and something else has to wait before the values are read."""
+    return any(
+        kernel.kind == "copy" and "DtoH" in kernel.name and "pinned" in kernel.name.lower()
+        for cost in context.profile.lines
+        for kernel in cost.kernels
+    )
+
+
 def move_calls(source: Source, line: int) -> list[cst.Call]:
     """``x.to(…)`` and ``x.cuda(…)`` calls on a line, in the order of the text."""
     found = [
