@@ -1,5 +1,5 @@
 # make demo      set up .venv, profile an example, print its lines and findings
-# make check     set up, check the style and the types, run every test that starts no process
+# make check     set up, check the style and the types, run every test that starts no process; under a minute
 # make test      the same, and every test
 # make editors   once, about 3 minutes: the real editors that tests/editors drives
 # make frameworks  once: transformers, accelerate, pytorch-lightning and diffusers, for tests/frameworks
@@ -24,9 +24,14 @@ parallel := --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 demo: $(VENV)/.ready-examples
 	$(bin)/warpline profile $(DEMO)
 
+# Style and types are checked beside the tests; what they find is printed behind them.
 # Python keeps the compiled tests for the next time, also where PYTHONDONTWRITEBYTECODE is set.
-check: lint
-	PYTHONDONTWRITEBYTECODE= $(bin)/python -m pytest $(parallel) -m "not process and not gpu and not editor"
+check: $(VENV)/.ready-dev node_modules/.package-lock.json
+	@mkdir -p .cache
+	@$(MAKE) --no-print-directory lint > .cache/lint.txt 2>&1 & lint=$$!; \
+		PYTHONDONTWRITEBYTECODE= $(bin)/python -m pytest $(parallel) \
+		-m "not process and not gpu and not editor"; tests=$$?; \
+		wait $$lint || { cat .cache/lint.txt; exit 1; }; exit $$tests
 
 # Editors and frameworks are heavy: `make editors frameworks` gets them. Without them their tests are left out,
 # and it says so.

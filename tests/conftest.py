@@ -17,6 +17,7 @@ import pytest
 from tests.distribution import pytest_xdist_make_scheduler  # noqa: F401  # pytest finds its hooks here
 from tests.processes import (
     ROOT,
+    pytest_collection_finish,  # noqa: F401
     pytest_collection_modifyitems,  # noqa: F401
     pytest_configure,  # noqa: F401
     pytest_configure_node,  # noqa: F401

@@ -9,6 +9,7 @@ others run beside it runs again alone, with its module's fixtures made anew, and
 from __future__ import annotations
 
 import fcntl
+import gc
 import inspect
 import os
 import signal
@@ -168,6 +169,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     if hasattr(config, "workerinput"):
         items.sort(key=order)
+
+
+def pytest_collection_finish() -> None:
+    """What the collection made lives until the end: the garbage collector leaves it out, and runs less often.
+    Without this, tests take an eighth more processor time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 def finish_shared(item: pytest.Item) -> None:

@@ -214,7 +214,7 @@ def test_what_is_public_says_which_errors_it_raises() -> None:
     for path in MODULES:
         if unit_of(path) == "commands":
             continue
-        for function, page in public(ast.parse(path.read_text(encoding="utf-8"))):
+        for function, page in public(parsed(path)):
             errors = raised(function)
             seen += len(errors)
             missing = {error for error in errors if error not in page}

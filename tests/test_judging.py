@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -41,6 +42,8 @@ def test_what_was_tried_is_kept_and_found_again(
         asked.extend(questions)
         return Probed(tuple(Answer(one, WHOLE, HALF) for one in questions))
 
+    # The plan is half of a report's time, and not what this is about.
+    monkeypatch.setattr(importlib.import_module("warpline.diagnosis.plan"), "MOST", 0)
     before = judging.judge(run, judging.read(run, None))
     assert norm(before.report).basis == "simulated"
     assert "layer_norm" in {one.kind for one in before.questions}

@@ -10,10 +10,10 @@ from types import ModuleType
 from typing import Any
 
 
-def hooks() -> dict[str, Any]:
-    """Name -> what stands there. Two of them are equal if nothing was replaced, added or taken away between
-    them; modules that were imported since are left out by whoever compares (``left``)."""
-    return {**dict(_named()), **dict(_global())}
+def hooks(packages: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Name -> what stands there, in all modules or those of ``packages``. Two of them are equal if nothing
+    was replaced, added or removed between them; modules that were imported since are left out by ``left``."""
+    return {**dict(_named(packages)), **dict(_global())}
 
 
 def left(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
@@ -21,9 +21,12 @@ def left(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return sorted(name for name, thing in before.items() if after.get(name) != thing)
 
 
-def _named() -> Iterator[tuple[str, Any]]:
+def _named(packages: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     for name, module in list(sys.modules.items()):
-        if not isinstance(module, ModuleType) or name.partition(".")[0] in ("warpline", "__main__"):
+        package = name.partition(".")[0]
+        if not isinstance(module, ModuleType) or package in ("warpline", "__main__"):
+            continue
+        if packages and package not in packages:
             continue
         for key, thing in list(vars(module).items()):
             if isinstance(thing, type):

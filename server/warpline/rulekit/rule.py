@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterable
+from functools import cached_property
 from typing import ClassVar, Literal
 
 from warpline.devices import Capability
@@ -31,7 +32,7 @@ class Rule:
     #: capabilities that the device must have, else the rule is not asked
     needs: ClassVar[tuple[Capability, ...]] = ("line costs",)
 
-    @property
+    @cached_property
     def name(self) -> str:
         """``loader-without-workers``, from the file's name."""
         return type(self).__module__.rpartition(".")[2].replace("_", "-")

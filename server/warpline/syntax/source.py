@@ -57,13 +57,31 @@ def _fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
     return (*first, *(field.name for field in fields(kind) if field.name not in first))
 
 
+@cache
+def is_kind(kind: type, kinds: tuple[type[cst.CSTNode], ...]) -> bool:
+    """Whether nodes of a type are of one of ``kinds``. LibCST's types are abstract base classes, and asking
+    each node with ``isinstance`` takes most of the time of a walk over a tree."""
+    return issubclass(kind, kinds)
+
+
+class _Shown(dict[type, bool]):
+    """Whether objects of a type are nodes other than white space and comments."""
+
+    def __missing__(self, kind: type) -> bool:
+        found = self[kind] = issubclass(kind, cst.CSTNode) and not issubclass(kind, _BLANK)
+        return found
+
+
+_SHOWN = _Shown()
+
+
 def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """What ``node`` is made of, in the order of the text, but for brackets, commas and the like, which come
     last; white space and comments are left out. (``node.children`` visits, and takes ten times as long.)"""
     for name in _fields(type(node)):
         value = getattr(node, name)
         for child in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(child, cst.CSTNode) and not isinstance(child, _BLANK):
+            if _SHOWN[type(child)]:
                 yield child
 
 
@@ -186,7 +204,7 @@ class Source:
     def nodes(self, *types: type[Node], within: cst.CSTNode | None = None) -> list[Node]:
         """All nodes of ``types`` in the order of the text, in the whole file or ``within`` a node."""
         if types not in self._by_types:
-            self._by_types[types] = [node for node in self._nodes if isinstance(node, types)]
+            self._by_types[types] = [node for node in self._nodes if is_kind(type(node), types)]
         found: list[Node] = list(self._by_types[types])  # type: ignore[arg-type]  # kept by these very types
         return found if within is None else [node for node in found if self.inside(node, within)]
 

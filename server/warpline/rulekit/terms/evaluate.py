@@ -10,7 +10,7 @@ import libcst as cst
 
 from warpline.rulekit.terms.calls import CALLS, IN_PLACE
 from warpline.rulekit.terms.term import Term, Terms
-from warpline.syntax.source import Source, children
+from warpline.syntax.source import Source, children, is_kind
 
 BINARY: dict[Any, Callable[[Terms, Term, Term], Term]] = {
     cst.Add: Terms.add, cst.Subtract: Terms.sub, cst.Multiply: Terms.mul, cst.Divide: Terms.div,
@@ -34,7 +34,7 @@ def descend(node: cst.CSTNode, *types: Any) -> Iterator[Any]:
     waiting = [node]
     while waiting:
         found = waiting.pop()
-        if isinstance(found, types):
+        if is_kind(type(found), types):
             yield found
         waiting.extend(reversed(tuple(children(found))))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 
 
@@ -104,6 +105,7 @@ def models() -> tuple[str, ...]:
     return tuple(pattern for module in _files() for pattern in getattr(module, "MODELS", ()))
 
 
-def _files() -> list[ModuleType]:
+@cache  # a folder is read once, not for each report
+def _files() -> tuple[ModuleType, ...]:
     names = sorted(entry.name for entry in pkgutil.iter_modules(__path__))
-    return [importlib.import_module(__name__ + "." + name) for name in names]
+    return tuple(importlib.import_module(__name__ + "." + name) for name in names)
