@@ -151,6 +151,12 @@ def test_a_finding_has_its_diff_and_its_rule() -> None:
     assert "num_workers" in words.split("Rules\n")[1]
 
 
+def test_what_stands_in_backticks_is_code() -> None:
+    finding = replace(samples.report().findings[0], message="`forward` runs <b> of them; a ` alone")
+    text = page(samples.report(findings=(finding,)), samples.profile())
+    assert "<p><code>forward</code> runs &lt;b&gt; of them; a ` alone</p>" in text
+
+
 def test_the_same_run_makes_the_same_page() -> None:
     assert page(samples.report(), samples.profile()) == page(samples.report(), samples.profile())
 

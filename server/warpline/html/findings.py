@@ -7,7 +7,7 @@ from functools import cache
 
 from markdown_it import MarkdownIt
 
-from warpline.html.escaped import text
+from warpline.html.escaped import prose, text
 from warpline.model.report import Finding
 from warpline.rules import names as rule_names
 from warpline.rules import page
@@ -31,8 +31,8 @@ def _card(finding: Finding, sources: Mapping[str, str], names: Mapping[str, str]
     place = _place(finding.file, finding.line, said.place)
     return (
         f'<article class="finding {text(said.severity)}" id="finding-{text(finding.id)}">'
-        f"<p>{place} <b>{rule}</b></p><p>{text(said.message)}</p>"
-        + "".join(f'<p class="soft">{text(line)}</p>' for line in said.details if line not in said.fixes)
+        f"<p>{place} <b>{rule}</b></p><p>{prose(said.message)}</p>"
+        + "".join(f'<p class="soft">{prose(line)}</p>' for line in said.details if line not in said.fixes)
         + "".join(
             _fix(words, diff(fix.edits, sources, names), first=number == 0)
             for number, (fix, words) in enumerate(zip(finding.fixes, said.fixes, strict=True))
@@ -49,7 +49,7 @@ def _place(file: str, line: int, shown: str) -> str:
 def _fix(title: str, lines: Sequence[str], first: bool) -> str:
     """Folded away but for the ``first``. One that is to be made by hand has no lines."""
     if not lines:
-        return f'<p class="soft">{text(title)}</p>'
+        return f'<p class="soft">{prose(title)}</p>'
     kinds = {"+": "added", "-": "gone", "@": "soft"}
     body = "\n".join(
         f'<span class="{kinds[line[:1]]}">{text(line)}</span>' if line[:1] in kinds else text(line)
@@ -57,7 +57,7 @@ def _fix(title: str, lines: Sequence[str], first: bool) -> str:
     )
     more = f"\n… {len(lines) - _MOST_LINES} more lines" if len(lines) > _MOST_LINES else ""
     opened = " open" if first else ""
-    return f'<details{opened}><summary>{text(title)}</summary><pre class="diff">{body}{more}</pre></details>'
+    return f'<details{opened}><summary>{prose(title)}</summary><pre class="diff">{body}{more}</pre></details>'
 
 
 def rules(findings: Sequence[Finding]) -> str:

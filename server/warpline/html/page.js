@@ -9706,7 +9706,7 @@
     note() {
       const { report } = this.model.data;
       const { step_ms: plain, profiled_step_ms: profiled } = report.steps;
-      const slower = plain === profiled ? "" : ` (${ms(profiled)} a step instead of ${ms(plain)})`;
+      const slower = ms(plain) === ms(profiled) ? "" : ` (${ms(profiled)} a step instead of ${ms(plain)})`;
       const out = this.timeline.left_out > 0 ? ` The shortest ${this.timeline.left_out} calls are left out.` : "";
       return make(
         "p",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warpline.html.escaped import text
+from warpline.html.escaped import prose, text
 from warpline.model.report import Finding, Plan
 from warpline.view import plan as words
 
@@ -19,7 +19,7 @@ def table(plan: Plan | None, findings: Sequence[Finding]) -> str:
     rows = []
     for row, length, finding in zip(words.rows(plan), lengths, targets, strict=True):
         width = 100 * length / plan.step_ms if plan.step_ms else 0.0
-        what = text(row.what)
+        what = prose(row.what)
         if finding in shown:  # one that gains nothing alone has no card
             what = f'<a href="#finding-{text(finding)}">{what}</a>'
         rows.append(
