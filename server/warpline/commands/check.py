@@ -63,7 +63,8 @@ def run(options: argparse.Namespace) -> int:
     if "-" not in (options.json, options.sarif):
         terminal.show(verdicts, chosen, baseline, failed=failed)
         if options.github:
-            print("\n".join(annotations.lines(report, verdicts, root)))
+            for line in annotations.lines(report, verdicts, root):
+                print(line)
         for name in filter(None, (options.sarif, options.json)):
             print(f"wrote {name}")
     return 1 if failed else 0
