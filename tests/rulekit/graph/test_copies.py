@@ -33,6 +33,22 @@ def heads_before_attention() -> Any:
     return F.scaled_dot_product_attention(q, q, q)
 
 
+def gated_images() -> Any:
+    """Nothing turns the images here: they are channels last from the start."""
+    x = CONV(X.contiguous(memory_format=torch.channels_last))
+    return CONV((x * x.mean((2, 3), keepdim=True).sigmoid()).contiguous())
+
+
+def normed_volume() -> Any:
+    y = torch.randn(2, 4, 3, 6, 5).to(memory_format=torch.channels_last_3d) * 2
+    return F.conv3d(F.relu(y).contiguous(), torch.randn(4, 4, 1, 1, 1))
+
+
+def turned_sum() -> Any:
+    y = F.gelu(ROWS.transpose(1, 2) * 2)
+    return y.contiguous() + 1
+
+
 def time_first_and_back() -> Any:
     y = ROWS.transpose(0, 1).contiguous()
     y = LINEAR(torch.relu(LINEAR(NORM(y))))
@@ -65,6 +81,9 @@ def wide_before_a_product() -> Any:
         (turned_before_a_sum, ANY_LAYOUT),
         (turned_before_a_convolution, ANY_LAYOUT),
         (heads_before_attention, ANY_LAYOUT),
+        (gated_images, ANY_LAYOUT),
+        (normed_volume, ANY_LAYOUT),
+        (turned_sum, ANY_LAYOUT),
         (time_first_and_back, THERE_AND_BACK),
         (the_same_twice, AGAIN),
         (weight_cast_for_each_part, AGAIN),
@@ -78,6 +97,18 @@ def test_needless(act: Callable[[], Any], why: str) -> None:
 
 def heads_joined() -> Any:
     return LINEAR(torch.randn(2, 2, 5, 4).transpose(1, 2).contiguous().view(2, 5, 8))
+
+
+def made_channels_last() -> Any:
+    return CONV(CONV(X).contiguous(memory_format=torch.channels_last))
+
+
+def nothing_to_copy() -> Any:
+    return CONV((X * 2).contiguous())
+
+
+def every_second_column() -> Any:
+    return CONV((X * 2)[:, :, :, ::2].contiguous())
 
 
 def windows() -> Any:
@@ -118,6 +149,9 @@ def other_tensors() -> Any:
     "act",
     [
         heads_joined,
+        made_channels_last,
+        nothing_to_copy,
+        every_second_column,
         windows,
         norm_in_float32,
         rounded,

@@ -36,6 +36,7 @@ _WIDER = {
     "int16": {"int32", "int64", "float32", "float64"},
     "int32": {"int64", "float64"},
 }
+_CONTIGUOUS = "contiguous_format"
 #: A chain of more operators between two copies is none.
 _FURTHEST = 40
 
@@ -52,14 +53,14 @@ class Copies:
 def needless(graph: Graph) -> Iterator[Copies]:
     """Groups of copies that the user's lines ask for and that nothing needs.
 
-    Of a permuted tensor: all that reads the copy takes any layout, or the copy undoes an earlier one and what
+    Of a tensor in another layout: all that reads the copy takes any layout, or the copy undoes an earlier one and what
     lies between works in either. Of the same tensor, to the same layout and type, as an earlier one. To a
     wider type and back with nothing computed in between.
     """
     mixed = {node.site for node in graph.nodes if node.name not in VIEWS | _LAYOUT | _CASTS}
     own = [node for node in graph.nodes if _is_own(graph, node, mixed)]
     for node in own:
-        if node.name in _LAYOUT and _order(graph, node) is not None:
+        if node.name in _LAYOUT and (_order(graph, node) is not None or _is_computed(graph, node)):
             if _read_in_any_layout(graph, node):
                 yield Copies((node,), ANY_LAYOUT)
             elif (first := _undone(graph, node, own)) is not None:
@@ -91,6 +92,18 @@ def _order(graph: Graph, node: Node) -> Order | None:
     before = graph.producer.get(first.value) if isinstance(first, Ref) else None
     order = _moved(graph, before) if before is not None else None
     return order if order is not None and order != tuple(sorted(order)) else None
+
+
+def _is_computed(graph: Graph, node: Node) -> bool:
+    """Whether ``node`` copies what an operator computed. That tensor has no gaps, and ``.contiguous()`` copies
+    only what is not contiguous, so its dimensions are in another order: channels last, or its inputs'."""
+    before = graph.producer.get(node.inputs[0])
+    return (
+        before is not None
+        and before.name not in VIEWS
+        and node.named.get("memory_format") == _CONTIGUOUS
+        and node.outputs[0] not in node.inputs
+    )
 
 
 def _moved(graph: Graph, node: Node) -> Order | None:

@@ -143,7 +143,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         if value is None or isinstance(value, _PLAIN):
             # JSON has no numbers that are not finite.
             return value if not isinstance(value, float) or math.isfinite(value) else str(value)
-        if isinstance(value, torch.dtype):
+        if isinstance(value, (torch.dtype, torch.memory_format)):
             return str(value).replace("torch.", "")
         if isinstance(value, (list, tuple)):
             return [self._argument(one) for one in value] if len(value) <= MOST_IN_LIST else None
