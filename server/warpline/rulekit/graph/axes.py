@@ -21,7 +21,7 @@ def moved(axes: Axes, name: str, numbers: Sequence[int]) -> Axes | None:
         return axes[::-1]
     if name == "permute" and len(numbers) == rank:
         return tuple(axes[dim % rank] for dim in numbers)
-    if name == "transpose" and len(numbers) == 2:
+    if name == "transpose" and len(numbers) == 2 and rank > 1:
         order = list(axes)
         first, second = (dim % rank for dim in numbers)
         order[first], order[second] = order[second], order[first]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from warpline.model.profile import LineCost
@@ -12,14 +12,16 @@ from warpline.rulekit.graph.constants import VIEWS, traffic
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.kernels import is_product
 
+#: Each of these is timed as one operator.
+_COPYING, _COPIED = frozenset({"clone", "contiguous", "_to_copy"}), "aten::copy_"
 #: Of the count of an operator that runs equally often in each step.
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """``share``: of the line's forward work that is the operators', 0 to 1, by the elements they read and
-    write; ``step_ms``: what that costs a step."""
+    """``share``: of the line's forward work that is the operators', 0 to 1, by their times where all copies of
+    the line are meant, else by the elements they read and write; ``step_ms``: what that costs a step."""
 
     cost: LineCost
     share: float
@@ -40,16 +42,23 @@ def parts(context: Context, graph: Graph, own: Collection[Node]) -> list[Part]:
     mine: collections.Counter[tuple[str, int]] = collections.Counter()
     whole: collections.Counter[tuple[str, int]] = collections.Counter()
     wanted = {node.index for node in own}
+    copying: dict[tuple[str, int], set[bool]] = {}  # by line: whether those that copy are wanted
     lines = {(site.file, site.line) for node in own if (site := graph.site(node)) is not None}
     for node in graph.nodes:
         site = graph.site(node)
         if site is not None and (site.file, site.line) in lines and node.name not in VIEWS:
             whole[site.file, site.line] += traffic(graph, node)
             mine[site.file, site.line] += traffic(graph, node) if node.index in wanted else 0
+            if node.name in _COPYING or node.index in wanted:
+                copies = node.name in _COPYING and node.index in wanted
+                copying.setdefault((site.file, site.line), set()).add(copies)
     found = []
     for cost in context.costs(sorted(lines)):
         share = mine[cost.file, cost.line] / max(1, whole[cost.file, cost.line])
-        share = min(share, _without_products(cost)) if share < 1 else share
+        if copying.get((cost.file, cost.line)) == {True}:
+            share = _timed(cost, lambda name: name == _COPIED) or share
+        elif share < 1:
+            share = min(share, 1 - (_timed(cost, is_product) or 0.0))
         found.append(Part(cost, share, share * _forward_ms(cost)))
     return found
 
@@ -70,8 +79,8 @@ def _forward_ms(cost: LineCost) -> float:
     return cost.step_ms * (1 - again / both) if both > 0 else cost.step_ms
 
 
-def _without_products(cost: LineCost) -> float:
-    """Share of the line's forward operators' time that is of no matrix product, convolution or attention."""
+def _timed(cost: LineCost, wanted: Callable[[str], bool]) -> float | None:
+    """Share of the line's forward operators' time that the ``wanted`` ones take; None where none is known."""
     forward = [op for op in cost.ops if op.phase == "forward"]
     whole = sum(op.device_ms for op in forward)
-    return 1 - sum(op.device_ms for op in forward if is_product(op.name)) / whole if whole > 0 else 1.0
+    return sum(op.device_ms for op in forward if wanted(op.name)) / whole if whole > 0 else None
