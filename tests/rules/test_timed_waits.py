@@ -8,6 +8,7 @@ import pytest
 
 from warpline.diagnosis.diagnose import diagnose
 from warpline.rulekit.example import read_example, texts
+from warpline.wire.facts import Nvml
 from warpline.wire.workers import WorkerLine, Workers
 
 CODE = """\
@@ -107,3 +108,26 @@ def test_launching_is_to_blame_for_no_more_than_the_captured_steps_lost() -> Non
     assert found_at(1.4) == {"launch-bound": 21.9}
     assert found_at(0.6) == {"launch-bound": pytest.approx(21.9 * 6 / 22)}
     assert found_at(0.5) == {}
+
+
+def test_a_quick_step_on_a_shared_device_says_what_launching_takes() -> None:
+    """It takes as long in each step; what other steps lost beyond that, other processes took."""
+    example = read_example(STRETCHED)
+
+    def found_among(others: int, *timed_ms: float) -> list[float]:
+        profile = replace(
+            example.profile,
+            facts=replace(example.profile.facts, nvml=Nvml(other_processes=others)),
+            manifest=replace(
+                example.profile.manifest, timed_ns=tuple(int(one * 1_000_000) for one in timed_ms)
+            ),
+        )
+        return [
+            next(each.value for each in one.evidence if each.metric == "idle while launching")
+            for one in diagnose(profile, texts(example)).findings
+        ]
+
+    assert found_among(0, 18.1, 40, 61.9) == [21.9]
+    assert found_among(3, 40, 40, 40) == [21.9]
+    assert found_among(3, 29, 40, 51) == [pytest.approx(21.9 / 2)]
+    assert found_among(3, 18.1, 40, 61.9) == []

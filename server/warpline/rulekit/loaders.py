@@ -91,7 +91,9 @@ def launching_share(context: Context) -> float:
 
     Not the wait for batches that the timed steps had and the captured ones did not, whose time is spread over
     the captured lines. And no more than the device was idle in the captured steps: a profiled host is slower,
-    so what the timed steps lost beyond that they lost to something else.
+    so what the timed steps lost beyond that they lost to something else. Where other processes used the
+    device, no more than it was idle in the quickest of the timed steps: launching takes as long in each of
+    them, and the quickest was disturbed least (as `timeit`'s documentation says of the minimum).
     """
     unseen = 0.0
     for site in context.sites("loader"):
@@ -105,6 +107,9 @@ def launching_share(context: Context) -> float:
     slowdown = context.profile.steps.slowdown
     if kernels is not None and slowdown < 1:
         launching = min(launching, slowdown * context.step_ms - float(kernels))
+    timed = context.profile.manifest.timed_ns
+    if kernels is not None and timed and context.profile.facts.nvml.other_processes:
+        launching = min(launching, min(timed) / 1e6 - float(kernels))
     return min(1.0, max(0.0, launching / idle))
 
 
