@@ -20,8 +20,11 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """``share``: of the line's forward work that is the operators', 0 to 1, by their times where all copies of
-    the line are meant, else by the elements they read and write; ``step_ms``: what that costs a step."""
+    """What operators take of a line.
+
+    ``share``: of the line's forward work, 0 to 1, by their times where all copies of the line are meant, else
+    by the elements they read and write; ``step_ms``: what that costs a step.
+    """
 
     cost: LineCost
     share: float
