@@ -95,8 +95,11 @@ def _order(graph: Graph, node: Node) -> Order | None:
 
 
 def _is_computed(graph: Graph, node: Node) -> bool:
-    """Whether ``node`` copies what an operator computed. That tensor has no gaps, and ``.contiguous()`` copies
-    only what is not contiguous, so its dimensions are in another order: channels last, or its inputs'."""
+    """Whether ``node`` copies what an operator computed, to the contiguous layout.
+
+    That tensor has no gaps, and ``.contiguous()`` copies only what is not contiguous. So its dimensions are in
+    another order: channels last, or that of the operator's inputs.
+    """
     before = graph.producer.get(node.inputs[0])
     return (
         before is not None
