@@ -53,9 +53,9 @@ class Copies:
 def needless(graph: Graph) -> Iterator[Copies]:
     """Groups of copies that the user's lines ask for and that nothing needs.
 
-    Of a tensor in another layout: all that reads the copy takes any layout, or the copy undoes an earlier one and what
-    lies between works in either. Of the same tensor, to the same layout and type, as an earlier one. To a
-    wider type and back with nothing computed in between.
+    Of a tensor in another layout: all that reads the copy takes any layout, or the copy undoes an earlier one
+    and what lies between works in either. Of the same tensor, to the same layout and type, as an earlier one.
+    To a wider type and back with nothing computed in between.
     """
     mixed = {node.site for node in graph.nodes if node.name not in VIEWS | _LAYOUT | _CASTS}
     own = [node for node in graph.nodes if _is_own(graph, node, mixed)]
@@ -97,8 +97,8 @@ def _order(graph: Graph, node: Node) -> Order | None:
 def _is_computed(graph: Graph, node: Node) -> bool:
     """Whether ``node`` copies what an operator computed, to the contiguous layout.
 
-    That tensor has no gaps, and ``.contiguous()`` copies only what is not contiguous. So its dimensions are in
-    another order: channels last, or that of the operator's inputs.
+    That tensor has no gaps, and ``.contiguous()`` copies only what is not contiguous. So its dimensions are
+    in another order: channels last, or that of the operator's inputs.
     """
     before = graph.producer.get(node.inputs[0])
     return (
