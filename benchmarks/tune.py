@@ -1,9 +1,15 @@
 """`warpline tune` on the examples: what it reaches, in how long, beside a hand edit and the field's reports.
 
     python benchmarks/tune.py [--budget 300] [--json FILE] [NAME...]
+    python benchmarks/tune.py --programs FILE [NAME...]
 
 The hand edit is `fixed.py` beside each example's `slow.py`, timed against it in rounds of its own.
 A row is printed as soon as its example is done; ``--json`` is written anew with each.
+
+``--programs``: other people's programs, which lie elsewhere, as JSON; paths are relative to FILE:
+``{NAME: {"script": "train.py", "argv": ["--epochs", "1"], "expert": {"train.py": "edited/train.py"},
+"samples": 1.0}}``. ``expert`` names the edited text of each file that an expert changed, and ``samples`` how
+many times as many samples a step of the edited script has.
 """
 
 from __future__ import annotations
@@ -44,9 +50,44 @@ HEADINGS = (
 )
 
 
+@dataclass(frozen=True)
+class Program:
+    """``edited``: the expert's text of each file that was changed; empty where there is no such edit."""
+
+    name: str
+    script: Path
+    argv: tuple[str, ...]
+    edited: dict[str, str]
+    samples: float
+
+
+def programs(options: argparse.Namespace) -> list[Program]:
+    """Those that are asked for: the examples, or those of ``--programs``."""
+    if options.programs is None:
+        return [example(name) for name in options.names or REPORTED]
+    folder = options.programs.resolve().parent
+    known = json.loads(options.programs.read_text(encoding="utf-8"))
+    found = []
+    for name, about in known.items():
+        if not options.names or name in options.names:
+            texts = {
+                str(folder / file): (folder / edited).read_text(encoding="utf-8")
+                for file, edited in about.get("expert", {}).items()
+            }
+            script, argv = folder / about["script"], tuple(about.get("argv", ()))
+            found.append(Program(name, script, argv, texts, float(about.get("samples", 1.0))))
+    return found
+
+
+def example(name: str) -> Program:
+    script, fixed = (ROOT / "examples" / name / file for file in ("slow.py", "fixed.py"))
+    edited = {str(script): fixed.read_text(encoding="utf-8")} if fixed.exists() else {}
+    return Program(name, script, (), edited, float(SAMPLES.get(name, 1.0)))
+
+
 @dataclass
 class Row:
-    """One example. ``seconds``: of the command ``tune``, profile and proof included."""
+    """One program. ``seconds``: of the command ``tune``, profile and proof included."""
 
     name: str
     best: str = ""
@@ -65,18 +106,17 @@ def main() -> int:
     options = arguments()
     print(f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}", flush=True)
     rows: list[Row] = []
-    for name in options.names or REPORTED:
-        rows.append(tuned(name, options))
-        if not options.no_hand:
-            rows[-1].by_hand = by_hand(name, rows[-1], options)
+    for program in programs(options):
+        rows.append(tuned(program, options))
+        if not options.no_hand and program.edited:
+            rows[-1].by_hand = by_hand(program, rows[-1], options)
         show(rows[-1])
         if options.json:
             options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
     return 0
 
 
-def tuned(name: str, options: argparse.Namespace) -> Row:
-    script = ROOT / "examples" / name / "slow.py"
+def tuned(program: Program, options: argparse.Namespace) -> Row:
     began = time.monotonic()
     path = os.pathsep.join(filter(None, (str(ROOT / "server"), os.environ.get("PYTHONPATH"))))
     words = [
@@ -88,14 +128,17 @@ def tuned(name: str, options: argparse.Namespace) -> Row:
     ]
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [sys.executable, "-m", "warpline", "tune", "--run-dir", folder, *words, str(script)],
-            cwd=script.parent,
+            [
+                *(sys.executable, "-m", "warpline", "tune", "--run-dir", folder),
+                *(*words, str(program.script), *program.argv),
+            ],
+            cwd=program.script.parent,
             env={**os.environ, "PYTHONPATH": path},
             stdout=subprocess.PIPE,
             stderr=None if options.verbose else subprocess.DEVNULL,
             check=False,
         )
-    row = Row(name, seconds=time.monotonic() - began)
+    row = Row(program.name, seconds=time.monotonic() - began)
     if done.returncode:
         row.problem = f"exit status {done.returncode}"
         return row
@@ -113,16 +156,17 @@ def tuned(name: str, options: argparse.Namespace) -> Row:
     return row
 
 
-def by_hand(name: str, row: Row, options: argparse.Namespace) -> float | None:
-    """The speed-up of ``fixed.py`` over ``slow.py``; None where it is not there or fails."""
-    slow, fixed = (ROOT / "examples" / name / file for file in ("slow.py", "fixed.py"))
-    if not fixed.exists():
-        return None
+def by_hand(program: Program, row: Row, options: argparse.Namespace) -> float | None:
+    """The speed-up of the expert's edit over the plain script; None where it fails."""
+    name = program.name
     plain_ms = next((one["step_ms"] for one in row.candidates or () if one["step_ms"]), None)
-    edit = Pairs(
-        Candidate(("by hand",), "by hand", {str(slow): fixed.read_text()}, work=SAMPLES.get(name, 1.0))
+    edit = Pairs(Candidate(("by hand",), "by hand", program.edited, work=program.samples))
+    request = Request(
+        target=str(program.script),
+        argv=program.argv,
+        cwd=str(program.script.parent),
+        python=sys.executable,
     )
-    request = Request(target=str(slow), cwd=str(slow.parent), python=sys.executable)
     timer = Processes(plain_ms if isinstance(plain_ms, float) else None)
     try:
         timer(request, {}, Limits().run_s, None)  # the caches are warm, and slices possible
@@ -152,7 +196,8 @@ def arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--budget", type=float, default=300.0, help="seconds for each example (300)")
+    parser.add_argument("--programs", type=Path, metavar="FILE", help="programs that lie elsewhere (JSON)")
+    parser.add_argument("--budget", type=float, default=300.0, help="seconds for each program (300)")
     parser.add_argument("--hand-rounds", type=int, default=2, help="rounds of slow.py and fixed.py (2)")
     parser.add_argument("--no-hand", action="store_true", help="do not time fixed.py")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was tried here")
