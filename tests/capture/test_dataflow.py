@@ -197,16 +197,8 @@ def test_a_tensor_that_cannot_be_read_ends_the_record_only() -> None:
     assert "could not be read" in flow.missing
 
 
-def test_ctc_loss_gets_its_lengths_as_numbers_as_without_a_mode() -> None:
-    """torch hands them on as tensors under a mode, and on a GPU then refuses those on the CPU."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    called: list[str] = []
-
-    class Below(TorchDispatchMode):
-        def __torch_dispatch__(self, function: Any, types: Any, given: Any = (), named: Any = None) -> Any:
-            called.append(str(function))
-            return function(*given, **(named or {}))
+def test_ctc_loss_is_called_without_the_mode_and_recorded_as_one_operator() -> None:
+    """Under a mode torch computes with its lengths, and on a GPU then refuses those on the CPU."""
 
     def gradient() -> Any:
         torch.manual_seed(0)
@@ -216,15 +208,15 @@ def test_ctc_loss_gets_its_lengths_as_numbers_as_without_a_mode() -> None:
         loss.backward()
         return scores.grad
 
+    plain = torch.ctc_loss
     seen: list[Any] = []
-    with Below():
-        flow = record(lambda: seen.append(gradient()))
-    assert flow.missing == ""
+    flow = record(lambda: seen.append(gradient()))
     assert torch.equal(seen[0], gradient())
-    assert [name for name in called if "ctc" in name] == [
-        "aten._ctc_loss.default",
-        "aten._ctc_loss_backward.default",
-    ]
+    assert torch.ctc_loss is plain
+    (loss,) = rows(flow, "ctc_loss")
+    (scores,) = rows(flow, "_log_softmax")
+    assert flow.arguments[loss][0] == f"%{flow.outputs[scores][0]}"
+    assert not rows(flow, "_ctc_loss")
 
 
 def test_a_script_that_fails_because_it_is_recorded_is_measured_without(tmp_path: Path) -> None:

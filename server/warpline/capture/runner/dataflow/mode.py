@@ -72,8 +72,6 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.masks = Masks(torch)
         self.masked: Tuple[Masked, ...] = ()
         self._embedding = torch.ops.aten.embedding.default
-        #: {operator: (the same with lengths as numbers, where the lengths stand)}
-        self._lengths = _ctc_losses()
         self.names, self.sites = Interned(), Interned()
         self.name: List[int] = []
         self.site: List[int] = []
@@ -92,11 +90,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
     ) -> Any:
         named = named or {}
         before = self._before(arguments, named) if self.running else None
-        result = (
-            self._with_numbers(function, arguments, named)
-            if function in self._lengths
-            else function(*arguments, **named)
-        )
+        result = function(*arguments, **named)
         if before is not None:
             try:
                 self._note(function, before, result, sys._getframe(1))
@@ -107,19 +101,6 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
             except Exception as error:
                 self._stop("an operator could not be read (%s)" % type(error).__name__)
         return result
-
-    def _with_numbers(self, function: Any, arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
-        """Call an operator of CTC loss as torch does without a mode: with lengths as numbers.
-
-        Under a mode torch hands the lengths on as tensors (``isTensorSubclassLike`` in LossCTC.cpp), and then
-        refuses those on the CPU, where most scripts have them.
-        """
-        plain, first = self._lengths[function]
-        lengths = arguments[first : first + 2]
-        if len(lengths) < 2 or any(one.device.type != "cpu" for one in lengths):
-            return function(*arguments, **named)
-        numbers = [one.tolist() for one in lengths]
-        return plain(*arguments[:first], *numbers, *arguments[first + 2 :], **named)
 
     def _before(self, arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Optional[List[Any]]:
         """The arguments as they are before the call; None in the backward pass."""
@@ -233,14 +214,6 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
 _FURTHER = (DIRECT, MODULE, OPTIMIZER, LIBRARY)
 
 
-def _ctc_losses() -> Dict[Any, Tuple[Any, int]]:
-    """The operators of CTC loss that take lengths as tensors; none where this torch has none."""
-    forward = getattr(torch.ops.aten, "_ctc_loss", None)
-    backward = getattr(torch.ops.aten, "_ctc_loss_backward", None)
-    pairs = ((forward, 2), (backward, 3))
-    return {one.Tensor: (one.default, at) for one, at in pairs if one is not None and hasattr(one, "Tensor")}
-
-
 class Recording:
     """One step under ``Operators``."""
 
@@ -254,6 +227,7 @@ class Recording:
         self.mode = Operators(sites)
         self._optimizers, self._modules = optimizers, modules
         self._call: Optional[Callable[..., Any]] = None
+        self._ctc_loss: Optional[Callable[..., Any]] = None
 
     def start(self) -> None:
         """Record each operator from here on."""
@@ -261,6 +235,8 @@ class Recording:
 
         self._call = HigherOrderOperator.__call__
         HigherOrderOperator.__call__ = _without(self.mode, self._call)
+        self._ctc_loss = torch.ctc_loss
+        torch.ctc_loss = _as_one(self.mode, self._ctc_loss, torch.ops.aten.ctc_loss.Tensor)
         # Not ``__enter__``: it sets flags of Dynamo's that only its own ``__exit__`` takes back.
         _push_mode(self.mode)
 
@@ -273,7 +249,8 @@ class Recording:
         leave(self.mode)
         if self._call is not None:
             HigherOrderOperator.__call__ = self._call
-            self._call = None
+            torch.ctc_loss = self._ctc_loss
+            self._call = self._ctc_loss = None
         with contextlib.suppress(Exception):  # an unusual optimizer: left out
             self.mode.unheld = self.mode.values.unheld(self._optimizers() or [])
         with contextlib.suppress(Exception):  # a module that was not set up
@@ -300,6 +277,31 @@ def _without(mode: Operators, call: Callable[..., Any]) -> Callable[..., Any]:
         return call(self, *arguments, **named)
 
     return __call__
+
+
+def _as_one(mode: Operators, call: Callable[..., Any], operator: Any) -> Callable[..., Any]:
+    """``call`` with ``mode`` taken off, recorded as ``operator`` and not as what that is made of.
+
+    Under a mode ``torch.ctc_loss`` computes with the lengths as they are (``isTensorSubclassLike`` in torch's
+    LossCTC.cpp), and fails where they are on the CPU and the rest is not. Without one it reads them first.
+    """
+
+    def ctc_loss(*arguments: Any, **named: Any) -> Any:
+        given = mode._before(arguments, named) if mode.running else None
+        if not leave(mode):
+            return call(*arguments, **named)
+        try:
+            result = call(*arguments, **named)
+        finally:
+            _push_mode(mode)
+        if given is not None:
+            try:
+                mode._note(operator, given, result, sys._getframe(1))
+            except Exception as error:
+                mode._stop("an operator could not be read (%s)" % type(error).__name__)
+        return result
+
+    return ctc_loss
 
 
 def leave(mode: Any) -> bool:
