@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import sys
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Dict, Mapping, Optional
 
@@ -94,7 +93,3 @@ def own_attributes(thing: Any) -> Mapping[str, Any]:
 def locals_of(frame: Optional[FrameType]) -> Optional[Mapping[str, Any]]:
     """The local names of a frame; None without one."""
     return frame.f_locals if frame is not None else None
-
-
-def module_named(name: str) -> Optional[ModuleType]:
-    return sys.modules.get(name)
