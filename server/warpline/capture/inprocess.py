@@ -62,7 +62,7 @@ class InProcess:
         self.few, self.least = few, passed + LEAST
         if few is not None:
             if few < self.least:
-                raise Problem(f"few={few}: a block needs {self.least} steps at least")
+                raise Problem(f"few={few}: a block needs at least {self.least} steps")
             self.windows = replace(shared_out(few - passed, request.steps), muted=False)
         self.resident: Resident | None = None
 

@@ -14,7 +14,7 @@ from warpline.wire.run import Request
 #: A loop that turns for so long has room for windows of any length: warm-up, timing, sampling and capture
 #: take a few seconds of steps. Chosen, not fitted.
 ROOM_NS = 10_000_000_000
-NOTE = "looking for the loop whose turns are steps"
+NOTE = "looking for the loop whose iterations are the steps"
 
 
 def may_look(request: Request) -> bool:

@@ -51,7 +51,7 @@ class Tries:
         """Whether the script can be measured all the same: only its loops were looked at."""
         if self.purpose is not Purpose.LOOPS or problem.status != 1:
             return False
-        self.unseen = (f"no loop was looked for whose turns could be steps: {problem}",)
+        self.unseen = (f"the script's loops were not searched for steps: {problem}",)
         return True
 
     def go_on(self, outcome: Outcome) -> str:

@@ -19,7 +19,7 @@ COMMANDS = {
     "plan": ("plan", "the fixes in the best order, with the gain of each after the earlier ones"),
     "kernel": ("kernel", "look inside one kernel with Nsight Compute"),
     "import": ("import_", "read traces made elsewhere into a run"),
-    "ranks": ("ranks", "the ranks of a job side by side, from their traces or runs; on Dask if need be"),
+    "ranks": ("ranks", "the ranks of a job side by side, from their traces or runs; with Dask if needed"),
     "export": ("export", "write a run for Perfetto or TensorBoard"),
     "report": ("report", "show a run by line, operator or kernel, or as one self-contained page"),
     "runs": ("runs", "list the runs of this project; --prune removes old ones"),

@@ -52,7 +52,7 @@ def compile_model(step: TrainingStep | None, *, graphs: bool = False) -> Fix:
     present = _compiled_at(step, name) if name is not None and layer is None else None
     off = _switched_off(step, name)
     if off is not None:
-        raise Refused(f"the script has a line for this that did not run: `{off}`")
+        raise Refused(f"the script has a line that does this, but it did not run: `{off}`")
     if present is None:
         about_model(step, edits, code, each=code)
     elif not of_torchs:

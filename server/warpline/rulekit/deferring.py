@@ -115,7 +115,7 @@ def _receiver(source: Source, call: cst.Call) -> str:
 def _every_so_often(source: Source, statement: Statement, call: cst.Call) -> Fix:
     found = counter(source, statement)
     if found is None:
-        raise Refused("the loop has no counter to read it only every N steps")
+        raise Refused("reading it only every N steps needs a counter, and the loop has none")
     if any(
         isinstance(outer, cst.If) for outer in source.ancestors(statement) if source.inside(outer, found[1])
     ):

@@ -203,7 +203,7 @@ def _below(site: Site, setting: Setting, source: Source, call: cst.Call, edits: 
     target = assigned.targets[0].target if assigned is not None and len(assigned.targets) == 1 else None
     own = assigned is not None and _made(assigned.value) is call
     if statement is None or not own or not isinstance(target, (cst.Name, cst.Attribute)):
-        raise Refused(f"what `{Path(site.file).name}:{site.line}` makes has no name there")
+        raise Refused(f"what `{Path(site.file).name}:{site.line}` makes is not assigned to a name")
     parts = facts_of(Framework, site).parts or {}
     part = next((name for name, methods in parts.items() if setting.call in methods), None)
     if part is None:

@@ -232,7 +232,7 @@ def after_imports(source: Source, edits: Edits, code: str) -> None:
     index = import_line(source.module)
     body = source.module.body
     if not index:
-        raise Refused("the file does not start with imports, after which the setting would go")
+        raise Refused("the file does not start with imports, so there is no place for the setting")
     edits.insert_after(body[index - 1], code, apart=True)
 
 

@@ -203,6 +203,5 @@ def _draft(context: Context, place: tuple[str, int], nodes: list[Node], own: lis
 
 def _by_hand() -> Fix:
     raise Refused(
-        "make it once before the loop, or in `__init__` with `register_buffer`, "
-        "if nothing that it is made of changes later"
+        "compute it once before the loop, or in `__init__` with `register_buffer`, if its inputs never change"
     )

@@ -92,7 +92,7 @@ from warpline.rulekit.graph.copies import AGAIN, ANY_LAYOUT, CAST_BACK, THERE_AN
 from warpline.rulekit.graph.parts import Part, parts
 
 _WHY = {
-    ANY_LAYOUT: "all that reads the copy takes a tensor of any layout",
+    ANY_LAYOUT: "everything that reads the copy accepts any layout",
     THERE_AND_BACK: "a layout is changed and changed back",
     AGAIN: "the same tensor was copied the same way before",
     CAST_BACK: "a tensor is cast to a wider type and back with nothing computed in between",

@@ -201,8 +201,8 @@ def _to_come(context: Context, site: Site, loader: Loader, batches: int) -> Iter
     yield context.draft(
         _place(context, site, loader),
         iterated_at(context, site),
-        _how(loader) + "The workers restart every {batches} batches. The measured steps hold no start; "
-        "those before them waited {start} for one, which is {part} of an epoch's time." + _advice(loader),
+        _how(loader) + "The workers restart every {batches} batches. No restart was measured; earlier steps "
+        "waited {start} for one, which is {part} of an epoch's time." + _advice(loader),
         {
             "batches": count("batches per epoch", batches, "batches"),
             "start": ms("start of an epoch", start),
@@ -225,7 +225,7 @@ def _place(context: Context, site: Site, loader: Loader) -> tuple[str, int]:
 
 
 def _how(loader: Loader) -> str:
-    return "Each epoch gets a loader of its own. " if _is_made_again(loader) else ""
+    return "A new loader is made for each epoch. " if _is_made_again(loader) else ""
 
 
 def _advice(loader: Loader) -> str:
@@ -235,7 +235,7 @@ def _advice(loader: Loader) -> str:
 
 def _fix(context: Context, site: Site) -> Fix:
     if _is_made_again(facts_of(Loader, site)):
-        raise Refused("only the author knows why the loader is made again")
+        raise Refused("make the loader once, unless each epoch needs a different one")
     values = {"persistent_workers": "True"}
     title = "Keep the workers between epochs (persistent_workers)"
     return change_loader(context, site, values, title=title, applicability="unsafe")

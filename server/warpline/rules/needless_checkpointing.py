@@ -209,9 +209,9 @@ def _fix(context: Context, called: list[LineCost]) -> Fix:
     ((source, call),) = calls
     function, *rest = call.args
     if function.star or any(arg.keyword is not None and arg.keyword.value == "context_fn" for arg in rest):
-        raise Refused("it says itself what is kept: change that by hand")
+        raise Refused("it chooses which activations are kept: change that by hand")
     if source.unpacked(call):
-        raise Refused(f"arguments of `checkpoint` itself may be in the unpacked ones: {by_hand}")
+        raise Refused(f"the unpacked arguments may include `checkpoint`'s own: {by_hand}")
     kept = [source.code(arg).rstrip().removesuffix(",").rstrip() for arg in rest if not _is_own(arg)]
     edits = Edits(source)
     edits.replace(call, f"{atom(source.code(function.value))}({', '.join(kept)})")

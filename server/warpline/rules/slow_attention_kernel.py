@@ -198,7 +198,7 @@ def _without_cudnn(context: Context) -> Fix:
     if source is None:
         raise Refused("the source of the script is not available")
     if any(source.is_named(call.func, "enable_cudnn_sdp", "sdpa_kernel") for call in source.nodes(cst.Call)):
-        raise Refused("the script chooses the kernels of attention itself: leave out cuDNN's there")
+        raise Refused("the script chooses the attention kernels itself: remove cuDNN's there")
     edits = Edits(source)
     name = edits.add_import("torch.backends.cuda.enable_cudnn_sdp", "import torch")
     after_imports(source, edits, f"{name}(False)")
@@ -259,10 +259,10 @@ def _mended(context: Context, cost: LineCost, calls: list[Call], reason: str) ->
             edits.replace(arg, text)
         return edits.fix("Expand the inputs to equal sizes", "unsafe")
     if reason == "switched off":
-        raise Refused("leave the fused kernels switched on, unless results must not differ by rounding")
+        raise Refused("switch the fused kernels on, if results may differ by rounding")
     raise Refused(
-        "put the call into `with torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION)` once: torch "
-        "then warns of what keeps that kernel from running"
+        "run the call once in `with torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION)`: torch "
+        "then warns why that kernel cannot run"
     )
 
 

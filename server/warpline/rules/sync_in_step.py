@@ -176,7 +176,7 @@ from warpline.rulekit.deferring import read_later
 from warpline.rulekit.waiting import Wait, read_call, waits
 
 _SEEN = (
-    "The host waits {wait} of each step here for the device, and queues nothing "
+    "The host waits {wait} of each step here for the device, and queues no work "
     "meanwhile. The device is idle for {idle} a step in total."
 )
 _UNSEEN = (

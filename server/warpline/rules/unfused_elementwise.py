@@ -338,8 +338,8 @@ def _line(cost: LineCost) -> int:
 def _fix(source: Source, function: cst.FunctionDef, broken: bool) -> Fix:
     if broken:
         raise Refused(
-            "a loop of the function waits for a number of the device's, and torch.compile leaves such a "
-            "function as it is: move what is between the waits into a function of its own, and compile that"
+            "a loop in the function waits for the device, and torch.compile skips such a function: move the "
+            "code between the waits into its own function, and compile that"
         )
     if function.decorators:
         raise Refused("the function already has a decorator")

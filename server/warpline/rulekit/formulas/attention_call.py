@@ -87,7 +87,7 @@ def _mask(formula: Formula[Attention]) -> list[str]:
     if mask.op == "if":
         test, mask, _ = mask.args
         if test.op != "is_not" or test.args[1].op != "const" or test.args[1].value is not None:
-            raise Refused("its mask depends on more than whether there is one")
+            raise Refused("its mask depends on a condition other than `is None`")
         condition = formula.rewrite.spell(test.args[0])
     if condition is None and is_causal(mask, formula.flow):
         return ["is_causal=True"]
@@ -107,7 +107,7 @@ def _kept(mask: Term, formula: Formula[Attention]) -> str:
     if mask.op == "where" and has_product(mask.args[2]):
         low = mask.args[1]
     if not is_gone(low):
-        raise Refused("masked scores get a value that the softmax does not turn into zero")
+        raise Refused("masked scores get a value that is too high to become zero in the softmax")
     if mask.op == "where" and not has_product(mask.args[2]):
         return spell(hidden)
     if hidden.op == "not":

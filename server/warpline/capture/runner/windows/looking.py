@@ -20,7 +20,7 @@ class Looking(Stage):
 
     def begin(self) -> None:
         session = self.session
-        session.pipe.progress(WAITING, 0, None, "looking for the loop whose turns are steps")
+        session.pipe.progress(WAITING, 0, None, "looking for the loop whose iterations are the steps")
         session.loops.start(session.torch, session.synchronize)
         session.loops.on_turn = session.guarded(self._look, None)
 
