@@ -12,6 +12,7 @@ from warpline.capture import probe
 from warpline.capture.control import write_control
 from warpline.capture.outcome import Outcome
 from warpline.capture.process import Target
+from warpline.capture.replayed import Input
 from warpline.capture.requests import check
 from warpline.capture.rescue import rescue
 from warpline.capture.tries import Tries
@@ -43,8 +44,8 @@ def capture(
 
     A script that ends before the windows are through is run a second time: with windows that fit the
     steps it made, or, if it ended well, as a whole when those are fewer than three. Before that its loops are
-    looked at in a run of their own: turns of one of them may be steps (``capture/looking.py``). A file that
-    it reads as its standard input is then read again; what comes through a pipe comes once.
+    looked at in a run of their own: turns of one of them may be steps (``capture/looking.py``). Each run
+    reads the same standard input (``capture/replayed.py``), but for a terminal's.
     """
     request = check(request)
     partial = destination.with_name(f".{destination.name}.{os.getpid()}.partial")
@@ -64,15 +65,13 @@ def capture(
 
     cancel = cancelled or threading.Event()
     tries = Tries(request, probe.sampler())
-    began = position(stdin)
+    given = Input(stdin)
     try:
         while not tries.over:
-            if began is not None and stdin is not None:
-                os.lseek(stdin, began, os.SEEK_SET)
             control = write_control(
                 tries.request, partial, tries.purpose, windows=tries.windows, notes=tries.told
             )
-            with Target(request, control, stdin=stdin, output=output) as target:
+            with given.run() as read, Target(request, control, stdin=read, output=output) as target:
                 try:
                     outcome = target.follow(say, cancel, ready)
                 except Problem as why:
@@ -91,7 +90,7 @@ def capture(
             if tries.failed(outcome):
                 problem = target.failure(outcome)
                 again = "; it was run a second time, but the first run had already read its standard input"
-                remedy = again if before and began is None and outcome.hungry else outcome.remedy(request)
+                remedy = again if before and not given.again and outcome.hungry else outcome.remedy(request)
                 raise Problem(f"{problem}{remedy}", problem.status)
             if note := tries.go_on(outcome):
                 say(Progress(stages.STARTING, 0, None, note))
@@ -99,15 +98,8 @@ def capture(
             f"{request.target} made a different number of steps in each run: nothing could be measured", 1
         )
     finally:
+        given.close()
         shutil.rmtree(partial, ignore_errors=True)
-
-
-def position(stdin: int | None) -> int | None:
-    """How far an input has been read; None where that cannot be set: a terminal, a pipe, no input."""
-    try:
-        return None if stdin is None else os.lseek(stdin, 0, os.SEEK_CUR)
-    except OSError:
-        return None
 
 
 def remove_abandoned(folder: Path) -> None:

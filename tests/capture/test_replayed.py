@@ -1,0 +1,108 @@
+"""Standard input that several runs read. No process is started: the runs are reads in this one."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from warpline.capture import replayed
+from warpline.capture.replayed import Input
+
+Pipe = tuple[IO[bytes], IO[bytes]]
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    """Its two ends."""
+    read, write = os.pipe()
+    with os.fdopen(read, "rb", 0) as out, os.fdopen(write, "wb", 0) as into:
+        yield out, into
+
+
+def descriptors() -> set[str]:
+    return {path.name for path in Path("/dev/fd").iterdir()}
+
+
+def everything(descriptor: int | None) -> bytes:
+    assert descriptor is not None
+    with open(descriptor, "rb", closefd=False) as file:
+        return file.read()
+
+
+def test_each_run_reads_all_that_came_through_the_pipe(pipe: Pipe) -> None:
+    read, write = pipe
+    write.write(b"first\nsecond\n")
+    given = Input(read.fileno())
+    with given.run() as descriptor:
+        assert descriptor is not None
+        assert os.read(descriptor, 6) == b"first\n"
+    write.write(b"third\n")
+    write.close()
+    for _ in range(2):
+        with given.run() as descriptor:
+            assert everything(descriptor) == b"first\nsecond\nthird\n"
+    assert given.again
+    given.close()
+
+
+def test_no_more_is_taken_from_the_pipe_than_the_run_reads(pipe: Pipe) -> None:
+    """A producer that writes for ever is held up, as by any reader that is slow."""
+    read, write = pipe
+    os.set_blocking(write.fileno(), False)
+    given = Input(read.fileno())
+    taken = 0
+    with given.run() as descriptor:
+        assert descriptor is not None
+        write.write(b"x")
+        assert os.read(descriptor, 1) == b"x", "it copies"
+        while taken < 4_000_000 and (more := write.write(b"x" * 4096)):
+            taken += more
+    assert taken < 1_000_000
+    given.close()
+
+
+def test_what_is_too_much_is_not_kept(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, write = pipe
+    monkeypatch.setattr(replayed, "MOST_BYTES", 5)
+    write.write(b"first\nsecond\n")
+    write.close()
+    given = Input(read.fileno())
+    with given.run() as descriptor:
+        assert everything(descriptor) == b"first\nsecond\n"
+    assert not given.again
+    with given.run() as descriptor:
+        assert everything(descriptor) == b""
+    given.close()
+
+
+def test_a_run_that_reads_nothing_ends(pipe: Pipe) -> None:
+    """Neither the pipe's producer nor a full pipe of ours holds it up, and no thread or descriptor stays."""
+    read, _ = pipe
+    before, threads = descriptors(), threading.active_count()
+    given = Input(read.fileno())
+    for _ in range(3):
+        with given.run():
+            pass
+    given.close()
+    assert (descriptors(), threading.active_count()) == (before, threads)
+
+
+def test_a_file_is_read_from_where_it_stood(tmp_path: Path) -> None:
+    (tmp_path / "words").write_bytes(b"left out\nsaid\n")
+    with (tmp_path / "words").open("rb", buffering=0) as words:
+        words.seek(9)
+        given = Input(words.fileno())
+        for _ in range(2):
+            with given.run() as descriptor:
+                assert everything(descriptor) == b"said\n"
+        given.close()
+
+
+def test_an_empty_input_is_none() -> None:
+    with Input(None).run() as descriptor:
+        assert descriptor is None
