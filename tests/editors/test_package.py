@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import warpline
 from tests.editors.desk import ROOT
 from warpline.lsp.state import torch_use
 from warpline.lsp.state.settings import Settings, merged
+from warpline.toml import tomllib
 
 PACKAGE = json.loads((ROOT / "package.json").read_text())
 SETTINGS = PACKAGE["contributes"]["configuration"]["properties"]
@@ -80,6 +82,16 @@ def test_the_extension_and_the_server_offer_the_same_files() -> None:
     assert packages is not None
     mine = set(packages[1].replace("torch\\w*", "torch|torchvision|torchaudio").split("|"))
     assert mine == set(torch_use._PACKAGES.split("|"))
+
+
+@pytest.mark.process
+def test_the_server_s_environment_gets_what_pyproject_names() -> None:
+    """Comments between the dependencies, and behind them, once broke the build."""
+    built = subprocess.run(["node", "extension/build.mjs"], cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    wanted = [requirement for requirement in named if not requirement.startswith("pandas")]
+    assert (ROOT / "dist" / "requirements.txt").read_text().splitlines() == wanted
 
 
 def test_pictures_are_there() -> None:
