@@ -90,4 +90,4 @@ def test_a_wait_in_its_loop_keeps_a_function_from_being_compiled() -> None:
     assert draft.change is None
     assert not draft.saving_ms
     assert not draft.fixes
-    assert "a loop of the function waits" in draft.message
+    assert "a loop in the function waits" in draft.message

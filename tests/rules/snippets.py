@@ -276,7 +276,7 @@ REFUSED = [
             def forward(self, q, k, v):
                 return torch.softmax(q @ k.transpose(-2, -1) * self.temperature, -1) @ v
         """),
-    _snippet("hand-written-attention", "mask-that-lowers-little", _QKV, "does not turn into zero", """
+    _snippet("hand-written-attention", "mask-that-lowers-little", _QKV, "too high to become zero", """
         def compute(q, k, v):
             scores = q @ k.transpose(-2, -1)
             scores = scores.masked_fill(torch.eye(5).bool(), -2.0)
