@@ -18,6 +18,7 @@ MOST_READ = costs.bound("rows-read")
 #: them. A table that is indexed (``table[ids]``) has a dense gradient like an embedding's.
 _READS = {
     "aten::embedding": ("aten::embedding_dense_backward", 0),
+    "aten::_embedding_bag": ("aten::_embedding_bag_dense_backward", 0),
     "aten::index": ("aten::_index_put_impl_", 2),
     "aten::index_select": ("aten::index_add_", 3),
 }

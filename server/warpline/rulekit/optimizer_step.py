@@ -6,8 +6,10 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
+from warpline.rulekit.holders import argument, holder
 from warpline.rulekit.origins import Origin, unpacked_origin
 from warpline.syntax.source import Source
+from warpline.wire.births import Holder
 from warpline.wire.run import Site
 from warpline.wire.sites import Optimizer
 
@@ -68,6 +70,14 @@ def calls_a_tensor(context: Context, cost: LineCost) -> float:
         for op in cost.ops
         if not op.name.startswith(("Optimizer.", "aten::_fused", "aten::_foreach"))
     )
+
+
+def set_at(site: Site) -> Holder | None:
+    """Where it is written that the optimizer updates its tensors one by one: an entry, a field, an option;
+    None where the call itself says so."""
+    held, found = holder(site, "foreach"), argument(site, "foreach")
+    told = held is not None and held.kind != "call" and found is not None and found.value is False
+    return held if told else None
 
 
 def unpacked(context: Context, site: Site, kind: str) -> Origin | None:

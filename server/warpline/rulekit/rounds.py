@@ -116,7 +116,8 @@ def _often(cost: LineCost, recorded: Often | None = None) -> dict[str, float]:
     no time. Pieces of different sizes count together, several in one round once."""
     found: dict[str, float] = {}
     most: dict[str, float] = {}
-    for op in cost.ops:
+    # The piece that a look-up in a table takes inside is none of the loop's.
+    for op in (op for op in cost.ops if op.outer or op.name not in _PIECE):
         found[op.name] = found.get(op.name, 0.0) + (op.count if op.phase == "forward" else 0.0)
         most[op.name] = max(most.get(op.name, 0.0), op.count)
     for name, often in (recorded or {}).get((cost.file, cost.line), {}).items():

@@ -129,6 +129,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -136,9 +137,10 @@ from warpline.model.change import Scale, Together
 from warpline.model.costs import bound
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
-from warpline.rulekit.embeddings import Table, share_of, tables
-from warpline.rulekit.holders import argument
+from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit.changing import Changes
+from warpline.rulekit.embeddings import MOST_READ, Table, share_of, tables
+from warpline.rulekit.holders import argument, holder
 from warpline.wire.run import Site
 from warpline.wire.sites import Module, Optimizer, facts_of
 
@@ -146,6 +148,8 @@ from warpline.wire.sites import Module, Optimizer, facts_of
 #: proposed: it changes the results, so it must gain much, in a model that is nearly all table.
 MOST_OF_THE_MODEL, MUCH_OF_THE_STEP = bound("table-of-model"), bound("table-of-step")
 _SAME_RESULT = ("SGD", "Adagrad")
+_MODULES = ("Embedding", "EmbeddingBag")
+_BY_MODULES = ("aten::embedding", "aten::_embedding_bag")
 _OTHER_RESULT = ("Adam", "AdamW")
 
 
@@ -153,7 +157,13 @@ class DenseEmbeddingGradient(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        for table in tables(context):
+        found = list(tables(context))
+        for table in found:
+            if len(_made(context, table)) == 1:  # several lines may look rows up in it
+                read = sum(one.read for one in found if (one.shape, one.by) == (table.shape, table.by))
+                table = replace(table, read=read)
+            if table.read > MOST_READ * table.rows:
+                continue
             for site in context.sites("optimizer"):
                 drafts = list(_judged(context, table, site))
                 yield from drafts
@@ -189,8 +199,9 @@ def _judged(context: Context, table: Table, site: Site) -> Iterator[Draft]:
     saved = {at: part * (1 - table.read / table.rows) / many for at, part in parts.items()}
     found: list[Site | None] = [*modules]
     for made in found or [None]:
+        held = holder(made, "sparse") if made is not None else None
         yield context.draft(
-            (made.file, made.line) if made is not None else place,
+            (held.file, held.line) if held else (made.file, made.line) if made is not None else place,
             max(((cost.file, cost.line) for cost in costs), key=lambda at: _spent(context, parts, at)),
             "A step reads at most {read} of the {rows} rows of this embedding, but computes a "
             "gradient for all rows and updates all of them, which takes {spent} ({share}).",
@@ -249,7 +260,7 @@ def _made(context: Context, table: Table) -> list[Site]:
     found = []
     for site in context.sites("module"):
         made = facts_of(Module, site)
-        if made.type == "Embedding" and (made.num_embeddings, made.embedding_dim) == table.shape:
+        if made.type in _MODULES and (made.num_embeddings, made.embedding_dim) == table.shape:
             found.append(site)
     return found
 
@@ -269,18 +280,19 @@ def _fix(context: Context, table: Table, made: Site | None, optimizer: Site, kin
         raise Refused("pass `sparse=True` if the code that reduces or clips gradients accepts sparse ones")
     if any("clip_grad" in text for text in context.profile.sources.values()):
         raise Refused("`clip_grad_norm_` does not accept sparse gradients: clip only the other parameters")
-    if table.by != "aten::embedding":
+    if table.by not in _BY_MODULES:
         raise Refused("look the rows up with `F.embedding(ids, table, sparse=True)` instead of an index")
     source = context.source(made.file) if made is not None else None
-    call = source.call(made.line, "Embedding") if source is not None and made is not None else None
-    if source is None or call is None:
+    call = source.call(made.line, *_MODULES) if source is not None and made is not None else None
+    if source is None or call is None or made is None:
         raise Refused("pass `sparse=True` where the embedding is created")
-    present = source.argument(call, "sparse", 7)
-    if present is not None or source.unpacked(call):
-        raise Refused("`sparse` may be set elsewhere: set it by hand")
-    scaled = source.argument(call, "scale_grad_by_freq", 5)
-    if scaled is not None:
+    if source.argument(call, "scale_grad_by_freq", 5) is not None:
         raise Refused("`scale_grad_by_freq` needs dense gradients")
-    edits = Edits(source)
-    edits.set_argument(call, "sparse", "True")
-    return edits.fix("Use sparse gradients", "unsafe")
+    if _setting(made, "mode") == "max":
+        raise Refused("`sparse=True` does not work with the mode `max`")
+    if argument(made, "sparse") is None and (source.argument(call, "sparse", 7) or source.unpacked(call)):
+        raise Refused("`sparse` may be set elsewhere: set it by hand")
+    changes = Changes(context)
+    changes.recorded(made, source, call, "sparse", "True")
+    first, *rest = changes.edits.values()
+    return first.fix("Use sparse gradients", "unsafe", *rest)

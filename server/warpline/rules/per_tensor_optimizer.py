@@ -156,6 +156,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
 from warpline.rulekit.filled import maker_of
+from warpline.rulekit.holders import literal_at
 from warpline.rulekit.optimizer_step import (
     OPERATIONS,
     calls_a_tensor,
@@ -163,6 +164,7 @@ from warpline.rulekit.optimizer_step import (
     is_step,
     making_call,
     stands_alone,
+    set_at,
     unpacked,
 )
 from warpline.rulekit.origins import Origin
@@ -215,7 +217,7 @@ class PerTensorOptimizer(Rule):
                 continue
             hottest = max(costs, key=lambda cost: cost.step_ms)
             places = tuple((cost.file, cost.line) for cost in costs)
-            held = unpacked(context, site, kind)
+            held = set_at(site) or unpacked(context, site, kind)
             yield context.draft(
                 (held.file, held.line) if held is not None else (site.file, site.line),
                 (hottest.file, hottest.line),
@@ -284,6 +286,12 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
     held = unpacked(context, site, kind)
     if held is not None and present is None:
         return _in_mapping(held, kind)
+    written = set_at(site)
+    if written is not None and present is None and source.argument(call, "foreach") is None:
+        where, node = literal_at(context, written, False)
+        edits = Edits(where)
+        edits.replace(node, "True")
+        return edits.fix("Update lists of tensors (foreach)", "unsafe")
     edits = Edits(source)
     foreach = source.argument(call, "foreach")
     if foreach is not None and present is None:
