@@ -271,3 +271,9 @@ def test_what_makes_a_smoothed_target_belongs_to_the_loss() -> None:
     (match,) = known(recorded(act))["loss"]
     assert {"full_like", "scatter", "neg", "_log_softmax", "mean"} <= {node.name for node in match.nodes}
     assert match.words == ("one_hot",)
+
+
+@pytest.mark.parametrize(("act", "words"), [(all_by_hand, ("by_hand",)), (picked_by_index, ())])
+def test_a_softmax_by_hand_is_tried_by_hand(act: Callable[[], Any], words: tuple[str, ...]) -> None:
+    (match,) = known(recorded(act))["loss"]
+    assert match.words == words

@@ -28,6 +28,8 @@ _PICKS = frozenset({"gather", "index", "take_along_dim"})
 _CHOSEN = frozenset({"scatter", "one_hot", "eq", "index_put", "scatter_add"})
 _LOOK_UPS = frozenset({"index", "index_select", "embedding"})
 _FAR = 12
+#: A logarithm of a softmax of more operators is made of exponentials and sums.
+_SOFTMAX_NODES = 2
 #: Where a smooth error turns straight: the samples' errors go up to 2.8.
 _MOST_BETA = 2.5
 
@@ -169,8 +171,9 @@ def _cross_entropies(graph: Graph) -> Iterator[Match]:
             whole = (*softmax.nodes, *nodes)
             # torch's own cross entropy is a logarithm of a softmax and this loss, too.
             if len(whole) > 2 or nodes[-1].name != "nll_loss_forward":
-                words = ("one_hot",) if any(node.name in _CHOSEN for node in nodes) else ()
-                yield Match("Cross entropy", "F.cross_entropy", whole, nodes[-1], words=words)
+                words = ["one_hot"] * any(node.name in _CHOSEN | {"eye"} for node in nodes)
+                words += ["by_hand"] * (len(softmax.nodes) > _SOFTMAX_NODES)
+                yield Match("Cross entropy", "F.cross_entropy", whole, nodes[-1], words=tuple(words))
 
 
 def _apart(graph: Graph) -> Iterator[Match]:
