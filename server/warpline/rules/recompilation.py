@@ -60,6 +60,30 @@ for batch in loader:
     loss = compiled(batch)
 ```
 
+## Example
+
+A number of the module's that changes in each step:
+
+```python
+import torch
+
+class Quantiser(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = 0  #> found
+
+    def forward(self, x):
+        return x / (1 + 0.01 * self.seen)
+        #^ cost step_ms=50; event recompile count=6 milliseconds=9000 reason="0/1: self.seen == 1"
+
+compiled = torch.compile(Quantiser())  #> site compile mode=default
+loss = compiled(batch)  #> cost step_ms=50
+```
+
+## Use instead
+
+Keep it in a tensor: `self.register_buffer("seen", torch.zeros(()))` and `self.seen += 1`.
+
 ## Near misses
 
 Compiled once:
@@ -101,9 +125,12 @@ Unsafe: code for dynamic shapes rounds differently, and runs a little slower.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+
+import libcst as cst
 
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
@@ -112,6 +139,8 @@ from warpline.wire.run import CompileEvent, Site
 
 #: Dynamo's reasons for a size that changed.
 _SIZES = ("size mismatch", "stride mismatch", "shape", "size()[")
+#: Its reason for a number of the script's that changed: `0/1: self.seen == 1`, `L['self'].scale == 0.5`.
+_NUMBER = re.compile(r"(?:\d+/\d+: )?((?:[LG]\[')?[\w.'\[\]]*?(\w+)(?:'\])?) == -?\d[\d.e+-]*(?:\s|$)")
 
 
 class Recompilation(Rule):
@@ -126,11 +155,16 @@ class Recompilation(Rule):
             if not context.matters(spent):
                 continue
             site = next(iter(context.sites("compile")), None)
+            number = None if _by_size(event) else _NUMBER.match(event.reason)
+            held = _set_at(context, event, *number.groups()) if number is not None else None
+            why = (
+                "sizes change" if _by_size(event) else f"`{number[1]}` changes" if number is not None else ""
+            )
             yield context.draft(
-                (site.file, site.line) if site is not None else (event.file, event.line),
+                held or ((site.file, site.line) if site is not None else (event.file, event.line)),
                 (event.file, event.line),
                 "This code was recompiled {times} times, which took {total}"
-                + (", because sizes change." if _by_size(event) else "."),
+                + (f", because {why}." if why else "."),
                 {
                     "times": count("recompilations", event.count, "recompilations"),
                     "total": ms("compilation, in all", event.milliseconds),
@@ -161,7 +195,24 @@ def _by_size(event: CompileEvent) -> bool:
     return any(words in event.reason for words in _SIZES)
 
 
+def _set_at(context: Context, event: CompileEvent, guarded: str, name: str) -> tuple[str, int] | None:
+    """Where a method of that file first gives an attribute of its object a value."""
+    source = context.source(event.file) if guarded.endswith(f".{name}") else None
+    for assign in source.nodes(cst.Assign) if source is not None else ():
+        for target in assign.targets:
+            at = target.target
+            if source is not None and isinstance(at, cst.Attribute) and source.code(at) == f"self.{name}":
+                return source.path, source.line(assign)
+    return None
+
+
 def _fix(context: Context, site: Site | None, event: CompileEvent) -> Fix:
+    number = _NUMBER.match(event.reason)
+    if not _by_size(event) and number is not None:
+        raise Refused(
+            f"code is compiled anew for each value of `{number[1]}`: keep it in a tensor, as in a buffer, or "
+            "compute what depends on it outside the compiled code"
+        )
     if not _by_size(event):
         raise Refused("the failed guard is not about a size; Dynamo's log names it (TORCH_LOGS=recompiles)")
     source = context.source(site.file) if site is not None else None
