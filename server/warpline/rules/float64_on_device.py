@@ -298,7 +298,7 @@ def _from_numpy(source: Source) -> list[cst.BaseExpression]:
 
 
 def _is_array(source: Source, value: cst.BaseExpression, depth: int) -> bool:
-    """Whether a function of NumPy's made the value, or an object of NumPy's, and no other type was asked for."""
+    """Whether NumPy made the value, and no other type was asked for."""
     if _OTHER_TYPE.search(source.code(value)):
         return False
     for name in source.nodes(cst.Name, within=value):

@@ -4,9 +4,9 @@
 
 Finds measured steps that record gradients and have no backward pass, in a script without optimizer
 steps. In a training step, it finds parts whose graph the backward pass never visits (a teacher, a
-metric), or visits only for parameters that no optimizer has. The finding is at the call of the model or of
-that part. Nothing is reported if no tensor requires gradients, or if CUDA graphs replayed much of
-the step.
+metric), or visits only for parameters that no optimizer has. The finding is at the function or the
+loop that the edit puts into inference mode, or at the call of that part. Nothing is reported if no
+tensor requires gradients, or if CUDA graphs replayed much of the step.
 
 ## Why is this slow
 
@@ -20,11 +20,11 @@ Recording keeps every activation in memory, and the host creates a graph node fo
 import torch
 
 
-def evaluate(model, loader):
+def evaluate(model, loader):  #> found
     right = 0
     for images, labels in loader:
         scores = model(images)
-        #^ found; cost cpu_ms=8 device_ms=5; op aten::linear count=40 cpu_ms=6 device_ms=5
+        #^ cost cpu_ms=8 device_ms=5; op aten::linear count=40 cpu_ms=6 device_ms=5
         right += (scores.argmax(1) == labels).sum()
     return right
 ```
@@ -51,8 +51,8 @@ def evaluate(model, loader):
 import torch
 
 model.eval()
-for images in loader:
-    scores = model(images)  #> found; cost cpu_ms=8 device_ms=5; op aten::linear count=40 cpu_ms=6 device_ms=5
+for images in loader:  #> found
+    scores = model(images)  #> cost cpu_ms=8 device_ms=5; op aten::linear count=40 cpu_ms=6 device_ms=5
     save(scores)
 ```
 
@@ -213,7 +213,7 @@ class GradInEval(Rule):
             )
             return
         yield context.draft(
-            at,
+            (place[0].path, place[0].line(place[1])) if place is not None else at,
             (hottest.file, hottest.line),
             "Gradients are recorded, but no backward pass follows. The recording operators take "
             "{host} of host time a step ({share}).",

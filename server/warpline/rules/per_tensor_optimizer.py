@@ -163,8 +163,8 @@ from warpline.rulekit.optimizer_step import (
     in_small_groups,
     is_step,
     making_call,
-    stands_alone,
     set_at,
+    stands_alone,
     unpacked,
 )
 from warpline.rulekit.origins import Origin

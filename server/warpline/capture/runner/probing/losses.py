@@ -13,8 +13,8 @@ from .tensors import leaf, made, with_gradients
 
 
 def cross_entropy(question: Question, device: str) -> Pair:
-    """Classes along the last dimension. Option "one_hot": times a one-hot matrix, not gathered; "by_hand": the
-    logarithm of the softmax is made of exponentials and sums."""
+    """Classes along the last dimension. Option "one_hot": times a one-hot matrix, not gathered;
+    "by_hand": the logarithm of the softmax is made of exponentials and sums."""
     logits = leaf(made(question.tensors[0], device), question)
     target = torch.randint(logits.shape[-1], logits.shape[:-1], device=device)
 
