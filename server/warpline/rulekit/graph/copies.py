@@ -15,7 +15,7 @@ Order = tuple[int, ...]  # of dimensions, as for ``permute``
 
 _LAYOUT = frozenset({"clone", "contiguous"})
 _CASTS = frozenset({"_to_copy", "to"})
-_ATTENTION = "_scaled_dot_product"
+_ATTENTION = "scaled_dot_product"  # with an underscore before it, but in inference mode
 #: Dimensions from which on convolutions take channels last.
 _IMAGES = 4
 #: These give a tensor of their first argument's layout, and take any.
@@ -137,7 +137,7 @@ def _read_in_any_layout(graph: Graph, node: Node) -> bool:
     return bool(readers) and all(
         reader.name in POINTWISE | REDUCTIONS
         or (reader.name == "convolution" and len(graph.shape(node.outputs[0])) >= _IMAGES)
-        or (reader.name.startswith(_ATTENTION) and last)
+        or (_ATTENTION in reader.name and last)
         for reader in readers
     )
 
