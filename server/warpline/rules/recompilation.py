@@ -210,8 +210,8 @@ def _fix(context: Context, site: Site | None, event: CompileEvent) -> Fix:
     number = _NUMBER.match(event.reason)
     if not _by_size(event) and number is not None:
         raise Refused(
-            f"the code is compiled again for each value of `{number[1]}`: keep it in a buffer, or compute what "
-            "depends on it outside the compiled code"
+            f"the code is compiled again for each value of `{number[1]}`: keep it in a buffer, or compute "
+            "what depends on it outside the compiled code"
         )
     if not _by_size(event):
         raise Refused("the failed guard is not about a size; Dynamo's log names it (TORCH_LOGS=recompiles)")
