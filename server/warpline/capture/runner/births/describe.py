@@ -53,6 +53,8 @@ def _loader(loader: Any) -> dict[str, Any]:
         ("dataset", getattr(type(dataset), "__getitem__", None) or getattr(type(dataset), "__iter__", None)),
         ("collate", loader.collate_fn),
     ):
+        if function is not None and not hasattr(inspect.unwrap(function), "__code__"):
+            function = getattr(type(function), "__call__", None)  # an object that is called
         code = getattr(inspect.unwrap(function), "__code__", None) if function is not None else None
         if code is not None:
             found[prefix + "_file"], found[prefix + "_line"] = code.co_filename, code.co_firstlineno
