@@ -54,7 +54,7 @@ def _loader(loader: Any) -> dict[str, Any]:
         ("collate", loader.collate_fn),
     ):
         if function is not None and not hasattr(inspect.unwrap(function), "__code__"):
-            function = getattr(type(function), "__call__", None)  # an object that is called
+            function = type(function).__call__  # an object that is called
         code = getattr(inspect.unwrap(function), "__code__", None) if function is not None else None
         if code is not None:
             found[prefix + "_file"], found[prefix + "_line"] = code.co_filename, code.co_firstlineno

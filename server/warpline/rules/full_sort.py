@@ -1,0 +1,140 @@
+"""A tensor is sorted, and only the first few entries are read.
+
+## What it does
+
+Finds `sort` and `argsort` whose results are only sliced at one end, to at most a quarter of the entries.
+
+## Why is this slow
+
+A sort moves every entry several times. `torch.topk` finds the largest or smallest few in a few passes that
+only read, and sorts no more than those.
+
+## Example
+
+```python
+import torch
+
+def best(scores):
+    return torch.argsort(scores, dim=1, descending=True)[:, :100]
+    #^ found; cost step_ms=5 device_ms=5; op aten::sort device_ms=5 shapes=[[64,400000]]
+    #^ node aten.argsort.default args=[%9,1,True] shape=[64,400000]
+    #^ node aten.slice.Tensor args=[%0,1,0,100] shape=[64,100]
+
+for vectors in loader:
+    show(best(vectors @ index.T))  #> cost device_ms=10
+```
+
+## Use instead
+
+`scores.topk(100, dim=1).indices`.
+
+## Near misses
+
+All entries are read:
+
+```python
+import torch
+
+for scores in loader:
+    order = scores.argsort(1)
+    #^ cost step_ms=5 device_ms=5; op aten::sort device_ms=5 shapes=[[64,400000]]
+    #^ node aten.argsort.default args=[%9,1] shape=[64,400000]
+    ranks = order * 2  #> node aten.mul.Tensor args=[%0,2] shape=[64,400000]
+```
+
+The middle is read, as for a median:
+
+```python
+import torch
+
+for scores in loader:
+    middle = scores.sort(1).values[:, 200000]
+    #^ cost step_ms=5 device_ms=5; op aten::sort device_ms=5 shapes=[[64,400000]]
+    #^ node aten.sort.default args=[%9,1] shape=[64,400000]
+    #^ node aten.select.int args=[%0,1,200000] shape=[64]
+```
+
+It takes almost no time:
+
+```python
+import torch
+
+for scores in loader:
+    first = scores.sort(1).values[:, :3]
+    #^ cost step_ms=0.01; op aten::sort device_ms=0.01 shapes=[[64,4000]]
+    #^ node aten.sort.default args=[%9,1] shape=[64,4000]
+    #^ node aten.slice.Tensor args=[%0,1,0,3] shape=[64,3]
+    train(first)  #> cost device_ms=10
+```
+
+## Fix safety
+
+No edit is offered. Values are the same; of equal entries `topk` may take other ones.
+
+## References
+
+- [torch.topk](https://docs.pytorch.org/docs/stable/generated/torch.topk.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from warpline.model.change import Scale
+from warpline.model.profile import LineCost
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit.graph import graph_of
+from warpline.rulekit.graph.sorts import SORTS, PartlyRead, partly_read
+
+
+class FullSort(Rule):
+    area = "fusion"
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        flow = context.profile.facts.dataflow
+        if not flow.name:
+            return
+        graph = graph_of(flow)
+        by_line: dict[tuple[str, int], PartlyRead] = {}
+        for found in partly_read(graph):
+            site = graph.site(found.node)
+            if site is not None:
+                by_line.setdefault((site.file, site.line), found)
+        for cost in context.costs(by_line):
+            spent = _sorting(cost)
+            if context.matters(spent):
+                yield _draft(context, cost, by_line[cost.file, cost.line], spent)
+
+
+def _sorting(cost: LineCost) -> float:
+    own = (
+        op.device_ms for op in cost.ops if op.phase == "forward" and op.name.removeprefix("aten::") in SORTS
+    )
+    return min(sum(own), cost.step_ms)
+
+
+def _draft(context: Context, cost: LineCost, found: PartlyRead, spent: float) -> Draft:
+    place = (cost.file, cost.line)
+    left = max(0.0, 1 - spent / cost.device_ms) if cost.device_ms > 0 else 0.0
+    return context.draft(
+        place,
+        place,
+        "{size} entries are sorted, and only {read} of them are read. The sort takes {spent} a step ({share}).",
+        {
+            "size": count("entries sorted", found.size),
+            "read": count("entries read", found.read),
+            "spent": ms("sort", spent),
+            "share": percent("sort", context.share(spent)),
+        },
+        cost_ms=spent,
+        # What `topk` takes instead was not tried.
+        change=Scale((place,), device=left, host=1.0 if context.on_gpu else left, at_most=True),
+        fixes=[partial(_by_hand, found)],
+    )
+
+
+def _by_hand(found: PartlyRead) -> Fix:
+    smallest = "" if found.largest else " and `largest=False`"
+    raise Refused(f"call `torch.topk` for as many entries as are read, with the same `dim`{smallest}")

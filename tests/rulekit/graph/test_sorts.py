@@ -1,0 +1,77 @@
+"""Sorts of which few entries are read, in the spellings that people use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.rulekit.graph.recording import recorded
+from warpline.rulekit.graph.sorts import partly_read
+
+torch = pytest.importorskip("torch")
+
+X = torch.randn(4, 64)
+
+
+def best_indices() -> Any:
+    return torch.argsort(X, dim=1, descending=True)[:, :5]
+
+
+def values_and_indices() -> Any:
+    values, indices = X.sort(-1, descending=True)
+    return values[:, :5] + indices[:, :5]
+
+
+def last_ones() -> Any:
+    return X.argsort(1)[..., -5:]
+
+
+def nearest() -> Any:
+    return X.sort(dim=1, stable=True).values.narrow(1, 0, 5)
+
+
+def second_smallest_row() -> Any:
+    return X.t().contiguous().msort()[1]
+
+
+def everything() -> Any:
+    return X[torch.arange(4)[:, None], X.argsort(1)]
+
+
+def median() -> Any:
+    return X.sort(1).values[:, 32]
+
+
+def both_ends() -> Any:
+    values = X.sort(1).values
+    return values[:, :3] + values[:, -3:]
+
+
+def half() -> Any:
+    return X.argsort(1)[:, :32]
+
+
+def other_dimension() -> Any:
+    return X.argsort(1)[:1]
+
+
+@pytest.mark.parametrize(
+    ("act", "found"),
+    [
+        (best_indices, (1, 64, 5, True)),
+        (values_and_indices, (1, 64, 5, True)),
+        (last_ones, (1, 64, 5, True)),
+        (nearest, (1, 64, 5, False)),
+        (second_smallest_row, (0, 64, 2, False)),
+    ],
+)
+def test_few_entries_are_read(act: Callable[[], Any], found: tuple[int, int, int, bool]) -> None:
+    (one,) = partly_read(recorded(act))
+    assert (one.dim, one.size, one.read, one.largest) == found
+
+
+@pytest.mark.parametrize("act", [everything, median, both_ends, half, other_dimension])
+def test_the_sort_is_needed(act: Callable[[], Any]) -> None:
+    assert list(partly_read(recorded(act))) == []
