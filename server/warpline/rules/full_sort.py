@@ -121,7 +121,7 @@ def _draft(context: Context, cost: LineCost, found: PartlyRead, spent: float) ->
     return context.draft(
         place,
         place,
-        "{size} entries are sorted, and only {read} of them are read. The sort takes {spent} a step ({share}).",
+        "{size} entries are sorted and only {read} are read. The sort takes {spent} a step ({share}).",
         {
             "size": count("entries sorted", found.size),
             "read": count("entries read", found.read),

@@ -1,4 +1,4 @@
-"""Sorts of which only the first or the last few entries are read."""
+"""Sorts whose results are read at one end only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from warpline.rulekit.graph.graph import Graph, Node
 from warpline.wire.dataflow import DIRECT
 
 SORTS = frozenset({"sort", "argsort", "msort"})
-#: Share of the entries up to which a sort is said to do too much: chosen, not fitted.
+#: Share of the entries up to which a sort is reported: chosen, not fitted.
 MOST_READ = 0.25
 
 
