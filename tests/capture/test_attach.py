@@ -12,9 +12,16 @@ thread (8): "Thread-1";run (/w/train.py:2) 99
 
 
 def test_the_innermost_line_of_the_users_counts() -> None:
-    found = _counted(RAW)
+    found = _counted(RAW, 5)
     assert found.total == 40
     assert found.lines == (("/w/train.py", 4, 30), ("/w/train.py", 9, 10))
+
+
+def test_a_process_that_never_imported_threading_has_a_main_thread() -> None:
+    unnamed = RAW.replace(': "MainThread"', "").replace(': "Thread-1"', "")
+    assert _counted(unnamed, 7).total == 40
+    assert _counted(unnamed, 5).total == 0, "neither of two is known to be it"
+    assert _counted("".join(unnamed.splitlines(keepends=True)[:2]), 5).total == 40
 
 
 def test_a_refusal_says_what_would_allow_it() -> None:

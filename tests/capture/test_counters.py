@@ -66,10 +66,10 @@ def test_values_are_those_of_the_main_threads_user_functions() -> None:
     library = {"name": "fit", "filename": "/lib/trainer.py", "locals": [variable("step", "5")]}
     module = {"name": "<module>", "filename": "/train.py", "locals": None}
     threads = [
-        {"thread_name": "MainThread", "frames": [inner, library, outer, module]},
-        {"thread_name": "Thread-1", "frames": [{**inner, "name": "other"}]},
+        {"thread_name": "MainThread", "os_thread_id": 7, "frames": [inner, library, outer, module]},
+        {"thread_name": "Thread-1", "os_thread_id": 8, "frames": [{**inner, "name": "other"}]},
     ]
-    assert values(threads, lambda file: not file.startswith("/lib")) == {("/train.py", "main", "step"): 12}
+    assert values(threads, 5, lambda file: not file.startswith("/lib")) == {("/train.py", "main", "step"): 12}
 
 
 def test_the_time_is_that_between_the_looks() -> None:

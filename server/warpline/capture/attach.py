@@ -13,11 +13,14 @@ from pathlib import Path
 
 from warpline.capture import counters, probe
 from warpline.capture.counters import Counter
+from warpline.capture.mainthread import main_thread
 from warpline.model.problem import Problem
 from warpline.wire.samples import py_spy, stacks
 
 RATE = 100  # samples a second
 START_S = 30.0  # beside the time sampled: to start, to read the process's symbols, to write
+#: How a stack begins, or goes on after its process: ``thread (7): "MainThread"``.
+_THREAD = re.compile(r'^(?:process [^;]*;)?thread \((\w+)\)(?:: "([^"]*)")?')
 _LIBRARY = re.compile(r"/(site|dist)-packages/|/lib/python3[.\d]*/|^<")
 
 
@@ -51,7 +54,7 @@ def attach(pid: int, seconds: float) -> Attached:
                 records.kill()
         if records.returncode or not written.is_file():
             raise Problem(_refusal(pid, said.decode(errors="replace")))
-        found = _counted(written.read_text(encoding="utf-8", errors="replace"))
+        found = _counted(written.read_text(encoding="utf-8", errors="replace"), pid)
         return replace(found, counters=tuple(counters.counters(looks)))
 
 
@@ -90,11 +93,13 @@ def _refusal(pid: int, said: str) -> str:
     return f"process {pid} cannot be sampled: {why}"
 
 
-def _counted(text: str) -> Attached:
-    """``text``: py-spy's raw format."""
+def _counted(text: str, pid: int) -> Attached:
+    """The lines of the main thread of ``pid`` in py-spy's raw format."""
     total, lines = 0, Counts[tuple[str, int]]()
-    for stack, places, count in stacks(text.splitlines()):
-        if not any("MainThread" in frame for frame in stack.split(";")[:2]):
+    found = [(_THREAD.search(stack), places, count) for stack, places, count in stacks(text.splitlines())]
+    main = main_thread({thread[1]: thread[2] or "" for thread, _, _ in found if thread is not None}, pid)
+    for thread, places, count in found:
+        if thread is None or thread[1] != main:
             continue
         total += count
         for file, line in places:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from warpline.capture.mainthread import main_thread
+
 #: Turns between the first and the last look. The estimate is off by one turn at most, so by a twentieth.
 FEWEST_TURNS = 20
 #: How often a process is looked at, and in how many looks running a counter must not fall: it begins again
@@ -52,15 +54,16 @@ def look(program: str, pid: int, timeout_s: float, users: Callable[[str], bool])
     except (subprocess.TimeoutExpired, ValueError):
         threads = []
     at = (began + time.monotonic()) / 2
-    return at, values(threads, users)
+    return at, values(threads, pid, users)
 
 
-def values(threads: Any, users: Callable[[str], bool]) -> Values:
+def values(threads: Any, pid: int, users: Callable[[str], bool]) -> Values:
     """The counters in the output of ``py-spy dump --json``. For a function that is on the stack twice, those
     of the inner call."""
     found: Values = {}
+    main = main_thread({_number(thread): thread.get("thread_name") or "" for thread in threads}, pid)
     for thread in threads:
-        if thread.get("thread_name") != "MainThread":
+        if _number(thread) != main:
             continue
         for frame in thread["frames"]:
             if not users(frame["filename"]):
@@ -70,6 +73,10 @@ def values(threads: Any, users: Callable[[str], bool]) -> Values:
                 if _WHOLE.fullmatch(said):
                     found.setdefault((frame["filename"], frame["name"], variable["name"]), int(said))
     return found
+
+
+def _number(thread: Any) -> str:
+    return str(thread.get("os_thread_id") or thread.get("thread_id"))
 
 
 def counters(looks: Sequence[tuple[float, Values]]) -> list[Counter]:
