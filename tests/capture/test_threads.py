@@ -128,7 +128,10 @@ def test_an_optimizer_is_followed_to_another_thread() -> None:
     steps.cycles["optimizer"].heard(5)
     assert not steps._follows("optimizer", 6), "another loop's"
     assert not steps._follows("backward", 5)
+    steps.parallel = True  # a forward was heard of this thread before its optimizer
+    assert not steps.moves
     assert steps._follows("optimizer", 5)
+    assert steps.moves
     assert (steps.thread, observers.signals.thread, steps.note) == (threading.get_ident(), None, "")
 
 

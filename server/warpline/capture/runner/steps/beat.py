@@ -88,6 +88,7 @@ class Steps:
         self.elsewhere = 0  # signals of other threads since the last of this one
         self.inside = False  # the work at the end of a step, which may begin the next window
         self.parallel = False  # other threads made steps while this one did
+        self.moves = False  # threads take the steps in turn
         self.holding_since: float | None = None
         self.held = 0
         self.held_s = 0.0  # for how long, where steps of an optimizer came after it
@@ -236,6 +237,7 @@ class Steps:
         if kind != "optimizer" or self.inside or known is None or key not in known.counts:
             return False
         self.thread, self.signals.thread = threading.get_ident(), None
+        self.moves, self.parallel = True, False  # what was heard of this thread before is of the same loop
         return True
 
     def _moved(self) -> bool:

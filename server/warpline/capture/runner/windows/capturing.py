@@ -100,6 +100,8 @@ class Capture(Stage):
     def begin(self) -> None:
         self.stamps: list[int] | None = None  # once it counts
         self.session.pipe.progress(CAPTURING, 0, self.session.windows.captured, "starting the profiler")
+        # A recording of one thread can be ended by that thread only.
+        self.all_threads = self.all_threads or self.session.steps.moves
         if self.session.windows.rehearse:
             self.session.recorder.start(self.all_threads)
             return
