@@ -70,6 +70,30 @@ def test_what_others_take_of_the_device_is_not_the_hosts() -> None:
     assert found[0] < 1.2  # alone on the device: then the host was slow
 
 
+def test_a_host_among_others_is_no_slower_than_the_quickest_step() -> None:
+    """The device alone explains the quickest step, so what the host takes is not known.
+
+    It was slow when it was looked at. A gain on the device is a bound, and one on the host is none."""
+
+    def program(m: Machine) -> None:
+        for _ in range(200):
+            m.op(10, "aten::mm", 120, 150)
+
+    machine, truth = run(program)
+    seen = trace(machine, truth, others=3, host_step_us=1.4 * truth * 1e3)
+
+    def speedup(quickest: float, host: float, device: float) -> tuple[float, str]:
+        timed = tuple(round(one * truth * 1e6) for one in (quickest, 1.5, 3 - quickest))
+        here = replace(seen, manifest=replace(seen.manifest, timed_ns=timed))
+        found = Simulation(here, places(here)).predict(Scale(((FILE, 10),), host=host, device=device))
+        assert found is not None
+        return found.speedup, found.basis
+
+    assert speedup(1.02, 1.0, 0.5) == (pytest.approx(2.0, rel=0.05), "bound")
+    assert speedup(1.02, 0.5, 1.0) == (pytest.approx(1.0, rel=0.02), "simulated")
+    assert speedup(1.45, 1.0, 0.5) == (pytest.approx(1.0, rel=0.05), "simulated")
+
+
 @pytest.mark.parametrize("days_since_1970", [0, 20_000])
 def test_gaps_between_kernels_are_read_to_the_nanosecond(days_since_1970: int) -> None:
     machine, step_ms = run(device_bound)

@@ -137,9 +137,10 @@ from warpline.rulekit import (
 )
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.graph.biased import Biased, biased
-from warpline.rulekit.holders import argument
+from warpline.rulekit.holders import argument, by_hand, holder, literal_at
 from warpline.rulekit.saving import less_device_time
 from warpline.rulekit.terms import descend
+from warpline.wire.births import Holder
 from warpline.wire.run import Site
 from warpline.wire.sites import Module, facts_of
 
@@ -158,8 +159,9 @@ class ConvBiasBeforeNorm(Rule):
         found = _found(context, spent)
         hottest = max(spent, key=lambda cost: spent[cost])
         for source, calls in found.items():
+            held = _held(context, source, calls)
             yield context.draft(
-                (source.path, source.line(calls[0])),
+                (source.path, source.line(calls[0])) if held is None else (held.file, held.line),
                 (hottest.file, hottest.line),
                 "Adding the biases of convolutions and summing their gradients takes {spent} a step "
                 "({share}). The batch norm directly after {calls} of them subtracts the bias again.",
@@ -170,7 +172,7 @@ class ConvBiasBeforeNorm(Rule):
                 },
                 cost_ms=total,
                 change=less_device_time(spent, total),
-                fixes=[partial(_fix, source, calls)],
+                fixes=[partial(_fix, source, calls) if held is None else partial(_at, context, calls, held)],
             )
 
 
@@ -190,6 +192,20 @@ def _found(context: Context, spent: Iterable[LineCost]) -> dict[Source, list[cst
         if _is_subtracted(source, calls[0], site, recorded):
             found[source].append(calls[0])
     return {source: calls for source, calls in found.items() if calls}
+
+
+def _held(context: Context, source: Source, calls: list[cst.Call]) -> Holder | None:
+    """The one place outside the calls that holds the ``bias`` of all of them."""
+    lines = {source.line(call) for call in calls}
+    held = {
+        holder(site, "bias") for site in _made(context) if site.file == source.path and site.line in lines
+    }
+    one = held.pop() if len(held) == 1 else None
+    return one if one is not None and one.kind != "call" else None
+
+
+def _made(context: Context) -> list[Site]:
+    return [site for site in context.sites(Module.KIND) if facts_of(Module, site).type in _CONVOLUTIONS]
 
 
 def _is_subtracted(source: Source, call: cst.Call, site: Site, recorded: list[Biased]) -> bool:
@@ -307,4 +323,17 @@ def _fix(source: Source, calls: list[cst.Call]) -> Fix:
         if present is not None and source.literal(present.value) is not True:
             raise Refused(f"bias comes from `{source.code(present.value)}`: change it there")
         edits.set_argument(call, "bias", "False", 7)
+    return edits.fix("Make the convolutions without bias", "unsafe")
+
+
+def _at(context: Context, calls: list[cst.Call], held: Holder) -> Fix:
+    """The edit where the value is written that the convolutions get, if no others get it."""
+    reason = by_hand(held, "bias")
+    if reason:
+        raise Refused(reason)
+    if len({(site.file, site.line) for site in _made(context) if holder(site, "bias") == held}) > len(calls):
+        raise Refused("convolutions without a batch norm directly after them get their bias from there too")
+    source, node = literal_at(context, held, True)
+    edits = Edits(source)
+    edits.replace(node, "False")
     return edits.fix("Make the convolutions without bias", "unsafe")

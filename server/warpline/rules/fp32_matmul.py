@@ -135,6 +135,16 @@ for batch in loader:
     loss.backward()
 ```
 
+Products with a sparse matrix:
+
+```python
+for batch in loader:
+    loss = model(batch)
+    #^ cost device_ms=60; op aten::addmm count=2 device_ms=50 dtypes=float,float,float
+    #^ kernel cusparse::csrmm_alg2_kernel<float> count=2 device_ms=50
+    loss.backward()
+```
+
 They take almost no time:
 
 ```python
@@ -176,6 +186,8 @@ from warpline.wire.births import Setting
 from warpline.wire.precision import Precision
 
 _PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_addmm_activation"}
+
+_SPARSE = "cusparse::"
 
 #: First compute capability with the units: float16, and bfloat16 with TF32.
 _HALF, _TF32 = (7, 0), (8, 0)
@@ -291,7 +303,10 @@ def _in_float32(cost: LineCost) -> float:
         return 0.0
     # The math implementation of attention computes in float32: slow-attention-kernel reports that.
     own = 1 - attention_share(cost) if runs_math(cost) else 1.0
-    return min(sum(op.device_ms for op in cost.ops if _is_float32(op.name, op.dtypes)), cost.step_ms) * own
+    # Products with a sparse matrix have no such units: they wait for memory.
+    sparse = sum(kernel.device_ms for kernel in cost.kernels if _SPARSE in kernel.name)
+    spent = sum(op.device_ms for op in cost.ops if _is_float32(op.name, op.dtypes)) - sparse
+    return max(0.0, min(spent, cost.step_ms)) * own
 
 
 def _allow_tf32(context: Context) -> Fix:

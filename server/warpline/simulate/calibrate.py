@@ -52,9 +52,20 @@ ALIKE = costs.bound("steps-alike")
 _HALVINGS, _EXACT = 24, 1e-4
 
 
-def calibrated(timeline: Timeline, step_ns: float, feed: Feed | None, facts: Facts | None = None) -> Clock:
-    """The clock with which the replay takes ``step_ns``; where that does not show what the host takes,
-    it is what ``facts`` say of how far it runs ahead of an idle device."""
+def calibrated(
+    timeline: Timeline,
+    step_ns: float,
+    feed: Feed | None,
+    facts: Facts | None = None,
+    quickest_ns: float | None = None,
+) -> Clock:
+    """The clock with which the replay takes ``step_ns``.
+
+    Where that does not show what the host takes, it is what ``facts`` say of how far it runs ahead of an idle
+    device. ``quickest_ns``: the shortest timed step. Where other processes used the device and it alone
+    explains that step, while a usual host would have taken longer, the host is ``LEAST``: all that is known
+    of it is that it did not set the pace.
+    """
     clock = delays(timeline)
     usual = (_seen_ahead(timeline, clock, feed, facts) if facts is not None else None) or USUAL
 
@@ -64,7 +75,15 @@ def calibrated(timeline: Timeline, step_ns: float, feed: Feed | None, facts: Fac
     if not timeline.has_kernels and feed is None:
         whole = with_host(1.0)
         return replace(clock, host=step_ns / whole if whole else 1.0)
-    if with_host(usual) < CLOSE * step_ns and feed is None and facts is not None and shared(facts):
+    among_others = facts is not None and shared(facts)
+    least, most = with_host(LEAST), with_host(usual)
+    if among_others and quickest_ns is not None and CLOSE * quickest_ns < least and quickest_ns < most:
+
+        def stretched(scale: float) -> float:
+            return replay(timeline, replace(clock, host=LEAST, device=scale), feed)
+
+        return replace(clock, host=LEAST, device=_solve(stretched, step_ns, 0.1, 8.0))
+    if with_host(usual) < CLOSE * step_ns and feed is None and among_others:
         # What others do on the device and its cores makes the timed steps longer, and the run does not show
         # which part: the whole step is slower, and what sets its pace is what would without them.
         def slowed(scale: float) -> float:

@@ -48,7 +48,8 @@ class Simulation:
             timeline = calibrate.evened(calibrate.relieved(trace, timeline, self.step_ns))
         self._timeline = timeline if profile is None else calibrate.by_line(timeline, places, profile)
         self._feed = loading.present_feed(self._timeline, _workers(trace), self.step_ns, window)
-        self._clock = calibrate.calibrated(self._timeline, self.step_ns, self._feed, trace.facts)
+        quickest = float(min(timed)) if timed else None
+        self._clock = calibrate.calibrated(self._timeline, self.step_ns, self._feed, trace.facts, quickest)
 
     @property
     def replayed_ms(self) -> float:
@@ -69,7 +70,9 @@ class Simulation:
             return None
         speedup = self.step_ns / step_ns
         parts = _flat((change,))
-        bound = speedup > GAINS and any(isinstance(one, Scale) and one.at_most for one in parts)
+        at_most = any(isinstance(one, Scale) and one.at_most for one in parts)
+        # A host that did not set the pace may once the device takes less.
+        bound = speedup > GAINS and (at_most or self._clock.host == calibrate.LEAST)
         # How a compiler will compile the code is only known once it has.
         guessed = any(
             isinstance(one, (RemoveLaunches, CompiledCalls)) or (isinstance(one, Scale) and one.assumed)
