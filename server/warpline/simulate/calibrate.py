@@ -83,7 +83,7 @@ def calibrated(
             return replay(timeline, replace(clock, host=LEAST, device=scale), feed)
 
         return replace(clock, host=LEAST, device=_solve(stretched, step_ns, 0.1, 8.0))
-    if with_host(usual) < CLOSE * step_ns and feed is None and among_others:
+    if most < CLOSE * step_ns and feed is None and among_others:
         # What others do on the device and its cores makes the timed steps longer, and the run does not show
         # which part: the whole step is slower, and what sets its pace is what would without them.
         def slowed(scale: float) -> float:
@@ -91,12 +91,12 @@ def calibrated(
 
         scale = _solve(slowed, step_ns, 1.0, 8.0)
         return replace(clock, host=usual * scale, device=scale)
-    if with_host(usual) < CLOSE * step_ns:
+    if most < CLOSE * step_ns:
         return replace(clock, host=_solve(with_host, step_ns, usual, 8.0))
     # Where the device explains the step without a host's help, the host is not quicker for it: how
     # quick it is decides what is left once the device's work shrinks.
-    if with_host(LEAST) < CLOSE * step_ns:
-        if with_host(usual) > step_ns:
+    if least < CLOSE * step_ns:
+        if most > step_ns:
             return replace(clock, host=_solve(with_host, step_ns, LEAST, usual))
         if step_ns <= with_host(usual * NEARLY):
             return replace(clock, host=_solve(with_host, step_ns, usual, usual * NEARLY))
@@ -108,7 +108,7 @@ def calibrated(
 
     if with_device(QUICKEST) > step_ns:
         # No clock explains that: a host that follows or waits for the device was quicker than usual.
-        host = _solve(with_host, max(step_ns, JUST * with_host(LEAST)), LEAST, usual)
+        host = _solve(with_host, max(step_ns, JUST * least), LEAST, usual)
     if abs(with_device(1.0) - step_ns) < _EXACT * step_ns:
         return replace(clock, host=host)  # something else sets the pace, whatever the device's clock
     return replace(clock, host=host, device=_solve(with_device, step_ns, 0.1, 2.0))
