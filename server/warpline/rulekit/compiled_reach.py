@@ -1,4 +1,4 @@
-"""What is compiled with a function: what it calls, unless it has to wait for the device in a loop."""
+"""What is compiled with a function: what it calls, unless a loop waits for the device or turns too often."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from warpline.model import costs as figures
 from warpline.model.profile import LineCost
 from warpline.rulekit.calling import below
 from warpline.rulekit.context import Context
 from warpline.syntax.source import Source
+
+#: Turns of a loop up to which a function is compiled.
+MOST_TURNS = figures.bound("turns-compiled")
 
 
 def in_order(context: Context, costs: Sequence[LineCost]) -> list[LineCost]:
@@ -31,10 +35,26 @@ def breaks_at(context: Context, source: Source, function: cst.FunctionDef) -> in
     """
     first, last = source.span(function)
     for cost in context.costs_within(source.path, first[0], last[0]):
-        statement = source.statement_at(cost.line) if cost.syncs > 0 else None
-        if statement is not None and any(source.inside(loop, function) for loop in source.loops(statement)):
+        if cost.syncs > 0 and _in_loop(source, function, cost.line):
             return cost.line
     return None
+
+
+def unrolled(context: Context, source: Source, function: cst.FunctionDef) -> bool:
+    """Whether a loop of the function turns so often that it should not be compiled: torch.compile writes
+    each turn out, and compiles for minutes."""
+    first, last = source.span(function)
+    costs = context.costs_within(source.path, first[0], last[0])
+    most = MOST_TURNS * max(1.0, calls_of(costs))
+    return any(
+        cost.calls > most and cost.launches + len(cost.ops) > 0 and _in_loop(source, function, cost.line)
+        for cost in costs
+    )
+
+
+def _in_loop(source: Source, function: cst.FunctionDef, line: int) -> bool:
+    statement = source.statement_at(line)
+    return statement is not None and any(source.inside(one, function) for one in source.loops(statement))
 
 
 def calls_of(costs: Sequence[LineCost]) -> float:

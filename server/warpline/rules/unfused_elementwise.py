@@ -111,6 +111,18 @@ def rotate(q, cos, sin):
     return a + sin  #> cost device_ms=9; kernel vectorized_elementwise_kernel count=5 device_ms=9
 ```
 
+A loop that torch.compile would write out, turn by turn (`python-loop-over-tensor` is for those):
+
+```python
+def crosses(fields):
+    pairs = []  #> cost calls=1
+    for a, b in PAIRS:
+        pairs.append((fields[:, a] * fields[:, b]).sum(-1).relu())
+        #^ cost device_ms=9 calls=496; op aten::mul count=496
+        #^ kernel vectorized_elementwise_kernel count=1488 device_ms=9
+    return torch.stack(pairs, 1)  #> cost calls=1 device_ms=1
+```
+
 It takes almost no time:
 
 ```python
@@ -144,7 +156,7 @@ from warpline.model.change import Change, CompiledCalls, Fuse, RemoveLaunches, T
 from warpline.model.profile import Kernel, LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
-from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order
+from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order, unrolled
 from warpline.rulekit.compiling import NOTHING_COMPILED, compile_model, compiled_for_nothing, is_compiled
 from warpline.rulekit.formulas.activation import activation
 from warpline.rulekit.formulas.attention import attention
@@ -183,6 +195,8 @@ class UnfusedElementwise(Rule):
             nothing = compiled_for_nothing(context, step)
             if step is not None and nothing is None and is_compiled(context):
                 continue  # the model is compiled: what the loop itself adds (a loss, sums) stays as it is
+            if step is None and unrolled(context, source, function):
+                continue
             broken = breaks_at(context, source, function) if step is None else None
             own = len(kernels)
             if step is None and broken is None:
