@@ -29,6 +29,8 @@ CAPTURES = ROOT / "tests/captures"
 BLOCK = re.compile(r"<!-- report: (\S+) -->\n```\n.*?```\n", re.DOTALL)
 GAIN = re.compile(r"<!-- gain: (\S+) -->\n(?:\|.*\n)*")
 FIXES = re.compile(r"<!-- fixes: (\S+) -->\n(?:\|.*\n)*")
+#: Of a kept run: its script may have other comments by now.
+CHANGED = re.compile(r"^Note: .* was changed after the run:.*\n(?:(?!Note: ).+\n)*", re.MULTILINE)
 #: Shown as a newcomer sees it, without a GPU.
 ON_THIS_MACHINE = "examples/quickstart/slow.py"
 #: Samples in a step of ``fixed.py``, in steps of ``slow.py``; 1 where none stands.
@@ -40,9 +42,14 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "examples").glob("*/README.md"))]
 
 
-def unpack(name: str, folder: str) -> None:
+def unpack(name: str, folder: str, script: str = "") -> None:
+    """The kept run ``name``; with ``script``, its path below ROOT, as if recorded in this clone."""
     with tarfile.open(CAPTURES / f"{name}.tar.xz") as packed:
         packed.extractall(folder, filter="data")
+    recorded = json.loads(Path(folder, "manifest.json").read_text())["script"].removesuffix(script)
+    for part in Path(folder).glob("*.json") if script else ():
+        if part.name != "trace.json":
+            part.write_text(part.read_text().replace(f'"{recorded}', f'"{ROOT}/'))
 
 
 def printed(script: str) -> str:
@@ -50,7 +57,7 @@ def printed(script: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         words = ["profile", "--run-dir", folder, script]
         if script != ON_THIS_MACHINE:
-            unpack(Path(script).parent.name, folder)
+            unpack(Path(script).parent.name, folder, script)
             words = ["show", folder]
         done = subprocess.run(
             [sys.executable, "-m", "warpline", *words],
@@ -61,6 +68,7 @@ def printed(script: str) -> str:
             check=True,
         )
     text = "".join(line + "\n" for line in done.stdout.splitlines() if not line.startswith("Run: "))
+    text = CHANGED.sub("", text)
     return excerpt(text) if script == ON_THIS_MACHINE else text
 
 
