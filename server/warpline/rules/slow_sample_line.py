@@ -3,8 +3,9 @@
 ## What it does
 
 Finds the line of a dataset, transform or collate function that takes more than half of the loading time
-of a batch, if the step waits for batches. It looks in the training process and in the loader's workers,
-where the lines of two batches per worker are recorded.
+of a batch, if the step waits for batches. If a loop calls the line's function again and again, each time
+for a few microseconds, the finding is at the loop. It looks in the training process and in the loader's
+workers, where the lines of two batches per worker are recorded.
 
 ## Why is this slow
 
@@ -79,17 +80,27 @@ Display: only the author knows what the line computes and where else that could 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import libcst as cst
 
 from warpline.model.change import Scale
-from warpline.rulekit import Context, Draft, Rule, count, ms, percent
+from warpline.model.profile import LineCost
+from warpline.rulekit import Context, Draft, Rule, Source, count, ms, percent
 from warpline.rulekit.loaders import exposed_ms, iterated_at, keeping_up_ms, waited_ms, waits
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
+from warpline.wire.workers import WorkerLine
 
 #: A line that takes at least this part of the loader's time, and this share of the step, stands out.
 PART_OF_LOADING = 50.0
 SHARE_OF_STEP = 10.0
+#: A line that takes less each time does little but run Python (a call of NumPy's takes 1 to 5 us): its many
+#: repetitions are what costs.
+_SHORT_MS = 0.01
+_COMPREHENSIONS = (cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
+_DEPTH = 4  # functions that only call such functions
 
 
 class SlowSampleLine(Rule):
@@ -110,10 +121,13 @@ class SlowSampleLine(Rule):
             if part < PART_OF_LOADING or context.share(exposed) < SHARE_OF_STEP:
                 continue
             place = (hottest.file, hottest.line)
+            short = hottest.calls * _SHORT_MS > hottest.loader_ms
+            repeated = _repeated_at(context, lines, place) if short else None
             yield context.draft(
-                place,
+                repeated.place if repeated else place,
                 iterated_at(context, site),
-                "This line takes {spent} of each step, {part} of the loading time of a batch (it runs "
+                (f"A line of `{repeated.function}`, which runs here," if repeated else "This line")
+                + " takes {spent} of each step, {part} of the loading time of a batch (it runs "
                 + ("once" if round(hottest.calls) == 1 else "{calls} times")
                 + " a step).",
                 {
@@ -143,12 +157,22 @@ class SlowSampleLine(Rule):
         part = 100 * spent[hottest] / workers.batch_ms if workers.batch_ms else 0.0
         if part < PART_OF_LOADING or context.share(waited) < SHARE_OF_STEP:
             return
+        calls = sum(line.calls for line in workers.lines if (line.file, line.line) == hottest)
+        short = calls * _SHORT_MS > spent[hottest]
+        repeated = _repeated_at(context, workers.lines, hottest) if short else None
+        evidence = {"calls": count("calls", round(calls), "per batch")} if repeated else {}
         yield context.draft(
-            hottest,
+            repeated.place if repeated else hottest,
             iterated_at(context, site),
-            "This line takes {spent} per batch in the loader's workers, {part} of their time for "
-            "it, and each step waits {wait} for a batch.",
+            (
+                f"A line of `{repeated.function}`, which runs here {{calls}} times a batch,"
+                if repeated
+                else "This line"
+            )
+            + " takes {spent} per batch in the loader's workers, {part} of their time for it, and each step "
+            "waits {wait} for a batch.",
             {
+                **evidence,
                 "spent": ms("time at the line in a worker, per batch", spent[hottest]),
                 "part": percent("time at the line", part, "batch time"),
                 "wait": ms("exposed wait", waited),
@@ -156,3 +180,43 @@ class SlowSampleLine(Rule):
             cost_ms=waited,
             saving_ms=waited * part / 100,
         )
+
+
+class _Repeated(NamedTuple):
+    place: tuple[str, int]  # of a loop or comprehension
+    function: str  # that it calls
+
+
+def _repeated_at(
+    context: Context, lines: Sequence[WorkerLine | LineCost], place: tuple[str, int]
+) -> _Repeated | None:
+    """Where the function of ``place`` is called again and again; None where a loop of that function repeats
+    the line, and where several lines call it."""
+    for _ in range(_DEPTH):
+        source = context.source(place[0])
+        statement = source.statement_at(place[1]) if source is not None else None
+        if source is None or statement is None or _repeats(source, statement):
+            return None
+        if source.nodes(*_COMPREHENSIONS, within=statement):
+            return None
+        function = source.enclosing(statement, cst.FunctionDef)
+        if function is None:
+            return None
+        callers = {
+            (line.file, line.line): (other, call)
+            for line in lines
+            if (other := context.source(line.file)) is not None
+            for call in other.calls(line.line, function.name.value)
+            if other.line(call) == line.line
+        }
+        if len(callers) != 1:
+            return None
+        ((place, (source, call)),) = callers.items()
+        if _repeats(source, call):
+            return _Repeated(place, function.name.value)
+    return None
+
+
+def _repeats(source: Source, node: cst.CSTNode) -> bool:
+    """Whether a loop or a comprehension of its function runs ``node`` more than once."""
+    return bool(source.loops(node)) or source.enclosing(node, *_COMPREHENSIONS) is not None
