@@ -12,7 +12,7 @@ from warpline.view import plan as words
 def table(plan: Plan | None, findings: Sequence[Finding]) -> str:
     """A row with a bar for the step as it is, each fix and the floor. Fixes lead to their ``findings``."""
     if plan is None:
-        return "<p>There is no plan: no finding has a predicted gain.</p>"
+        return "<p>There is no plan: no finding has a change that can be predicted.</p>"
     lengths = [plan.step_ms, *(one.step_ms for one in plan.steps), plan.floor_ms]
     targets = ["", *(one.finding for one in plan.steps), ""]
     shown = {finding.id for finding in findings}

@@ -21,7 +21,7 @@ def show(run: Path, plan: Plan | None, notes: Sequence[str]) -> None:
     """Print ``plan`` of the run in folder ``run``: a row for each stage, then all of it in one line."""
     with paged() as out:
         if plan is None:
-            out.print(Text("There is no plan: no finding has a predicted gain."))
+            out.print(Text("There is no plan: no finding has a change that can be predicted."))
         else:
             grid = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
             grid.add_column("step", justify="right", no_wrap=True)
