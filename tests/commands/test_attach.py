@@ -55,7 +55,7 @@ def test_the_costly_line_of_a_training_process_and_its_step_time(tmp_path: Path)
     assert said, found.stdout
     began = [float(line) for line in times.read_text().splitlines()[1:]]
     assert float(said[1]) == pytest.approx(1000 * (began[-1] - began[0]) / (len(began) - 1), rel=0.25)
-    assert rows[2] == "Times are for one turn of step."
+    assert rows[2] == "Times are per iteration of the loop that counts step."
     assert re.fullmatch(r" *[\d.]+ % +[\d.]+ ms  train.py:13  time.sleep\(0.05\)", rows[3]), found.stdout
 
 

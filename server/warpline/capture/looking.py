@@ -47,13 +47,14 @@ def notes(looked: Looked) -> tuple[str, ...]:
     turning = looked.chosen[0]
     share = min(1.0, turning.total_ns / max(1, looked.watched_ns))
     told = (
-        f"a step is one turn of the loop at {turning.loop.place} ({short_header(turning)}), the outermost "
-        f"with enough turns that are alike and short; it took {units.percent(share)} of the time "
-        "(--loop FILE:LINE chooses another)"
+        f"a step is one iteration of the loop at {turning.loop.place} ({short_header(turning)}), the "
+        f"outermost loop with enough short and similar iterations; it took {units.percent(share)} of the "
+        "time (--loop FILE:LINE chooses another)"
     )
-    others = [f"around it {_at(one)} turned {one.turns} times, {_turn_ms(one)} each" for one in looked.around]
+    others = [f"around it {_at(one)} with {one.turns} iterations of {_turn_ms(one)}" for one in looked.around]
     others += [
-        f"inside it {_at(one)} makes {one.turns / max(1, turning.turns):.3g} turns of {_turn_ms(one)} a step"
+        f"inside it {_at(one)} with {one.turns / max(1, turning.turns):.3g} iterations a step, "
+        f"{_turn_ms(one)} each"
         for one in looked.inside
     ]
     return (told, *(f"other loops: {'; '.join(others)}" for _ in others[:1]))

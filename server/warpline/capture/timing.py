@@ -100,7 +100,7 @@ def time_steps(
             purpose, shorter, _ = second_try(request, outcome)
             if purpose is Purpose.WHOLE and request.loop is not None:
                 # The whole is no step: a ratio to the turns of the unedited script would mean nothing.
-                raise Problem(f"the loop at {request.loop.place} made no turns in the edited script", 1)
+                raise Problem(f"the loop at {request.loop.place} did not run in the edited script", 1)
             if purpose is Purpose.WHOLE:
                 return Timing((outcome.whole_ns,), step_source="whole")
             windows = only_timed(shorter)

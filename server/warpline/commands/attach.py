@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         print(text.printable(f"{grew} ({one.turns} times)"))
     turn_ms = found.counters[0].turn_ms if found.counters else 0.0
     if turn_ms:
-        print(f"Times are for one turn of {text.printable(found.counters[0].name)}.")
+        print(f"Times are per iteration of the loop that counts {text.printable(found.counters[0].name)}.")
     shown = found.lines[: options.top]
     places = [f"{text.short_path(file, str(Path.cwd()))}:{line}" for file, line, _ in shown]
     width = max(map(len, places), default=0)
