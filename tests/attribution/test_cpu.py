@@ -172,6 +172,20 @@ def test_a_step_that_does_more_than_the_others_is_noted(tmp_path: Path) -> None:
     assert "the loss was not finite at backward pass 7 of the script" in notes
 
 
+@pytest.mark.parametrize(("queued_us", "steps", "told"), [(300, 1, "step"), (300, 5, "5 steps"), (90, 1, "")])
+def test_a_script_that_others_kept_from_running_is_noted(
+    queued_us: int, steps: int, told: str, tmp_path: Path
+) -> None:
+    run = cpu_run(tmp_path, 1000)
+    run.steps = steps
+    run.facts["queued_ns"] = queued_us * 1000
+    run.line(0, 10)
+    run.op("aten::mm", 10, 50)
+    found = [note for note in run.profile().notes if "kept the script from running" in note]
+    assert len(found) == bool(told)
+    assert not told or f"for 30 % of the captured {told}:" in found[0]
+
+
 def test_steps_that_were_quicker_under_the_profiler_are_noted(tmp_path: Path) -> None:
     for timed_us, noted in ((1000, False), (1200, True)):
         run = cpu_run(tmp_path, 1000, timed_us=timed_us)

@@ -50,6 +50,7 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "line of the compiled function; only library calls have lines of their own"
         )
     sampled = not trace.on_gpu and trace.facts.samples.total >= FEWEST
+    found += [] if sampled else _queued(scene)
     if not sampled and (lines := len(np.unique(scene.table.of_location[scene.estimated()[0]]))):
         found.append(
             f"{lines} {'line' if lines == 1 else 'lines'} in loops of plain Python, recorded only "
@@ -126,6 +127,17 @@ def _unseen(timed_ns: tuple[int, ...]) -> float:
     middle = float(np.median(timed)) if len(timed) else 0.0
     long = timed[timed > 2 * middle]
     return float((long - middle).sum() / timed.sum()) if len(long) else 0.0
+
+
+def _queued(scene: Scene) -> list[str]:
+    """What says that the thread of the captured steps had no processor for much of their time."""
+    begin, end = scene.trace.window_ns
+    share = (scene.trace.facts.queued_ns or 0) / max(1, end - begin)
+    steps = "step" if scene.trace.steps == 1 else f"{scene.trace.steps} steps"
+    return [
+        f"other processes kept the script from running for {units.percent(share)} of the captured {steps}: "
+        "that time is at the lines that were interrupted"
+    ] * (share > UNSEEN)
 
 
 def _rare_work(scene: Scene) -> str:

@@ -176,6 +176,7 @@ class Facts:
     sites: tuple[Site, ...] = ()
     flags: Flags = field(default_factory=Flags)
     gc_ns: tuple[tuple[int, int], ...] = ()  # collections during the captured steps
+    queued_ns: int | None = None  # in the captured steps: their thread was ready to run and had no processor
     gc_timed_ns: int = 0  # time of collections during the timing window
     line_record_ns: float | None = None  # what one line record costs, measured right after the capture
     library_record_ns: float | None = None  # and one of a library's line, with its share of calls and returns

@@ -10,6 +10,7 @@ from ....wire.stages import CAPTURING
 from .. import ranks
 from ..device import kinds
 from . import lengths
+from .queued import Queued
 from .sampling import LastSampling
 from .stages import Stage, progress_text
 
@@ -22,8 +23,9 @@ TRIES = 8
 SAVING_S = 120.0
 
 
-def stop(session: Session) -> None:
+def stop(session: Session, queued: Queued) -> None:
     """The captured steps are over; what was recorded is kept."""
+    session.observers.facts["queued_ns"] = queued.stop()
     session.recorder.stop()
     session.observers.facts["gc_ns"] = session.observers.garbage.stop()
 
@@ -186,7 +188,7 @@ class Capture(Stage):
 
     def _captured(self, stamps: list[int]) -> None:
         session = self.session
-        stop(session)
+        stop(session, self.queued)
         if session.samples_lines() and session.windows.sampled_last:
             session.go(lambda session: LastSampling(session, stamps))
         else:
@@ -222,6 +224,7 @@ class Capture(Stage):
     def _count(self) -> None:
         self.session.observers.garbage.start()
         self.session.recorder.step(1)
+        self.queued = Queued()
         self.stamps = [time_ns()]
 
     def ended(self) -> None:
@@ -235,7 +238,7 @@ class Capture(Stage):
             self.at_end = True
             done, wanted = len(stamps) - 1, self.wanted
             session.notes.append("the script ended after %d of %d captured steps" % (done, wanted))
-            stop(session)
+            stop(session, self.queued)
             session.finish_capture(stamps)
 
     def can_restart(self, better: bool) -> bool:
@@ -264,6 +267,7 @@ class Whole(Stage):
         session.make_recorder()
         session.recorder.start(False)
         session.observers.garbage.start()
+        self.queued = Queued()
         self.stamps = [time_ns()]
 
     def ended(self) -> None:
@@ -272,5 +276,5 @@ class Whole(Stage):
     def _finish(self) -> None:
         self.session.synchronize()
         self.session.observers.read_device()
-        stop(self.session)
+        stop(self.session, self.queued)
         self.session.finish_capture([*self.stamps, time_ns()])
