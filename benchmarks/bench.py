@@ -4,8 +4,9 @@
 
 ``make bench`` installs the peers into ``--peers`` (an environment of its own) first. PART is any of import,
 runs, overhead, server, proof; all of them take about half an hour on an idle machine, ``--quick`` takes the
-fewest rounds. Every part is one of the scripts beside this one, whose own table stands on the page. What the
-import took goes into ``history.jsonl``, a line for each time: commit, machine, load, medians and ratios.
+fewest rounds. Every part is one of the scripts beside this one, whose own table stands on the page. Each time
+is a line of ``history.jsonl``: commit, machine, load, medians and ratios of the import, and the tables of the
+other parts.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sys
 import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 HISTORY = HERE / "history.jsonl"
@@ -50,19 +52,41 @@ def main() -> int:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     print(f"{commit()}, {platform.processor() or platform.machine()}, {os.cpu_count()} cores, load {load()}")
     status = 0
+    line: dict[str, Any] = {
+        "when": datetime.now(timezone.utc).isoformat(timespec="seconds"), "commit": commit(),
+        "cores": os.cpu_count(), "load": load(), "quick": options.quick,
+    }  # fmt: skip
     for part in parts:
         print(f"\n## {part}\n", flush=True)
         if part == "import":
-            status |= importing(options)
+            found = importing(options)
+            status |= not found
+            line |= found
             continue
         script, usual, quick = PARTS[part]
         more = ["--peers", str(options.peers / "bin")] if part == "server" and options.peers else []
         command = [sys.executable, str(HERE / script), *(quick if options.quick else usual), *more]
-        status |= subprocess.run(command, check=False).returncode
+        failed, rows = shown(command)
+        status |= failed
+        line[part] = {"status": failed, "table": rows}
+    with HISTORY.open("a", encoding="utf-8") as history:
+        history.write(json.dumps(line) + "\n")
     return status
 
 
-def importing(options: argparse.Namespace) -> int:
+def shown(command: list[str]) -> tuple[int, list[str]]:
+    """Run a script, printing what it prints; its status, and the rows of its table."""
+    rows = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for text in process.stdout or ():
+            print(text, end="", flush=True)
+            if text.startswith("|") and not text.startswith("|--"):
+                rows.append(text.strip())
+    return process.returncode, rows
+
+
+def importing(options: argparse.Namespace) -> dict[str, Any]:
+    """What goes into the history; nothing where a reader failed."""
     from trace import recorded  # benchmarks/trace.py: scripts find what stands beside them first
 
     from importing import compared
@@ -74,18 +98,12 @@ def importing(options: argparse.Namespace) -> int:
             found = compared(trace, str(hta) if hta else None, 1 if options.quick else 3)
         except subprocess.CalledProcessError as error:
             print(f"{error}\n{error.stderr.decode(errors='replace')}")
-            return 1
+            return {}
         size = trace.stat().st_size
     print("| reader | processor s | wall s | peak MB |\n|---|--:|--:|--:|")
     for reader, one in found.items():
         print(f"| {reader} | {one['cpu_s']:.2f} | {one['wall_s']:.2f} | {one['peak_mb']:.1f} |")
-    line = {
-        "when": datetime.now(timezone.utc).isoformat(timespec="seconds"), "commit": commit(),
-        "cores": os.cpu_count(), "load": load(), "trace_bytes": size, "import": found,
-    }  # fmt: skip
-    with HISTORY.open("a", encoding="utf-8") as history:
-        history.write(json.dumps(line) + "\n")
-    return 0
+    return {"trace_bytes": size, "import": found}
 
 
 def commit() -> str:

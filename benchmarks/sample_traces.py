@@ -4,8 +4,9 @@
 
 tests/trace/test_samples.py says where the traces are from. ``PYTHON`` is an interpreter with
 ``HolisticTraceAnalysis`` and ``torch-tb-profiler`` (each installed with --no-deps, and with ``pandas<3``,
-plotly, networkx, pydot, tqdm, pyyaml, psutil, tensorboard). HTA cuts durations of newer traces to whole
-microseconds. The plugin counts kernels without copies, and reads only traces of kernels.
+plotly, networkx, pydot, tqdm, pyyaml, psutil, tensorboard). HTA rounds the start of a kernel up to whole
+microseconds and its end down; rounded so, the sums of a newer trace are equal. The plugin counts kernels
+without copies, and reads only traces of kernels.
 """
 
 from __future__ import annotations
