@@ -8,6 +8,9 @@ from warpline.rulekit import Context
 from warpline.rulekit.example import FILE, read_example, texts
 from warpline.rulekit.graph.unheld import Unheld
 from warpline.rulekit.unheld import unheld_at
+from warpline.rules.grad_in_eval import GradInEval
+from warpline.wire.dataflow import Dataflow
+from warpline.wire.facts import Flags
 
 SCRIPT = """\
 class Net:
@@ -48,3 +51,36 @@ def test_lines_of_one_function_run_in_their_order() -> None:
 
 def test_lines_of_two_functions_may_run_in_any() -> None:
     assert teacher({6: "loss", 10: "guiding"}) is None
+
+
+ADAPTED = """\
+model = Decoder()  #> site module type=__main__.Decoder
+optimizer = torch.optim.AdamW(adapters(model))  #> site optimizer type=AdamW shapes=[[1,16,64]]
+for x in loader:
+    loss = model(x).mean()
+    #^ cost step_ms=20 device_ms=20 backward_ms=15
+    #^ op aten::mm phase=backward shapes=[[512,64],[64,256]] device_ms=4
+    #^ op aten::mm phase=backward shapes=[[64,512],[512,256]] device_ms=5
+    #^ op aten::mm phase=backward shapes=[[16,512],[512,64]] device_ms=1
+    #^ op aten::add_ phase=backward shapes=[[64,256],[64,256],[]] device_ms=1
+    loss.backward()
+    optimizer.step()  #> use optimizer; cost step_ms=1 device_ms=1
+"""
+
+
+def adapted(*shapes: tuple[int, int]) -> list[tuple[int, float]]:
+    """Line and cost of what is found; ``shapes``: of the weights that no optimizer has."""
+    example = read_example(ADAPTED)
+    numbers = tuple(range(len(shapes)))
+    flow = Dataflow(missing="", shapes=shapes, shape=numbers, unheld=numbers)
+    facts = replace(example.profile.facts, dataflow=flow, flags=Flags(grad_enabled_in_step=True))
+    context = Context(replace(example.profile, facts=facts), texts(example))
+    return [(draft.line, draft.saving_ms) for draft in GradInEval().find(context)]
+
+
+def test_products_that_make_gradients_of_frozen_weights() -> None:
+    assert adapted((64, 256)) == [(1, 6.0)]
+
+
+def test_weights_of_the_shape_of_trained_ones_are_not_told_apart() -> None:
+    assert adapted((16, 64)) == []

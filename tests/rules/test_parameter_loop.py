@@ -8,7 +8,7 @@ import pytest
 
 from warpline.rulekit import Context
 from warpline.rulekit.example import FILE, read_example, texts
-from warpline.rules import rule_named
+from warpline.rules.parameter_loop import ParameterLoop
 from warpline.wire.dataflow import DIRECT, MODULE, Dataflow, OperatorSite
 
 CODE = """
@@ -32,4 +32,4 @@ def test_a_loop_inside_torch_is_not_the_users(via: str, lines: list[int]) -> Non
     )
     facts = replace(example.profile.facts, dataflow=flow)
     context = Context(replace(example.profile, facts=facts), texts(example))
-    assert [draft.line for draft in rule_named("parameter-loop").find(context)] == lines
+    assert [draft.line for draft in ParameterLoop().find(context)] == lines

@@ -23,6 +23,7 @@ Often = dict[tuple[str, int], dict[str, int]]  # by line: calls of each operator
 LEAST_ROUNDS = 8
 #: Operators that take a piece out of a tensor; those of the second line give all pieces at once.
 _PIECE = {"aten::select", "aten::slice", "aten::narrow", "aten::index", "aten::index_select"}
+_LOOK_UPS = {"aten::index", "aten::index_select"}
 _PIECES = {"aten::unbind", "aten::split", "aten::chunk", "aten::split_with_sizes", "aten::tensor_split"}
 #: What the gradient of a piece is made of: zeros for the whole tensor, the piece's own gradient copied into
 #: them, and the sum over the pieces.
@@ -117,7 +118,7 @@ def _often(cost: LineCost, recorded: Often | None = None) -> dict[str, float]:
     found: dict[str, float] = {}
     most: dict[str, float] = {}
     # The piece that a look-up in a table takes inside is none of the loop's.
-    for op in (op for op in cost.ops if op.outer or op.name not in _PIECE):
+    for op in (op for op in cost.ops if op.outer or op.name not in _LOOK_UPS):
         found[op.name] = found.get(op.name, 0.0) + (op.count if op.phase == "forward" else 0.0)
         most[op.name] = max(most.get(op.name, 0.0), op.count)
     for name, often in (recorded or {}).get((cost.file, cost.line), {}).items():

@@ -1,12 +1,19 @@
-"""The line that calls a part of the model whose parameters no optimizer has."""
+"""Parameters that no optimizer has: the line that calls their part of the model, and what their gradients
+cost."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from warpline.model.profile import LineCost
 from warpline.rulekit.calling import callers, function_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.unheld import Unheld
+from warpline.rulekit.kernels import is_product
+from warpline.wire.sites import Optimizer, facts_of
 
+#: Sums of a weight's gradient with what is there already.
+_SUMS = ("aten::add_", "aten::add")
 _DEPTH = 8  # callers that are followed outwards: modules inside modules, chosen
 
 
@@ -40,3 +47,33 @@ def unheld_at(context: Context, unheld: Unheld, cost: LineCost) -> LineCost | No
 
 def _called(unheld: Unheld, cost: LineCost) -> list[list[bool]]:
     return [unheld.order[function] for function in cost.called if function in unheld.order]
+
+
+def frozen_weights(context: Context) -> dict[tuple[int, ...], int]:
+    """How many weight matrices of each shape ask for gradients and are no optimizer's. None of a shape that
+    an optimizer has."""
+    flow = context.profile.facts.dataflow
+    held = {
+        tuple(shape) for site in context.sites(Optimizer.KIND)
+        for _, *shape in facts_of(Optimizer, site).shapes or ()
+    }  # fmt: skip
+    found: dict[tuple[int, ...], int] = {}
+    for value in flow.unheld:
+        shape = flow.shapes[flow.shape[value]]
+        if len(shape) == 2 and shape not in held:
+            found[shape] = found.get(shape, 0) + 1
+    return found
+
+
+def for_weights_ms(cost: LineCost, weights: Collection[tuple[int, ...]]) -> float:
+    """Time a step of a line's backward products that have the shape of one of ``weights``, and of sums of
+    such: they are gradients of it, and not what the backward pass goes on with."""
+    spent = 0.0
+    for op in cost.ops:
+        first, second = (*op.shapes[:2], (), ())[:2]
+        if op.phase != "backward" or len(first) != 2:
+            continue
+        product = is_product(op.name) and len(second) == 2 and (first[0], second[1]) in weights
+        if product or (op.name in _SUMS and first in weights):
+            spent += op.device_ms
+    return spent

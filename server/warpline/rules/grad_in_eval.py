@@ -2,11 +2,12 @@
 
 ## What it does
 
-Finds measured steps that record gradients and have no backward pass, in a script without optimizer
-steps. In a training step, it finds parts whose graph the backward pass never visits (a teacher, a
-metric), or visits only for parameters that no optimizer has. The finding is at the function or the
-loop that the edit puts into inference mode, or at the call of that part. Nothing is reported if no
-tensor requires gradients, or if CUDA graphs replayed much of the step.
+Finds measured steps that record gradients and have no backward pass, in a script without optimizer steps. In
+a training step, it finds parts whose graph the backward pass never visits (a teacher, a metric), or visits
+only for parameters that no optimizer has, and weights without an optimizer whose gradients are computed
+between parts that are trained, as below adapters. The finding is at the function or the loop that the edit
+puts into inference mode, or at the call of that part. Nothing is reported if no tensor requires gradients,
+or if CUDA graphs replayed much of the step.
 
 ## Why is this slow
 
@@ -165,7 +166,8 @@ import libcst as cst
 
 from warpline.model.change import Scale, Together
 from warpline.model.profile import LineCost
-from warpline.rulekit import Context, Draft, Rule, count, ms, percent
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
 from warpline.rulekit.calling import (
     MOSTLY,
     Function,
@@ -178,8 +180,9 @@ from warpline.rulekit.calling import (
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.graph.unheld import of_unheld
 from warpline.rulekit.ungraphed import in_inference_mode, without_graph
-from warpline.rulekit.unheld import unheld_at
+from warpline.rulekit.unheld import for_weights_ms, frozen_weights, unheld_at
 from warpline.syntax.source import Source
+from warpline.wire.sites import Module, facts_of
 
 #: A metric of a few operators is no part of a model.
 LEAST_NODES = 8
@@ -197,7 +200,7 @@ class GradInEval(Rule):
             return
         if any(cost.backward_ms > 0 or any(op.phase == "backward" for op in cost.ops) for cost in lines):
             yield from _never_visited(context)
-            yield from _for_nobody(context)
+            yield from list(_for_nobody(context)) or _frozen(context)
             return
         forward = [cost for cost in lines if cost.ops]
         host = sum(op.cpu_ms for cost in forward for op in cost.ops if op.outer)
@@ -300,6 +303,45 @@ def _for_nobody(context: Context) -> Iterator[Draft]:
         cost_ms=spent,
         change=Together(tuple(_forward_only(cost, spent / whole) for cost in lines if cost.backward_ms > 0)),
         fixes=[partial(without_graph, context, at)],
+    )
+
+
+def _frozen(context: Context) -> Iterator[Draft]:
+    """Weights that no optimizer has, between parts that are trained: adapters leave them as they are."""
+    weights = frozen_weights(context)
+    spent = {
+        cost: own for cost in context.profile.lines if weights and (own := for_weights_ms(cost, weights)) > 0
+    }
+    total = sum(spent.values())
+    if not context.matters(total) or context.sites("parallel"):
+        return
+    hottest = max(spent, key=lambda cost: spent[cost])
+    at = (hottest.file, hottest.line)
+    models = [site for site in context.sites("module") if "." in (facts_of(Module, site).type or "")]
+    yield context.draft(
+        (models[0].file, models[0].line) if models else at,
+        at,
+        "The backward pass computes the gradients of {weights} weight matrices that no optimizer has: "
+        "{spent} a step ({share}).",
+        {
+            "weights": count("weights without an optimizer", sum(weights.values())),
+            "spent": ms("gradients of weights", total),
+            "share": percent("gradients of weights", context.share(total)),
+        },
+        cost_ms=total,
+        change=Together(tuple(_without(context, cost, own) for cost, own in spent.items())),
+        fixes=[_by_hand],
+    )
+
+
+def _without(context: Context, cost: LineCost, spent: float) -> Scale:
+    left = max(0.0, 1 - spent / cost.device_ms) if cost.device_ms > 0 else 1.0
+    return Scale(((cost.file, cost.line),), device=left, host=1.0 if context.on_gpu else left, at_most=True)
+
+
+def _by_hand() -> Fix:
+    raise Refused(
+        "call `requires_grad_(False)` on what is not trained, as on the whole model before adapters are added"
     )
 
 
