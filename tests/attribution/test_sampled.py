@@ -83,9 +83,22 @@ def test_operators_and_python_of_a_line_are_sampled_alike_and_lines_make_the_ste
     closed(profile)
 
 
-def sampled(run: KinetoRun, counts: dict[int, int]) -> Profile:
+@pytest.mark.parametrize(
+    ("counts", "why"), [({}, "install py-spy"), ({10: 60, 11: 39}, "only 99 samples were taken")]
+)
+def test_why_there_are_no_sampled_times(tmp_path: Path, counts: dict[int, int], why: str) -> None:
+    run = KinetoRun(tmp_path, 1000, device=DeviceFacts("cpu", "a CPU", 1))
+    run.line(0, 10)
+    run.op("aten::tanh", 100, 300)
+    run.line(600, 11)
+    (said,) = (note for note in sampled(run, counts, "settrace").notes if "was not sampled" in note)
+    assert why in said
+
+
+def sampled(run: KinetoRun, counts: dict[int, int], line_events: str = "monitoring") -> Profile:
     run.profile()
     trace = traces.read(run.folder)
+    trace = replace(trace, manifest=replace(trace.manifest, line_events=line_events))
     file = trace.locations.files[0]
     lines = tuple((file, line, count) for line, count in counts.items())
     samples = Samples(sum(counts.values()), lines)

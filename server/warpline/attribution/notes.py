@@ -58,11 +58,9 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "earlier step"
         )
     if not sampled and _slowed(scene, accounted):
-        ranks = trace.manifest.world_size > 1
-        why = "too few steps of a rank are sampled" if ranks else "install py-spy next to warpline for that"
         found.append(
             "before Python 3.12, recording lines makes Python code two to three times slower, and "
-            f"this run was not sampled ({why}): times of lines of plain Python are estimates"
+            f"this run was not sampled ({_why_not(scene)}): times of lines of plain Python are estimates"
         )
     if spoken := token_note(scene, accounted):
         found.append(spoken)
@@ -103,6 +101,14 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
             "measures them once"
         )
     return tuple(dict.fromkeys(found))
+
+
+def _why_not(scene: Scene) -> str:
+    """Why the lines of a run without a device have no times of samples."""
+    if taken := scene.trace.facts.samples.total:
+        return f"only {taken} samples were taken"
+    ranks = scene.trace.manifest.world_size > 1
+    return "too few steps of a rank are sampled" if ranks else "install py-spy next to warpline for that"
 
 
 def _slowed(scene: Scene, accounted: Account) -> bool:
