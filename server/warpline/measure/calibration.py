@@ -20,8 +20,9 @@ from warpline.model import costs
 from warpline.model.report import Finding, Predicted
 
 COVERED = 0.9
-#: Errors grow with the gain up to about a doubling; a prediction of nothing has a quarter of that.
-LEAST_SCALE = 0.25
+#: Errors grow with the gain, up to about sixfold: of a large gain, what is left of the step is a small part of
+#: what it was, and uncertain by as small a part. A prediction of nothing has an eighth of that.
+LEAST_SCALE, MOST_SCALE = 0.25, 2.0
 #: Fewer readings than nine cannot say where nine of ten lie: the largest of them then counts as more, with
 #: none by this factor (and an error of 1), with each by less. A bound's lower end is no gain at all.
 FEW = costs.bound("few-readings")
@@ -29,12 +30,17 @@ FEW = costs.bound("few-readings")
 LEAST_READINGS = 9
 #: From this many measurements on, a basis is used alone.
 ENOUGH = 20
-#: Fixes whose errors are of a kind of their own, whatever the prediction rests on, unless they were tried.
+#: Fixes whose errors are of a kind of their own, whatever the prediction rests on. Those that were tried are
+#: apart from those that were not.
 #: What a compiler makes of the code is known once it has compiled it: it may also lose.
 COMPILED = frozenset({"launch-bound", "unfused-elementwise", "graph-break", "recompilation"})
 #: How much of the host's work goes with a loop is not in the trace.
 LOOPS = frozenset({"python-loop-over-tensor", "cat-in-loop", "parameter-loop", "anomaly-detection-on"})
-FAMILIES = {"compiled": COMPILED, "loops": LOOPS}
+#: How far more workers scale is the machine's: its cores, and its memory where batches are large.
+LOADERS = frozenset({
+    "loader-without-workers", "too-few-loader-workers", "loader-workers-restart", "slow-sample-line",
+})  # fmt: skip
+FAMILIES = {"compiled": COMPILED, "loops": LOOPS, "loaders": LOADERS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,7 @@ def known() -> tuple[Reading, ...]:
 
 def scale(predicted: float) -> float:
     """The unit of errors for a speed-up of ``predicted``."""
-    return min(1.0, LEAST_SCALE + abs(math.log(max(predicted, 1e-9))))
+    return min(MOST_SCALE, LEAST_SCALE + abs(math.log(max(predicted, 1e-9))))
 
 
 def bounded(findings: Sequence[Finding], past: Sequence[Miss], device: str = "") -> tuple[Finding, ...]:
@@ -122,7 +128,7 @@ def width(
 
     The errors used are those of the same basis on the same kind of device if there are nine; else those of
     similar bases, then of all devices. Errors of the rules of ``FAMILIES`` are kept separate, whatever the
-    basis and the device, unless the fix was tried.
+    device.
     """
     own = [one.error for one in past if one.basis == basis]
     if len(own) >= ENOUGH:
@@ -152,10 +158,9 @@ def alike(
 
 
 def family(basis: str, rule: str) -> str:
-    """The name in ``FAMILIES`` under which the errors of such a prediction are kept; else ""."""
-    if basis == "probed":
-        return ""
-    return next((name for name, rules in FAMILIES.items() if rule in rules), "")
+    """The name under which the errors of such a prediction are kept: of ``FAMILIES``; else ""."""
+    name = next((name for name, rules in FAMILIES.items() if rule in rules), "")
+    return f"{name}, tried" if name and basis == "probed" else name
 
 
 def _quantile(errors: Sequence[float]) -> float:
