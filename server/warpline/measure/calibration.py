@@ -20,8 +20,8 @@ from warpline.model import costs
 from warpline.model.report import Finding, Predicted
 
 COVERED = 0.9
-#: Errors grow with the gain, up to about sixfold: of a large gain, what is left of the step is a small part of
-#: what it was, and uncertain by as small a part. A prediction of nothing has an eighth of that.
+#: Errors grow with the gain, up to about sixfold: of a large gain, what is left of the step is a small part
+#: of what it was, and uncertain by as small a part. A prediction of nothing has an eighth of that.
 LEAST_SCALE, MOST_SCALE = 0.25, 2.0
 #: Fewer readings than nine cannot say where nine of ten lie: the largest of them then counts as more, with
 #: none by this factor (and an error of 1), with each by less. A bound's lower end is no gain at all.

@@ -43,8 +43,8 @@ def breaks_at(context: Context, source: Source, function: cst.FunctionDef) -> in
 def unrolled(context: Context, source: Source, function: cst.FunctionDef) -> bool:
     """Whether a loop of the function turns so often that it should not be compiled: torch.compile writes
     each turn out, and compiles for minutes."""
-    first, last = source.span(function)
-    costs = context.costs_within(source.path, first[0], last[0])
+    begun = source.line(function.body.body[0])  # the line of `def` runs where the function is made
+    costs = context.costs_within(source.path, begun, source.span(function)[1][0])
     most = MOST_TURNS * max(1.0, calls_of(costs))
     return any(
         cost.calls > most and cost.launches + len(cost.ops) > 0 and _in_loop(source, function, cost.line)
