@@ -81,6 +81,27 @@ for images in loader:
 
 `torch.rand(shape, device=device) < 0.3`.
 
+## Example
+
+```python
+import torch
+
+class Config:
+    noise_device = "cpu"  #> found
+
+def noise(cfg, shape):
+    z = torch.randn(shape, device=cfg.noise_device)
+    #^ cost cpu_ms=12 idle_ms=12; site tensor op=randn device=cpu to=cuda bytes=64000000 calls=1; use tensor
+    return z.to(cfg.device)
+
+for images in loader:
+    train(images, noise(Config, images.shape))  #> cost device_ms=30
+```
+
+## Use instead
+
+The device's name there.
+
 ## Near misses
 
 An array that exists already:
@@ -146,8 +167,9 @@ import libcst as cst
 from warpline.model import costs as assumed
 from warpline.model.change import Scale
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent, size
+from warpline.rulekit import Context, Draft, Edits, Origin, Refused, Rule, ms, origin, percent, size
 from warpline.rulekit.copies import move_calls, moved_to
+from warpline.rulekit.origins import unpacked_origin
 from warpline.syntax.source import Source
 from warpline.wire.run import Site
 from warpline.wire.sites import HostTensor, facts_of
@@ -186,8 +208,9 @@ class TensorMadeOnHost(Rule):
             if not context.matters(spent):
                 continue
             hottest = max(costs, key=lambda cost: cost.step_ms)
+            named = _host_named_at(context, site)
             yield context.draft(
-                (site.file, site.line),
+                (site.file, site.line) if named is None else (named.file, named.line),
                 (hottest.file, hottest.line),
                 "A tensor of {bytes} is created on the host and copied to the device, which takes "
                 "{spent} of each step ({share}).",
@@ -203,8 +226,40 @@ class TensorMadeOnHost(Rule):
                     host=assumed.value("made-on-device"),
                     assumed=True,
                 ),
-                fixes=[partial(_fix, context, site)],
+                fixes=[partial(_fix, context, site) if named is None else partial(_by_hand, named)],
             )
+
+
+def _host_named_at(context: Context, site: Site) -> Origin | None:
+    """Where the ``device=`` that it is created with says "cpu": in a config, or a constant."""
+    source = context.source(site.file)
+    for call in _made(source, site) if source is not None else []:
+        assert source is not None
+        given = source.argument(call, "device")
+        found = [origin(context, source, given.value)] if given is not None else []
+        found += [
+            one
+            for value in source.unpacked(call)
+            if (one := unpacked_origin(context, source, value, "device")) is not None
+        ]
+        for one in found:
+            if one.editable and one.source.literal(one.node) == "cpu":
+                return one
+    return None
+
+
+def _made(source: Source, site: Site) -> list[cst.Call]:
+    """The calls on the site's line that create such a tensor."""
+    return [
+        call
+        for call in source.calls(site.line)
+        if source.name(call.func).startswith("torch.")
+        and source.name(call.func).rpartition(".")[2] == facts_of(HostTensor, site).op
+    ]
+
+
+def _by_hand(named: Origin) -> Fix:
+    raise Refused(f"{named.words} says where it is created: name the device there that it is moved to")
 
 
 def _makers(context: Context, site: Site) -> list[tuple[str, int]]:
@@ -264,12 +319,7 @@ def _fix(context: Context, site: Site) -> Fix:
 def _named(source: Source, site: Site) -> Fix:
     """``device=`` where it is made, of the only move, which stays and has nothing left to do."""
     apart = "one statement creates it and another one moves it: pass `device=` where it is created"
-    made = [
-        call
-        for call in source.calls(site.line)
-        if source.name(call.func).startswith("torch.")
-        and source.name(call.func).rpartition(".")[2] == facts_of(HostTensor, site).op
-    ]
+    made = _made(source, site)
     moves = [move for file, line in site.uses if file == site.file for move in move_calls(source, line)]
     function = source.enclosing(made[0], cst.FunctionDef) if len(made) == 1 else None
     if function is None or len(moves) != 1 or not source.inside(moves[0], function):
