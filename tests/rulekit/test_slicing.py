@@ -1,0 +1,45 @@
+"""Batches that a loop slices."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpline.rulekit.context import Context
+from warpline.rulekit.example import read_example, texts
+from warpline.rulekit.slicing import sliced
+
+RANGE = """\
+SIZE = 32  # here
+for at in range(0, len(ids), SIZE):
+    found.append(model(ids[at : at + SIZE].cuda()))  #> cost step_ms=9 calls=1
+"""
+OPTION = """\
+parser.add_argument("--batch-size", type=int, default=8)  # here
+def chunks(args, data):
+    for start in tqdm(range(0, len(data), args.batch_size)):
+        end = start + args.batch_size
+        yield data[start : args.batch_size + start].to("cuda")  #> cost step_ms=1 calls=1
+"""
+SPLIT = """\
+class Config:
+    rows: int = 16  # here
+def scores(cfg, queries):
+    for part in enumerate(queries.split(cfg.rows)):
+        out = model(part)  #> cost step_ms=9 calls=1
+"""
+STRIDE = """\
+for at in range(0, len(signal), 4):
+    found.append(model(signal[at : at + window]))  #> cost step_ms=9 calls=1
+"""
+PIECES = RANGE.replace("calls=1", "calls=12")
+WORDS = """\
+for word in text.split(","):
+    found.append(model(word))  #> cost step_ms=9 calls=1
+"""
+
+
+@pytest.mark.parametrize("code", [RANGE, OPTION, SPLIT, STRIDE, PIECES, WORDS])
+def test_where_their_size_is_written(code: str) -> None:
+    example = read_example(code)
+    here = [at for at, line in enumerate(code.split("\n"), 1) if "# here" in line and code is not PIECES]
+    assert [found.line for found in sliced(Context(example.profile, texts(example)))] == here
