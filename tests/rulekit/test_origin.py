@@ -6,6 +6,7 @@ import pytest
 
 from warpline.rulekit import Context, origin
 from warpline.rulekit.example import read_project
+from warpline.rulekit.origins import unpacked_origin
 
 CASES = {
     "literal": ("DataLoader(d, num_workers=0)", {}, ("literal", "train.py", 2)),
@@ -81,3 +82,20 @@ def test_origin(case: str) -> None:
     found = origin(context, source, argument.value)
     assert (found.kind, found.file.removeprefix("/p/"), found.line) == (kind, file, line)
     assert found.editable == (kind != "unknown")
+
+
+def test_a_mapping_that_a_function_returns_is_followed() -> None:
+    code = """\
+class Rows:
+    def options(self, n):
+        return {"attn_mask": self.allowed[:n]}
+y = attend(q, **rows.options(8))
+"""
+    project = read_project({"train.py": code})
+    context = Context(project.profile, project.texts.get)
+    source = context.source("train.py")
+    assert source is not None
+    (value,) = source.unpacked(source.calls(4, "attend")[0])
+    found = unpacked_origin(context, source, value, "attn_mask")
+    assert found is not None and (found.line, found.source.code(found.node)) == (3, "self.allowed[:n]")
+    assert unpacked_origin(context, source, value, "dropout_p") is None

@@ -87,7 +87,8 @@ def unpacked_origin(
         return _dict_origin(context, source, entry, key, depth)
     if isinstance(value, cst.Subscript) and depth > 0:
         return _only(_dict_values(context, key))
-    return None
+    back = source.returned(value) if depth > 0 else None
+    return unpacked_origin(context, source, back, key, depth - 1) if back is not None else None
 
 
 def mapping(

@@ -63,7 +63,8 @@ def _sizes(source: Source, function: cst.FunctionDef) -> Iterator[cst.BaseExpres
         if sizes and isinstance(sizes[0], (cst.Tuple, cst.List)):
             sizes = [element.value for element in sizes[0].elements]
         if sizes:
-            yield _returned(source, _assigned(source, function, sizes[-1]))
+            size = _assigned(source, function, sizes[-1])
+            yield source.returned(size) or size
     for difference in source.nodes(cst.BinaryOperation, within=function):
         own = source.code(difference.right)
         if isinstance(difference.operator, cst.Subtract) and (
@@ -76,18 +77,6 @@ def _assigned(source: Source, function: cst.FunctionDef, size: cst.BaseExpressio
     """What the only assignment in ``function`` gives the name ``size``; ``size`` itself without one."""
     given = source.assigned(source.code(size), within=function)
     return given[0] if len(given) == 1 and isinstance(size, cst.Name) else size
-
-
-def _returned(source: Source, size: cst.BaseExpression) -> cst.BaseExpression:
-    """What the only `return` of the file's own function gives that ``size`` calls; ``size`` itself without
-    one."""
-    called = size.func if isinstance(size, cst.Call) else None
-    name = called.attr if isinstance(called, cst.Attribute) else called
-    if not isinstance(name, cst.Name):
-        return size
-    functions = [one for one in source.nodes(cst.FunctionDef) if one.name.value == name.value]
-    backs = [back for one in functions for back in source.nodes(cst.Return, within=one)]
-    return backs[0].value or size if len(functions) == len(backs) == 1 else size
 
 
 def _is_fixed(

@@ -134,8 +134,9 @@ from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
 from warpline.rulekit.attention_arguments import expanded, may_be_none, rewritten
 from warpline.rulekit.attention_plans import planned_calls, planning_ms
-from warpline.rulekit.causal import attention_call, is_causal, made_causal
+from warpline.rulekit.causal import NAME, attention_call, is_causal, made_causal
 from warpline.rulekit.fused_attention import Call, attention_share, calls_of, runs_math
+from warpline.rulekit.origins import Origin, unpacked_origin
 from warpline.rulekit.saving import less_device_time
 from warpline.rulekit.terms import atom
 from warpline.rulekit.training import after_imports
@@ -270,8 +271,9 @@ def _causal(context: Context, cost: LineCost, share: float) -> Draft:
     place, spent = (cost.file, cost.line), cost.step_ms * share
     # Half of the scores are hidden; that flash attention is faster too is for the trial to show.
     otherwise = less_device_time({cost: spent}, spent / 2, assumed=True)
+    held = _unpacked_mask(context, cost)
     return context.draft(
-        place,
+        place if held is None else (held.file, held.line),
         place,
         "A causal mask is passed as a tensor: flash attention cannot run, and the hidden half of the scores "
         "is computed as well. That takes {spent} a step ({share}).",
@@ -282,11 +284,24 @@ def _causal(context: Context, cost: LineCost, share: float) -> Draft:
     )
 
 
+def _unpacked_mask(context: Context, cost: LineCost) -> Origin | None:
+    """The mask in a mapping that the call unpacks."""
+    source = context.source(cost.file)
+    call = source.call(cost.line, NAME) if source is not None else None
+    if source is None or call is None:
+        return None
+    found = (unpacked_origin(context, source, value, "attn_mask") for value in source.unpacked(call))
+    return next((one for one in found if one is not None), None)
+
+
 def _without_mask(context: Context, cost: LineCost) -> Fix:
     source, call = attention_call(context, cost)
+    held = _unpacked_mask(context, cost)
+    entry = held.source.parent(held.node) if held is not None else None
+    told = isinstance(entry, cst.DictElement) and len(source.unpacked(call)) == 1
     mask = source.argument(call, "attn_mask", 3)
     causal = source.argument(call, "is_causal", 5)
-    if mask is None or causal is not None or source.unpacked(call):
+    if causal is not None or not (told or (mask is not None and not source.unpacked(call))):
         raise Refused("pass `is_causal=True` instead of the mask")
     if sum(arg.keyword is None for arg in call.args) > 4:
         raise Refused("pass `is_causal=True` instead of the mask, and the later arguments by name")
@@ -296,6 +311,9 @@ def _without_mask(context: Context, cost: LineCost) -> Fix:
             "each sample has its own mask, and in another batch it may hide padding too: pass "
             "`is_causal=True` if it never does"
         )
-    edits = Edits(source)
-    edits.replace(mask, "is_causal=True")  # with the brackets that it may be in
+    edits = Edits(held.source if held is not None and told else source)
+    if told and entry is not None:
+        edits.replace(entry, '"is_causal": True')
+    elif mask is not None:
+        edits.replace(mask, "is_causal=True")  # with the brackets that it may be in
     return edits.fix("Use is_causal=True", "unsafe")

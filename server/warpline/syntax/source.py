@@ -227,6 +227,17 @@ class Source:
             if any(self.code(target.target) == name for target in one.targets)
         ]
 
+    def returned(self, call: cst.CSTNode) -> cst.BaseExpression | None:
+        """What the only ``return`` of the file's own function gives that ``call`` calls. None where that is
+        no such call, or the function is not the only one of its name."""
+        called = call.func if isinstance(call, cst.Call) else None
+        name = called.attr if isinstance(called, cst.Attribute) else called
+        if not isinstance(name, cst.Name):
+            return None
+        functions = [one for one in self.nodes(cst.FunctionDef) if one.name.value == name.value]
+        backs = [back for one in functions for back in self.nodes(cst.Return, within=one)]
+        return backs[0].value if len(functions) == len(backs) == 1 else None
+
     def calls(self, line: int, *names: str) -> list[cst.Call]:
         """Calls that cover ``line``, of functions with one of ``names`` (see :meth:`is_named`)."""
         found = self.at(line, cst.Call)
