@@ -36,6 +36,7 @@ EVENTS_A_STEP = 2_600  # of the loop below, on a CPU, with shapes and memory
 LOOP = """
 import torch
 torch.manual_seed(0)
+torch.set_num_threads(1)  # on a busy machine threads wait for each other
 net = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU()) for _ in range(16)))
 net.to("cuda" if torch.cuda.is_available() else "cpu")
 optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, foreach=False)
