@@ -5,6 +5,6 @@ torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.Linear(512, 256))
 net.eval()
 state = torch.randn(64, 256)
-for step in range(6000):
-    out = net(state)  #> found
+for step in range(6000):  #> found
+    out = net(state)
     state = out.detach() * 0.5
