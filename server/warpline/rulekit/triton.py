@@ -35,8 +35,15 @@ class TritonKernel:
         if self.launch is None or parameter not in self.parameters:
             return None
         source, call = self.launch
-        found = source.argument(call, parameter, self.parameters.index(parameter))
-        return found.value if found is not None else None
+        by_name = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+        named = [name for name in self.parameters if name not in by_name]
+        placed = [arg for arg in call.args if arg.keyword is None and arg.star != "**"]
+        stars = [at for at, arg in enumerate(placed) if arg.star]
+        # `*planes` stands for as many as there are parameters left.
+        first, last = placed[: stars[0] if stars else None], placed[stars[-1] + 1 :] if stars else []
+        given = dict(zip(named, (arg.value for arg in first), strict=False))
+        given |= dict(zip(named[::-1], (arg.value for arg in last[::-1]), strict=False))
+        return (given | by_name).get(parameter)
 
 
 def triton_kernels(context: Context) -> Iterator[TritonKernel]:
