@@ -34,7 +34,7 @@ class TritonKernel:
         """What the launch passes for ``parameter``."""
         if self.launch is None or parameter not in self.parameters:
             return None
-        source, call = self.launch
+        call = self.launch[1]
         by_name = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
         named = [name for name in self.parameters if name not in by_name]
         placed = [arg for arg in call.args if arg.keyword is None and arg.star != "**"]
