@@ -45,8 +45,9 @@ def together(path: Path, children: int = 3) -> tuple[Tables, Chrome]:
 
 
 def read(run: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
-    monkeypatch.setattr(ranges, "together", lambda path, _: together(path))
-    return trace.read(run)
+    with monkeypatch.context() as patched:  # what it is compared with is read by one process
+        patched.setattr(ranges, "together", lambda path, _: together(path))
+        return trace.read(run)
 
 
 def copy(run: Path, data: bytes, folder: Path) -> Path:
