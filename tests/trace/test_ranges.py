@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -85,11 +87,16 @@ def two_lists(data: bytes) -> bytes:
     return data[:half] + b'\n  ],\n  "other": [\n' + data[half + 1 :]
 
 
+def odd_base(data: bytes) -> bytes:
+    """Nanoseconds that no int64 holds together with the time of an event."""
+    return re.sub(rb'("baseTimeNanoseconds": )\d+', rb"\g<1>%d" % ((1 << 63) - 1), data)
+
+
 def bare(data: bytes) -> bytes:
     return json.dumps(json.loads(data)["traceEvents"]).encode()
 
 
-@pytest.mark.parametrize("spoil", [cut, malformed, two_lists])
+@pytest.mark.parametrize("spoil", [cut, malformed, two_lists, odd_base])
 @pytest.mark.usefixtures("small_parts")
 def test_what_is_not_clean_is_read_by_one_process(
     spoil: Callable[[bytes], bytes], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -98,6 +105,25 @@ def test_what_is_not_clean_is_read_by_one_process(
     with pytest.raises(Unclean):
         together(spoilt / "trace.json")
     assert len(trace.read(spoilt, 1).host) > 10
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_too_many_events_are_left_to_one_process(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says how many it used."""
+    monkeypatch.setattr(decode, "MOST_EVENTS", 100)
+    with pytest.raises(Unclean):
+        together(run / "trace.json")
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_what_something_else_prints_in_a_child_is_no_answer(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a sitecustomize of the environment may."""
+    (tmp_path / "printed").write_bytes(b"Welcome to the cluster\n")
+    with (tmp_path / "printed").open("rb") as printed:
+        monkeypatch.setattr(ranges, "_children", lambda *_: contextlib.nullcontext([printed]))
+        assert ranges.together(run / "trace.json", 2) is None
 
 
 @pytest.mark.usefixtures("small_parts")

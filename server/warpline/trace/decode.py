@@ -159,9 +159,12 @@ def decode_cleanly(path: Path, part: Part, take: Callable[[list[Event]], None]) 
     """
     with path.open("rb") as file:
         try:
-            return _Reading(path, file, take).cleanly(part, file)
+            chrome = _Reading(path, file, take).cleanly(part, file)
         except (Problem, EOFError, *_MALFORMED) as error:
             raise Unclean(str(error)) from None
+    if chrome is not None and not 0 <= chrome.base_ns < LATEST_NS:
+        raise Unclean("a base time that cannot be")
+    return chrome
 
 
 class Unclean(Exception):

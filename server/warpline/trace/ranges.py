@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+import msgspec
+
 from warpline.model.problem import Problem
 from warpline.trace import decode, scan
 from warpline.trace.decode import Chrome, Damage, Part, Unclean
@@ -66,8 +68,8 @@ def together(path: Path, processes: int) -> tuple[Tables, Chrome] | None:
             return None
         with _children(path, parts, min(processes, MOST_PROCESSES, len(parts))) as children:
             return merged([children[at % len(children)] for at in range(len(parts))])
-    except (OSError, Problem, Unclean):
-        return None
+    except (OSError, Problem, Unclean, msgspec.MsgspecError, MemoryError, OverflowError):
+        return None  # the last three: a child's output begins with what another module printed
 
 
 def split(path: Path) -> list[Part]:
@@ -93,7 +95,8 @@ def split(path: Path) -> list[Part]:
 def _children(path: Path, parts: Sequence[Part], count: int) -> Iterator[list[IO[bytes]]]:
     """``count`` processes, and what each says: the answers for every ``count``-th part, in their order."""
     own = str(Path(__file__).resolve().parents[2])
-    folders = json.dumps([own, *(folder for folder in sys.path if folder not in ("", str(Path.cwd())))])
+    others = (one for one in sys.path if isinstance(one, str) and one not in ("", str(Path.cwd())))
+    folders = json.dumps([own, *others])  # scripts put paths of pathlib there, which Python passes over
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # each would start a thread for every core
     started: list[subprocess.Popen[bytes]] = []
     try:
@@ -142,5 +145,7 @@ def merged(answers: Sequence[IO[bytes]]) -> tuple[Tables, Chrome]:
             raise Unclean("a process ended")
         tables, chrome = received(data)
         whole.extend(tables)
+        if sum(map(len, whole.of.values())) > decode.MOST_EVENTS:
+            raise Unclean("too many events")
         rest = chrome or rest
     return whole, rest
