@@ -39,21 +39,25 @@ def attach(pid: int, seconds: float) -> Attached:
     if not Path(f"/proc/{pid}").is_dir():
         raise Problem(f"there is no process {pid}")
     with tempfile.TemporaryDirectory() as folder:
-        written = Path(folder, "raw")
+        written, said = Path(folder, "raw"), Path(folder, "said")
         command = py_spy(program, pid, RATE, str(written))
         command += ["--duration", str(max(1, round(seconds)))]
-        with subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        ) as records:
+        # Into a file: a pipe would fill with warnings, since it is not read while the process is looked at.
+        with (
+            said.open("wb") as errors,
+            subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors
+            ) as records,
+        ):
             try:
                 looks = _looks(records, program, pid, seconds)
-                _, said = records.communicate(timeout=seconds + START_S)
+                records.wait(seconds + START_S)
             except subprocess.TimeoutExpired:
                 raise Problem(f"py-spy did not end within {seconds + START_S:g} s", 1) from None
             finally:
                 records.kill()
         if records.returncode or not written.is_file():
-            raise Problem(_refusal(pid, said.decode(errors="replace")))
+            raise Problem(_refusal(pid, said.read_text(encoding="utf-8", errors="replace")))
         found = _counted(written.read_text(encoding="utf-8", errors="replace"), pid)
         return replace(found, counters=tuple(counters.counters(looks)))
 
