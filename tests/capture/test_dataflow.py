@@ -219,6 +219,29 @@ def test_ctc_loss_is_called_without_the_mode_and_recorded_as_one_operator() -> N
     assert not rows(flow, "_ctc_loss")
 
 
+def test_ctc_loss_below_a_mode_of_the_scripts_own_leaves_that_where_it_is() -> None:
+    from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+
+    class Own(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return function(*args, **(kwargs or {}))
+
+    own = Own()
+    after: list[Any] = []
+
+    def act() -> None:
+        with own:
+            lengths = torch.tensor([20, 16]), torch.tensor([3, 2])
+            scores = torch.zeros(20, 2, 5).log_softmax(-1)
+            torch.nn.functional.ctc_loss(scores, torch.ones(2, 4, dtype=torch.long), *lengths)
+        after.extend(_get_current_dispatch_mode_stack())
+
+    record(act)
+    assert len(after) == 1
+    assert own not in after
+    assert not _get_current_dispatch_mode_stack()
+
+
 def test_a_script_that_fails_because_it_is_recorded_is_measured_without(tmp_path: Path) -> None:
     script = """
 import torch

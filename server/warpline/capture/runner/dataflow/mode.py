@@ -284,12 +284,14 @@ def _as_one(mode: Operators, call: Callable[..., Any], operator: Any) -> Callabl
 
     Under a mode ``torch.ctc_loss`` computes with the lengths as they are (``isTensorSubclassLike`` in torch's
     LossCTC.cpp), and fails where they are on the CPU and the rest is not. Without one it reads them first.
+    Below a mode of the script's own ``mode`` stays: the script would then take off ours instead of its own.
     """
 
     def ctc_loss(*arguments: Any, **named: Any) -> Any:
-        given = mode._before(arguments, named) if mode.running else None
-        if not leave(mode):
+        if [*_get_current_dispatch_mode_stack()][-1:] != [mode]:  # also on another thread
             return call(*arguments, **named)
+        _pop_mode()
+        given = mode._before(arguments, named) if mode.running else None
         try:
             result = call(*arguments, **named)
         finally:
