@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -60,8 +62,12 @@ def test_no_more_is_taken_from_the_pipe_than_the_run_reads(pipe: Pipe) -> None:
         assert descriptor is not None
         write.write(b"x")
         assert os.read(descriptor, 1) == b"x", "it copies"
-        while taken < 4_000_000 and (more := write.write(b"x" * 4096)):
-            taken += more
+        stuck = 0
+        while taken < 4_000_000 and stuck < 20:  # a fifth of a second in which it takes nothing
+            more = write.write(b"x" * 4096) or 0
+            taken, stuck = taken + more, 0 if more else stuck + 1
+            if not more:
+                time.sleep(0.01)
     assert taken < 1_000_000
     given.close()
 
@@ -77,6 +83,20 @@ def test_what_is_too_much_is_not_kept(pipe: Pipe, monkeypatch: pytest.MonkeyPatc
     assert not given.again
     with given.run() as descriptor:
         assert everything(descriptor) == b""
+    given.close()
+
+
+def test_without_room_for_a_copy_a_run_reads_the_pipe_itself(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(buffering: int) -> None:
+        raise FileNotFoundError("no usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    given = Input(pipe[0].fileno())
+    with given.run() as descriptor:
+        assert descriptor == pipe[0].fileno()
+    assert not given.again
     given.close()
 
 

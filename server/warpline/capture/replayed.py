@@ -32,8 +32,9 @@ class Input:
         self.size = 0
         self.again = stdin is None or self.begin is not None  # whether the next run reads all of it
         if stdin is not None and _is_piped(stdin):
-            self.kept = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # ``close``
-            self.again = True
+            with contextlib.suppress(OSError):  # no folder for it can be written: a run reads the pipe itself
+                self.kept = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # ``close``
+                self.again = True
 
     def close(self) -> None:
         """Throw the copy away."""
@@ -88,7 +89,8 @@ class Input:
         try:
             if self.size + len(piece) > MOST_BYTES:
                 raise OSError("too much")
-            os.pwrite(kept.fileno(), piece, self.size)
+            if os.pwrite(kept.fileno(), piece, self.size) < len(piece):
+                raise OSError("the disk is full")
             self.size += len(piece)
         except OSError:  # or no room
             self.again = False
