@@ -93,7 +93,8 @@ def test_a_launcher_that_is_not_on_the_path_is_found_beside_the_interpreter(tmp_
     beside.chmod(0o755)
     found = started_by(Request(python=str(tmp_path / "python"), launcher=("a-launcher", "-n", "2")))
     assert found == (str(beside), "-n", "2")
-    assert from_beside(("no-launcher", "-n"), str(tmp_path / "python")) == ("no-launcher", "-n")
+    for words in (("no-launcher", "-n"), (".",)):
+        assert from_beside(words, str(tmp_path / "python"))[-1] == words[-1]
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="gloo is not in every macOS build")

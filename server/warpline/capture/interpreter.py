@@ -40,8 +40,8 @@ def from_beside(launcher: Sequence[str], python: str, path: str | None = None) -
     """
     program, *rest = launcher
     if os.sep not in program and python and shutil.which(program, path=path) is None:
-        beside = Path(python).with_name(program)
-        program = str(beside) if os.access(beside, os.X_OK) else program
+        beside = Path(python).parent / program  # not ``with_name``: it raises for "."
+        program = str(beside) if beside.is_file() and os.access(beside, os.X_OK) else program
     return (program, *rest)
 
 
