@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from itertools import accumulate, cycle, islice
+from pathlib import Path
 
-from warpline.capture.counters import GAPS, LOOKS, Counter, Values, counters, values
+from warpline.capture.counters import GAPS, LOOKS, Counter, Values, counted, counters, values
 
 TURN_S = 0.02
 #: When a process is looked at in 5 seconds.
@@ -70,6 +71,22 @@ def test_values_are_those_of_the_main_threads_user_functions() -> None:
         {"thread_name": "Thread-1", "os_thread_id": 8, "frames": [{**inner, "name": "other"}]},
     ]
     assert values(threads, 5, lambda file: not file.startswith("/lib")) == {("/train.py", "main", "step"): 12}
+
+
+def test_a_sum_is_no_counter(tmp_path: Path) -> None:
+    """It grows as steadily, by 1 as far as a few looks can tell: its time would be that of no loop."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        "for epoch in range(9):\n"
+        "    for step, (x, y) in enumerate(batches):\n"
+        "        seen += 32\n        late = late + 1\n        lines = []\n"
+        "        correct += int(hits(x, y).sum())\n        tokens = tokens + x.numel()\n"
+    )
+    assert counted(str(script)) == {"epoch", "step", "x", "y", "seen", "late"}
+    sums = looks(step=lambda n: n, correct=lambda n: 27 * n + n * 7919 % 13)
+    assert [one.name for one in counters(sums)] == ["correct", "step"]
+    script.write_text("for (")
+    assert counted(str(script)) == counted(str(tmp_path)) == counted("<string>") == frozenset()
 
 
 def test_the_time_is_that_between_the_looks() -> None:

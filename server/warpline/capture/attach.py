@@ -59,7 +59,8 @@ def attach(pid: int, seconds: float) -> Attached:
         if records.returncode or not written.is_file():
             raise Problem(_refusal(pid, said.read_text(encoding="utf-8", errors="replace")))
         found = _counted(written.read_text(encoding="utf-8", errors="replace"), pid)
-        return replace(found, counters=tuple(counters.counters(looks)))
+        grown = (one for one in counters.counters(looks) if one.name in counters.counted(one.file))
+        return replace(found, counters=tuple(grown))
 
 
 def _looks(
