@@ -23,12 +23,17 @@ def host_to_device(cost: LineCost, *, pageable: bool) -> float:
 
 
 def copied_to_host_unwaited(context: Context) -> bool:
-    """Whether a step copies from the device to pinned host memory. Such a copy may still be under way when
-    its call returns, and something else has to wait before the values are read."""
-    return any(
-        kernel.kind == "copy" and "DtoH" in kernel.name and "pinned" in kernel.name.lower()
-        for cost in context.profile.lines
+    """Whether a step copies from the device to pinned host memory without waiting for it. Such a copy may
+    still be under way when its call returns, and something else has to wait before the values are read.
+    ``item()`` copies to pinned memory as well, but waits on the same line."""
+    return any(_copied_to_pinned(cost) > cost.syncs for cost in context.profile.lines)
+
+
+def _copied_to_pinned(cost: LineCost) -> float:
+    return sum(
+        kernel.count
         for kernel in cost.kernels
+        if kernel.kind == "copy" and "DtoH" in kernel.name and "pinned" in kernel.name.lower()
     )
 
 
