@@ -57,8 +57,9 @@ def test_it_is_changed_where_it_is_written(code: str, held: Holder) -> None:
     assert (one.line, one.fixes[0].edits[0].start[0]) == (held.line, held.line)
 
 
-def test_not_where_another_convolution_gets_it_too() -> None:
-    head = "nn.Conv2d(64, 1, 1)\n#^ site module type=Conv2d bias=true\n"
+@pytest.mark.parametrize("other", ["Conv2d(64, 1, 1)", "Linear(64, 10)", "LayerNorm(64)"])
+def test_not_where_another_layer_gets_it_too(other: str) -> None:
+    head = f"nn.{other}\n#^ site module type={other.partition('(')[0]} bias=true\n"
     one = found(FIELD, Holder("field", "/example/train.py", 3, 17, "bias"), head)
     assert not one.fixes
     assert "from there too" in one.message

@@ -331,8 +331,10 @@ def _at(context: Context, calls: list[cst.Call], held: Holder) -> Fix:
     reason = by_hand(held, "bias")
     if reason:
         raise Refused(reason)
-    if len({(site.file, site.line) for site in _made(context) if holder(site, "bias") == held}) > len(calls):
-        raise Refused("convolutions without a batch norm directly after them get their bias from there too")
+    # Linear layers and norms often share such an option.
+    given = [site for site in context.sites(Module.KIND) if holder(site, "bias") == held]
+    if len({(site.file, site.line) for site in given}) > len(calls):
+        raise Refused("layers without a batch norm directly after them get their bias from there too")
     source, node = literal_at(context, held, True)
     edits = Edits(source)
     edits.replace(node, "False")
