@@ -286,11 +286,13 @@ def _fix(context: Context, table: Table, made: Site | None, optimizer: Site, kin
     call = source.call(made.line, *_MODULES) if source is not None and made is not None else None
     if source is None or call is None or made is None:
         raise Refused("pass `sparse=True` where the embedding is created")
-    if source.argument(call, "scale_grad_by_freq", 5) is not None:
+    bag = source.is_named(call.func, "EmbeddingBag")  # it has no `padding_idx` before these
+    scaled = source.argument(call, "scale_grad_by_freq", 4 if bag else 5)
+    if scaled is not None and source.literal(scaled.value) is not False:
         raise Refused("`scale_grad_by_freq` needs dense gradients")
     if _setting(made, "mode") == "max":
         raise Refused("`sparse=True` does not work with the mode `max`")
-    if argument(made, "sparse") is None and (source.argument(call, "sparse", 7) or source.unpacked(call)):
+    if argument(made, "sparse") is None and (source.argument(call, "sparse", 6) or source.unpacked(call)):
         raise Refused("`sparse` may be set elsewhere: set it by hand")
     changes = Changes(context)
     changes.recorded(made, source, call, "sparse", "True")
