@@ -31,6 +31,14 @@ STRIDE = """\
 for at in range(0, len(signal), 4):
     found.append(model(signal[at : at + window]))  #> cost step_ms=9 calls=1
 """
+POSITIONS = """\
+for at in range(0, ids.size(1), 32):
+    found.append(model(ids[:, at : at + 32]))  #> cost step_ms=9 calls=1
+"""
+HEADS = """\
+for part in x.split(8, dim=1):
+    out = model(part)  #> cost step_ms=9 calls=1
+"""
 PIECES = RANGE.replace("calls=1", "calls=12")
 WORDS = """\
 for word in text.split(","):
@@ -38,7 +46,7 @@ for word in text.split(","):
 """
 
 
-@pytest.mark.parametrize("code", [RANGE, OPTION, SPLIT, STRIDE, PIECES, WORDS])
+@pytest.mark.parametrize("code", [RANGE, OPTION, SPLIT, STRIDE, POSITIONS, HEADS, PIECES, WORDS])
 def test_where_their_size_is_written(code: str) -> None:
     example = read_example(code)
     here = [at for at, line in enumerate(code.split("\n"), 1) if "# here" in line and code is not PIECES]

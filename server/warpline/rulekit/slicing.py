@@ -40,7 +40,8 @@ def sliced(context: Context) -> Iterator[Origin]:
 def _step(source: Source, loop: cst.For | cst.While) -> cst.BaseExpression | None:
     for call in source.nodes(cst.Call, within=loop.iter) if isinstance(loop, cst.For) else ():
         if source.is_named(call.func, "split") and call.args:
-            return call.args[0].value
+            dim = source.argument(call, "dim", 1)
+            return call.args[0].value if dim is None or source.literal(dim.value) == 0 else None
         if source.is_named(call.func, "range") and len(call.args) == 3:
             step = call.args[2].value
             if any(_ends_after(source, part, step) for part in source.nodes(cst.Slice, within=loop)):
@@ -49,10 +50,13 @@ def _step(source: Source, loop: cst.For | cst.While) -> cst.BaseExpression | Non
 
 
 def _ends_after(source: Source, part: cst.Slice, step: cst.BaseExpression) -> bool:
-    """``at : at + size``."""
-    end = part.upper
+    """``[at : at + size]`` of the first dimension: ``[:, at : at + size]`` takes a piece of each sample."""
+    end, element = part.upper, source.parent(part)
+    outer = source.parent(element) if element is not None else None
     return (
-        isinstance(end, cst.BinaryOperation)
+        isinstance(outer, cst.Subscript)
+        and outer.slice[0] is element
+        and isinstance(end, cst.BinaryOperation)
         and isinstance(end.operator, cst.Add)
         and source.code(step) in (source.code(end.left), source.code(end.right))
     )
