@@ -36,7 +36,7 @@ def partly_read(graph: Graph) -> Iterator[PartlyRead]:
         dim = node.named.get("dim", numbers[0] if numbers else 0 if node.name == "msort" else -1)
         flags = [one for one in plain if isinstance(one, bool)]
         descending = bool(node.named.get("descending", flags[-1] if flags else False))
-        if not isinstance(dim, int) or not shape:
+        if not isinstance(dim, int) or not graph.size(node.outputs[0]) or not shape:
             continue
         dim %= len(shape)
         size = shape[dim]
