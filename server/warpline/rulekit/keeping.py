@@ -52,8 +52,12 @@ def _is_made(context: Context, source: Source, value: cst.BaseExpression, graph:
         return _made(context, source, value, _DEPTH, graph)
     if isinstance(value, cst.Call):
         return not _parted(source, value) and _ran(context, source, value, graph)
-    # `0.9 * mean + 0.1 * loss`: that its line adds to autograd's graph says that the result has one.
-    made = isinstance(value, (cst.BinaryOperation, cst.IfExp))
+    # `0.9 * mean + 0.1 * loss`: that its line adds to autograd's graph says that the result has one, unless
+    # what was added is read off, as in `0.9 * mean + 0.1 * criterion(scores, labels).item()`.
+    made = isinstance(value, (cst.BinaryOperation, cst.IfExp)) and not any(
+        source.is_named(call.func, *_READ) or source.name(call.func) in ("float", "int")
+        for call in source.nodes(cst.Call, within=value)
+    )
     cost = context.cost(source.path, source.line(value)) if graph and made else None
     return cost is not None and cost.nodes > 0
 

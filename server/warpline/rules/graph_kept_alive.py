@@ -200,7 +200,7 @@ from functools import partial
 import libcst as cst
 
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Rule, size
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, size
 from warpline.rulekit.keeping import keepers
 from warpline.rulekit.memory import growth_bytes
 from warpline.rulekit.waiting import is_method
@@ -263,6 +263,8 @@ def _kept_losses(source: Source) -> Iterator[cst.Name]:
 
 
 def _fix(source: Source, node: cst.BaseExpression) -> Fix:
+    if isinstance(node, cst.IfExp):  # in the first step it may be a plain number
+        raise Refused("add `.detach()` to the side of the `if` that has the graph")
     edits = Edits(source)
     code = source.code(node)
     plain = isinstance(node, (cst.Name, cst.Attribute, cst.Subscript, cst.Call))
