@@ -47,6 +47,10 @@ def at_once(found: Rounds) -> Fix:
     start, stack = _start(source, block[:index], pieces), block[index + 1] if index + 1 < len(block) else None
     if start is None or stack is None:
         raise Refused("the list of results is not created directly above the loop and stacked directly below")
+    scope = source.enclosing(loop, cst.FunctionDef) or source.module
+    named = [one for one in source.nodes(cst.Name, cst.Attribute, within=scope) if source.code(one) == pieces]
+    if len(named) != 3:  # created, appended to, stacked
+        raise Refused("the list of results is used elsewhere, too")
     joined = _stacked(source, stack, pieces)
     variable, tensor = source.code(loop.target), _whole(source, loop)
     whole = _lifted(source, value, variable, tensor)
@@ -110,15 +114,23 @@ def _whole(source: Source, loop: cst.For) -> str:
 
 def _lifted(source: Source, value: cst.BaseExpression, variable: str, tensor: str) -> str:
     """``value`` with ``x`` for ``x[i]``; elementwise only."""
+    piece = re.compile(rf"\b{tensor}\s*\[\s*{variable}\s*\]")
     for node in descend(value, cst.BaseExpression):
+        if isinstance(node, (cst.IfExp, cst.BooleanOperation)):
+            raise Refused("iterations may differ")
+        if isinstance(node, (cst.Attribute, cst.Subscript)) and piece.search(source.code(node.value)):
+            call = source.parent(node)  # `x[i].exp()`; but `x[i][0]` and `x[i].T` mean something else of `x`
+            if not (isinstance(node, cst.Attribute) and isinstance(call, cst.Call) and call.func is node):
+                raise Refused("an iteration takes a part of its slice")
         if isinstance(node, cst.Call):
             name = source.code(node.func).rpartition(".")[2]
-            if name not in _ELEMENTWISE or any(arg.keyword is not None for arg in node.args):
+            of_numbers = source.name(node.func).partition(".")[0] in ("float", "math")
+            if name not in _ELEMENTWISE or of_numbers or any(arg.keyword is not None for arg in node.args):
                 raise Refused(f"`{name}` may not be elementwise")
         if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.MatrixMultiply):
             raise Refused("a matrix product is not elementwise")
     text = source.code(value)
-    lifted = re.sub(rf"\b{tensor}\s*\[\s*{variable}\s*\]", tensor, text)
+    lifted = piece.sub(tensor, text)
     if lifted == text or re.search(rf"\b{variable}\b", lifted):
         raise Refused("the loop variable is used for more than the slice")
     return lifted
