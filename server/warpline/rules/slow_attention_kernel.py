@@ -294,15 +294,32 @@ def _unpacked_mask(context: Context, cost: LineCost) -> Origin | None:
     return next((one for one in found if one is not None), None)
 
 
+def _read_elsewhere(context: Context, held: Origin) -> bool:
+    """Whether something else may read the mask of that mapping: by its key, or by unpacking the mapping."""
+    written, unpacking = 0, 0
+    for path in context.profile.sources:
+        source = context.source(path)
+        if source is None:
+            continue
+        written += sum(source.literal(node) == "attn_mask" for node in source.nodes(cst.SimpleString))
+        for call in source.nodes(cst.Call):
+            found = [unpacked_origin(context, source, value, "attn_mask") for value in source.unpacked(call)]
+            unpacking += any(one is not None and one.node is held.node for one in found)
+    return written > 1 or unpacking > 1
+
+
 def _without_mask(context: Context, cost: LineCost) -> Fix:
     source, call = attention_call(context, cost)
     held = _unpacked_mask(context, cost)
     entry = held.source.parent(held.node) if held is not None else None
-    told = isinstance(entry, cst.DictElement) and len(source.unpacked(call)) == 1
+    always = held is not None and not isinstance(held.node, cst.IfExp)
+    told = isinstance(entry, cst.DictElement) and always and len(source.unpacked(call)) == 1
     mask = source.argument(call, "attn_mask", 3)
     causal = source.argument(call, "is_causal", 5)
     if causal is not None or not (told or (mask is not None and not source.unpacked(call))):
         raise Refused("pass `is_causal=True` instead of the mask")
+    if told and held is not None and _read_elsewhere(context, held):
+        raise Refused("pass `is_causal=True` instead of the mask, which other code reads as well")
     if sum(arg.keyword is None for arg in call.args) > 4:
         raise Refused("pass `is_causal=True` instead of the mask, and the later arguments by name")
     calls = calls_of(cost)
