@@ -171,6 +171,16 @@ from warpline.wire.sites import Autocast, facts_of
 
 #: Words by which NumPy is asked for other numbers than those of float64.
 _OTHER_TYPE = re.compile(r"\b(?:u?int(?:8|16|32|64)?|integers|bool_?|half|single|float(?:16|32))\b")
+#: Functions of NumPy's that give places, counts or truth values; `arange` mostly gives whole numbers.
+_WHOLE = re.compile(
+    r"\b(?:arange|permutation|randint|choice|shuffle|arg(?:max|min|sort|where|partition)|(?:flat|count_)?nonzero"
+    r"|where|searchsorted|digitize|bincount|lexsort|unique|isin|is(?:nan|inf|finite)|(?:tril|triu|diag)?_?indices"
+    r"|binomial|poisson|multinomial|geometric|logical_\w+)\b"
+)
+#: These have the type of what they are given, or of a file.
+_OF_ANY_TYPE = ("array", "asarray", "ascontiguousarray", "stack", "concatenate", "vstack", "hstack", "load",
+                "fromfile", "frombuffer", "fromiter", "memmap", "zeros_like", "ones_like", "empty_like",
+                "full_like", "full", "tile", "repeat")  # fmt: skip
 #: What autocast casts products to, as trying them is told.
 _CAST = {"bfloat16": "bf16", "float16": "fp16"}
 
@@ -298,12 +308,17 @@ def _from_numpy(source: Source) -> list[cst.BaseExpression]:
 
 
 def _is_array(source: Source, value: cst.BaseExpression, depth: int) -> bool:
-    """Whether NumPy made the value, and no other type was asked for."""
-    if _OTHER_TYPE.search(source.code(value)):
+    """Whether NumPy made the value, of float64 as far as the text shows."""
+    code = source.code(value)
+    if _OTHER_TYPE.search(code) or _WHOLE.search(code) or source.nodes(cst.Comparison, within=value):
         return False
     for name in source.nodes(cst.Name, within=value):
         if source.name(name).partition(".")[0] == "numpy":
-            return True
+            function = source.parent(name)
+            called = function.attr.value if isinstance(function, cst.Attribute) else source.name(name)
+            if called.rpartition(".")[2] not in _OF_ANY_TYPE or source.nodes(cst.Float, within=value):
+                return True
+            continue
         made = source.assigned(name.value, within=source.enclosing(value, cst.FunctionDef) or source.module)
         if depth and any(_is_array(source, one, depth - 1) for one in made):
             return True
