@@ -1,0 +1,186 @@
+"""Code that looks like what a rule finds and means something else: no edit, or no finding."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.rules.test_no_breakage import fixed
+from warpline.model.profile import Profile
+from warpline.wire.dataflow import Dataflow, Masked, OperatorSite
+
+MEAN = """\
+#> memory growth_bytes_per_step=52428800
+mean = None
+for x in loader:
+    y = model(x)  #> cost device_ms=20 kept_bytes=52428800 nodes=40 calls=1
+    criterion(y).backward()  #> cost calls=1 nodes=2
+    mean = {value}  #> cost cpu_ms=0.001 calls=1 nodes=6
+"""
+
+
+@pytest.mark.parametrize(
+    "value", ["0.9 * mean + 0.1 * spread(y).item()", "0.9 * mean + 0.1 * float(spread(y))"]
+)
+def test_a_mean_of_numbers_has_no_graph(value: str) -> None:
+    assert not fixed(MEAN.format(value=value), "graph-kept-alive")
+
+
+def test_a_mean_that_begins_as_a_number_cannot_be_detached_whole() -> None:
+    (told,) = fixed(MEAN.format(value="0.0 if mean is None else 0.9 * mean + spread(y)"), "graph-kept-alive")
+    assert "the side of the `if`" in told
+
+
+LOOP = """\
+import math
+import torch
+
+def scale(x, low):
+    rows = []
+    for i in range(x.size(0)):
+        rows.append({value})
+        #^ cost step_ms=12 idle_ms=10 cpu_ms=12 launches=192; op aten::select count=64 cpu_ms=1
+    y = torch.stack(rows)
+    {after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "after", "reason"),
+    [
+        ("x[i][0] * low", "return y", "a part of its slice"),
+        ("x[i].T * low", "return y", "a part of its slice"),
+        ("x[i].exp()[:2] * low", "return y", "a part of its slice"),
+        ("low * math.exp(x[i])", "return y", "may not be elementwise"),
+        ("x[i] if low else -x[i]", "return y", "iterations may differ"),
+        ("x[i] * low", "return y / len(rows)", "used elsewhere"),
+    ],
+)
+def test_loops_that_one_expression_does_not_replace(value: str, after: str, reason: str) -> None:
+    (told,) = fixed(LOOP.format(value=value, after=after), "python-loop-over-tensor")
+    assert "No edit is offered" in told
+    assert reason in told
+
+
+def test_a_loop_that_one_expression_replaces() -> None:
+    (told,) = fixed(LOOP.format(value="x[i].exp() * low", after="return y"), "python-loop-over-tensor")
+    assert "    y = x.exp() * low\n" in told
+
+
+ARRAYS = """\
+import numpy as np
+import torch
+
+order = torch.as_tensor({made})
+place = torch.as_tensor(np.random.rand(9, 2))
+for step in range(400):
+    near = torch.cdist(place, place)
+    #^ cost device_ms=20; op aten::cdist device_ms=20 dtypes=double,double shapes=[[9,2],[9,2]]
+"""
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "np.random.permutation(9)",
+        "np.arange(9)",
+        "np.argsort(keys)",
+        "np.array(labels)",
+        "np.random.rand(9) > 0.5",
+    ],
+)
+def test_arrays_of_whole_numbers_stay_whole(made: str) -> None:
+    (told,) = fixed(ARRAYS.format(made=made), "float64-on-device")
+    assert f"order = torch.as_tensor({made})\n" in told
+    assert "np.random.rand(9, 2), dtype=torch.float32)" in told
+
+
+def test_an_item_waits_for_its_own_copy() -> None:
+    code = """\
+#> totals idle_ms=6
+import torch
+for images in loader:
+    seen.append(train(images).item())
+    #^ cost device_ms=14 idle_ms=6 step_ms=20 syncs=1
+    #^ kernel "Memcpy DtoH (Device -> Pinned)" device_ms=0.01 kind=copy
+    torch.cuda.synchronize()  #> cost cpu_ms=12 sync_ms=12 step_ms=0.1 syncs=1
+"""
+    (told,) = fixed(code, "synchronize-in-step")
+    assert "torch.cuda.synchronize()" not in told
+
+
+BAG = """\
+import torch
+table = torch.nn.EmbeddingBag(1500000, 128{more})
+#^ site module type=EmbeddingBag num_embeddings=1500000 embedding_dim=128
+optimizer = torch.optim.SGD(table.parameters(), lr=0.05)
+#^ site optimizer type=SGD elements=192000000 shapes=[[1,1500000,128]] with.momentum=0 with.weight_decay=0
+for ids, clicked in loader:
+    loss = loss_of(table(ids), clicked)
+    #^ cost step_ms=4 device_ms=4 backward_ms=3
+    #^ op aten::_embedding_bag shapes=[[1500000,128],[65536]] device_ms=0.5
+    #^ op aten::_embedding_bag_dense_backward phase=backward shapes=[[4096,128],[65536]] device_ms=1
+    #^ op aten::fill_ phase=backward shapes=[[1500000,128],[]] device_ms=2
+    loss.backward()
+    optimizer.step()  #> use optimizer; cost step_ms=5 device_ms=5; op aten::_foreach_add_ device_ms=5
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (', mode="sum"', 'mode="sum", sparse=True)'),
+        (', None, 2.0, False, "sum", False', "set elsewhere"),
+        (', None, 2.0, True, "sum"', "`scale_grad_by_freq` needs dense"),
+    ],
+)
+def test_arguments_of_an_embedding_bag_by_position(more: str, told: str) -> None:
+    (found,) = fixed(BAG.format(more=more), "dense-embedding-gradient")
+    assert told in found
+
+
+ATTENTION = """\
+#> steps step_ms=40
+import torch.nn.functional as F
+
+def options(q):
+    return {{"attn_mask": {mask}}}
+
+def attend(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, **options(q))
+    #^ cost device_ms=24; op aten::_scaled_dot_product_cudnn_attention device_ms=24
+    #^ op aten::scaled_dot_product_attention shapes=[[8,8,9,64],[8,8,9,64],[8,8,9,64],[9,9]] dtypes=c10::Half
+
+{other}
+attend(*inputs).sum().backward()  #> cost device_ms=1
+"""
+
+
+def causal(profile: Profile) -> Profile:
+    (line,) = (cost.line for cost in profile.lines if cost.device_ms > 20)
+    (file,) = profile.sources
+    flow = Dataflow(
+        missing="",
+        names=("aten._scaled_dot_product_cudnn_attention.default",),
+        sites=(OperatorSite(file, line, "attend"),),
+        name=(0,),
+        site=(0,),
+        masked=(Masked(0, True),),
+    )
+    return replace(profile, facts=replace(profile.facts, dataflow=flow))
+
+
+@pytest.mark.parametrize(
+    ("mask", "other", "edited"),
+    [
+        ("book.seen(q)", "", True),
+        ("book.seen(q)", 'hidden = options(inputs[0])["attn_mask"]', False),
+        ("book.seen(q)", "show(**options(inputs[0]))", False),
+        ("book.seen(q) if book.training else None", "", False),
+    ],
+)
+def test_a_mask_that_other_code_reads_stays_in_its_mapping(mask: str, other: str, edited: bool) -> None:
+    (told,) = fixed(ATTENTION.format(mask=mask, other=other), "slow-attention-kernel", causal)
+    assert ('return {"is_causal": True}' in told) == edited
+    assert ("No edit is offered" in told) != edited
