@@ -69,9 +69,9 @@ class Reading(Miss):
 
 @cache
 def known() -> tuple[Reading, ...]:
-    """What was timed before anything was measured here: ``known.json``, the tables of docs/measuring.md that
-    ``benchmarks/predictions.py`` and ``benchmarks/bets.py`` made. ``benchmarks/intervals.py`` scores the
-    intervals, each reading by those of other scripts."""
+    """The project's own readings, from ``known.json``: predicted and timed by ``benchmarks/predictions.py``,
+    ``bets.py`` and ``pairs.py`` (docs/measuring-tables.md). ``benchmarks/intervals.py`` scores the intervals,
+    each reading by those of other scripts."""
     rows = json.loads(Path(__file__).with_name("known.json").read_text(encoding="utf-8"))
     return tuple(Reading(*row) for row in rows)
 

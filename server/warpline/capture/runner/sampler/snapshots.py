@@ -5,7 +5,7 @@
 Each look copies all memory that holds the thread's frames in one system call, which takes some microseconds.
 A sampler that follows the frames with a call for each reads the outer ones later than the inner ones. Where
 a line calls into libraries the frames have changed by then, and the sample is lost or counted at a later line
-(``docs/measuring.md`` has the figures).
+(``docs/measuring-tables.md`` has the figures).
 
 Standard library only, Python 3.9 syntax.
 """
