@@ -208,7 +208,28 @@ def test_the_launcher_and_the_folder_of_the_last_time(folder: Path) -> None:
     assert (found.target, found.argv, found.launcher) == ("tools.other", ("--shown",), ())
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        *(
+            (name, 5, "wrong type")
+            for name in ("program", "module", "args", "python", "cwd", "env", "envFile")
+        ),
+        ("envFile", ["a"], "wrong type"),
+        ("args", "--name 'two", "No closing quotation"),
+    ],
+)
+def test_a_malformed_configuration_is_refused_in_one_line(
+    field: str, value: object, said: str, folder: Path
+) -> None:
+    launch = {"name": "Train", "program": str(folder / "train.py"), field: value}
+    with pytest.raises(Refused, match=f'^Train: "{field}".*{said}$'):
+        made(folder, {"uri": (folder / "train.py").as_uri(), "launch": launch})
+
+
 def test_wrong_parameters_are_refused(folder: Path) -> None:
+    with pytest.raises(Refused, match="launcher: No closing quotation"):
+        made(folder, {"uri": (folder / "train.py").as_uri(), "launcher": "torchrun '"})
     with pytest.raises(Refused, match="wrong parameters") as error:
         made(folder, {"launcher": 2})
     assert error.value.reason == "parameters"

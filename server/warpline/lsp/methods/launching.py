@@ -14,6 +14,12 @@ from warpline.capture.interpreter import from_beside
 _VARIABLE = re.compile(r"\$\{(?:(env|command|input|config):)?([^}]+)\}")
 #: The fields of a configuration that are read.
 _FIELDS = ("program", "module", "args", "python", "cwd", "env", "envFile", "request", "type", "name")
+#: The types that their values may have.
+_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("program", "module", "cwd", "envFile"), (str,)),
+    **dict.fromkeys(("args", "python"), (str, list)),
+    "env": (dict,),
+}
 #: A line of an ``.env`` file.
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(\w+)\s*=\s*(.*?)\s*")
 #: In a launcher, the interpreter that runs the script.
@@ -82,12 +88,18 @@ def configuration(launch: Mapping[str, Any], path: str, folder: Path) -> dict[st
     configuration; only what it has. Raises Unresolved."""
     if launch.get("request", "launch") != "launch":
         raise Unresolved("it attaches to a running process; only a launch configuration can be profiled")
+    for name, types in _TYPES.items():
+        if launch.get(name) and not isinstance(launch[name], types):
+            raise Unresolved(f'"{name}" has a value of the wrong type')
     names = variables(path, folder)
     found = {name: replaced(launch[name], names) for name in _FIELDS if launch.get(name)}
     cwd = Path(found["cwd"]).expanduser() if found.get("cwd") else folder
     cwd = cwd if cwd.is_absolute() else folder / cwd
     if isinstance(found.get("args"), str):
-        found["args"] = shlex.split(found["args"])
+        try:
+            found["args"] = shlex.split(found["args"])
+        except ValueError as error:
+            raise Unresolved(f'"args": {error}') from None
     if isinstance(found.get("python"), list):
         found["python"] = found["python"][0]
     if found.get("python"):

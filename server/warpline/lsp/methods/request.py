@@ -176,9 +176,15 @@ def _cwd(before: Request | None) -> str:
 
 
 def _launcher(params: ProfileParams, own: Sequence[str], before: Request | None) -> tuple[str, ...]:
-    """The client's, else that of the configuration or the settings, else that of the last time."""
+    """The client's, else that of the configuration or the settings, else that of the last time. Raises
+    Refused."""
+    if isinstance(params.launcher, str):
+        try:
+            return tuple(shlex.split(params.launcher))
+        except ValueError as error:
+            raise Refused(f"launcher: {error}", "parameters") from None
     if params.launcher is not None:
-        return tuple(shlex.split(params.launcher) if isinstance(params.launcher, str) else params.launcher)
+        return tuple(params.launcher)
     if own or before is None:
         return tuple(own)
     return launching.with_any_python(before.launcher, before.python)
