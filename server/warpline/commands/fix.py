@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,7 +71,8 @@ def run(options: argparse.Namespace) -> int:
     if options.diff:
         folder = _seen_from(made, root)
         if folder != Path.cwd():
-            _say(f"the paths are relative to {folder}: apply it there (`patch -p1 -d {folder}`)")
+            there = shlex.quote(str(folder))
+            _say(f"the paths are relative to {folder}: apply it there (`patch -p1 -d {there}`)")
         sys.stdout.write(diff(made, folder))
         return 0
     return _write(made, root)

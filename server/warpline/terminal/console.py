@@ -16,7 +16,8 @@ _PIPE_WIDTH = 110
 
 
 def console(file: TextIO | None = None) -> Console:
-    """A console for ``file`` (standard output if None). Piped, it has no colours and no fixed width."""
+    """A console for ``file`` (standard output if None). Piped, it has no colours, and is
+    ``_PIPE_WIDTH`` columns wide unless ``COLUMNS`` says otherwise."""
     file = file or sys.stdout
     if isinstance(file, io.TextIOWrapper):
         # A terminal that cannot show a letter gets a question mark, not a crash.
