@@ -109,7 +109,9 @@ def test_a_run_that_reads_nothing_ends(pipe: Pipe) -> None:
         with given.run():
             pass
     given.close()
-    assert (descriptors(), threading.active_count()) == (before, threads)
+    # Those of other tests may go meanwhile.
+    assert descriptors() <= before
+    assert threading.active_count() <= threads
 
 
 def test_a_file_is_read_from_where_it_stood(tmp_path: Path) -> None:
