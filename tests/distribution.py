@@ -28,13 +28,16 @@ RECORDED = frozenset(
     )
 )
 
+#: They build the extension in ``dist/``: at the same time one would pack what the other has half written.
+EXTENSION = frozenset({"tests/editors/test_package.py", "tests/editors/test_vscode.py"})
+
 
 def scope(test: str) -> str:
     """Tests with the same scope run on the same worker, one after the other."""
     file, _, _ = test.partition("::")
     if test.partition("[")[0] in ALONE:
         return test
-    return "recorded" if file in RECORDED else file
+    return "recorded" if file in RECORDED else "extension" if file in EXTENSION else file
 
 
 @pytest.hookimpl(optionalhook=True)
