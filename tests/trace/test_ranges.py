@@ -8,6 +8,7 @@ import io
 import json
 import re
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -150,3 +151,13 @@ def test_a_process_that_ends_costs_nothing(run: Path, monkeypatch: pytest.Monkey
     assert dataclasses.astuple(trace.read(run, 2).manifest) == dataclasses.astuple(
         trace.read(run, 1).manifest
     )
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("small_parts")
+def test_a_process_that_hangs_is_ended(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "_CHILD", "import time; time.sleep(300)")
+    monkeypatch.setattr(ranges, "LIMIT_S", 0.2)
+    began = time.monotonic()
+    assert ranges.together(run / "trace.json", 2) is None
+    assert time.monotonic() - began < 100

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,8 @@ from warpline.trace.unpack import is_packed
 PART = 24 << 20
 SMALLEST = 4 * PART  # bytes of a file. A process takes 0.17 s to start, in which one reads 40 MB
 MOST_PROCESSES = 8  # beyond that the merging takes longer than the reading
+#: Children get so many seconds, and one more for so many bytes of the file: far more than a slow disk takes.
+LIMIT_S, SLOWEST = 60.0, 1 << 20
 _WINDOW = 1 << 16  # bytes in which the end of an event is looked for
 _LENGTH = 8  # bytes before each answer
 #: The child has the folders of our own modules, and never the working folder.
@@ -93,12 +96,20 @@ def split(path: Path) -> list[Part]:
 
 @contextmanager
 def _children(path: Path, parts: Sequence[Part], count: int) -> Iterator[list[IO[bytes]]]:
-    """``count`` processes, and what each says: the answers for every ``count``-th part, in their order."""
+    """``count`` processes, and what each says: the answers for every ``count``-th part, in their order. They
+    are killed when the block ends, and after ``LIMIT_S``."""
     own = str(Path(__file__).resolve().parents[2])
     others = (one for one in sys.path if isinstance(one, str) and one not in ("", str(Path.cwd())))
     folders = json.dumps([own, *others])  # scripts put paths of pathlib there, which Python passes over
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # each would start a thread for every core
     started: list[subprocess.Popen[bytes]] = []
+
+    def end() -> None:
+        for child in started:
+            child.kill()
+
+    limit = threading.Timer(LIMIT_S + path.stat().st_size / SLOWEST, end)
+    limit.daemon = True
     try:
         for first in range(count):
             mine = json.dumps(parts[first::count])
@@ -112,12 +123,14 @@ def _children(path: Path, parts: Sequence[Part], count: int) -> Iterator[list[IO
                     stderr=subprocess.DEVNULL,
                 )
             )
+        limit.start()
         yield [child.stdout for child in started if child.stdout is not None]
     finally:
+        limit.cancel()
+        end()
         for child in started:
             if child.stdout is not None:
                 child.stdout.close()
-            child.kill()
             child.wait()
 
 
