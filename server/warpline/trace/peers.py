@@ -34,7 +34,7 @@ _CALL = re.compile(
 )
 _BASE = re.compile(rb'"baseTimeNanoseconds": (\d+)')
 
-_UNREADABLE: tuple[type[Exception], ...] = (Problem, OSError, ValueError, *packed.ERRORS)
+_UNREADABLE: tuple[type[Exception], ...] = (Problem, OSError, ValueError, OverflowError, *packed.ERRORS)
 
 
 def peers(run: Path) -> tuple[Peer, ...]:
