@@ -275,6 +275,7 @@ class Whole(Stage):
 
     def _finish(self) -> None:
         self.session.synchronize()
-        self.session.observers.read_device()
         stop(self.session, self.queued)
-        self.session.finish_capture([*self.stamps, time_ns()])
+        stamps = [*self.stamps, time_ns()]
+        self.session.observers.read_device()  # opening the driver's library is no time of the script's
+        self.session.finish_capture(stamps)
