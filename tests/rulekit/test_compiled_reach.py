@@ -91,3 +91,34 @@ def test_a_wait_in_its_loop_keeps_a_function_from_being_compiled() -> None:
     assert not draft.saving_ms
     assert not draft.fixes
     assert "a loop in the function waits" in draft.message
+
+
+CUT = """\
+def mixed(v, w):
+    return v @ w
+
+def blend(v, w):
+    v = v.exp() * 2
+    return mixed(v, w) + 1
+"""
+
+
+def test_a_product_in_what_a_function_calls_lies_between_its_passes() -> None:
+    lines = CUT.splitlines()
+    passes = (
+        "  #> cost step_ms=4 device_ms=4 calls=60; kernel vectorized_elementwise_kernel count=120 device_ms=4"
+    )
+    lines[1] += "  #> cost step_ms=4 device_ms=4 calls=60; op aten::mm count=60 launches=60 device_ms=4"
+    for at in (4, 5):
+        lines[at] += passes
+    example = read_example("\n".join(lines) + "\n")
+    costs = tuple(
+        replace(
+            cost,
+            function="mixed" if cost.line == 2 else "blend",
+            called=((FILE, "mixed"),) if cost.line == 6 else (),
+        )
+        for cost in example.profile.lines
+    )
+    found = Context(replace(example.profile, lines=costs), texts(example))
+    assert list(UnfusedElementwise().find(found)) == []

@@ -204,6 +204,8 @@ class UnfusedElementwise(Rule):
                 runs = [run for run in _runs(inside, recorded) if run.passes >= _PASSES]
                 kernels = [kernel for run in runs for kernel in run.kernels]
                 spent = _spent(runs)
+                if not kernels or not context.matters(spent):
+                    continue  # a product in what it calls lies between its passes
             saving = max(0.0, spent - max(kernel.device_ms for kernel in kernels)) if broken is None else 0.0
             name = f"`{function.name.value}`" if step is None else "The model"
             yield context.draft(
