@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from warpline.rulekit.context import Context
@@ -51,3 +53,10 @@ def test_where_their_size_is_written(code: str) -> None:
     example = read_example(code)
     here = [at for at, line in enumerate(code.split("\n"), 1) if "# here" in line and code is not PIECES]
     assert [found.line for found in sliced(Context(example.profile, texts(example)))] == here
+
+
+@pytest.mark.parametrize("argv", [("--batch-size", "64"), ("--batch-size=64",)])
+def test_not_the_default_of_an_option_that_the_command_line_sets(argv: tuple[str, ...]) -> None:
+    example = read_example(OPTION)
+    manifest = replace(example.profile.manifest, argv=argv)
+    assert not list(sliced(Context(replace(example.profile, manifest=manifest), texts(example))))

@@ -8,7 +8,7 @@ import libcst as cst
 
 from warpline.rulekit.context import Context
 from warpline.rulekit.holders import argument, beside, by_hand, holder, literal_at
-from warpline.rulekit.origins import Origin, mapping, option_names, unpacked_origin
+from warpline.rulekit.origins import Origin, mapping, overridden, unpacked_origin
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
 from warpline.wire.run import Site
@@ -94,10 +94,7 @@ class Changes:
         """The value is written elsewhere: change it there. Raises Refused."""
         if not origin.editable:
             raise Refused(f"`{name}` comes from {origin.words}, whose value was not found")
-        if origin.kind == "argument":
-            call = origin.source.enclosing(origin.node, cst.Call)
-            options = option_names(origin.source, call) if call is not None else []
-            for word in self.context.profile.manifest.argv:
-                if word.split("=")[0] in options:
-                    raise Refused(f"the command line passes `{word.split('=')[0]}`: change it there")
+        word = overridden(self.context, origin)
+        if word is not None:
+            raise Refused(f"the command line passes `{word}`: change it there")
         self.of(origin.source).replace(origin.node, code)

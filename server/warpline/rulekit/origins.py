@@ -233,6 +233,14 @@ def _options(context: Context, name: str) -> Iterator[Origin]:
                 yield Origin("argument", source, default.value, f"the option `{written}`")
 
 
+def overridden(context: Context, origin: Origin) -> str | None:
+    """The word of the command line that gives an option another value than its default; None for none."""
+    call = origin.source.enclosing(origin.node, cst.Call) if origin.kind == "argument" else None
+    names = option_names(origin.source, call) if call is not None else []
+    words = (word.split("=")[0] for word in context.profile.manifest.argv)
+    return next((word for word in words if word in names), None)
+
+
 def option_names(source: Source, call: cst.Call) -> list[str]:
     """All spellings of the option that ``add_argument("-j", "--workers", …)`` adds."""
     names = (source.literal(arg.value) for arg in call.args if arg.keyword is None)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from warpline.rulekit.context import Context
-from warpline.rulekit.origins import Origin, origin
+from warpline.rulekit.origins import Origin, origin, overridden
 from warpline.syntax.source import Source
 
 #: Lines of a loop that has one turn a step run as often; a partial step more or less at the window's ends.
@@ -18,7 +18,8 @@ def sliced(context: Context) -> Iterator[Origin]:
     """Where the size is written of a loop over ``range(0, count, size)`` with ``[at : at + size]`` in it, or
     over ``tensor.split(size)``.
 
-    Only of loops with one turn a step; sizes that are no plain number, or cannot be followed, are left out.
+    Only of loops with one turn a step. Sizes that are no plain number, cannot be followed, or are the default
+    of an option that the command line gives another value, are left out.
     """
     seen: set[tuple[str, int]] = set()
     for cost in context.profile.lines:
@@ -31,6 +32,8 @@ def sliced(context: Context) -> Iterator[Origin]:
             if step is None:
                 continue
             found = origin(context, source, step)
+            if overridden(context, found) is not None:
+                continue
             size = found.source.literal(found.node) if found.editable else None
             if type(size) is int and size > 0 and (found.file, found.line) not in seen:
                 seen.add((found.file, found.line))
