@@ -37,3 +37,16 @@ def test_arguments_after_unpacked_ones(given: str) -> None:
     source = kernel.source
     codes = {name: source.code(found) for name, found in passed.items() if found is not None}
     assert codes == {"n": "size", "step": "layers", "BLOCK": "64"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("@triton.jit", '@triton.autotune(configs=CONFIGS, key=["n"])\n@triton.jit'),
+        ("BLOCK):", "BLOCK: tl.constexpr = 64):"),
+    ],
+)
+def test_what_a_launch_may_leave_out_moves_those_before_it(old: str, new: str) -> None:
+    example = read_example(CODE.format(given="*planes, out, size, layers").replace(old, new))
+    (kernel,) = triton_kernels(Context(example.profile, texts(example)))
+    assert [kernel.passed(name) for name in ("n", "step", "BLOCK")] == [None] * 3

@@ -39,11 +39,21 @@ class TritonKernel:
         named = [name for name in self.parameters if name not in by_name]
         placed = [arg for arg in call.args if arg.keyword is None and arg.star != "**"]
         stars = [at for at, arg in enumerate(placed) if arg.star]
-        # `*planes` stands for as many as there are parameters left.
         first, last = placed[: stars[0] if stars else None], placed[stars[-1] + 1 :] if stars else []
+        if self._may_leave_out(named):
+            last = []
+        # `*planes` stands for as many as there are parameters left.
         given = dict(zip(named, (arg.value for arg in first), strict=False))
         given |= dict(zip(named[::-1], (arg.value for arg in last[::-1]), strict=False))
         return (given | by_name).get(parameter)
+
+    def _may_leave_out(self, names: list[str]) -> bool:
+        """Whether a launch need not pass each of these parameters: they have defaults, or are tuned."""
+        params = (param for param in self.function.params.params if param.name.value in names)
+        tuned = (self.source.code(one) for one in self.function.decorators)
+        return any("autotune" in one or "heuristics" in one for one in tuned) or any(
+            param.default is not None for param in params
+        )
 
 
 def triton_kernels(context: Context) -> Iterator[TritonKernel]:
