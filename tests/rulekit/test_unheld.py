@@ -68,9 +68,9 @@ for x in loader:
 """
 
 
-def adapted(*shapes: tuple[int, int]) -> list[tuple[int, float]]:
+def adapted(*shapes: tuple[int, int], rows: int = 512) -> list[tuple[int, float]]:
     """Line and cost of what is found; ``shapes``: of the weights that no optimizer has."""
-    example = read_example(ADAPTED)
+    example = read_example(ADAPTED.replace("512", str(rows)))
     numbers = tuple(range(len(shapes)))
     flow = Dataflow(missing="", shapes=shapes, shape=numbers, unheld=numbers)
     facts = replace(example.profile.facts, dataflow=flow, flags=Flags(grad_enabled_in_step=True))
@@ -84,3 +84,7 @@ def test_products_that_make_gradients_of_frozen_weights() -> None:
 
 def test_weights_of_the_shape_of_trained_ones_are_not_told_apart() -> None:
     assert adapted((16, 64)) == []
+
+
+def test_half_of_the_products_is_for_the_input_if_there_are_as_many_rows() -> None:
+    assert adapted((64, 256), rows=64) == [(1, (4 + 5) / 2 + 1)]

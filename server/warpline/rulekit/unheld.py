@@ -73,7 +73,9 @@ def for_weights_ms(cost: LineCost, weights: Collection[tuple[int, ...]]) -> floa
         first, second = (*op.shapes[:2], (), ())[:2]
         if op.phase != "backward" or len(first) != 2:
             continue
-        product = is_product(op.name) and len(second) == 2 and (first[0], second[1]) in weights
-        if product or (op.name in _SUMS and first in weights):
+        if is_product(op.name) and len(second) == 2 and (first[0], second[1]) in weights:
+            # With as many rows as the weight has, the product for the input's gradient has the same shapes.
+            spent += op.device_ms / (2 if second in weights else 1)
+        elif op.name in _SUMS and first in weights:
             spent += op.device_ms
     return spent
