@@ -296,7 +296,11 @@ def _from_numpy(source: Source) -> list[cst.BaseExpression]:
         for call in source.nodes(cst.Call)
         if not _is_cast(source, call)
         and (
-            source.is_named(call.func, "torch.from_numpy")
+            (
+                source.is_named(call.func, "torch.from_numpy")
+                and bool(call.args)
+                and not _is_other_made(source, call.args[0].value)
+            )
             or (
                 source.is_named(call.func, "torch.as_tensor", "torch.tensor")
                 and source.argument(call, "dtype", 1) is None
@@ -307,10 +311,24 @@ def _from_numpy(source: Source) -> list[cst.BaseExpression]:
     ]
 
 
+def _is_other(source: Source, value: cst.BaseExpression) -> bool:
+    """Whether the text says that an array has other numbers than those of float64."""
+    code = source.code(value)
+    found = _OTHER_TYPE.search(code) or _WHOLE.search(code) or source.nodes(cst.Comparison, within=value)
+    return bool(found)
+
+
+def _is_other_made(source: Source, value: cst.BaseExpression) -> bool:
+    """The same, of a name by what it was given last before that."""
+    around = source.enclosing(value, cst.FunctionDef) or source.module
+    made = source.assigned(source.code(value), within=around)
+    before = [one for one in made if source.line(one) < source.line(value)]
+    return _is_other(source, before[-1] if before else value)
+
+
 def _is_array(source: Source, value: cst.BaseExpression, depth: int) -> bool:
     """Whether NumPy made the value, of float64 as far as the text shows."""
-    code = source.code(value)
-    if _OTHER_TYPE.search(code) or _WHOLE.search(code) or source.nodes(cst.Comparison, within=value):
+    if _is_other(source, value):
         return False
     for name in source.nodes(cst.Name, within=value):
         if source.name(name).partition(".")[0] == "numpy":
