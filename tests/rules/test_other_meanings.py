@@ -8,6 +8,7 @@ import pytest
 
 from tests.rules.test_no_breakage import fixed
 from warpline.model.profile import Profile
+from warpline.wire.births import Argument, Holder
 from warpline.wire.dataflow import Dataflow, Masked, OperatorSite
 
 MEAN = """\
@@ -94,6 +95,14 @@ def test_arrays_of_whole_numbers_stay_whole(made: str) -> None:
     (told,) = fixed(ARRAYS.format(made=made), "float64-on-device")
     assert f"order = torch.as_tensor({made})\n" in told
     assert "np.random.rand(9, 2), dtype=torch.float32)" in told
+
+
+def test_labels_from_numpy_stay_whole() -> None:
+    code = ARRAYS.replace(
+        "order = torch.as_tensor({made})", "kinds = {made}\nkinds = torch.from_numpy(kinds)"
+    )
+    (told,) = fixed(code.format(made="rng.integers(0, 9, 100)"), "float64-on-device")
+    assert "kinds = torch.from_numpy(kinds)\n" in told
 
 
 def test_an_item_waits_for_its_own_copy() -> None:
@@ -184,3 +193,35 @@ def test_a_mask_that_other_code_reads_stays_in_its_mapping(mask: str, other: str
     (told,) = fixed(ATTENTION.format(mask=mask, other=other), "slow-attention-kernel", causal)
     assert ('return {"is_causal": True}' in told) == edited
     assert ("No edit is offered" in told) != edited
+
+
+OPTIONS = """\
+#> steps step_ms=66
+import torch
+class Options:
+    foreach: bool = False
+optimizer = torch.optim.AdamW(net.parameters(), **asdict(Options()))
+#^ site optimizer type=AdamW foreach=false parameters=220
+for batch in batches:
+    loss = net(batch)  #> cost device_ms=40
+    loss.backward()
+    optimizer.step()  #> cost step_ms=18 device_ms=8 idle_ms=10 launches=2600; use optimizer
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "told"),
+    [
+        ("field", "foreach", "    foreach: bool = True\n"),
+        ("command line", "--no-foreach", "the command line passes `--no-foreach`: change it there"),
+    ],
+)
+def test_foreach_is_changed_where_it_is_written(kind: str, name: str, told: str) -> None:
+    def held(profile: Profile) -> Profile:
+        (file,) = profile.sources
+        arguments = (Argument("foreach", False, True, Holder(kind, file, 3, 20, name)),)
+        sites = tuple(replace(site, arguments=arguments) for site in profile.facts.sites)
+        return replace(profile, facts=replace(profile.facts, sites=sites))
+
+    (found,) = fixed(OPTIONS, "per-tensor-optimizer", held)
+    assert told in found

@@ -156,7 +156,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
 from warpline.rulekit.filled import maker_of
-from warpline.rulekit.holders import literal_at
+from warpline.rulekit.holders import by_hand, literal_at
 from warpline.rulekit.optimizer_step import (
     OPERATIONS,
     calls_a_tensor,
@@ -288,6 +288,9 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
         return _in_mapping(held, kind)
     written = set_at(site)
     if written is not None and present is None and source.argument(call, "foreach") is None:
+        reason = by_hand(written, "foreach")
+        if reason:
+            raise Refused(reason)
         where, node = literal_at(context, written, False)
         edits = Edits(where)
         edits.replace(node, "True")
