@@ -1,6 +1,6 @@
 """Replays the captured step with a change: the predicted gain of a fix.
 
-``Simulation(trace, places).predict(change)`` gives the predicted step, or None where it cannot say.
+``Simulation(trace, places).predict(change)`` returns the predicted step, or None if it cannot be predicted.
 Replaying without a change gives the measured step.
 """
 

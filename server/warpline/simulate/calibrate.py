@@ -1,9 +1,11 @@
-"""What the profiler added, taken out: first what each record cost, where it fell; then one scale for
-host time, so that the replay of the unchanged window gives the step as it was timed without the profiler.
+"""Removes the profiler's overhead from the captured window.
 
-A step that the device bounds does not show the host's scale. Then the records' cost and the scale are the
-usual ones (``USUAL_OP_NS``, ``USUAL``), and what is left is the device's own (clocks differ between two
-windows).
+First, the cost of each record is subtracted where it occurred. Then one scale is found for host time, so that
+the replay of the unchanged window takes as long as the step timed without the profiler.
+
+A device-bound step does not show the host's scale. The record cost and the scale are the usual ones then
+(``USUAL_OP_NS``, ``USUAL``), and the remaining difference is a scale of device time (the device's clock rate
+may differ between two windows).
 """
 
 from __future__ import annotations
@@ -22,32 +24,33 @@ from warpline.simulate.timeline import LAUNCH, SYNC, WORK, Places, Timeline
 from warpline.trace.columns import OP, RUNTIME, Floats, Ints, Trace
 from warpline.wire.run import Facts
 
-#: What recording an operator costs, its launch included, in runs that their hosts bound. Taking launches off
-#: apart left scales that differed more between scripts, not less.
+#: Cost of recording an operator, its launch included, in host-bound runs. With a cost of its own for
+#: launches, the scales differed more between scripts, not less.
 USUAL_OP_NS = costs.value("op-record-ns")
-#: What of the host's time is its own once that is taken off.
+#: Share of the host time, less that cost, that a step takes without the profiler.
 USUAL = costs.value("host-own")
-#: What the runner measured for a record there, and beside it for a launch's: medians of 16 processes. Each
-#: lay within SWING times of that and did not foretell what records cost in its own process, so only what is
-#: beyond says something: that the machine is another.
+#: The runner's own measurement of a record's cost, and of a launch record's, in those runs: medians of 16
+#: processes. Each process was within a factor of SWING of the median, and its value did not predict the cost
+#: of records in that process. Only a value outside that range is used: the machine is a different one.
 MEASURED_OP_NS, MEASURED_LAUNCH_NS = costs.value("measured-op-ns"), costs.value("measured-launch-ns")
 SWING = costs.bound("other-machine")
-#: The step counts as explained by the device alone when the replay comes this close.
+#: The device alone explains the step if a replay with a very fast host comes this close to it.
 CLOSE = costs.bound("explained")
-#: What little is left is the host's where so much more of it explains it, else the device's.
+#: If a host slower by up to this factor explains the remaining difference, the host is scaled, else the
+#: device.
 NEARLY = costs.bound("host-explains")
 #: The device's clocks do not differ by more between two windows of one process.
 QUICKEST = costs.bound("device-clock")
 #: A little more than what the device alone takes.
 JUST = 1.001
-#: A host so quick that only the device counts.
+#: Scale of a host so fast that only the device matters.
 LEAST = costs.bound("least-host")
-#: A host this much slower has to be done later by this share of that, or it waits for the device, not the
-#: other way round.
+#: The host sets the pace if slowing it down by NUDGE delays its end by at least OWN times as much. Otherwise
+#: it waits for the device.
 NUDGE, OWN = costs.bound("host-nudge"), costs.bound("host-sets-pace")
-#: However slow the host was.
+#: Scale of the slowest host that is considered.
 MOST = costs.bound("most-host")
-#: Steps whose segments are as many, but for this share, do the same.
+#: Steps whose numbers of segments differ by at most this share do the same work.
 ALIKE = costs.bound("steps-alike")
 _HALVINGS, _EXACT = 24, 1e-4
 
@@ -61,10 +64,10 @@ def calibrated(
 ) -> Clock:
     """The clock with which the replay takes ``step_ns``.
 
-    Where that does not show what the host takes, it is what ``facts`` say of how far it runs ahead of an idle
-    device. ``quickest_ns``: the shortest timed step. Where other processes used the device and it alone
-    explains that step, while a usual host would have taken longer, the host is ``LEAST``: all that is known
-    of it is that it did not set the pace.
+    If the step does not show the host's scale, the scale comes from ``facts``, which say how far the host ran
+    ahead of an idle device. ``quickest_ns``: the shortest timed step. The host's scale is ``LEAST`` if other
+    processes used the device, the device alone explains the shortest step, and a usual host would have taken
+    longer: the run then shows only that the host did not set the pace.
     """
     clock = delays(timeline)
     usual = (_seen_ahead(timeline, clock, feed, facts) if facts is not None else None) or USUAL
@@ -84,8 +87,8 @@ def calibrated(
 
         return replace(clock, host=LEAST, device=_solve(stretched, step_ns, 0.1, 8.0))
     if most < CLOSE * step_ns and feed is None and among_others:
-        # What others do on the device and its cores makes the timed steps longer, and the run does not show
-        # which part: the whole step is slower, and what sets its pace is what would without them.
+        # Other processes on the device and the cores make the timed steps longer. The run does not show which
+        # part of the step, so host and device get the same scale, and the bottleneck stays the same.
         def slowed(scale: float) -> float:
             return replay(timeline, replace(clock, host=usual * scale, device=scale), feed)
 
@@ -93,8 +96,8 @@ def calibrated(
         return replace(clock, host=usual * scale, device=scale)
     if most < CLOSE * step_ns:
         return replace(clock, host=_solve(with_host, step_ns, usual, 8.0))
-    # Where the device explains the step without a host's help, the host is not quicker for it: how
-    # quick it is decides what is left once the device's work shrinks.
+    # If the device alone explains the step, the host is still not infinitely fast: its speed decides how long
+    # the step takes once the device has less work.
     if least < CLOSE * step_ns:
         if most > step_ns:
             return replace(clock, host=_solve(with_host, step_ns, LEAST, usual))
@@ -107,10 +110,10 @@ def calibrated(
         return replay(timeline, replace(clock, host=host, device=scale), feed)
 
     if with_device(QUICKEST) > step_ns:
-        # No clock explains that: a host that follows or waits for the device was quicker than usual.
+        # Even the fastest plausible device leaves the replay too long: the host was faster than usual.
         host = _solve(with_host, max(step_ns, JUST * least), LEAST, usual)
     if abs(with_device(1.0) - step_ns) < _EXACT * step_ns:
-        return replace(clock, host=host)  # something else sets the pace, whatever the device's clock
+        return replace(clock, host=host)  # something else sets the pace: the device's scale does not matter
     return replace(clock, host=host, device=_solve(with_device, step_ns, 0.1, 2.0))
 
 
@@ -120,9 +123,10 @@ def shared(facts: Facts) -> bool:
 
 
 def _seen_ahead(timeline: Timeline, clock: Clock, feed: Feed | None, facts: Facts) -> float | None:
-    """The host's scale by how far it ran ahead of an idle device: in a whole step, or where it waited for
-    the device in that, up to its backward; what comes after counts as usual then. None where it waited
-    there too, or was not seen.
+    """The host's scale, from how far it ran ahead of an idle device in a whole step.
+
+    If it waited for the device in that step, only the part before the backward pass is used, and the rest of
+    the step has the usual scale. None if it waited there too, or if this was not measured.
     """
     if not timeline.has_kernels:
         return None
@@ -141,8 +145,10 @@ def _seen_ahead(timeline: Timeline, clock: Clock, feed: Feed | None, facts: Fact
 def _of_part(
     timeline: Timeline, count: int, clock: Clock, feed: Feed | None, seen_ns: float | None
 ) -> float | None:
-    """The scale with which the host is done with the first ``count`` segments when it was; None where that
-    hardly moves it, as it waits for the device all the same."""
+    """The scale with which the host finishes the first ``count`` segments at ``seen_ns``.
+
+    None if the scale hardly changes that moment, because the host waits for the device.
+    """
     if seen_ns is None:
         return None
     part = beginning(timeline, count)
@@ -156,7 +162,7 @@ def _of_part(
 
 
 def evened(timeline: Timeline) -> Timeline:
-    """Give each captured step the host time of the median step, as far as they make as many calls.
+    """Scale the host time of each captured step to the median step's, for steps with about as many calls.
 
     On a busy machine one step's host was up to twice as slow as the next one's, in every call. A capture has
     too few steps to average that."""
@@ -173,11 +179,11 @@ def evened(timeline: Timeline) -> Timeline:
 
 
 def delays(timeline: Timeline) -> Clock:
-    """The device's own delays, read off the trace: between queued kernels, and from launch to start."""
+    """The device's delays: the median gap between queued kernels in the trace; the others have defaults."""
     if not timeline.has_kernels:
         return Clock()
     by = np.lexsort((timeline.kernel_start, timeline.stream))
-    # Nanoseconds since 1970 are beyond what a float holds exactly.
+    # A float cannot hold nanoseconds since 1970 exactly.
     start, stream = (timeline.kernel_start - timeline.kernel_start.min())[by], timeline.stream[by]
     end = start + timeline.kernel_ns[by]
     gap = (start[1:] - end[:-1])[(stream[1:] == stream[:-1])]
@@ -186,11 +192,11 @@ def delays(timeline: Timeline) -> Clock:
 
 
 def unblocked(timeline: Timeline) -> Timeline:
-    """Calls that were held up (a full queue, a wait inside) brought down to a usual one's time.
+    """Reduce calls that were blocked (by a full queue, or by a wait inside) to the time of a typical call.
 
-    The replay makes the waits again; without this they would count twice. What a call that waited for its
-    copy still did once the copy had ended (moving it out of the driver's own memory) comes after the wait,
-    in the segment behind it.
+    The replay adds the waits again; without this they would count twice. A call that waits for its copy may
+    go on after the copy has ended (it moves the data out of the driver's own memory). That time is added to
+    the next segment, after the wait.
     """
     host = timeline.host_ns.copy()
     after = _after_copies(timeline)
@@ -206,7 +212,7 @@ def unblocked(timeline: Timeline) -> Timeline:
 
 
 def _after_copies(timeline: Timeline) -> Floats:
-    """How long each segment's call went on after the copy that it waited for, in ns."""
+    """Time in ns from the end of the copy that each segment's call waited for to the end of the call."""
     found = np.zeros(len(timeline.host_ns))
     copies = np.flatnonzero(timeline.blocking)
     segment = np.searchsorted(timeline.first, copies, "right") - 1
@@ -216,9 +222,9 @@ def _after_copies(timeline: Timeline) -> Floats:
 
 
 def relieved(trace: Trace, timeline: Timeline, step_ns: float) -> Timeline:
-    """What each line record and each recorded op cost, taken off where it fell.
+    """Subtract the cost of each line record and of each recorded op from the segment in which it occurred.
 
-    The slowdown says what an op's record cost at least; a step that the device bounds hides it.
+    The slowdown gives a lower bound for the cost of an op's record. A device-bound step hides a part of it.
     """
     cost = overhead(trace, step_ns, trace.window_ns)
     records, host = trace.records, trace.host
@@ -239,7 +245,8 @@ def relieved(trace: Trace, timeline: Timeline, step_ns: float) -> Timeline:
 
 
 def _op_record_ns(trace: Trace, calls_an_op: float) -> float:
-    """What an operator's record cost, its calls' included: the usual, or on another machine the measured."""
+    """Cost of an operator's record, its runtime calls included: the measured one on a machine that is much
+    faster or slower than the usual ones, else the usual one."""
     facts = trace.facts
     if facts.op_record_ns is None:
         return USUAL_OP_NS
@@ -249,9 +256,9 @@ def _op_record_ns(trace: Trace, calls_an_op: float) -> float:
 
 
 def _spread(taken: Floats, room: Floats) -> Floats:
-    """``taken`` with what a segment has no ``room`` for left to those behind it.
+    """``taken``, limited to the ``room`` of each segment; the excess moves to the next segments.
 
-    A record is made at the start of an operator and completed at its end, in the time of what follows.
+    A record is made at the start of an operator and completed at its end, which is in a later segment.
     """
     owed: Floats = np.cumsum(taken - room)
     owed = owed - np.minimum(np.minimum.accumulate(owed), 0.0)
@@ -260,10 +267,10 @@ def _spread(taken: Floats, room: Floats) -> Floats:
 
 
 def by_line(timeline: Timeline, places: Places, profile: Profile) -> Timeline:
-    """Host time at each line brought to what attribution says the line costs.
+    """Scale the host time of each line to the cost that attribution gives it.
 
-    Line events slow pure Python far more than operators, which attribution sees from samples taken
-    without them. Only on a CPU: there a line's cost is its host time.
+    Line events slow pure Python down far more than operators. Attribution corrects this with samples taken
+    without line events. Only on a CPU: there a line's cost is its host time.
     """
     if timeline.has_kernels:
         return timeline
@@ -272,7 +279,7 @@ def by_line(timeline: Timeline, places: Places, profile: Profile) -> Timeline:
     seen = np.bincount(timeline.place, timeline.host_ns, len(places.lines))
     known = np.array([costs.get(place, -1.0) for place in places.lines]) * 1e6 * timeline.steps
     usable = (known >= 0) & (seen > 0)
-    # What attribution does not list is scaled as the rest is, on the whole.
+    # Lines that attribution does not list get the mean factor.
     usual = known[usable].sum() / seen[usable].sum() if usable.any() else 1.0
     factor = np.where(usable, known / np.maximum(seen, 1.0), usual)
     return replace(timeline, host_ns=timeline.host_ns * factor[timeline.place])

@@ -1,4 +1,4 @@
-"""Changes of a timeline: each function returns the changed timeline."""
+"""Applies a change to a timeline: each function returns the changed timeline."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, WORK, Places, Timel
 from warpline.simulate.work import ELEMENTWISE, FIXED, PRODUCT
 from warpline.trace.columns import Bools, Floats, Ints
 
-#: A multi-tensor optimizer works through its list in a handful of launches.
+#: Kernels that a multi-tensor optimizer launches per step.
 OPTIMIZER_LAUNCHES = round(costs.value("optimizer-launches"))
-#: What a launch costs the host from compiled code, of what one costs now, Python and autograd included.
+#: Host time of a launch from compiled code, as a share of a launch now (Python and autograd included).
 COMPILED_LAUNCH = costs.value("compiled-launch")
-#: What a call of compiled code costs the host beside its launches.
+#: Host time of a call of compiled code, apart from its launches.
 COMPILED_CALL_NS = costs.value("compiled-call-ns")
-#: A kernel shorter than this is all launch and tail: more data does not make it longer.
+#: A kernel shorter than this does not fill the device: more data does not make it longer.
 FLOOR_NS = costs.value("short-kernel-ns")
 
 
 class Changed:
-    """Makes changes to timelines of one trace."""
+    """Applies changes to timelines of one trace."""
 
     def __init__(self, places: Places, rates: Rates | None, names: Sequence[str] = ()) -> None:
-        """``names``: what ``Timeline.kernel_name`` numbers."""
+        """``names``: the kernel names that ``Timeline.kernel_name`` indexes."""
         self._number = {place: at for at, place in enumerate(places.lines)}
         self._turning = [at for at, name in enumerate(names) if turns_layout(name)]
         self._rates = rates
         self._lines = places.lines
 
     def at(self, column: Ints, where: Where) -> Bools:
-        """Which rows of a ``place`` column lie at ``where``; everywhere when it is empty."""
+        """Which rows of a ``place`` column are at ``where``; all rows if it is empty."""
         if not where:
             return np.ones(len(column), bool)
         numbers = [self._number[place] for place in where if self._number.get(place)]
@@ -55,12 +55,13 @@ class Changed:
         return found
 
     def turned(self, timeline: Timeline, where: Where) -> Bools:
-        """Kernels at ``where`` that turn a tensor's layout for the tensor cores, or back."""
+        """Kernels at ``where`` that convert a tensor between NCHW and NHWC for the tensor cores."""
         found: Bools = np.isin(timeline.kernel_name, self._turning) & self.at(timeline.kernel_place, where)
         return found
 
     def make(self, timeline: Timeline, change: Change) -> Timeline:
-        """The timeline with ``change``; what has a file of its own (loading, layout, precision) is not."""
+        """The timeline with ``change``; unchanged for changes with a module of their own (loading, layout,
+        precision)."""
         match change:
             case OverlapCopies():
                 return self._overlap_copies(timeline, change)
@@ -88,7 +89,7 @@ class Changed:
         return replace(
             timeline,
             host_ns=np.where(here, np.minimum(timeline.host_ns, call), timeline.host_ns),
-            # A pageable copy waits for itself; that wait is a sync of its own at the same line.
+            # The call of a pageable copy waits for the copy: the trace has a sync on the same line for it.
             kind=np.where(
                 self.at(timeline.place, change.places) & _after(here) & (timeline.kind == SYNC),
                 WORK,
@@ -102,7 +103,7 @@ class Changed:
         here = self.at(timeline.place, change.places)
         syncs = here & ((timeline.kind == SYNC) | timeline.copies)
         if change.keep > 0:
-            # Every n-th stays, the first of them last: reading is put off, not brought forward.
+            # Keep every n-th synchronization, counted from the n-th: values are read later, never earlier.
             every = max(1, round(1 / change.keep))
             syncs = syncs & ((np.cumsum(syncs) % every) != 0)
         gone = np.repeat(syncs, np.diff(timeline.first))
@@ -125,7 +126,7 @@ class Changed:
         return self._merged(timeline, change.places, stays, each, change.kernels, products)
 
     def _thinned(self, timeline: Timeline, change: Fuse, keep: float) -> Timeline:
-        """Each place keeps what is not fused, and ``keep`` of what is."""
+        """Each place keeps the time of what is not fused, and the share ``keep`` of what is."""
         on_host = keep if change.keep_host is None or not timeline.has_kernels else change.keep_host
         device, host = self._left(change, keep), self._left(change, on_host)
         return replace(
@@ -135,7 +136,7 @@ class Changed:
         )
 
     def _left(self, change: Fuse, keep: float) -> Floats:
-        """The share of each line's time that is left."""
+        """The share of each line's time that remains; one number per line."""
         factor = np.ones(len(self._lines))
         for place, share in zip(change.places, change.shares or (1.0,) * len(change.places), strict=False):
             factor[self._number.get(place, 0)] = 1 - share * (1 - max(keep, 0.0))
@@ -147,7 +148,8 @@ class Changed:
         stays = self._stays(timeline, here, OPTIMIZER_LAUNCHES)
         each = None
         if stays.any():
-            # The same bytes move: without their number, what is more than the launch of each kernel.
+            # The same bytes move. If their number is unknown, their time is the present kernels' time, less
+            # FLOOR_NS / 2 for each.
             moved = float(np.maximum(timeline.kernel_ns[here] - FLOOR_NS / 2, 0).sum()) / timeline.steps
             if change.bytes is not None and self._rates is not None:
                 moved = change.bytes / self._rates.bytes_per_s * 1e9
@@ -156,9 +158,9 @@ class Changed:
         return self._merged(timeline, change.places, stays, each, OPTIMIZER_LAUNCHES, nothing)
 
     def _stays(self, timeline: Timeline, here: Bools, count: int, per_run: bool = False) -> Bools:
-        """The ``count`` widest kernels of each step and phase, of those that are ``here``.
+        """The ``count`` longest kernels of each step and phase, among those that are ``here``.
 
-        ``per_run``: so many each time the lines run.
+        ``per_run``: ``count`` for each time the lines run in the step.
         """
         stays = np.zeros(len(here), bool)
         group = timeline.kernel_step * 2 + timeline.kernel_backward
@@ -171,8 +173,8 @@ class Changed:
     def _merged(
         self, timeline: Timeline, where: Where, stays: Bools, each_ns: float | None, count: int, apart: Bools
     ) -> Timeline:
-        """Kernels at ``where`` gone but those that stay, ``each_ns`` long from now on, and those that are
-        ``apart``, as they are; the host's work there shrinks likewise.
+        """Remove the kernels at ``where``, except those in ``stays``, which then take ``each_ns`` (None: as
+        now), and those in ``apart``, which do not change. Host time there shrinks in proportion.
         """
         here = self.at(timeline.kernel_place, where)
         host_here = self.at(timeline.place, where) & (timeline.kind != LOADER)
@@ -182,8 +184,8 @@ class Changed:
             host = np.where(host_here, timeline.host_ns * share, timeline.host_ns)
             kernel = timeline.kernel_ns if each_ns is None else np.where(stays, each_ns, timeline.kernel_ns)
             return without(replace(timeline, host_ns=host, kernel_ns=kernel), gone)
-        # The device is the CPU: an operator's own time is its kernel's. One operator a step and phase
-        # stays, the widest, as it reads and writes what a fused one must.
+        # The device is the CPU: an operator's own time is its kernel's. In each step and phase the longest
+        # operator stays, since it reads and writes what a fused one has to.
         ops = host_here & (timeline.op >= 0) & (timeline.work != PRODUCT)
         best = np.zeros(len(ops), bool)
         group = timeline.step * 2 + timeline.backward
@@ -203,7 +205,7 @@ class Changed:
         """Fewer launches at some lines: the host time shrinks, and with ``fuse`` kernels merge."""
         here = self.at(timeline.place, change.places) & (timeline.kind != LOADER) & (timeline.kind != SYNC)
         if not timeline.has_kernels:
-            # On a CPU the operators stay; what lies between them goes.
+            # On a CPU the operators stay; only the time between them shrinks.
             between = here & (timeline.op < 0)
             kept = np.where(between, timeline.host_ns * change.keep, timeline.host_ns)
             return replace(timeline, host_ns=kept)
@@ -211,16 +213,16 @@ class Changed:
             return replace(timeline, host_ns=np.where(here, timeline.host_ns * change.keep, timeline.host_ns))
         compiled = self.at(timeline.kernel_place, change.places)
         mergeable = (timeline.kernel_work == ELEMENTWISE) & compiled
-        # Inductor lays convolutions out channels last (its ``layout_optimization``).
+        # Inductor runs convolutions in channels_last (its ``layout_optimization``): no layout conversions.
         turned = self.turned(timeline, change.places)
-        # Runs of memory-bound kernels become one, as long as the widest of them.
+        # Each run of memory-bound kernels becomes one kernel, as long as the longest of them.
         begins = mergeable & ~np.concatenate([[False], mergeable[:-1]])
         run = np.where(mergeable, np.cumsum(begins), 0)
         widest = np.zeros(int(run.max(initial=0)) + 1)
         np.maximum.at(widest, run, timeline.kernel_ns)
         fused = np.where(begins, widest[run], timeline.kernel_ns)
         gone = (mergeable & ~begins) | turned
-        # What is compiled still launches its kernels one by one: the host's work goes as launches do.
+        # Compiled code still launches its kernels one by one: host time shrinks with the number of launches.
         stays = float((compiled & ~gone).sum()) / compiled.sum() if compiled.any() else 0.0
         left = max(change.keep, min(1.0, stays * COMPILED_LAUNCH))
         host = np.where(here, timeline.host_ns * left, timeline.host_ns)
@@ -244,7 +246,7 @@ class Changed:
         ops = (timeline.op >= 0) if not timeline.has_kernels else np.zeros(len(host), bool)
         ops |= timeline.kind == LOADER
         host[ops] *= change.factor
-        # What does not grow with the batch: updating the parameters.
+        # The optimizer's kernels do not grow with the batch.
         return replace(
             timeline,
             host_ns=host,
@@ -295,10 +297,11 @@ KERNEL_COLUMNS = (
 
 
 def _widest(timeline: Timeline, rows: Ints, count: int) -> Ints:
-    """``count`` of ``rows``, those whose kernels are usually the widest; of one kernel's, evenly spaced ones.
+    """``count`` of ``rows``: those of the kernels with the longest median time. Rows of one kernel are
+    chosen at even distances.
 
-    A kernel that is slow once (another process had the device meanwhile) is not wide: it counts as the
-    middle one of its line, name and size.
+    The median is over kernels of the same line, name and launch shape, so that one slow execution (another
+    process had the device) does not count.
     """
     if count >= len(rows):
         return np.arange(len(rows))
@@ -333,7 +336,7 @@ def _typical(timeline: Timeline, kind: int) -> float:
 
 
 def _after(here: Bools) -> Bools:
-    """Rows from a marked one to a few calls behind it."""
+    """The marked rows and the eight rows after each."""
     found: Bools = here.copy()
     for distance in range(1, 9):
         found[distance:] |= here[:-distance]

@@ -1,7 +1,7 @@
-"""How fast a device can be: operations a second by precision, and bytes a second.
+"""Peak rates of a device: operations per second by precision, and bytes per second.
 
-What the runner measured (``Facts.peaks``) comes first; else the data sheet's figures (dense, without
-sparsity); real kernels reach about ``REACHED`` of them.
+These are the rates that the runner measured (``Facts.peaks``), else the data sheet's (dense, without
+sparsity) times ``REACHED``, the share that real kernels reach.
 """
 
 from __future__ import annotations

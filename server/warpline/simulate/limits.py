@@ -15,13 +15,12 @@ from warpline.simulate.work import PRODUCT
 from warpline.trace.columns import Bools, take
 from warpline.trace.names import Names
 
-#: Kernels and ranges that exchange something between ranks.
+#: Beginnings of the names of collectives: kernels and ranges that exchange data between ranks.
 _EXCHANGES = ("nccl", "gloo:", "c10d::")
 
 
 def limiting_resource(timeline: Timeline, clock: Clock, feed: Feed | None, names: Names) -> Resource:
-    """The resource that would save most of the step if it took half as long, by replaying it with each of
-    them halved."""
+    """The resource that shortens the step most if its time is halved. Each one is halved in a replay."""
     exchanged = names.containing(*_EXCHANGES)
     loading = timeline.kind == LOADER
     product = timeline.kernel_work == PRODUCT
@@ -36,7 +35,7 @@ def limiting_resource(timeline: Timeline, clock: Clock, feed: Feed | None, names
         host = {"host": own & ~called, "launches": called}
         device = {"compute": product & ~exchange, "memory": ~product & ~exchange, "communication": exchange}
     else:
-        # The device is the CPU: operators are its work.
+        # The device is the CPU: its work is the operators.
         between = exchanged[take(timeline.op_name, timeline.op)] & called
         works = timeline.work == PRODUCT
         host = {
@@ -61,8 +60,9 @@ def limiting_resource(timeline: Timeline, clock: Clock, feed: Feed | None, names
 
 
 def floor_ms(timeline: Timeline, clock: Clock, rates: Rates | None, profile: Profile | None) -> float:
-    """Per step: at each line the larger of its operations at the device's quickest precision and its bytes at
-    the device's bandwidth. Where those rates are not known: the matrix products as quick as they are now.
+    """A lower bound of the step time in ms. Each line needs the larger of two times: its operations at the
+    device's fastest precision, and its bytes at the device's bandwidth. If these rates are unknown, the bound
+    is the present time of the matrix products.
     """
     if rates is not None and profile is not None:
         best = max(rates.flops.values())

@@ -1,7 +1,7 @@
-"""The loader's queue: what a batch costs to make, and how often one is ready with k workers.
+"""The loader's queue: the time to load a batch, and how often one is ready with k workers.
 
-Workers load batches in turn and hold ``prefetch_factor`` (2) each; so with a batch that costs one
-process c, k of them deliver one every c / k, as long as there is a core for each.
+Workers load batches in turn, and each holds ``prefetch_factor`` (2) of them. If one process takes the time c
+for a batch, k workers deliver one every c / k, as long as each has a core.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from warpline.simulate.replay import Feed
 from warpline.simulate.timeline import LOADER, Timeline
 
 PREFETCH = 2
-#: What a batch that another process made still costs the main one: unpickling, mapping the shared
-#: memory, waking up. At least this, or this share of making it.
+#: Time that the main process needs to take a batch from a worker (unpickle it, map the shared memory, wake
+#: up): at least this time, and at least this share of the time to load the batch.
 TAKE_NS, TAKE_SHARE = costs.value("batch-take-ns"), costs.value("batch-take-share")
-#: A wait below this share of the step is the price of taking a batch and not a wait for it.
+#: If the time in the loader is below this share of the step, it is the cost of taking batches, not a wait.
 WAITS = costs.bound("loader-waits")
 
 
@@ -29,11 +29,11 @@ def waited_ns(timeline: Timeline) -> tuple[float, int]:
 
 
 def present_feed(timeline: Timeline, workers: int, step_ns: float, captured_ns: float) -> Feed | None:
-    """How batches come now; None when the main process makes them itself (its work is in the trace).
+    """The feed of the recorded run. None if the main process loads the batches (that work is in the trace).
 
-    Workers that keep the step waiting set its pace, so a batch is ready every ``step_ns``. Otherwise the time
-    in the loader is what taking a batch costs there. ``captured_ns`` is the length of a captured step, with
-    its waits for the device, which the timeline's host time no longer has.
+    If the step waits for the workers, they set its pace: a batch is ready every ``step_ns``. Otherwise the
+    time in the loader is the cost of taking a batch. ``captured_ns``: length of a captured step, waits for
+    the device included (the timeline's host time no longer has them).
     """
     spent, batches = waited_ns(timeline)
     if not workers or not batches:
@@ -47,12 +47,12 @@ def present_feed(timeline: Timeline, workers: int, step_ns: float, captured_ns: 
 def changed_feed(
     timeline: Timeline, change: LoaderWorkers, host_scale: float, present: Feed | None
 ) -> Feed | None:
-    """How batches would come with ``change.workers``; None when the main process makes them."""
+    """The feed with ``change.workers``. None if the main process loads the batches."""
     spent, batches = waited_ns(timeline)
     if change.workers <= 0 or not batches:
         return None
     if present is None:
-        # Seen in the trace, on the same scale as everything else.
+        # The main process loads them: the time is in the trace, and is scaled as all host time.
         cost = spent / batches * host_scale
     elif change.batch_ms is not None:
         cost = change.batch_ms * 1e6

@@ -1,4 +1,4 @@
-"""Matrix products at another precision's rate, and what autocast does beside them."""
+"""Matrix products in another precision, with the casts and the narrower elementwise kernels of autocast."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from warpline.simulate.work import ELEMENTWISE, PRODUCT, product_size
 from warpline.trace.columns import Bools, Floats, Trace
 from warpline.wire.precision import BYTES
 
-#: Half the bytes, but not of everything: autocast keeps residual sums and parameters in fp32.
+#: Share of the bytes that elementwise kernels move under autocast. More than half, since residual sums and
+#: parameters stay in fp32.
 HALF_BYTES = costs.value("autocast-bytes")
 
 
 def at_precision(
     trace: Trace, timeline: Timeline, change: MatmulRate, changed: Changed, rates: Rates | None
 ) -> Timeline | None:
-    """``timeline`` with its products at ``change.precision``; None where the device's rates are unknown."""
+    """``timeline`` with its products in ``change.precision``; None if the device's rates are unknown."""
     on_gpu = timeline.has_kernels
     tried = dict(change.tried)
     if not on_gpu:
@@ -62,8 +63,8 @@ def _in_fp32(trace: Trace, timeline: Timeline) -> Bools:
 
 
 def _as_tried(trace: Trace, timeline: Timeline, products: Bools, tried: Mapping[Operator, float]) -> Floats:
-    """Each product takes the share of its time that was left when it was tried; others the usual share of
-    those, by the time that they take now."""
+    """Scale each product that was tried by its measured share, and the others by the mean share of those,
+    weighted by their present time."""
     factor = np.full(len(timeline.kernel_ns), np.nan)
     for op in np.unique(timeline.kernel_op[products]).tolist():
         signature = trace.signatures[int(trace.host.signature[op])]
@@ -78,8 +79,8 @@ def _as_tried(trace: Trace, timeline: Timeline, products: Bools, tried: Mapping[
 
 
 def _by_rate(trace: Trace, timeline: Timeline, products: Bools, change: MatmulRate, rates: Rates) -> Floats:
-    """Each product keeps the share of the device's rate that it reaches now, and is never faster than
-    its bytes can move.
+    """Each product reaches the same share of the new rate as of the present one. It takes at least the time
+    that its bytes need.
     """
     kernel: Floats = timeline.kernel_ns.copy()
     host = trace.host

@@ -16,12 +16,12 @@ from warpline.wire.probing import Question
 
 
 class Predictor:
-    """``predictor(profile, change)`` is the step with the change made. The trace is read, and the simulation
-    prepared, when the first question is asked; both are kept. ``profile`` is what attribution made of it.
+    """``predictor(profile, change)`` is the predicted step with the change. ``profile``: attribution's result
+    for the same trace. The trace is read and the simulation prepared at the first call; both are kept.
     """
 
     def __init__(self, read: Callable[[], tuple[Trace, Places]], answers: Answers | None = None) -> None:
-        """``answers``: what replacements cost that were tried on the recorded shapes."""
+        """``answers``: measured times of replacements that were tried on the recorded shapes."""
         self._read = read
         self._answers = answers or {}
         self._open: dict[Question, float] = {}
@@ -39,16 +39,15 @@ class Predictor:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """What would have to be tried to know more of the changes that were asked about; what is to save most
-        first."""
+        """The trials that would improve the predictions made so far; the largest possible saving first."""
         return tuple(sorted(self._open, key=lambda one: -self._open[one]))
 
     def limit(self, profile: Profile, change: Change) -> Resource:
-        """What bounds the step with ``change`` made."""
+        """The resource that bounds the step with ``change``."""
         return self._prepared(profile).limit(informed(profile, change, self._answers)[0])
 
     def floor_ms(self, profile: Profile) -> float:
-        """The step's length that no fix gets below."""
+        """Lower bound of the step time in ms, for any fix."""
         return self._prepared(profile).floor_ms()
 
     def _prepared(self, profile: Profile) -> Simulation:

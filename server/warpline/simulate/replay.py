@@ -1,10 +1,11 @@
-"""The timeline run again, event by event: a discrete-event simulation of one host and its streams.
+"""Replays the timeline: a discrete-event simulation of one host and its streams.
 
-A launch goes into a stream's queue and runs when it has arrived, what is before it in that queue is done,
-and what it waits for in another one (:mod:`warpline.simulate.waits`); the host goes on at once, unless the
-queue is full (1024 launches, CUDA's own depth) or the call is one that waits. H. Zhu et al., "Daydream:
-accurately estimating the efficacy of optimizations for DNN training", USENIX ATC 2020, is the model; the
-loader's queue and the order of events from the host's lines are ours.
+A launch enters its stream's queue. The kernel starts once the launch has arrived and two kernels have ended:
+the one before it in the queue, and the one that it waits for in another stream
+(:mod:`warpline.simulate.waits`). The host continues at once, unless the queue is full (1024 launches, CUDA's
+own depth) or the call waits. The model follows H. Zhu et al., "Daydream: accurately estimating the efficacy
+of optimizations for DNN training", USENIX ATC 2020; the loader's queue and the order of events by the host's
+lines are our additions.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ PASSES = 3
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Batches made elsewhere. ``period_ns``: one is ready every so often (over all workers).
+    """Batches loaded by other processes. ``period_ns``: time between two batches, over all workers.
 
-    At most ``ahead`` lie ready; taking one costs the host ``take_ns``, making one ``cost_ns`` of a core.
+    At most ``ahead`` are prefetched. Taking one costs the host ``take_ns``; loading one takes a core
+    ``cost_ns``.
     """
 
     period_ns: float
@@ -43,10 +45,10 @@ class Clock:
 
     host: float = 1.0
     device: float = 1.0
-    #: From the end of the launch call to the kernel, the stream being idle.
+    #: From the end of the launch call to the start of the kernel, on an idle stream.
     latency_ns: float = costs.value("launch-latency-ns")
     gap_ns: float = costs.value("kernel-gap-ns")  # between two queued kernels of one stream
-    sync_ns: float = costs.value("sync-ns")  # a wait for nothing
+    sync_ns: float = costs.value("sync-ns")  # a synchronization with an idle device
 
 
 def replay(timeline: Timeline, clock: Clock, feed: Feed | None = None) -> float:
@@ -56,7 +58,7 @@ def replay(timeline: Timeline, clock: Clock, feed: Feed | None = None) -> float:
 
 
 def host_done(timeline: Timeline, clock: Clock, feed: Feed | None = None) -> float:
-    """When the host is done with ``timeline``, in nanoseconds since it began with the device idle."""
+    """When the host finishes ``timeline``, in nanoseconds from its start. The device is idle at the start."""
     return _played(timeline, clock, feed, 1)[0]
 
 
@@ -67,7 +69,7 @@ def _played(timeline: Timeline, clock: Clock, feed: Feed | None, passes: int) ->
     if not len(events):
         alone = float(host.sum())
         return alone * passes, [alone * (at + 1) for at in range(passes)]
-    # Between two events the host just works: the loop below runs over events alone.
+    # Between two events the host only works, so the loop below runs over events only.
     waits = timeline.kind == SYNC
     if feed is not None:
         waits = waits | (timeline.kind == LOADER)

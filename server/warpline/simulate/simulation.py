@@ -26,7 +26,7 @@ from warpline.simulate.timeline import Places, Timeline, timeline_of
 from warpline.trace.columns import Trace
 from warpline.wire.sites import Loader, facts_of
 
-#: What is not this much faster gains nothing.
+#: A predicted speed-up below this is no gain.
 GAINS = 1.01
 
 
@@ -34,14 +34,15 @@ class Simulation:
     """The captured window of one trace, ready to be replayed with changes."""
 
     def __init__(self, trace: Trace, places: Places, profile: Profile | None = None) -> None:
-        """``profile``: what attribution made of the same trace; on a CPU its lines' costs are kept."""
+        """``profile``: attribution's result for the same trace. On a CPU lines are scaled to the cost it
+        has."""
         self._trace, self._profile = trace, profile
         self._rates = device.rates(trace)
         self._changed = Changed(places, self._rates, trace.names)
         self._cores = int(trace.facts.flags.cpu_count or os.cpu_count() or 1)
         timed = trace.manifest.timed_ns
         window = (trace.window_ns[1] - trace.window_ns[0]) / trace.steps
-        #: Measured without the profiler; the captured window's own where that was not done.
+        #: Mean step time without the profiler; that of the captured window if no step was timed.
         self.step_ns = sum(timed) / len(timed) if timed else float(window)
         timeline = calibrate.unblocked(timeline_of(trace, places))
         if timeline.has_kernels:
@@ -53,13 +54,13 @@ class Simulation:
 
     @property
     def replayed_ms(self) -> float:
-        """The unchanged step as the replay has it."""
+        """The replayed step time without a change, in ms."""
         return replay(self._timeline, self._clock, self._feed) / 1e6
 
     def predict(self, change: Change) -> Predicted | None:
-        """The step with ``change`` made, per present batch; None where the simulation cannot say.
+        """The step with ``change``, per present batch; None if the change cannot be simulated.
 
-        Pure: the same trace and change give the same figures.
+        Deterministic: the same trace and change give the same figures.
         """
         made = self._made(change)
         if made is None:
@@ -71,9 +72,9 @@ class Simulation:
         speedup = self.step_ns / step_ns
         parts = _flat((change,))
         at_most = any(isinstance(one, Scale) and one.at_most for one in parts)
-        # A host that did not set the pace may once the device takes less.
+        # The host's scale is unknown (LEAST): it may set the pace once the device takes less time.
         bound = speedup > GAINS and (at_most or self._clock.host == calibrate.LEAST)
-        # How a compiler will compile the code is only known once it has.
+        # The compiler's output cannot be predicted.
         guessed = any(
             isinstance(one, (RemoveLaunches, CompiledCalls)) or (isinstance(one, Scale) and one.assumed)
             for one in parts
@@ -81,17 +82,16 @@ class Simulation:
         return Predicted(step_ns / 1e6, speedup, "bound" if bound else "estimate" if guessed else "simulated")
 
     def limit(self, change: Change) -> Resource:
-        """What bounds the step with ``change`` made: the resource that would save most of it if it took half
-        as long."""
+        """The resource that bounds the step with ``change``: the step shortens most if its time is halved."""
         line, feed, _ = self._made(change) or (self._timeline, self._feed, 1.0)
         return limits.limiting_resource(line, self._clock, feed, self._trace.names)
 
     def floor_ms(self) -> float:
-        """What the device needs for the step's products and for moving its bytes, whatever is fixed."""
+        """Lower bound of the step time in ms: the device's least time for the step's operations and bytes."""
         return limits.floor_ms(self._timeline, self._clock, self._rates, self._profile)
 
     def _made(self, change: Change) -> tuple[Timeline, Feed | None, float] | None:
-        """``(timeline, loader's feed, batches a step)`` with ``change``; None where that cannot be said."""
+        """``(timeline, loader's feed, batches a step)`` with ``change``; None if it cannot be simulated."""
         changes = _flat((change,))
         timeline, feed, work = self._timeline, self._feed, 1.0
         for one in changes:
@@ -116,7 +116,7 @@ class Simulation:
         return loading.changed_feed(self._timeline, usable, self._clock.host, self._feed)
 
     def _least(self, timeline: Timeline, feed: Feed | None) -> float:
-        """The cores' bound: the host and the workers' work together need this long on all of them."""
+        """Lower bound of the step in ns: the work of host and workers, divided by the number of cores."""
         if feed is None or feed is self._feed:
             return 0.0
         spent, batches = loading.waited_ns(timeline)

@@ -1,7 +1,7 @@
-"""Trace -> Timeline: the captured window as host segments in order and the kernels they queue.
+"""Trace -> Timeline: the captured window as host segments in order, and the kernels that they queue.
 
-The threads that drive the device are laid into one: while autograd's thread works the main thread
-waits for it, so at each moment one of them is at work. What is left between the calls is host work.
+The threads that drive the device are merged into one: while autograd's thread works, the main thread waits
+for it, so only one of them works at a time. The time between calls is host work.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _LOADER_MARKS = ("enumerate(DataLoader)", "warpline.loader")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Attribution's answer: lines by number, 0 being none."""
+    """The lines that attribution found, by number; 0 is none."""
 
     of_host: Ints  # number of the line that caused each host event
     of_location: Ints  # number of each entry of ``trace.locations``
     lines: Sequence[tuple[str, int]]  # (file, line) of each number
-    around: Around | None = None  # what lies around each host event, where it is known already
+    around: Around | None = None  # the enclosing calls of each host event, if already computed
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """Host segments in order, and kernels sorted by the segment that queues them.
 
-    ``host_ns`` is the segment's own time; for SYNC and LOADER what was spent waiting lies in it too.
-    ``place`` numbers lines as :class:`Places` does. Columns of one table have one length.
+    ``host_ns`` is the segment's own time, which for SYNC and LOADER includes the wait. ``place`` is a line
+    number of :class:`Places`. All columns of segments have one length, and all columns of kernels another.
     """
 
     start_ns: Ints
@@ -63,7 +63,7 @@ class Timeline:
     kernel_name: Ints  # index into ``trace.names``
     kernel_shape: Ints  # index into ``trace.launch_shapes``
     blocking: Bools  # the call returns when the kernel (a pageable copy) is done
-    holds: Mapping[Kernel, Hold]  # by stream and kernel_start, the kernels that streams' waits held up
+    holds: Mapping[Kernel, Hold]  # by stream and kernel_start: kernels delayed by waits between streams
     steps: int
 
     @property
@@ -136,7 +136,8 @@ def timeline_of(trace: Trace, places: Places) -> Timeline:
 
 
 def _moments(trace: Trace, low: int, high: int) -> tuple[Ints, Ints]:
-    """Moments at which something changes, and the innermost host event after each but the last."""
+    """Sorted times at which the innermost host event changes, and that event from each of them on (but the
+    last)."""
     host = trace.host
     thread, when, span = nest.innermost(host.thread, host.start_ns, host.end_ns, host.depth, host.parent)
     marks = trace.marks
@@ -156,7 +157,7 @@ def _moments(trace: Trace, low: int, high: int) -> tuple[Ints, Ints]:
 
 
 def _of_main(trace: Trace) -> tuple[Ints, Ints]:
-    """Times and locations of the main thread's records; one dummy in front, so that none is empty."""
+    """Times and locations of the main thread's records, after a dummy so that the columns are never empty."""
     first = trace.records.first
     part = (
         slice(int(first[trace.main]), int(first[trace.main + 1])) if len(first) > trace.main + 1 else slice(0)
@@ -171,7 +172,7 @@ def _last(times: Ints, start: Ints) -> Ints:
 
 
 def _inside(trace: Trace, start: Ints) -> Bools:
-    """Segments in which the main thread waits for, or makes, a batch."""
+    """Segments in which the main thread waits for a batch, or loads one."""
     marks = trace.marks
     loads = trace.names.mask(*_LOADER_MARKS)
     chosen = (marks.thread == trace.main) & loads[marks.name]

@@ -1,13 +1,13 @@
 """Waits between streams, inferred from the trace, which does not record them.
 
-``cudaStreamWaitEvent`` is recorded without its streams. But a kernel that was queued, behind one that had
-ended, and yet did not begin, was held up: where such a call came since the launch before in its stream, by
-the kernel of another stream that was the last to end, of those launched before the call; else by the device,
-which was full of another stream's work, or by the events in its own queue, some microseconds each. How long
-that takes is known of the recorded window only, and stays what it was.
+``cudaStreamWaitEvent`` is recorded without its streams. But a kernel that starts late, although it is queued
+and the kernel before it in its stream has ended, was delayed. If ``cudaStreamWaitEvent`` was called since the
+previous launch in its stream, it waited for a kernel of another stream: of those launched before that call,
+the last one to end. Otherwise the device was full with another stream's work, or its own queue had events in
+it (some microseconds each). A replay keeps the delays of the recorded window.
 
-The kernels of a replayed CUDA graph have no calls of their own. Each one begins after the kernel of that
-replay, on whatever stream, that ended last before it, as the graph's own dependencies had it.
+The kernels of a replayed CUDA graph have no calls of their own. Each is taken to depend on the kernel of the
+same replay, on any stream, that ended last before it started.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ from warpline.trace.streams import one_before
 #: A stream, and when a kernel of it began in the trace: changes leave both as they are.
 Kernel = tuple[int, int]
 
-#: Held up is what begins later than this after all that it visibly waited for; CUDA itself needs so long.
+#: A kernel is delayed if it starts later than this after its launch and the kernel before it in its stream.
+#: CUDA itself needs up to that long.
 HELD_NS = 3_000
-#: Kernels that ended last before a moment: among so many the one that was waited for is looked for.
+#: How many of the kernels that ended last are searched for the one that was waited for.
 LOOKED_AT = 32
 
 
 class Hold(NamedTuple):
-    """``after``: the kernel that was waited for; None: its own launch, and the one before in its stream.
-    ``delay_ns``: from their end to the beginning of the one that waited."""
+    """``after``: the kernel that was waited for; None: only the launch and the kernel before in the stream.
+    ``delay_ns``: from their end to the start of the kernel that waited."""
 
     after: Kernel | None
     delay_ns: float
 
 
 def holds(trace: Trace, stream: Ints) -> dict[Kernel, Hold]:
-    """The kernels that were held up; ``stream`` of each kernel. Empty where streams never wait."""
+    """The kernels that were delayed. ``stream``: of each kernel. Empty if streams never wait."""
     return _by_events(trace, stream) | _in_graphs(trace, stream)
 
 
 def _in_graphs(trace: Trace, stream: Ints) -> dict[Kernel, Hold]:
-    """What the kernels of replayed graphs waited for: one launch that has several kernels is a replay.
+    """Dependencies of the kernels of replayed graphs. A launch with several kernels is a replay.
 
-    The first ones waited for all of the replay before, where that shares a stream with theirs.
+    The first kernels of a replay waited for the whole previous replay, if the two share a stream.
     """
     kernels = trace.kernels
     order = np.lexsort((kernels.start_ns, kernels.launch))
@@ -61,13 +62,13 @@ def _in_graphs(trace: Trace, stream: Ints) -> dict[Kernel, Hold]:
         called = int(trace.host.end_ns[kernels.launch[replay[0]]])
         for at, ended in enumerate(until.tolist()):
             last = int(replay[by_end[ended - 1]]) if ended else -1
-            # A kernel that took no time must not wait for itself, nor for one that began no earlier.
+            # A kernel of length 0 must not wait for itself, nor for one that started at the same time.
             if last < 0 or kernels.start_ns[last] >= begun[at]:
                 last = max((latest[one] for one in mine & latest.keys()), key=_ends(kernels), default=-1)
             if last < 0 or kernels.start_ns[last] >= begun[at]:
                 continue
             over = int(kernels.end_ns[last])
-            # A replay that was launched later than that did not wait: its launch says when it begins.
+            # A replay launched after that end did not wait: it starts when it is launched.
             delay = int(begun[at]) - over if ended or called < over else 0
             found[int(stream[replay[at]]), int(begun[at])] = Hold(
                 (int(stream[last]), int(kernels.start_ns[last])), max(0, delay)
@@ -87,7 +88,7 @@ def _ends(kernels: Kernels) -> Callable[[int], int]:
 
 
 def _by_events(trace: Trace, stream: Ints) -> dict[Kernel, Hold]:
-    """The kernels that ``cudaStreamWaitEvent``, or a full device, held up."""
+    """The kernels that ``cudaStreamWaitEvent`` or a full device delayed."""
     host, kernels = trace.host, trace.kernels
     waiting = trace.names.containing("StreamWaitEvent")
     calls = np.sort(host.start_ns[(host.kind == RUNTIME) & waiting[host.name]])

@@ -27,7 +27,7 @@ _APART = (
     *("aten::copy_", "aten::_to_copy", "aten::item", "aten::_local_scalar_dense", "aten::sort", "aten::topk"),
     *("aten::nonzero", "aten::index", "aten::embedding", "aten::random_", "aten::normal_"),
 )
-#: An optimizer's, and exchanges of its gradients: by the parameters, in their precision, whatever the batch.
+#: Operators of the optimizer, and collectives: their cost depends on the parameters, not on the batch.
 _FIXED = ("aten::_foreach_", "aten::_fused_ada", "aten::_fused_sgd", "c10d::", "nccl:")
 
 
@@ -49,7 +49,7 @@ def _class(name: str) -> int:
 
 
 def product_size(name: str, signature: Signature) -> tuple[float, float] | None:
-    """``(flops, elements moved)`` of a matrix product from its shapes; None where they do not say.
+    """``(flops, elements moved)`` of a matrix product from its shapes; None if they do not tell.
 
     2 m n k operations on m k + k n + m n elements (times the batch).
     """
