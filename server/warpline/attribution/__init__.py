@@ -1,4 +1,4 @@
-"""Trace -> Profile: which line caused it (lines, backward, compiled code, idle time, costs)."""
+"""Trace -> Profile: attributes kernels, host time and idle time to source lines."""
 
 from warpline.attribution.attribute import attribute
 from warpline.attribution.scene import Located, locate

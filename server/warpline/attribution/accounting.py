@@ -1,10 +1,12 @@
 """Closed accounting: each moment of the step belongs to exactly one line.
 
-While the device works, to the line whose work is on the critical path; while it is idle, to the
-line the host is at. The account is made over the whole captured window and divided by its steps,
-since the host runs ahead of the device. On a GPU, device time is what it is, and the rest of the
-unprofiled step is idle time, shared as the idle time seen was (unless the device was behind the host all
-along: then it is the device's too). On a CPU all of it is host time.
+While the device works, the moment belongs to the line whose work is on the critical path. While the device is
+idle, it belongs to the line the host is at. The account covers the whole captured window and is divided by
+the number of steps, since the host runs ahead of the device.
+
+On a GPU, device time is taken as recorded. The rest of the unprofiled step is idle time, divided among the
+lines as the recorded idle time was. If the device was behind the host during the whole capture, the rest is
+device time as well. On a CPU the whole step is host time.
 """
 
 from __future__ import annotations
@@ -26,11 +28,11 @@ from warpline.trace.columns import Floats, Ints, take
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Milliseconds per step, one row for each piece of the account; its rows add up to the step.
+    """Milliseconds per step, one row for each piece of the account; the rows add up to the step.
 
-    ``inside``: number of the library's line in ``Trace.libraries``, 0 for none. ``work``: what the device
-    worked on, a kernel on a GPU and a host event on a CPU. The last rows, with -1 there, are idle moments:
-    those of ``Account.idle``, in its order.
+    ``inside``: number of the library's line in ``Trace.libraries``, 0 for none. ``work``: the kernel (on a
+    GPU) or host event (on a CPU) that ran. It is -1 in the last rows, which are the idle moments of
+    ``Account.idle``, in the same order.
     """
 
     line: Ints
@@ -44,14 +46,14 @@ class Account:
     """Milliseconds per step. ``busy_ms`` and ``idle_ms`` by line number add up to ``step_ms``."""
 
     step_ms: float
-    busy_ms: Floats  # by line: the step's moments in which the device worked for it
+    busy_ms: Floats  # by line: time in which the device worked for the line
     idle_ms: Floats  # by line
     op_ms: Floats  # by host event: its own device time on a CPU (exclusive), zeros on a GPU
     kernel_ms: Floats  # by kernel: its device time
     device_busy_ms: float
     host_scale: float  # host nanoseconds of the whole window, less overhead -> milliseconds per step
-    idle: Pieces  # where the idle moments were, raw
-    parts: Parts  # the same step by lines of libraries below each line
+    idle: Pieces  # the recorded idle moments, in ns of the trace
+    parts: Parts  # the same step, divided further among the library lines below each line
 
 
 def account(scene: Scene) -> Account:
@@ -60,13 +62,13 @@ def account(scene: Scene) -> Account:
 
 
 def less(seen: Floats, taken: NDArray[np.floating[Any]]) -> Floats:
-    """``seen`` less the profiler's cost; a small share always remains."""
+    """``seen`` minus ``taken``, the profiler's overhead; at least ``LEAST_SHARE`` of ``seen`` remains."""
     remaining: Floats = np.maximum(seen - taken, seen * LEAST_SHARE)
     return remaining
 
 
 def _idle_cost(scene: Scene) -> Floats:
-    """Overhead by line that fell outside of operators: line records, and ops that nothing encloses."""
+    """Profiler overhead outside of operators, by line: that of line records and of outermost ops."""
     records, host = scene.trace.records, scene.trace.host
     rows = np.flatnonzero(scene.begun(records.time_ns))
     at = scene.table.of_location[records.location[rows]]
@@ -80,7 +82,7 @@ def _idle_cost(scene: Scene) -> Floats:
 
 
 def _on_cpu(scene: Scene) -> Account:
-    """Operators are the work: each moment goes to the operator that runs, the rest to the host's line."""
+    """Each moment belongs to the operator that runs; if none runs, to the line the host is at."""
     host, lines = scene.trace.host, scene.lines
     main = lines[scene.trace.main]
     owned = [main.take(main.working)]
@@ -102,7 +104,7 @@ def _on_cpu(scene: Scene) -> Account:
     waiting = less(scene.by_line(idle.line, idle.length_ns), _idle_cost(scene))
     spent = [np.asarray(part.length_ns * ratio[part.op], np.float64) for part in owned]
     hosts = [_host_line(scene, part) for part in owned]
-    # What each line of the host's took, as seen: its operators, and the rest.
+    # Recorded time of each line on the host: its operators, and the time between them.
     seen = waiting + sum(scene.by_line(at, length) for at, length in zip(hosts, spent, strict=True))
     factor = factors(scene.trace.facts.samples, scene.table, seen)
     waiting *= factor
@@ -139,7 +141,7 @@ def _on_cpu(scene: Scene) -> Account:
 
 
 def _host_line(scene: Scene, pieces: Pieces) -> Ints:
-    """The line that the driving thread is at when each piece begins: also of a backward operator."""
+    """The line of the main thread when each piece begins, also for backward operators."""
     records, main = scene.trace.records, scene.trace.main
     first, last = records.first[main], records.first[main + 1]
     at = np.searchsorted(records.time_ns[first:last], pieces.start_ns, "right") - 1
@@ -148,7 +150,7 @@ def _host_line(scene: Scene, pieces: Pieces) -> Ints:
 
 
 def _without(start: Ints, end: Ints, cut: Ints, until: Ints, window: tuple[int, int]) -> tuple[Ints, Ints]:
-    """Disjoint sorted spans less other disjoint sorted spans."""
+    """Disjoint sorted spans minus other disjoint sorted spans."""
     outside = complement(start, end, window)
     return complement(*union(np.concatenate([outside[0], cut]), np.concatenate([outside[1], until])), window)
 
@@ -164,7 +166,7 @@ def _on_gpu(scene: Scene) -> Account:
     idle = _gaps(scene, gaps)
     waiting = less(scene.by_line(idle.line, idle.length_ns), _idle_cost(scene))
     takes_ms = min(busy_ms, scene.step_ms)
-    if behind:  # the device sets the pace, and its clocks change: what the timed step has left is its work
+    if behind:  # the device sets the pace, but its clock rate changes: the rest of the timed step is its work
         takes_ms = max(takes_ms, scene.step_ms - float(waiting.sum()) / 1e6 / steps)
     if busy_ms > 0:
         busy *= takes_ms / busy_ms
@@ -207,8 +209,8 @@ def launched_inside(scene: Scene) -> Ints:
 def _parts(
     scene: Scene, line: Ints, inside: Ints, work: Ints, busy_ms: Floats, idle: Pieces, idle_ms: Floats
 ) -> Parts:
-    """``busy_ms`` by row, and of each line's ``idle_ms`` what its idle moments took of them, less what the
-    records of libraries' lines cost there."""
+    """Rows for ``busy_ms`` (already by row), and for ``idle_ms`` (by line), which is divided among the idle
+    moments of each line by their length, less the overhead of the library line records in them."""
     of, size = scene.trace.inside, len(scene.trace.libraries.locations)
     spent = np.bincount(idle.inside, weights=idle.length_ns, minlength=size).astype(np.float64)
     records = np.bincount(of.location[scene.begun(of.time_ns)], minlength=size)
@@ -225,12 +227,13 @@ def _parts(
 
 
 def _steady(scene: Scene, idle: tuple[Ints, Ints]) -> tuple[tuple[Ints, Ints], bool]:
-    """``idle`` moments less those that only the capture's beginning made, and whether the device was
-    behind the host all along but for these.
+    """``idle`` without the moments that exist only because the capture begins with an idle device. Also
+    whether the device was otherwise behind the host during the whole capture.
 
-    The capture begins with a device that has nothing to do and ends with a host that waits for it. In the
-    script the one step follows the other: as far as the host was ahead at the end, the device still has
-    work at the beginning, up to where the host waits for it first.
+    The capture begins with an idle device and ends with a host that waits for the device. In the script,
+    steps follow each other: a host that is ahead by some time at the end of a step leaves the device that
+    much work at the beginning of the next one. So idle time of that length is removed at the beginning, up to
+    the first moment in which the host waits for the device.
     """
     trace, (start, end) = scene.trace, idle
     closing = closing_wait(trace)
@@ -248,7 +251,7 @@ def _steady(scene: Scene, idle: tuple[Ints, Ints]) -> tuple[tuple[Ints, Ints], b
 
 
 def _first_wait(scene: Scene) -> int:
-    """When the script first waited for the device in the window; the window's end where it did not."""
+    """Time in ns at which the script first waited for the device in the window; the window's end if never."""
     trace = scene.trace
     waits = sync_calls(trace)
     waits[closing_wait(trace)] = False
@@ -258,7 +261,7 @@ def _first_wait(scene: Scene) -> int:
 
 
 def _gaps(scene: Scene, idle: tuple[Ints, Ints]) -> Pieces:
-    """Idle moments with the line of the host thread that ended the gap with its next launch."""
+    """Idle moments, with the lines of the thread that launched the next kernel."""
     kernels, host, main = scene.trace.kernels, scene.trace.host, scene.trace.main
     start, end = idle
     following = np.searchsorted(kernels.start_ns, end)
@@ -274,7 +277,7 @@ def _gaps(scene: Scene, idle: tuple[Ints, Ints]) -> Pieces:
 
 
 def _where_unknown(part: Pieces, main: Pieces) -> Pieces:
-    """Moments in which a helper thread runs no line of the user's are the main thread's."""
+    """While a helper thread runs no user line, the moment belongs to the main thread's line."""
     unknown = part.line == 0
     waiting, _ = overlay(main, *union(part.start_ns[unknown], part.end_ns[unknown]))
     return _joined([part.take(~unknown), waiting], main)

@@ -1,11 +1,11 @@
-"""Calls in which the allocator asks the driver for memory, or gives some back."""
+"""Calls in which torch's allocator requests memory from the driver, or frees it."""
 
 from __future__ import annotations
 
 from warpline.trace.columns import RUNTIME, Bools, Trace
 
-#: How they begin. A step that has settled makes none: torch keeps what was freed and uses it again.
-#: ``cuMem…`` are those of expandable segments; Host ones hold pinned memory.
+#: Beginnings of their names. After the warm-up a step makes none, since torch caches freed memory.
+#: ``cuMem…`` are the calls of expandable segments; the Host calls are for pinned memory.
 _CALLS = (
     "cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaHostRegister", "cudaHostUnregister",
     "hipMalloc", "hipExtMalloc", "hipFree", "hipHostMalloc", "hipHostFree",
@@ -16,7 +16,8 @@ _CALLS = (
 
 
 def allocator_calls(trace: Trace) -> Bools:
-    """Which host events are such calls; of one within another (a driver's in a runtime's) the outer one."""
+    """Which host events are such calls. Of nested calls (a driver call in a runtime call) only the outer
+    one."""
     host = trace.host
     named = trace.names.mask(*_CALLS)
     found: Bools = named[host.name] & (host.kind == RUNTIME)

@@ -1,4 +1,4 @@
-"""What lies around each host event: found once for a trace, in one climb from the outermost calls inwards."""
+"""The calls that enclose each host event, computed once per trace in one pass from outer to inner calls."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from warpline.trace.columns import OP, Bools, Ints, Trace, take
 ENGINE = "autograd::engine"
 NODE_PREFIX = "autograd::engine::evaluate_function"
 ACCUMULATION = "torch::autograd::AccumulateGrad"
-#: torch's ranges around the runs of compiled code: of a frame, of its graph for autograd, of Inductor's code.
+#: torch's ranges around compiled code that runs: a frame, its autograd graph, Inductor's code.
 FRAME = "Torch-Compiled Region: "
 REGIONS = (FRAME, "CompiledFunction", "## Call CompiledFxGraph")
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Columns beside ``Trace.host``. Each but ``backward`` has the row of the innermost event of its kind
-    among the event itself and those around it, -1 where there is none."""
+    """Columns with one row per event of ``Trace.host``. Each, except ``backward``, has the row of the
+    innermost event of its kind, among the event itself and those around it; -1 if there is none."""
 
     op: Ints  # a dispatcher call
     call: Ints  # a dispatcher call that is not a wrapper of autograd's
     node: Ints  # one of autograd's nodes
     backward: Bools  # whether the event runs for the backward pass
-    region: Ints  # a run of compiled code, as any of REGIONS
-    compiled: Ints  # one of a frame or of its graph for autograd
-    frame: Ints  # one of a frame
-    made: Ints  # a call that a region makes directly
+    region: Ints  # any of REGIONS
+    compiled: Ints  # the region of a frame or of its autograd graph
+    frame: Ints  # the region of a frame
+    made: Ints  # a call made directly by a region
 
 
 def around(trace: Trace) -> Around:
-    """The one climb of a trace; nested calls are read from its answer."""
+    """The enclosing calls of every host event of ``trace``."""
     host, names = trace.host, trace.names
     op = host.kind == OP
     node = operators(trace, NODE_PREFIX)

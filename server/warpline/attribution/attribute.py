@@ -1,4 +1,4 @@
-"""Trace -> Profile: the stages in their order."""
+"""Trace -> Profile: runs the stages of attribution in order."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from warpline.model.report import Attributed, Steps, Unattributed
 from warpline.trace.columns import COMMUNICATION, COPY, OP, SET, Bools, Floats, Trace
 from warpline.wire.run import Manifest
 
-#: Lines that nothing at all was seen at are not worth a row.
+#: Lines with less time than this, in ms per step, and without memory get no row.
 LEAST_MS = 1e-6
 
 
 def attribute(trace: Trace, located: Located | None = None) -> Profile:
-    """Which line caused every kernel and every idle moment, per captured step (see model.profile).
+    """Attributes every kernel and every idle moment to a line, per captured step (see model.profile).
 
-    ``located``: the answer of :func:`locate`, when the caller has it already.
+    ``located``: the result of :func:`locate`, if the caller has it already.
     """
     at = scene(trace, located or locate(trace))
     accounted = account(at)
@@ -91,7 +91,7 @@ def _device(at: Scene, accounted: Account) -> dict[str, Floats]:
         kind = np.full(len(host), -1)
         calls_others = np.zeros(len(host), bool)
         calls_others[host.parent[host.parent >= 0]] = True
-        # The calls that do the work: those that call no other.
+        # Count the calls that do the work: those that call no other operator.
         launched = (~calls_others & (host.kind == OP) & at.begun(host.start_ns)).astype(np.float64)
 
     def part(rows: Bools) -> Floats:
@@ -186,7 +186,7 @@ def _rows(
 
 
 def _autograd_nodes(at: Scene) -> float:
-    """How many nodes a step adds to autograd's graph. Operators carry the number that the next one gets."""
+    """Nodes that a step adds to autograd's graph. Each operator records the number of the next node."""
     host = at.trace.host
     rows = np.flatnonzero(
         (host.kind == OP) & (host.sequence >= 0) & (host.forward_thread == 0) & at.begun(host.start_ns)
@@ -201,7 +201,7 @@ def _autograd_nodes(at: Scene) -> float:
 def _totals(
     accounted: Account, costs: HostCosts, device: dict[str, Floats], memory: LineMemory
 ) -> dict[str, float]:
-    """Sums over all lines and the unattributed rest, per step."""
+    """Sums per step over all lines, unattributed time included."""
     return {
         "busy_ms": accounted.device_busy_ms,
         "idle_ms": float(accounted.idle_ms.sum()),

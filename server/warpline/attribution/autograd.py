@@ -1,4 +1,4 @@
-"""Which lines add nodes to autograd's graph, and which of these no backward pass visits."""
+"""Counts the nodes that each line adds to autograd's graph, and those that no backward pass visits."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from warpline.trace.columns import OP, Bools, Floats, Ints, Trace
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """``made``, ``unused``: per step and line number. ``makers``: the operators that made a node each, and
-    ``is_unused`` which of them."""
+    """``made``, ``unused``: nodes per step, by line number. ``makers``: rows of the operators that made one
+    node each; ``is_unused``: whether no backward pass visits that node."""
 
     made: Floats
     unused: Floats
@@ -24,9 +24,11 @@ class Nodes:
 
 
 def nodes(scene: Scene) -> Nodes:
-    """Operators carry the number that the next node gets: the last one to begin with a number made it.
+    """Autograd nodes by line.
 
-    A backward node carries the number that it got. Numbers that none carries were recorded for nothing.
+    Each operator records the number of the next node: of the operators with the same number, the last one to
+    begin made that node. A backward node records its own number. A node is unused if no backward node has its
+    number.
     """
     trace = scene.trace
     makers, keys = _made(scene)
@@ -42,7 +44,7 @@ def nodes(scene: Scene) -> Nodes:
 
 
 def _made(scene: Scene) -> tuple[Ints, Ints]:
-    """Operators that made a node, and its key (forward thread and number)."""
+    """Operators that made a node, and the node's key (forward thread and number)."""
     host = scene.trace.host
     rows = np.flatnonzero(
         (host.kind == OP) & (host.sequence >= 0) & (host.forward_thread == 0) & scene.begun(host.start_ns)

@@ -1,5 +1,4 @@
-"""Communication between ranks: the part that is not overlapped with compute, and the part of that spent
-waiting for another rank."""
+"""Communication between ranks: exposed time, and the part of it spent waiting for another rank."""
 
 from __future__ import annotations
 
@@ -16,16 +15,16 @@ from warpline.trace.columns import COMMUNICATION, KERNEL, Exchanges, Floats, Int
 
 Spans = tuple[Ints, Ints]
 
-#: Gloo exchanges on threads of its own, in ranges of these names.
+#: Gloo's collectives run on its own threads, in ranges whose names begin with this.
 GLOO = "gloo:"
 
 
 def communication_totals(scene: Scene, accounted: Account) -> dict[str, float]:
-    """``exposed_communication_ms``, and ``collective_wait_ms`` where other ranks were recorded as well.
+    """``exposed_communication_ms``, and ``collective_wait_ms`` if other ranks were recorded as well.
 
-    Milliseconds per step in which an exchange ran and no computation; {} when nothing was exchanged.
-    ``late_rank_ms`` and ``late_rank`` (its number on this machine) say that one rank was the last to come,
-    step for step: see :func:`_late`.
+    Milliseconds per step in which a collective ran and no computation did; {} if there was no collective.
+    ``late_rank_ms`` and ``late_rank`` (the rank's number on this machine) are present if one rank was the
+    last to enter the collectives in every step: see :func:`_late`.
     """
     every, step = exchanges_by_step(scene.trace)
     own = every.at(step >= 0)
@@ -43,22 +42,22 @@ def communication_totals(scene: Scene, accounted: Account) -> dict[str, float]:
     late = None if waits is None else _late(own, step[step >= 0], waits, scene)
     if late is not None:
         rank, late_ms = late
-        # What this rank's own computation hides of its wait costs it nothing.
+        # A wait that overlaps with this rank's own computation costs nothing.
         most = totals["collective_wait_ms"] if rank else scene.step_ms
         totals |= {"late_rank": float(rank), "late_rank_ms": min(late_ms, most)}
     return totals
 
 
 def exchanges(trace: Trace) -> Exchanges:
-    """This rank's collectives: kernels on a GPU, else Gloo's ranges."""
+    """This rank's collectives: its communication kernels on a GPU, else Gloo's ranges."""
     return exchanges_by_step(trace)[0]
 
 
 def exchanges_by_step(trace: Trace) -> tuple[Exchanges, Ints]:
     """:func:`exchanges`, and the captured step in which each was queued; -1: in none of them.
 
-    Not the step in which it ran: the host runs ahead, and by more if its device is behind, and ranks
-    could not be compared step by step.
+    The step in which it ran would not do: each rank's host runs ahead of its device by a different time, so
+    ranks could not be compared step by step.
     """
     if trace.on_gpu:
         rows = np.flatnonzero(trace.kernels.kind == COMMUNICATION)
@@ -76,10 +75,11 @@ def exchanges_by_step(trace: Trace) -> tuple[Exchanges, Ints]:
 
 
 def _waits(own: Exchanges, peers: tuple[Exchanges, ...]) -> Ints | None:
-    """Ranks x collectives, this rank first: how much longer each was in it than the last one to come.
+    """Waits in ns, shape (ranks, collectives), this rank first: how much longer each rank was in a collective
+    than the last rank to enter it.
 
-    All leave a collective together, so no clocks are compared. None when the ranks' collectives cannot
-    be matched one to one.
+    All ranks leave a collective together, so their clocks need not be compared. None if the collectives of
+    the ranks cannot be matched one to one.
     """
     if not peers or any(len(peer) != len(own) for peer in peers):
         return None
@@ -89,12 +89,15 @@ def _waits(own: Exchanges, peers: tuple[Exchanges, ...]) -> Ints | None:
 
 
 def late_rank(waits: Floats) -> tuple[int, Floats] | None:
-    """The rank that the others waited for in every step, and for how long in each: milliseconds, averaged
-    over the other ranks, beyond what that rank itself waited. None where the last one changes from step to
-    step, which is noise.
+    """The rank that the others waited for in every step, and how long they waited in each step.
+
+    The waits are in milliseconds: the mean over the other ranks, minus the rank's own wait. None if a
+    different rank is last in different steps, which is noise.
 
     Args:
-        waits: ranks x steps, in milliseconds: how long each rank was in its collectives beyond the last one
+        waits: shape (ranks, steps), in milliseconds: how much longer each rank was in its collectives than
+        the
+            last one to enter them
     """
     rank = int(waits.sum(axis=1).argmin())
     if (waits.argmin(axis=0) != rank).any():
@@ -103,18 +106,18 @@ def late_rank(waits: Floats) -> tuple[int, Floats] | None:
 
 
 def pace_ns(own: Exchanges, step: Ints) -> float:
-    """From the end of a step's last collective to that of the next step's, on average; 0 for fewer than two
-    steps. The same on all ranks, since they leave together."""
+    """Mean time in ns between the ends of the last collectives of two consecutive steps; 0 for fewer than two
+    steps. It is the same on all ranks, since they leave a collective together."""
     ends = [int(own.end_ns[step == number].max()) for number in np.unique(step[step >= 0]).tolist()]
     return (ends[-1] - ends[0]) / (len(ends) - 1) if len(ends) > 1 else 0.0
 
 
 def most_late_ms(late_step_ns: float, pace_ns: float, hosts_ns: Sequence[float | None]) -> float:
-    """The most that a late rank can add: the step (its own, or :func:`pace_ns`) less what the slowest of the
-    other ranks' hosts needs by itself (``hosts_ns``; ``trace.alone``).
+    """Upper bound in ms of what a late rank adds to the step.
 
-    A rank whose host is ahead waits on its device in every collective by as much as it is ahead, also for
-    a rank that is as quick as itself. Infinite where one of the hosts is not known.
+    This is the step (the late rank's, or :func:`pace_ns`) minus the time that the slowest of the other ranks'
+    hosts needs by itself (``hosts_ns``; ``trace.alone``). The device of a rank whose host is ahead waits that
+    long in every collective, even for a rank that is just as fast. Infinite if one of the hosts is unknown.
     """
     known = [one for one in hosts_ns if one is not None]
     if len(known) < len(hosts_ns):
@@ -125,10 +128,12 @@ def most_late_ms(late_step_ns: float, pace_ns: float, hosts_ns: Sequence[float |
 def _late(own: Exchanges, step: Ints, waits: Ints, scene: Scene) -> tuple[int, float] | None:
     """The late rank and its milliseconds per step (:func:`late_rank`).
 
-    None where it is late by less than :data:`LATE_RANK_PERCENT` of the step in any step: of few ranks and
-    steps, one may be the last in all of them by chance. None where the others would be as slow without it
-    (:func:`most_late_ms`). None as well where the profiler made the steps longer by as much: a rank may then
-    be late only because it is being recorded.
+    None in three cases:
+
+    - In some step the rank is late by less than :data:`LATE_RANK_PERCENT` of the step. With few ranks and
+      steps, one may be the last in all of them by chance.
+    - The other ranks would be as slow without it (:func:`most_late_ms`).
+    - The profiler made the steps longer by as much: the rank may be late only because it is recorded.
     """
     trace = scene.trace
     captured = trace.manifest.captured

@@ -1,10 +1,9 @@
 """Attributes the calls of compiled code to the lines that it was compiled from.
 
-torch marks the runs of compiled graphs in the trace; what such a run calls directly (a kernel of
-Inductor's, a library's operator) has the lines that Inductor was given for it (see
-:mod:`warpline.attribution.graphs`). The time that the host needs from one call to the end of the next is
-the next one's; what it needs before the first and after the last is the line's that runs the compiled
-code.
+torch marks each run of a compiled graph in the trace. The calls that a run makes directly (Inductor's
+kernels, operators of libraries) belong to the lines that Inductor recorded for them (see
+:mod:`warpline.attribution.graphs`). Host time between two calls belongs to the later one. Host time before
+the first call and after the last one belongs to the line that runs the compiled code.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ class Calls:
     start_ns: Ints
     group: Ints  # index into groups, -1: unknown
     groups: tuple[Group, ...]
-    of_event: Ints  # for each host event the group of the call that it is, or lies in
-    of_replayed: Ints  # for each kernel that a CUDA graph replayed for such a region its group
-    for_region: Bools  # which kernels were: without a group they are the line's that runs the region
+    of_event: Ints  # for each host event: group of the call that it is, or that encloses it
+    of_replayed: Ints  # for each kernel: its group, if a CUDA graph replayed it for a region
+    for_region: Bools  # such kernels; those without a group belong to the line that runs the region
 
     def next_group(self, region: Ints, time_ns: Ints) -> Ints:
-        """The group of the call that a region prepares at moments in which the region itself runs. -1 before
-        its first call and after its last."""
+        """The group of the next call of a region, at moments between its calls. -1 before the first call and
+        after the last one."""
         found = np.full(len(region), -1, np.int64)
         if not len(self.row):
             return found
@@ -56,7 +55,10 @@ class Calls:
 
 
 def compiled_calls(trace: Trace, table: LineTable, around: Around, origin: Ints) -> Calls:
-    """``origin``: for each host event the event whose line it takes, -1: its own."""
+    """The calls of all compiled graphs in ``trace``.
+
+    ``origin``: for each host event, the event from which it gets its line; -1: it has its own.
+    """
     host = trace.host
     known = graphs(trace.facts.compiled_kernels, table)
     of_replayed = np.full(len(trace.kernels), -1, np.int64)
@@ -91,8 +93,10 @@ def _groups(
     lines_of: Callable[[Sequence[str], str, bool], list[Lines]],
     groups: dict[Group, int],
 ) -> Ints:
-    """The group, -1 for none, of each thing ``called``: by region, the same one's beside each other, and
-    name. New groups are added to ``groups``."""
+    """The group of each call, -1 for none; new groups are added to ``groups``.
+
+    ``called``: region and name of each call, with the calls of one region next to each other.
+    """
     region, names = called
     group = np.full(len(region), -1, np.int64)
     of_region, is_backward = frames
@@ -109,7 +113,7 @@ def _groups(
 
 
 def _made(trace: Trace, made: Ints, known: Graphs) -> tuple[Ints, Ints]:
-    """The calls that regions make directly, and their names: of a launch, its kernel's.
+    """The calls that regions make directly, and their names (for a launch, the kernel's name).
 
     ``made``: such a call at or around each host event.
     """
@@ -131,8 +135,8 @@ def _made(trace: Trace, made: Ints, known: Graphs) -> tuple[Ints, Ints]:
 
 
 def _frames(trace: Trace, around: Around, origin: Ints) -> tuple[Ints, Bools]:
-    """The name of the compiled frame that each host event runs in (torch's range; -1: none), and whether it
-    is the frame's backward."""
+    """The compiled frame of each host event, as the name of torch's range (-1: none), and whether the event
+    is in the frame's backward pass."""
     host = trace.host
     holder = np.where(around.compiled >= 0, around.compiled, np.arange(len(host)))
     backward = operators(trace, BACKWARD)[holder]
@@ -142,7 +146,7 @@ def _frames(trace: Trace, around: Around, origin: Ints) -> tuple[Ints, Bools]:
 
 
 def _spread(trace: Trace, made: Ints, rows: Ints, group: Ints) -> Ints:
-    """The group of the call around each host event, or of the event itself; -1 for none."""
+    """The group of each host event, or of the call around it; -1 for none."""
     chosen = np.zeros(len(trace.host), bool)
     of = np.full(len(trace.host), -1, np.int64)
     chosen[rows] = True

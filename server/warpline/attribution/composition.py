@@ -1,7 +1,7 @@
-"""What the step's time goes to: loader, host, forward, backward, optimizer, communication, idle.
+"""Divides the step into loader, host, forward, backward, optimizer, communication and idle time.
 
-Made of the rows of the closed account (:class:`warpline.attribution.accounting.Parts`), so the parts add up
-to the step just as the lines do.
+The parts are sums of the account's rows (:class:`warpline.attribution.accounting.Parts`), so they add up to
+the step, as the lines do.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def composition(scene: Scene, accounted: Account) -> Composition:
         loading = (trace.host.thread[work] == trace.main) & inside(
             *loader_spans(trace, trace.main), trace.host.start_ns[work]
         )
-    # The closure of ``optimizer.step(closure)`` runs both passes, and Lightning's steps are all such.
+    # The closure of ``optimizer.step(closure)`` runs forward and backward; Lightning always passes one.
     optimizer = _in_optimizer(scene, begun) & (phase == FORWARD) & ~collective & ~loading
     backward = (phase != FORWARD) & ~collective & ~loading & ~optimizer
     forward = ~(collective | loading | optimizer | backward)
@@ -52,14 +52,15 @@ def composition(scene: Scene, accounted: Account) -> Composition:
         "communication_ms": float(ms[collective].sum() + (idle_ms * exchanged).sum()),
         "idle_ms": float((idle_ms * waiting).sum()),
     }
-    # Idle time of a step in which no idle moment was seen belongs to none of the rows.
+    # If no idle moment was recorded, no row has the idle time of the unprofiled step.
     made["idle_ms"] += max(0.0, accounted.step_ms - sum(made.values()))
     return Composition(**made)
 
 
 def idle_shares(scene: Scene, idle: Pieces) -> tuple[Floats, Floats, Floats, Floats]:
-    """How each idle moment divides into shares that add up to 1: the host was in a loader; ranks exchanged
-    data (on a CPU only: on a GPU that is work); the host waited too; it ran Python or queued work."""
+    """Shares of each idle moment, which add up to 1: the host was in a loader; ranks exchanged data (on a CPU
+    only: on a GPU that is device work); the host waited for the device; the host ran Python or queued
+    work."""
     trace = scene.trace
     loader = _covered(*loader_spans(trace, trace.main), idle)
     none = np.zeros(len(idle))
@@ -74,8 +75,8 @@ def idle_shares(scene: Scene, idle: Pieces) -> tuple[Floats, Floats, Floats, Flo
 
 
 def _in_optimizer(scene: Scene, event: Ints) -> Bools:
-    """Which host events (-1: none) began inside a call of an optimizer on their thread, after its closure:
-    after the last backward operator that began there on any thread."""
+    """Which host events (-1: none) began in a call of an optimizer on their thread, after its closure. The
+    closure ends with the last backward operator that began during the call on any thread."""
     trace, found = scene.trace, np.zeros(len(event), bool)
     behind = np.sort(trace.host.start_ns[(scene.placed.phase != FORWARD) & (trace.host.kind == OP)])
     ranges = trace.names.mask(OPTIMIZER_MARK)[trace.marks.name]
@@ -93,10 +94,10 @@ def _in_optimizer(scene: Scene, event: Ints) -> Bools:
 
 
 def _covered(start: Ints, end: Ints, pieces: Pieces) -> Floats:
-    """The share of each piece that lies in the disjoint sorted spans."""
+    """The share of each piece, 0 to 1, inside the disjoint sorted spans."""
     if not len(start):
         return np.zeros(len(pieces))
-    # Length of the spans up to a moment: it grows inside of them and stays between them.
+    # Total length of the spans up to a moment: it grows inside a span and is constant between spans.
     first = int(start[0])
     edges = np.column_stack([start, end]).ravel() - first
     reach = np.column_stack([np.cumsum(end - start) - (end - start), np.cumsum(end - start)]).ravel()

@@ -1,8 +1,8 @@
-"""Which piece of device work each busy moment belongs to.
+"""The kernel that each busy moment of the device belongs to.
 
-With one stream that is plain. Where several run at once, time is walked backwards along the
-critical path: from what finished last to what it had waited for, and so on. Work beside that path
-costs nothing, and no moment is counted twice.
+With one stream, this is the kernel that runs. If several run at once, the critical path is followed
+backwards: from the kernel that ended last to the kernel that it waited for, and so on. Work off that path
+costs nothing, and no moment counts twice.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from warpline.attribution.timeline import complement, union
 from warpline.trace.columns import Ints, Kernels
 from warpline.trace.streams import one_before
 
-#: A kernel that starts this long after another ended was waiting for it. Streams hand over in about
-#: 1 us, waits for events in a few.
+#: A kernel that starts at most this long after another one ended was waiting for it. The delay is about 1 us
+#: within a stream, and a few microseconds with an event between streams.
 HANDOVER_NS = 5_000
 
 Owned = tuple[Ints, Ints, Ints]  # start_ns, end_ns, kernel
@@ -61,8 +61,8 @@ def owners(kernels: Kernels, window: tuple[int, int]) -> Owned:
 
 
 class Cluster:
-    """Work that overlaps without a pause, sorted by start. ``before``: the end of the one before in its
-    stream, which need not be of the cluster."""
+    """Kernels that overlap without a gap, sorted by start; times in ns. ``before``: end of the previous
+    kernel in the same stream, which may be outside the cluster."""
 
     def __init__(self, start: list[int], end: list[int], stream: list[int], before: list[int]) -> None:
         self.start, self.end, self.stream, self.before = start, end, stream, before
@@ -77,21 +77,23 @@ class Cluster:
         time = self.end[now]
         while now >= 0:
             if self.end[now] < time:
-                # A hand-over gap that other streams fill belongs to the work it led to.
+                # The gap between two kernels of the path, in which other streams work, belongs to the later
+                # one.
                 spans[-1] = (self.end[now], spans[-1][1])
                 time = self.end[now]
             spans.append((self.start[now], time))
             chosen.append(now)
             time = self.start[now]
             if time - HANDOVER_NS <= self.before[now] < self.start[0]:
-                # It followed what ended before the cluster began: the same gap, so filled.
+                # It waited for a kernel before the cluster: the gap belongs to it, as above.
                 spans[-1] = (self.start[0], spans[-1][1])
                 break
             now = self._waited_for(now, time)
         return np.array(spans, np.int64).reshape(-1, 2), np.array(chosen, np.int64)
 
     def _waited_for(self, now: int, time: int) -> int:
-        """What the work that began at ``time`` had waited for; else what ran meanwhile; else -1."""
+        """The kernel that ``now``, which began at ``time``, waited for; else one that ran meanwhile; else
+        -1."""
         at = bisect_right(self.ends, time)
         latest = -1
         while at > 0 and self.ends[at - 1] >= time - HANDOVER_NS:
@@ -103,6 +105,6 @@ class Cluster:
                 latest = other if latest < 0 else latest
         if latest >= 0:
             return latest
-        # Nothing had just ended: it was launched late. What ran until then elsewhere had the device.
+        # No kernel had just ended: ``now`` was launched late. A kernel of another stream had the device.
         begun = range(bisect_right(self.start, time - 1) - 1, -1, -1)
         return next((at for at in begun if self.end[at] > time), -1)

@@ -1,9 +1,12 @@
-"""Backward calls whose gradients are differentiated in their turn: ``autograd.grad(..., create_graph=True)``.
+"""Backward calls whose gradients are differentiated again: ``autograd.grad(..., create_graph=True)``.
 
-Such gradients (a derivative in a differential equation, a gradient penalty, a step of MAML) are part of what
-the script computes: they are at the line that asks for them, not at the lines of the layers they come from,
-and so is what the later backward pass does for them. Autograd makes nodes for its own operators then, so
-they carry the number of the next node; in any other backward pass gradients are off and they carry none.
+Such gradients (a derivative in a differential equation, a gradient penalty, a step of MAML) are a result that
+the script computes. They, and their own backward pass, are attributed to the line that requests them, not to
+the lines of the layers.
+
+They are recognized by their numbers: autograd adds nodes for the backward operators of such a call, so these
+operators record the number of the next node. In any other backward pass gradients are off, and they record
+none.
 """
 
 from __future__ import annotations
@@ -13,16 +16,16 @@ import numpy as np
 from warpline.trace import nest
 from warpline.trace.columns import OP, Bools, Ints, Trace, take
 
-#: Of the nodes of a call, those whose operators make nodes: fewer, and it is another one in whose backward
-#: some code switches gradients on, such as a checkpoint of a library's.
+#: Share of a call's nodes whose operators must make nodes. With fewer, it is an ordinary backward pass in
+#: which some code switches gradients on, such as a library's checkpointing.
 SHARE = 0.5
 
 
 def differentiated(trace: Trace, node: Ints, own: Bools) -> tuple[Bools, Ints]:
-    """Which host events belong to such a call, and the line record that held at the call on the main thread.
+    """Which host events belong to such a call, and for each the main thread's line record at that time.
 
-    ``node``: the innermost backward node around each event, -1 for none. ``own``: of the node itself; not
-    Python that runs inside, nor a forward that is run again.
+    ``node``: the innermost backward node around each event, -1 for none. ``own``: whether the event is the
+    node's own work, and not Python code in it or a recomputed forward.
     """
     host, records = trace.host, trace.records
     rows = np.flatnonzero((node >= 0) & own)
@@ -38,7 +41,7 @@ def differentiated(trace: Trace, node: Ints, own: Bools) -> tuple[Bools, Ints]:
     of_working = np.bincount(take(records.location, caller[working], missing=0), minlength=size)
     of_making = np.bincount(take(records.location, caller[making], missing=0), minlength=size)
     calls = of_making > SHARE * of_working
-    calls[0] = False  # in no line of the user's
+    calls[0] = False  # not at a user line
     found = np.zeros(len(host), bool)
     found[rows] = calls[take(records.location, caller[rows], missing=0)]
     return found, caller

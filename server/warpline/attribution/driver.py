@@ -8,17 +8,18 @@ from warpline.model import units
 from warpline.wire.facts import Nvml
 from warpline.wire.run import Facts
 
-#: Means of fewer samples of NVML's (one in 0.1 s) say nothing: it averages over up to a second itself.
+#: Fewest NVML samples (one every 0.1 s) for a mean: NVML itself averages over up to a second.
 LEAST_SAMPLES = 5
-#: Points by which NVML's share of busy time and the trace's may differ: it counts in whole periods.
+#: Percentage points by which the busy share of NVML, which counts whole periods, and of the trace may differ.
 SAME_POINTS = 20.0
-#: Share of the window from which a slowdown is worth a note, where it took more than this off the clock
-#: (an H200 at its power limit was seen between 99 % and 75 % of its highest).
+#: A slowdown is noted if it lasted for at least SLOWED_SHARE of the window and the mean clock rate was at
+#: most SLOWED_CLOCK of the highest (an H200 at its power limit ran at 75 % to 99 %).
 SLOWED_SHARE = 0.1
 SLOWED_CLOCK = 0.95
-#: Mean clock over the highest, below which a busy device was held back by something.
+#: If the mean clock rate is below this share of the highest one, something slowed the busy device down.
 LOW_CLOCK = 0.85
-#: What a context, its libraries and NCCL's buffers hold beside torch's allocator (0.8 GB seen on an H200).
+#: Bytes that a context, its libraries and NCCL's buffers may hold outside torch's allocator (0.8 GB on an
+#: H200).
 BESIDE_TORCH_BYTES = 4 << 30
 
 

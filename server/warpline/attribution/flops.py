@@ -1,7 +1,7 @@
 """Floating-point operations and least memory traffic of an op, from its inputs' shapes.
 
-A multiply-add counts as two, as in ``torch.utils.flop_counter``, which these formulas follow. Ops
-that are not named here do no arithmetic worth counting against a compute peak.
+A multiply-add counts as two operations, as in ``torch.utils.flop_counter``, which these formulas follow. The
+arithmetic of ops without a formula is too little to count.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from warpline.trace.columns import Signature
 
 Formula = Callable[[Signature], float]
 
-#: Views and allocations move nothing.
+#: Views and allocations, which move no bytes.
 _VIEWS = (
     "view reshape t transpose permute expand as_strided slice select unsqueeze squeeze detach empty "
     "empty_like empty_strided resize_ alias _unsafe_view split chunk unbind narrow flatten result_type to "
@@ -26,8 +26,7 @@ WEIGHTLESS = frozenset(f"aten::{name}" for name in _VIEWS.split(" "))
 
 
 def flops_of(name: str, inputs: Signature) -> float | None:
-    """Floating-point operations of one call. None for operators without a formula and for malformed
-    shapes."""
+    """Floating-point operations of one call; None for operators without a formula, or malformed shapes."""
     formula = _FORMULAS.get(name)
     if formula is None:
         return None
@@ -38,10 +37,10 @@ def flops_of(name: str, inputs: Signature) -> float | None:
 
 
 def bytes_of(name: str, inputs: Signature) -> float | None:
-    """Least traffic of one call: inputs read once and a result written once; None when not known.
+    """Least traffic of one call in bytes: each input read once, the result written once. None if unknown.
 
-    The result's size is not in a trace; it is taken for the largest input's (elementwise ops,
-    copies), or computed (matrix products).
+    A trace has no size of the result. It is computed for matrix products, and taken to be that of the largest
+    input for other ops (elementwise ops, copies).
     """
     if name in WEIGHTLESS or not name.startswith("aten::"):
         return None
@@ -65,18 +64,18 @@ def bytes_of(name: str, inputs: Signature) -> float | None:
 
 
 def _looked_up(inputs: Signature, sizes: list[int]) -> float:
-    """Rows of a table: each read and written once, and the indices."""
+    """Embedding lookup: each chosen row is read and written once, and the indices are read."""
     indices = prod(inputs.shapes[1])
     return sizes[1] + 2 * indices * inputs.shapes[0][-1] * ELEMENT_BYTES[inputs.dtypes[0]]
 
 
 def _picked(inputs: Signature, sizes: list[int]) -> float:
-    """One number for each target, and the targets."""
+    """Picks one number for each target: these numbers, and the targets."""
     return sizes[1] + prod(inputs.shapes[1]) * ELEMENT_BYTES[inputs.dtypes[0]]
 
 
 def _scattered(inputs: Signature, sizes: list[int]) -> float:
-    """One number for each target; the zeros around them are another op's."""
+    """Writes one number for each target. Another op writes the zeros around them."""
     return sizes[2] + prod(inputs.shapes[2]) * ELEMENT_BYTES[inputs.dtypes[1]]
 
 
@@ -145,9 +144,8 @@ def _convolution_backward(inputs: Signature) -> float:
 
 
 def _attention(causal_at: int, query: int = 0, products: float = 2.0) -> Formula:
-    """``products`` of the scores' size: two forward, five backward (the scores are computed again).
-
-    Where each position sees only those before it, only that half of the scores is computed.
+    """Attention. ``products``: matrix products of the scores' size, two in the forward pass and five in the
+    backward pass, which recomputes the scores. With a causal mask only half of the scores is computed.
     """
 
     def formula(inputs: Signature) -> float:

@@ -1,8 +1,7 @@
 """Inclusive time of the user's functions, and of the lines that call them.
 
-Each piece of the account belongs to all functions on the stack at the record that caused it, and to the
-lines that called them. Backward operators belong to the functions that ran their forward operator, as they
-belong to its line.
+Each piece of the account counts for all functions on the stack at the line record that caused it, and for the
+lines that called them. Backward operators count for the functions that ran their forward operator.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from warpline.model.report import Function
 from warpline.trace import nest
 from warpline.trace.columns import Floats, Ints, take
 
-#: Functions below this, with all that they call, are left out.
+#: Functions with a shorter inclusive time, in ms per step, are omitted.
 LEAST_MS = 1e-6
 
 
 def function_table(scene: Scene, accounted: Account, on: Stacks | None) -> tuple[Function, ...]:
-    """The functions that were at work in the captured steps, the longest total first; none without stacks."""
+    """The functions that ran in the captured steps, longest inclusive time first; () without stacks."""
     if on is None:
         return ()
     parts, count = accounted.parts, len(on.functions)
@@ -44,10 +43,10 @@ def function_table(scene: Scene, accounted: Account, on: Stacks | None) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Autograd's work by line number, with all that runs in the functions that the line calls.
+    """Autograd's work by line number, functions that the line calls included.
 
-    ``nodes``: nodes of the graph a step. ``unused``: those that no backward pass visits. ``backward``: ms of
-    the step. ``called``: the user's functions that the line calls, as (file, name)."""
+    ``nodes``: graph nodes per step. ``unused``: those that no backward pass visits. ``backward``: ms per
+    step. ``called``: the user's functions that the line calls, as (file, name)."""
 
     nodes: Floats
     unused: Floats
@@ -56,7 +55,7 @@ class Calls:
 
 
 def calls_of_lines(scene: Scene, accounted: Account, graph: Nodes, on: Stacks | None) -> Calls:
-    """Autograd nodes, backward time and callers of each line, with all that runs below it."""
+    """Autograd nodes and backward time of each line, called functions included, and those functions."""
     parts, count = accounted.parts, len(scene.table)
     event = take(scene.trace.kernels.launch, parts.work) if scene.trace.on_gpu else parts.work
     back = take(scene.placed.phase, event, missing=-1) == BACKWARD
@@ -81,7 +80,7 @@ def calls_of_lines(scene: Scene, accounted: Account, graph: Nodes, on: Stacks | 
         (unused, made[graph.is_unused], lines[graph.is_unused], each[graph.is_unused]),
     ):
         for stack, own, amount in _summed(at, of, weight, count):
-            below = {line for _, line in on.stacks[stack]} - {0, own}  # its own is there already
+            below = {line for _, line in on.stacks[stack]} - {0, own}  # ``own`` is already counted
             column[list(below)] += amount
     return Calls(
         *(nodes, unused, backward),
@@ -90,19 +89,19 @@ def calls_of_lines(scene: Scene, accounted: Account, graph: Nodes, on: Stacks | 
 
 
 def _summed(at: Ints, numbers: Ints, weight: Floats, count: int) -> list[tuple[int, int, float]]:
-    """``(stack, number, sum of weights)`` of each pair that occurs; ``count``: how many numbers there are."""
+    """``(stack, number, sum of weights)`` for each pair that occurs. ``count``: how many numbers exist."""
     keys, which = np.unique(at * count + numbers, return_inverse=True)
     sums = np.bincount(which, weights=weight, minlength=len(keys))
     return [(*divmod(key, count), one) for key, one in zip(keys.tolist(), sums.tolist(), strict=True)]
 
 
 def _cause(scene: Scene, accounted: Account) -> Ints:
-    """The line record that caused each piece of the account, -1: none is known."""
+    """The line record that caused each piece of the account; -1 if unknown."""
     trace, parts = scene.trace, accounted.parts
     host, records = trace.host, trace.records
     event = take(trace.kernels.launch, parts.work) if trace.on_gpu else parts.work.copy()
     cause = take(scene.placed.cause, event)
-    # What no record of its own thread caused, and idle time, is where the main thread is.
+    # Pieces without a record on their own thread, and idle time, get the main thread's current record.
     when = take(host.start_ns, event, missing=0)
     idle = len(accounted.idle)
     if idle:

@@ -1,10 +1,12 @@
-"""The graphs that Inductor compiled, and which recorded call is which call of their code.
+"""The graphs that Inductor compiled, and their calls in the trace.
 
-A graph makes its calls in the order of its code: the n-th ``aten::mm`` of a run of it is the n-th one in
-the list. Where the numbers of a name do not agree, nothing is guessed from the order: Inductor's own
-kernels are then known by name, and anything else has the lines of the calls next to it. A call that was
-made of no line of the user's, as in a model of torch's own modules, is the line's that runs the graph; torch
-says nothing of such calls, and where it says nothing of a library's in a forward graph, that is why.
+A graph makes its calls in the order of its code: the n-th ``aten::mm`` of a run is the n-th one in the
+graph's list. If the trace and the list have different numbers of calls of a name, the order is not used:
+Inductor's own kernels are found by name, and other calls get the lines of the calls next to them.
+
+A call that was compiled from no user line, as in a model of torch's own modules, belongs to the line that
+runs the graph. torch records no lines for such calls. So a library call without lines in a forward graph is
+taken to be one of them.
 """
 
 from __future__ import annotations
@@ -20,14 +22,14 @@ from warpline.wire.run import CompiledKernel
 
 Lines = tuple[int, ...]  # numbers in the LineTable
 
-#: Ways of Inductor's to call an operator of another name.
+#: Names that Inductor uses for an operator -> the operator's name.
 _OTHER_NAMES = {"aten::bias_addmm": "aten::addmm"}
-#: What calls an operator for the script. Inductor calls some for itself, by "aten." (random seeds).
+#: Prefixes of operators that the script called. Inductor's own calls (random seeds) begin with "aten.".
 _OPERATORS = ("extern_kernels.", "torch.ops.")
 _LIBRARIES = (*_OPERATORS, "aten.", "aten::")
 _OWN = ("triton_", "cpp_")
 _NUMBER = re.compile(r"_\d+$")
-#: Device work that belongs to a kernel of a library beside it.
+#: Device work that belongs to the library kernel next to it.
 _AIDS = re.compile(r"^Mem(set|cpy)|splitk", re.IGNORECASE)
 
 
@@ -35,12 +37,12 @@ _AIDS = re.compile(r"^Mem(set|cpy)|splitk", re.IGNORECASE)
 class Graph:
     region: str
     backward: bool
-    #: Name as it is in the trace, and lines, None where torch does not say; in order.
+    #: In order: the name as in the trace, and the lines (None if torch recorded none).
     calls: tuple[tuple[str, Lines | None], ...]
     count: Counter[str]
 
     def agreeing(self, seen: Counter[str]) -> int:
-        """How many of its calls were seen as often as they are listed."""
+        """Number of calls with a name that occurs as often in the trace as in the list."""
         return sum(number for name, number in self.count.items() if seen[name] == number)
 
 
@@ -50,8 +52,8 @@ class Graphs:
     fused: dict[tuple[str, bool], Lines]  # (Inductor's own kernel, backward) -> all lines it was made of
 
     def lines(self, names: Sequence[str], region: str, backward: bool) -> list[Lines]:
-        """Lines of the calls seen in one run of a graph, in order; empty where they are none of the
-        user's, or nothing is known."""
+        """Lines of the calls in one run of a graph, in order; () for calls without user lines or unknown
+        ones."""
         found = self._ran(names, region, backward)
         known = [found.calls[call][1] if found and call >= 0 else None for call in _places(found, names)]
         return _beside(
@@ -64,8 +66,9 @@ class Graphs:
     def replayed(self, names: Sequence[str], region: str, backward: bool) -> list[Lines]:
         """Lines of the kernels that a CUDA graph replayed for one run of a graph, in order.
 
-        Inductor's own are found as above; what libraries launched between two of them belongs to the calls
-        of libraries between these: to each its kernel if there are as many, else to all of them.
+        Inductor's own kernels are found as in :meth:`lines`. Library kernels between two of them belong to
+        the graph's library calls between the same two: one to one if the numbers agree, else each to all of
+        them.
         """
         found = self._ran(names, region, backward)
         places = _places(found, names)
@@ -86,7 +89,7 @@ class Graphs:
         return _beside(known)
 
     def by_name(self, name: str, backward: bool) -> Lines | None:
-        """The lines of a fused kernel. One that ran in the other pass than its name says is found as well."""
+        """The lines of a fused kernel, of either pass if the given one has none of that name."""
         return self.fused.get((name, backward)) or self.fused.get((name, not backward))
 
     def _ran(self, names: Sequence[str], region: str, backward: bool) -> Graph | None:
@@ -99,7 +102,8 @@ class Graphs:
 
 
 def _places(graph: Graph | None, names: Sequence[str]) -> list[int]:
-    """The place of each call among those of the graph; -1 where the numbers in its name do not agree."""
+    """The index of each call in the graph's list; -1 if trace and list differ in how often its name
+    occurs."""
     seen = Counter(names)
     waiting: dict[str, list[int]] = {}
     for place, (name, _) in enumerate(graph.calls) if graph else ():
@@ -129,7 +133,7 @@ def graphs(kernels: Iterable[CompiledKernel], table: LineTable) -> Graphs:
             fused.setdefault((kernel.name, kernel.backward), {}).update(dict.fromkeys(lines))
         if library or kernel.graph >= 0:
             key = (kernel.graph, kernel.region, kernel.backward)
-            # An operator is its own line's; what it reads may come from others.
+            # An operator belongs to its own line, the first one; the other lines are those of its inputs.
             own: Lines | None = lines[:1] if library else lines
             if not kernel.traced:
                 own = () if kernel.region in torchs_own and kernel.name not in named else None
@@ -142,8 +146,8 @@ def graphs(kernels: Iterable[CompiledKernel], table: LineTable) -> Graphs:
 
 
 def seen_as(name: str) -> str:
-    """How the trace calls what Inductor's code calls ``name``: ``aten::mm`` for ``extern_kernels.mm`` or
-    ``torch.ops.aten.mm.default``, and the user's own kernels without the number they get."""
+    """The trace's name for the call ``name`` of Inductor's code: ``aten::mm`` for ``extern_kernels.mm`` or
+    ``torch.ops.aten.mm.default``, and the user's own kernels without Inductor's numeric suffix."""
     if not name.startswith(_LIBRARIES):
         return name if name.startswith(_OWN) else _NUMBER.sub("", name)
     space, _, rest = name.removeprefix("torch.ops.").replace("::", ".").partition(".")
@@ -152,7 +156,7 @@ def seen_as(name: str) -> str:
 
 
 def _beside(known: list[Lines | None]) -> list[Lines]:
-    """``known``, with the lines of both neighbours that are known where nothing is."""
+    """``known``; unknown entries (None) get the lines of the nearest known entry on each side."""
     before, after = _nearest(known), _nearest(known[::-1])[::-1]
     return [
         tuple(dict.fromkeys(before[at] + after[at])) if lines is None else lines
@@ -161,7 +165,7 @@ def _beside(known: list[Lines | None]) -> list[Lines]:
 
 
 def _nearest(known: list[Lines | None]) -> list[Lines]:
-    """The lines at each place, or else those last known before it."""
+    """The lines of each entry; those of the last known entry before it if unknown."""
     nearest: Lines = ()
     found = []
     for lines in known:

@@ -1,4 +1,4 @@
-"""Host time by line: at the line, waiting for the device, for the loader, in the garbage collector."""
+"""Host time by line, and its parts: waits for the device, the loader, garbage collection, the allocator."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from warpline.trace.columns import Floats, Ints, Trace
 
 @dataclass(frozen=True, slots=True)
 class HostCosts:
-    """Milliseconds per step by line number, at the unprofiled step's scale; ``calls``, ``syncs`` (calls
-    that wait for the device) and ``allocations`` (calls of the allocator's into the driver) a step.
+    """Milliseconds per step by line number, scaled to the unprofiled step. Counts per step: ``calls``,
+    ``syncs`` (calls that wait for the device) and ``allocations`` (allocator calls into the driver).
 
-    ``sync``, ``loader``, ``gc`` and ``allocator`` are parts of ``cpu``. With a host that runs ahead of the
-    device the lines' ``cpu`` is less than the step: the rest is how far ahead it was when the capture ended.
+    ``sync``, ``loader``, ``gc`` and ``allocator`` are parts of ``cpu``. If the host runs ahead of the device,
+    the sum of ``cpu`` over lines is less than the step: the difference is the host's lead at the end of the
+    capture.
     """
 
     cpu: Floats
@@ -40,7 +41,7 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
     host, records = trace.host, trace.records
     seen = np.zeros(len(scene.table))
     for thread, pieces in enumerate(scene.lines):
-        # What a helper thread does while nothing of ours runs on it is waiting, not work.
+        # A helper thread without a recorded call is waiting, not working.
         rows = pieces.op >= 0 if thread != trace.main else np.ones(len(pieces), bool)
         seen += scene.by_line(pieces.line[rows], pieces.length_ns[rows])
     began = scene.begun(host.start_ns)
@@ -54,7 +55,7 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
     seen -= _within(scene, host.start_ns[ours], host.end_ns[ours])
     allocates = allocator_calls(trace) & began
     allocator = scene.by_line(scene.placed.line[allocates], (host.end_ns - host.start_ns)[allocates]) * scale
-    # Without a device beside the host, the host's time is what the account has given out already.
+    # Without a separate device, the account has already divided the host's time among the lines.
     alone = accounted.idle_ms + scene.by_line(scene.placed.line, accounted.op_ms)
     cpu = less(seen, taken) * scale if trace.on_gpu else alone
     sync = scene.by_line(scene.placed.line[waits], (host.end_ns - host.start_ns)[waits]) * scale
@@ -71,7 +72,7 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
 
 
 def _loading(scene: Scene, cpu: Floats) -> Floats:
-    """The part of each line's host time in which the main thread waited for, or made, the next batch."""
+    """The part of each line's host time in which the main thread waited for the next batch or loaded it."""
     main = scene.lines[scene.trace.main]
     whole = scene.by_line(main.line, main.length_ns)
     part = _within(scene, *loader_spans(scene.trace, scene.trace.main))
@@ -90,7 +91,8 @@ def _collections(trace: Trace) -> tuple[Ints, Ints]:
 
 
 def _calls(scene: Scene) -> Floats:
-    """How often each line was begun; coming back to it from what it called does not count."""
+    """Executions of each line per step. A return to the line from a function that it called does not
+    count."""
     records = scene.trace.records
     estimated, times = scene.estimated()
     rows = ~records.again & scene.begun(records.time_ns) & ~np.isin(records.location, estimated)

@@ -1,8 +1,8 @@
-"""The time of a user's line divided among the library lines that it called, with their modules.
+"""Divides the time of a user's line among the library lines that it called, with their modules.
 
-Each piece of the account carries the library's line that it ran for (0: none), so the entries of a line
-add up to the line. An operator goes to the library's line that called it, a backward one to the line of its
-forward operator, idle time to where the host was.
+Each piece of the account has the library line that it ran for (0: none), so the entries of a user line add up
+to the line's time. An operator belongs to the library line that called it, a backward operator to that of its
+forward operator, and idle time to the library line the host is at.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from warpline.attribution.waits import closing_wait, sync_calls
 from warpline.model.report import Inside
 from warpline.trace.columns import Floats, Ints
 
-#: Entries below this are added to the line's own: a step has hundreds of lines that take almost no time.
+#: Entries below this, in ms per step, are added to the user line's own: a step has hundreds of tiny ones.
 LEAST_MS = 1e-5
 
 
 def inside_table(scene: Scene, accounted: Account) -> dict[int, tuple[Inside, ...]]:
-    """Entries by line number, longest first, for lines that have time in a library."""
+    """Entries by user line number, longest first, for lines with time in a library."""
     trace = scene.trace
     if not len(trace.inside.location):
         return {}
@@ -64,8 +64,8 @@ def _entries(
     entries: list[tuple[int, tuple[float, ...]]],
     place: list[tuple[str | None, str, int, str, str]],
 ) -> tuple[Inside, ...]:
-    """The library lines below a user's line, the longest first. Time outside libraries is at the user's line
-    itself."""
+    """The library lines below a user's line, longest first. Time outside libraries is the line's own
+    entry."""
     own, kept, table = np.zeros(len(entries[0][1])), [], scene.table
     for at, times in entries:
         if at == 0 or max(times[:2]) < LEAST_MS:
@@ -73,7 +73,7 @@ def _entries(
         else:
             kept.append(_inside(place[at], times))
     if max(own[:2]) > 0:
-        own[2:4] = 0.0  # calls and waits of the user's line are told with the line
+        own[2:4] = 0.0  # the calls and waits of the user's line are shown at that line
         at_home = (None, table.file[number], table.line[number], table.function[number], "")
         kept.append(_inside(at_home, own.tolist()))
     return tuple(sorted(kept, key=lambda each: (-each.step_ms, each.file, each.line)))
@@ -86,8 +86,8 @@ def _inside(place: tuple[str | None, str, int, str, str], times: Sequence[float]
 
 
 def _merged(scene: Scene) -> Ints:
-    """The first location with the same file, line and module, for each location: functions may share a
-    line."""
+    """The first location with the same file, line and module, for each location (functions may share a
+    line)."""
     first: dict[tuple[int, int, int], int] = {}
     numbers = [
         first.setdefault((file, line, module), at)

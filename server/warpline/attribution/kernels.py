@@ -1,4 +1,4 @@
-"""The kernels of each line, and what their names tell."""
+"""The kernels of each line, and whether their names show that they use tensor cores."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from warpline.trace.columns import Floats
 KINDS = ("kernel", "copy", "set", "communication")
 MOST_KERNELS_A_LINE = 64
 
-#: What the name says outright: matrix kernels on the plain FP32 and FP64 units ("ffma" is their instruction,
-#: "sgemm" and "dgemm" what they were called before there were others), and kernels that only prepare or
-#: add up for a matrix kernel, whose name they carry.
+#: Names of kernels without tensor cores: matrix kernels on the plain FP32 and FP64 units ("ffma" is their
+#: instruction; "sgemm" and "dgemm" are older names), and kernels that prepare or add up for a matrix kernel
+#: and have its name in theirs.
 _PLAIN = re.compile(
     r"_ffma_|sgemm|dgemm|gemv|gemmk1|gemmsn|splitk_?reduce|reducesplitk|init_device_workspace", re.IGNORECASE
 )
-#: Libraries name what they use: "tensorop", "16816" and "1688" are shapes of mma instructions,
-#: "hmma"/"imma"/"wgmma"/"xmma" the instructions or their wrapper, "sm90_xmma", "cutlass_80_tensorop…".
+#: Names of kernels with tensor cores: "tensorop"; "16816" and "1688", shapes of mma instructions;
+#: "hmma"/"imma"/"wgmma"/"xmma", the instructions or their wrapper ("sm90_xmma", "cutlass_80_tensorop…").
 _TENSOR = re.compile(
     r"tensorop|hmma|imma|wgmma|xmma|_mma_|mma_sync|16816|s1688|h884|s884|16832|tcgen05|flash_fwd|flash_bwd|fmha|nvjet",
     re.IGNORECASE,
@@ -62,7 +62,7 @@ def kernel_table(scene: Scene, kernel_ms: Floats) -> dict[int, list[Kernel]]:
     for at in np.argsort(-time, kind="stable").tolist():
         line, phase, name, kind, shape = keys[:, at].tolist()
         mine = out.setdefault(line, [])
-        if len(mine) < MOST_KERNELS_A_LINE or not line:  # line 0 is where those of no line are
+        if len(mine) < MOST_KERNELS_A_LINE or not line:  # line 0: kernels without a line
             launch = trace.launch_shapes[shape]
             mine.append(
                 Kernel(

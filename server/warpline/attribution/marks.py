@@ -1,4 +1,4 @@
-"""Ranges that the user named, with their share of the step."""
+"""The user's named ranges (``record_function``, NVTX), with their share of the step."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ NOT_THE_USERS = (
     "## Call CompiledFxGraph", "Torch-Compiled Region", "CompiledFxGraph", "PyTorch Profiler", "TorchDynamo",
     "gloo:", "FSDP::", "Pregraph bytecode",
 )  # fmt: skip
-#: The whole step, where the script marks its steps itself: no phase of it.
+#: The range of a whole step, if the script marks its steps itself.
 STEP_MARK = "step"
 LOADER_PREFIXES = ("enumerate(DataLoader)", "warpline.loader")
-#: How an NVTX range looks here: the runner writes "nvtx:DOMAIN:NAME".
+#: The runner names an NVTX range "nvtx:DOMAIN:NAME".
 NVTX_PREFIX = "nvtx:"
 
 
 def users_marks(scene: Scene, accounted: Account) -> tuple[Mark, ...]:
-    """One entry for each name and domain, longest first. ``device_ms``: of what was launched inside."""
+    """One entry for each name and domain, longest first. ``device_ms``: of the kernels launched in the
+    range."""
     trace, marks, host, window = scene.trace, scene.trace.marks, scene.trace.host, scene.window
     profiled_ns = scene.profiled_ms * 1e6
     launch = trace.kernels.launch
     known = np.flatnonzero(launch >= 0)
-    # A backward pass launches its kernels from autograd's threads, while the one that called it waits.
+    # A backward pass launches its kernels from autograd's threads, while the calling thread waits.
     engine = np.unique(host.thread[host.forward_thread > 0])
     out = []
     for name in np.unique(marks.name).tolist():
@@ -41,8 +42,8 @@ def users_marks(scene: Scene, accounted: Account) -> tuple[Mark, ...]:
             continue
         start, end = np.clip(marks.start_ns[rows], *window), np.clip(marks.end_ns[rows], *window)
         spans = union(start, end)
-        # Steps often end inside a range, and of the first one the profiler may have seen nothing: those that
-        # begin in the window are as many as the steps have. A range longer than that counts by its part.
+        # A window often ends inside a range, and the profiler may have missed the first one. So the ranges
+        # that begin in the window are counted. If none does, each counts as the part of it in the window.
         whole = np.maximum(marks.end_ns[rows] - marks.start_ns[rows], 1)
         begun = int(scene.begun(marks.start_ns[rows]).sum())
         count = float(begun) if begun else float((np.maximum(end - start, 1) / whole).sum())
@@ -72,14 +73,14 @@ def users_marks(scene: Scene, accounted: Account) -> tuple[Mark, ...]:
 
 
 def loader_spans(trace: Trace, thread: int) -> tuple[Ints, Ints]:
-    """When ``thread`` waited for, or made, the next batch."""
+    """Spans (start, end in ns) in which ``thread`` waited for the next batch, or loaded it."""
     wanted = trace.names.mask(*LOADER_PREFIXES)
     rows = np.flatnonzero(wanted[trace.marks.name] & (trace.marks.thread == thread))
     return union(trace.marks.start_ns[rows], trace.marks.end_ns[rows])
 
 
 def inside(start: Ints, end: Ints, time: Ints) -> Bools:
-    """Which moments lie in one of the disjoint sorted spans."""
+    """Which moments are in one of the disjoint sorted spans."""
     at = np.searchsorted(start, time, "right") - 1
     covered: Bools = at >= 0
     covered[covered] = time[covered] < end[at[covered]]

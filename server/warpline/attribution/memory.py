@@ -1,4 +1,4 @@
-"""Which lines hold memory at the step's peak, and which keep what they allocate."""
+"""Memory that each line holds at the step's peak, and memory that it allocates and never frees."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class LineMemory:
 
     at_peak: Ints
     kept_per_step: Floats
-    peak_bytes: int  # the most that was allocated at once, as the allocator counted
+    peak_bytes: int  # the most that was allocated at once, by the allocator's count
 
 
 def memory_by_line(trace: Trace, table: LineTable, placed: Placed) -> LineMemory:
-    """Only what was allocated while we looked can be given to a line: not parameters made before."""
+    """Memory by line. Only allocations during the recording have a line: earlier ones (parameters) do not."""
     memory = trace.memory
     nothing = LineMemory(np.zeros(len(table), np.int64), np.zeros(len(table)), 0)
     rows = np.flatnonzero(memory.on_device if trace.on_gpu else ~memory.on_device)
@@ -48,7 +48,7 @@ def memory_by_line(trace: Trace, table: LineTable, placed: Placed) -> LineMemory
 
 
 def _lines(trace: Trace, table: LineTable, placed: Placed, rows: Ints) -> Ints:
-    """The line of the op around each event, else the line its thread was at."""
+    """The line of the op around each allocation event; without one, the line its thread was at."""
     host, memory = trace.host, trace.memory
     spans = (host.thread, host.start_ns, host.end_ns)
     op = nest.covering(spans, host.parent, memory.thread[rows], memory.time_ns[rows])
@@ -60,10 +60,10 @@ def _lines(trace: Trace, table: LineTable, placed: Placed, rows: Ints) -> Ints:
 
 
 def _kept(trace: Trace, table: LineTable, time: Ints, line: Ints, size: Ints) -> Floats:
-    """Median over steps of the bytes that each step allocated and that were never freed.
+    """Median over steps of the bytes that a step allocated and that were never freed, by line.
 
-    The last step is left out: what lives until the next one would look kept. The median leaves out
-    what is made once (a buffer, an optimizer's state).
+    The last step is omitted, since memory freed in the next step would look kept. The median ignores memory
+    that is allocated once (a buffer, an optimizer's state).
     """
     ends = np.array([end for _, end in trace.manifest.captured[:-1]], np.int64)
     if not len(ends):

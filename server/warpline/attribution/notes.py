@@ -1,4 +1,4 @@
-"""Notes on what could not be attributed or measured."""
+"""Notes for the report on time that could not be attributed or measured."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from warpline.model import units
 from warpline.model.report import QUICKER
 from warpline.trace.columns import OP
 
-#: Captured steps with this much more device work than a whole timed step differ in kind.
+#: If the device is busy in a captured step for this many times a timed step, the steps differ in length.
 DIFFERENT = 1.02
-#: A captured step with this many times the operator calls of the median one did something else besides.
+#: A captured step with this many times the operator calls of the median step did extra work.
 UNEVEN = 1.5
 
-#: From this share of the time on, what only some steps did is worth a note.
+#: Extra work of some timed steps, and time without a processor, are noted from this share of the time on.
 UNSEEN = 0.1
-#: From this share of the step on, what plain Python costs matters.
+#: Slowed-down Python is noted if plain Python takes at least this share of the step.
 PYTHON = 0.1
 
 
 def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
-    """The run's own notes, the trace's, and those of the account."""
+    """The notes of the run and of the trace, and those on the account."""
     trace = scene.trace
     found = [*trace.manifest.notes, *trace.notes]
     lost = trace.kernels.in_graph[scene.shares.kernel] & (scene.shares.line == 0)
@@ -104,7 +104,7 @@ def notes(scene: Scene, accounted: Account) -> tuple[str, ...]:
 
 
 def _why_not(scene: Scene) -> str:
-    """Why the lines of a run without a device have no times of samples."""
+    """Why the line times of a CPU run do not come from samples."""
     if taken := scene.trace.facts.samples.total:
         return f"only {taken} samples were taken"
     ranks = scene.trace.manifest.world_size > 1
@@ -112,13 +112,13 @@ def _why_not(scene: Scene) -> str:
 
 
 def _slowed(scene: Scene, accounted: Account) -> bool:
-    """Whether a trace function slowed a part of the step that matters, on a CPU."""
+    """Whether a trace function slowed down a large part of the step, on a CPU."""
     slow = scene.trace.manifest.line_events == "settrace" and not scene.trace.on_gpu
     return slow and float(accounted.idle_ms.sum()) > PYTHON * accounted.step_ms
 
 
 def _busiest(scene: Scene) -> float:
-    """How many times as many operators as the median captured step the busiest one called."""
+    """Operator calls of the captured step with the most, divided by those of the median captured step."""
     host = scene.trace.host
     called = np.sort(host.start_ns[host.kind == OP])
     spans = np.array(scene.trace.manifest.captured, np.int64).reshape(-1, 2)
@@ -128,7 +128,7 @@ def _busiest(scene: Scene) -> float:
 
 
 def _unseen(timed_ns: tuple[int, ...]) -> float:
-    """Share of the timing window by which its long steps exceed the median one."""
+    """Time by which long steps exceed the median step, as a share of the timing window."""
     timed = np.array(timed_ns, np.float64)
     middle = float(np.median(timed)) if len(timed) else 0.0
     long = timed[timed > 2 * middle]
@@ -136,7 +136,7 @@ def _unseen(timed_ns: tuple[int, ...]) -> float:
 
 
 def _queued(scene: Scene) -> list[str]:
-    """What says that the thread of the captured steps had no processor for much of their time."""
+    """A note if the main thread was ready but not running for much of the captured steps; else none."""
     begin, end = scene.trace.window_ns
     share = (scene.trace.facts.queued_ns or 0) / max(1, end - begin)
     steps = "step" if scene.trace.steps == 1 else f"{scene.trace.steps} steps"
@@ -147,21 +147,22 @@ def _queued(scene: Scene) -> list[str]:
 
 
 def _rare_work(scene: Scene) -> str:
-    """What makes some steps long, most likely: workers that make a batch each hand them over together."""
+    """The likely cause of long steps: a loader whose workers all deliver a batch at once, or an
+    evaluation."""
     loaders = [site.facts for site in scene.trace.facts.sites if site.kind == "loader"]
     workers = any(loader.get("num_workers") for loader in loaders)
     return "waiting for a loader's workers" if workers else "an evaluation"
 
 
 def _silent_threads(scene: Scene) -> int:
-    """Threads with line records in the window and no op at all: older torch records one thread only."""
+    """Number of threads with line records in the window but without ops (older torch records one thread)."""
     trace = scene.trace
     at_work = np.unique(trace.records.thread[scene.begun(trace.records.time_ns)])
     return len(np.setdiff1d(at_work, np.append(trace.host.thread, trace.main)))
 
 
 def _without_kernels(kind: str) -> list[str]:
-    """That a device's kernels are in no trace, where that is so."""
+    """A note if torch's profiler records no kernels on this kind of device; else none."""
     if can(kind, "line costs"):
         return []
     return [

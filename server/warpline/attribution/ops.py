@@ -15,10 +15,10 @@ MOST_OPS_A_LINE = 96
 
 
 def outer_ops(trace: Trace, placed: Placed) -> Bools:
-    """Calls that a line made itself, and not another op for it.
+    """Which host events are outermost ops: called by a line directly, and not by another op.
 
-    Autograd's own wrappers (the node around a backward call, gradient accumulation) are looked
-    through; so is an op in which Python runs again (an own ``autograd.Function``).
+    Autograd's wrappers (the node around a backward call, gradient accumulation) do not count as ops here. Nor
+    does an op that runs Python (the user's ``autograd.Function``).
     """
     host = trace.host
     call = placed.around.call
@@ -29,7 +29,8 @@ def outer_ops(trace: Trace, placed: Placed) -> Bools:
 
 
 def launches_of(trace: Trace) -> Ints:
-    """How many kernels and copies each host event queued; for an operator, its runtime calls did."""
+    """Number of kernels and copies that each host event queued; for an operator, those of its runtime
+    calls."""
     host, kernels = trace.host, trace.kernels
     queued = kernels.launch[kernels.launch >= 0]
     owner = np.where(host.parent[queued] >= 0, host.parent[queued], queued)
@@ -37,7 +38,7 @@ def launches_of(trace: Trace) -> Ints:
 
 
 def device_ms_of(trace: Trace, op_ms: Floats, kernel_ms: Floats) -> Floats:
-    """Device time in ms of what each operator itself queued; on a CPU its own time."""
+    """Device time in ms of the kernels that each operator queued itself; on a CPU its exclusive time."""
     host, kernels = trace.host, trace.kernels
     rows = np.flatnonzero(kernels.launch >= 0)
     queued = kernels.launch[rows]
@@ -45,7 +46,7 @@ def device_ms_of(trace: Trace, op_ms: Floats, kernel_ms: Floats) -> Floats:
     return op_ms + np.bincount(owner, weights=kernel_ms[rows], minlength=len(host))
 
 
-#: Its stride, padding and the like are kept, as its shapes do not say them.
+#: The op whose scalar arguments (stride, padding, ...) are kept, since its shapes do not determine them.
 CONVOLUTION = "aten::convolution"
 
 

@@ -1,8 +1,8 @@
-"""The profiler's own cost, to be subtracted where it occurred.
+"""The profiler's overhead per record, to be subtracted from the line where it occurred.
 
-Recording an op costs about the same whatever the op does, and a line event too. Scaling everything
-by one factor would charge long ops for what short ones cost; so first the cost of each record is
-taken off at the line at which it fell, and only what remains is scaled to the unprofiled step.
+Recording an op costs about the same for every op, and so does a line event. Scaling all times by one factor
+would take too much from long ops and too little from short ones. So first the cost of each record is
+subtracted from its line, and then the remaining time is scaled to the unprofiled step.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ import numpy as np
 
 from warpline.trace.columns import Ints, Trace
 
-#: Recording an op with its shapes costs about this many times what a line record costs.
+#: Recording an op with its shapes costs about this many times as much as a line record.
 LINES_AN_OP = 5.0
-#: A line record's cost where a run has too few of them to tell (about what a quick core needs).
+#: Cost of a line record in runs with too few of them (about that of a fast core).
 USUAL_LINE_NS = 300.0
 FEW = 100
-#: Slowdown beyond this many times the expected cost of ops is noise of both windows, and proportional.
+#: An op record costs at most this many times the expected cost. The rest of the slowdown is noise between the
+#: two windows, and is scaled away.
 MOST_TIMES = 4.0
-#: However much the profiler cost, this much of what was seen stays.
+#: Least share of a recorded time that remains after the overhead is subtracted.
 LEAST_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """Nanoseconds that a line record, a recorded op, and a record of a library's line added to the steps."""
+    """Nanoseconds that each line record, recorded op, and record of a library line added to the steps."""
 
     per_line_ns: float
     per_op_ns: float
@@ -34,21 +35,23 @@ class Overhead:
 
 
 def overhead(trace: Trace, step_ns: float, window: tuple[int, int]) -> Overhead:
-    """Line records at what the runner measured for one, ops at what is left of the slowdown.
+    """The cost of each kind of record.
 
-    The slowdown itself cannot tell what a line record costs: it holds the machine's noise, and a line
-    of pure Python, five times quicker than its record, would lose all it has to a little too much. Nor
-    can a record have cost more than the shortest gaps between two of them. Runs without that
-    measurement share out the slowdown by the number of records of both kinds, up to that bound.
+    A line record costs what the runner measured; op records share the rest of the slowdown. The cost of a
+    line record cannot come from the slowdown, which contains the machine's noise: a line of pure Python takes
+    a fifth of the time of its record, so a slightly too large cost would leave nothing of it. Nor can a line
+    record cost more than the shortest gaps between two of them. In runs without the runner's measurement, the
+    slowdown is divided by the number of records of both kinds, up to that bound.
 
-    Sampling was tried as another way to tell: a sampling thread gets its turn when an operator lets go
-    of the interpreter's lock, so it finds operators and hardly ever the pure Python between them.
+    A sampling thread in the process cannot measure this: it runs when an operator releases the GIL, so it
+    sees operators and almost never the pure Python between them.
     """
     low, high = trace.records.first[trace.main], trace.records.first[trace.main + 1]
     lines = trace.records.time_ns[low:high]
     lines = lines[(lines >= window[0]) & (lines < window[1])]
     host = trace.host
-    # While autograd's thread works the main one waits for it: its operators slow the step as much.
+    # While autograd's thread works, the main thread waits for it, so its operators slow the step down as
+    # well.
     driving = np.union1d(host.thread[host.forward_thread > 0], trace.main)
     inside = np.isin(host.thread, driving) & (host.start_ns >= window[0]) & (host.start_ns < window[1])
     ops = host.start_ns[inside]
@@ -66,7 +69,7 @@ def overhead(trace: Trace, step_ns: float, window: tuple[int, int]) -> Overhead:
 
 
 def _shortest_ns(lines: Ints, ops: Ints) -> float:
-    """The shortest tenth of the gaps between line records in which no op began."""
+    """The 10th percentile, in ns, of the gaps between line records in which no op began."""
     gaps = np.diff(lines)
     without_ops = gaps[np.diff(np.searchsorted(ops, lines)) == 0]
     return float(np.percentile(without_ops, 10)) if len(without_ops) >= FEW else USUAL_LINE_NS

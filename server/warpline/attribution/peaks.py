@@ -21,7 +21,7 @@ class Peaks:
 
 
 T = 1e12
-#: By words of the device's name; the longest that fits wins ("H100 PCIe" before "H100").
+#: By words of the device's name; the longest match wins ("H100 PCIe" before "H100").
 KNOWN: dict[str, Peaks] = {
     "B200": Peaks(80 * T, 1100 * T, 2250 * T, 40 * T, 8.0 * T),
     "GB200": Peaks(80 * T, 1250 * T, 2500 * T, 40 * T, 8.0 * T),
@@ -55,12 +55,12 @@ KNOWN: dict[str, Peaks] = {
 }
 
 
-#: After a name: another, mostly lesser or greater device; and part of one.
+#: Words after a name that make it a different device, or a part of one (MIG).
 _ANOTHER = re.compile(r"\b(ti|super|laptop|mobile|max-q|d|mig)\b", re.IGNORECASE)
 
 
 def peaks_of(device_name: str, facts: Facts) -> Peaks | None:
-    """The data sheet's peaks, else the measured ones of the run; None for a device that is not known."""
+    """The data sheet's peaks, else those measured in the run; None for an unknown device."""
     names = [
         name for name in KNOWN if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", device_name, re.IGNORECASE)
     ]

@@ -1,10 +1,11 @@
-"""Which line caused each host event, and in which phase.
+"""The line that caused each host event, and its phase.
 
-Forward: the last line record before the event on its thread. Backward: the line of the forward op
-that made the autograd node, found by (sequence number, forward thread); nodes without a number (gradient
-accumulation) take the line of the node before them. Python that runs inside a node (an own ``backward``, a
-hook, a recomputed forward) speaks for itself. Gradients that are differentiated in their turn are a forward
-of the line that asks for them (``differentiated``).
+- Forward: the last line record before the event on its thread.
+- Backward: the line of the forward op that made the autograd node, found by (sequence number, forward
+thread).
+  Nodes without a number (gradient accumulation) get the line of the node before them.
+- Python inside a node (the user's ``backward``, a hook, a recomputed forward): its own line records.
+- Gradients that are differentiated again: forward work of the line that requests them (``differentiated``).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from warpline.trace import nest
 from warpline.trace.columns import OP, Bools, Ints, Trace, take
 
 RECOMPUTE_MARK = "warpline.recompute"
-#: Reentrant checkpointing, in traces that have no marks of ours.
+#: Node of reentrant checkpointing, for traces without the runner's recomputation marks.
 CHECKPOINT_NODE = "CheckpointFunctionBackward"
 FORWARD, BACKWARD, RECOMPUTE = 0, 1, 2
 PHASES: tuple[Phase, ...] = ("forward", "backward", "recompute")
@@ -31,27 +32,27 @@ THREAD_SHIFT = 44  # sequence numbers stay far below 2**44
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Columns beside ``Trace.host``."""
+    """Columns with one row per event of ``Trace.host``; ``calls`` is a table of its own."""
 
     line: Ints  # number in the LineTable, 0: none
     phase: Ints  # FORWARD, BACKWARD, RECOMPUTE
-    around: Around  # what lies around each event
-    record: Ints  # the line record that held when the event began, -1: none
-    cause: Ints  # the line record that the event belongs to (of its forward operator), -1: none
-    calls: Calls  # of compiled graphs
-    inside: Ints  # the line of a library, by number in ``Trace.libraries``, 0: none
+    around: Around  # the calls that enclose each event
+    record: Ints  # the current line record when the event began, -1: none
+    cause: Ints  # the line record that the event is attributed to (its forward operator's), -1: none
+    calls: Calls  # the calls of compiled graphs
+    inside: Ints  # library line, by number in ``Trace.libraries``, 0: none
 
 
 def location_of(trace: Trace, record: Ints) -> Ints:
-    """Location of each record, 0 where there is none."""
+    """Location of each record; 0 for record -1."""
     return take(trace.records.location, record, missing=0)
 
 
 def python_inside(trace: Trace, record: Ints, since: Ints) -> Bools:
-    """Whether a user's line newer than record ``since``, and another one, holds at ``record``.
+    """Whether ``record`` is of a user's line, is newer than the record ``since``, and is of a different line.
 
-    When Python returns from inside an op, the caller's line is recorded again: it is newer but the
-    same, and what the op does from then on is its own work.
+    When Python returns from inside an op, the caller's line is recorded again: the record is newer, but its
+    line is the same. What the op does from then on is its own work.
     """
     here, before = location_of(trace, record), location_of(trace, since)
     inside: Bools = (record > since) & (here != before) & (here > 0)
@@ -80,13 +81,14 @@ def place(trace: Trace, table: LineTable) -> Placed:
     known = calls.of_event >= 0
     line[known] = np.array([lines[0] for _, lines, _ in calls.groups], np.int64)[calls.of_event[known]]
     library = _follow(inside_at(trace, host.thread, host.start_ns, record), origin)
-    # Compiled code is the user's own lines, wherever a library calls it.
+    # Compiled code belongs to the user's lines, even if a library calls it.
     library[known & (line != table.of_location[location_of(trace, record)])] = 0
     return Placed(line, phase, climbed, record, _follow(record, origin), calls, library)
 
 
 def inside_at(trace: Trace, thread: Ints, time_ns: Ints, record: Ints) -> Ints:
-    """The line of a library that each thread is at, 0 for none: the last one since line record ``record``."""
+    """The library line that each thread is at: the last one since the user's line record ``record``; 0:
+    none."""
     of = trace.inside
     at = nest.last_before(of.thread, of.time_ns, thread, time_ns)
     since = take(trace.records.time_ns, record, missing=0)
@@ -94,7 +96,7 @@ def inside_at(trace: Trace, thread: Ints, time_ns: Ints, record: Ints) -> Ints:
 
 
 def _waited_for(trace: Trace, table: LineTable, node: Ints, line: Ints) -> Ints:
-    """On autograd's own threads, what belongs to no node (such as the end of a reduction) is the line at
+    """Lines for events on autograd's threads outside of nodes (such as the end of a reduction): the line at
     which the main thread waits for the backward pass."""
     host, records = trace.host, trace.records
     helper = np.zeros(len(trace.threads), bool)
@@ -108,14 +110,14 @@ def _waited_for(trace: Trace, table: LineTable, node: Ints, line: Ints) -> Ints:
 
 
 def _origins(trace: Trace, node: Ints, inside: Bools) -> Ints:
-    """The event whose line each event takes; -1 where it keeps its own."""
+    """The event from which each event gets its line; -1 if it keeps its own."""
     host = trace.host
     nodes = np.flatnonzero(node == np.arange(len(host)))
     origin = np.full(len(host), -1, np.int64)
     number, forward = node_numbers(trace, nodes)
     origin[nodes] = _forward_ops(trace, nodes, number, forward)
     lost = number < 0
-    # Nodes without a number follow the last node before them on their thread that has one.
+    # A node without a number follows the last node with one before it on its thread.
     found = np.where(lost, -1, np.arange(len(nodes)))
     before = np.maximum.accumulate(found)
     usable = lost & (before >= 0)
@@ -127,10 +129,10 @@ def _origins(trace: Trace, node: Ints, inside: Bools) -> Ints:
 
 
 def node_numbers(trace: Trace, nodes: Ints) -> tuple[Ints, Ints]:
-    """Sequence number and forward thread of each node, -1 and 0 where it has none.
+    """Sequence number and forward thread of each node; -1 and 0 if it has none.
 
-    torch copies them from the backward call inside to the node around it, but not when a hook ran
-    there first: then the call itself is asked.
+    torch copies them from the backward call to the node around it, except if a hook runs there first. They
+    are then read from the call.
     """
     host = trace.host
     number, forward = host.sequence.copy(), host.forward_thread.copy()
@@ -142,7 +144,7 @@ def node_numbers(trace: Trace, nodes: Ints) -> tuple[Ints, Ints]:
 
 
 def _forward_ops(trace: Trace, nodes: Ints, number: Ints, forward: Ints) -> Ints:
-    """The op that made each node: the last-begun one of the forward thread with its number."""
+    """The op that made each node: the last one to begin on the forward thread with the node's number."""
     host = trace.host
     made = np.flatnonzero((host.kind == OP) & (host.sequence >= 0) & (host.forward_thread == 0))
     key = (host.thread[made] << THREAD_SHIFT) + host.sequence[made]
@@ -160,7 +162,7 @@ def _forward_ops(trace: Trace, nodes: Ints, number: Ints, forward: Ints) -> Ints
 
 
 def _follow(own: Ints, origin: Ints) -> Ints:
-    """Lines at the end of each chain of origins; a chain only ever leads back in time, so it ends."""
+    """Lines at the end of each chain of origins. Origins are earlier in time, so each chain ends."""
     last = np.where(origin >= 0, origin, np.arange(len(own)))
     while True:
         further = last[last]

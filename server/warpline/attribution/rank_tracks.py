@@ -1,4 +1,4 @@
-"""Tracks of the other ranks, shifted so that collectives line up with this rank's."""
+"""Tracks of the other ranks, shifted so that their collectives align with this rank's."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from warpline.attribution.tracks import MOST_ITEMS, SYNTHETIC_COPY
 from warpline.model.tracks import Timeline, Track
 from warpline.trace.events import Interned
 
-#: Of other ranks' items, all together.
+#: Most items of all other ranks together.
 _MOST = MOST_ITEMS // 3
 
 
 def with_ranks(own: Timeline, others: Mapping[int, Timeline]) -> Timeline:
-    """``own`` with the streams of ``others`` (by rank), or without streams their lines and exchanges.
+    """``own`` with the streams of ``others`` (by rank); for ranks without streams, their lines and
+    collectives.
 
-    Ranks' clocks are not compared. All ranks leave a collective together, so each other rank is moved by the
-    median distance of its collectives' ends from those of ``own``; where these cannot be matched one to one,
-    so that the first steps begin together.
+    The ranks' clocks are not compared. All ranks leave a collective together, so each rank is shifted by the
+    median distance between the ends of its collectives and of this rank's. If the collectives cannot be
+    matched one to one, it is shifted so that the first steps begin together.
     """
     labels, lines = Interned(own.labels), Interned(own.lines)
     tracks, left_out = list(own.tracks), own.left_out
@@ -70,7 +71,7 @@ def _ends_of(track: Track, timeline: Timeline) -> list[int]:
 
 
 def _kept(track: Track, by: int, length_ns: int, most: int) -> list[int]:
-    """The longest ``most`` items that are in view once moved, in order."""
+    """Rows of the ``most`` longest items that are inside the capture after the shift ``by``, in order."""
     spans = zip(track.start_ns, track.length_ns, strict=True)
     rows = [row for row, (start, length) in enumerate(spans) if -length < start + by < length_ns]
     rows.sort(key=lambda row: -track.length_ns[row])
@@ -80,8 +81,8 @@ def _kept(track: Track, by: int, length_ns: int, most: int) -> list[int]:
 def _moved(
     track: Track, rows: list[int], to: tuple[int, int], other: Timeline, tables: tuple[Interned, Interned]
 ) -> Track:
-    """The ``rows`` of ``track``, with the numbers of ``tables`` (labels, lines). ``to``: by how much they are
-    moved, and where the capture ends that they are cut to."""
+    """The ``rows`` of ``track``, renumbered with ``tables`` (labels, lines). ``to``: the shift, and the end
+    of the capture at which items are cut, both in ns."""
     (by, end_ns), (labels, lines) = to, tables
     starts = [max(0, track.start_ns[row] + by) for row in rows]
     ends = [min(end_ns, track.start_ns[row] + track.length_ns[row] + by) for row in rows]

@@ -1,7 +1,7 @@
 """Attributes kernels that a CUDA graph replayed to the lines that were captured.
 
-The runner noted for each graph its nodes in the order of their capture, and which graph was replayed when.
-Kernels of a replay run in that order on one stream; on several they are matched by name and launch.
+The runner records each graph's nodes in the order of their capture, and when each graph is replayed. On one
+stream the kernels of a replay run in that order; on several they are matched by name and launch shape.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOTHING = (0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The line number of each kernel (0: unknown), and whether it belongs to the backward pass."""
+    """Line number of each kernel (0: unknown), and whether it belongs to the backward pass."""
 
     line: Ints
     backward: Ints
@@ -59,7 +59,7 @@ def replayed(trace: Trace, table: LineTable) -> Replayed:
 
 
 def _graph(trace: Trace, replays: dict[int, list[Replay]], launch: int) -> int:
-    """The graph whose replay a launch belongs to, -1 where that is not known."""
+    """The graph that a launch replays; -1 if unknown."""
     mine = replays[trace.threads[int(trace.host.thread[launch])]]
     at = bisect_right(mine, int(trace.host.start_ns[launch]), key=lambda replay: replay.time_ns) - 1
     return mine[at].graph if at >= 0 and mine[at].graph < len(trace.facts.captured_graphs) else -1
@@ -77,9 +77,9 @@ def _keys(trace: Trace, members: Ints) -> list[Key]:
 
 
 def _lines(graph: CapturedGraph, seen: list[Key], numbers: dict[tuple[str, int], int]) -> tuple[Ints, Ints]:
-    """Line number and backward of each kernel of a replay."""
+    """Line number of each kernel of a replay, and whether it belongs to the backward pass."""
     of_line = [numbers.get((file, number), 0) for file, number, _ in graph.lines]
-    # A name that only one side knows (an old driver has none) tells nothing.
+    # Only names on both sides are compared (old drivers give none).
     common = {node.name for node in graph.nodes} & {key[3] for key in seen}
     seen = [(*key[:3], key[3] if key[3] in common else "") for key in seen]
     captured: list[Key] = [

@@ -1,7 +1,7 @@
-"""Roofline: how close a line's work comes to the device's peak rates (Williams et al., 2009).
+"""Roofline: how close a line comes to the device's peak rates (Williams et al., 2009).
 
-Time that the flops would take at the peak, and time that the bytes would take at the bandwidth,
-over the time the line's device work took. The larger of both is the limit it could reach.
+Two shares of the line's device time: the time of its flops at the peak rate, and the time of its bytes at the
+bandwidth. The larger of the two names the limit.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from warpline.wire.precision import HALF
 from warpline.wire.run import Site
 from warpline.wire.sites import Triton, facts_of
 
-#: Below this share of either peak, kernels this short are limited by being launched at all.
+#: If a line reaches less than this share of both peaks, and its kernels are shorter than the time below,
+#: launch overhead is the limit.
 LAUNCH_BOUND_PERCENT = 10.0
 LAUNCH_BOUND_KERNEL_MS = 0.010
 
 
-#: Tensor cores that take these at all do two for one of half precision (data sheets of Ada and later;
+#: Tensor cores that support these run them at twice the rate of half precision (data sheets of Ada and later;
 #: int8 from Ampere on).
 _ONE_BYTE = {"c10::Float8_e4m3fn", "c10::Float8_e5m2", "signed char"}
 
@@ -35,11 +36,11 @@ def roofline(
     flags: Flags,
     given: float = 0.0,
 ) -> Roofline | None:
-    """The roofline of all operators of a line together. None where none of them has a formula.
+    """The roofline of all operators of a line together; None if none of them has a formula.
 
-    ``flops`` and ``bytes`` are per step. Bytes are counted at the operator that moved them; one that only
-    calls others has no device time of its own. ``given``: bytes of the tensors that Triton kernels were
-    given. They count as read or written once, unless the device could not have moved them in the time."""
+    ``flops`` and ``bytes`` are per step. Bytes count for the operator that moves them; an operator that only
+    calls others has no device time of its own. ``given``: bytes of the tensors passed to Triton kernels. They
+    count as read or written once, unless the device could not move them in the recorded time."""
     flops = moved = ideal_ms = 0.0
     for op in ops:
         if op.flops:
@@ -61,7 +62,7 @@ def roofline(
 
 
 def given_to_triton(sites: Iterable[Site]) -> dict[tuple[str, int], float]:
-    """Bytes of the tensors that Triton kernels are given in a step, by the line that launches them."""
+    """Bytes per step of the tensors passed to Triton kernels, by (file, line) of the launch."""
     found: dict[tuple[str, int], float] = {}
     for site in sites:
         if site.kind == Triton.KIND:

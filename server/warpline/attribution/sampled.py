@@ -1,8 +1,8 @@
-"""Host time of each line from samples, taken while nothing was recorded.
+"""Host time of each line, from samples taken while nothing was recorded.
 
-Under a trace function all Python runs two to three times slower (before 3.12), and each line record and
-each operator record adds to the line where it falls. The trace says what happens at a line; the samples say
-how long the line takes, if there are enough of them.
+Under a trace function all Python runs two to three times slower (before 3.12), and each line record and each
+operator record adds to its line. So the trace says what happens at a line, and the samples, if there are
+enough, how long the line takes.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from warpline.attribution.table import LineTable
 from warpline.trace.columns import Floats, Ints
 from warpline.wire.samples import Samples
 
-#: Fewer samples than this say less than the trace.
+#: With fewer samples, the trace is more accurate.
 FEWEST = 200
-#: The trace is taken to be right within half, and within one sample: what it says of a line that it slowed
-#: down most is what is left when nearly all is taken off. So a line with a handful of samples keeps about
-#: what the trace says of it, and one with a hundred what the samples say.
+#: Standard deviation of the trace's estimate: half of it, and one sample, added in quadrature. It is that
+#: large because of the lines that tracing slows down most: nearly all of their recorded time is subtracted as
+#: overhead. A line with a few samples keeps about the trace's time; one with a hundred gets about the
+#: samples' time.
 OFF, OFF_SAMPLES = 0.5, 1.0
 
 
 def factors(samples: Samples, table: LineTable, seen: Floats) -> Floats:
-    """The factor for the time ``seen`` at each of the host's lines, by line number.
+    """The factor that corrects the host time ``seen`` of each line, by line number.
 
-    With m the samples that a line would have by the trace and n those that it has, its estimate is ``m (n +
-    a) / (m + a)``. That is the posterior mean of a gamma prior with the mean m and the deviation of ``OFF``
-    and ``OFF_SAMPLES``, and so the shape ``a = m² / ((OFF m)² + OFF_SAMPLES²)``. Each function is estimated
-    as a whole first, then divided among its lines: a function of many short lines has many samples, though
-    each of its lines has few."""
+    With m the number of samples expected from the trace and n the number of samples taken, the estimate is
+    ``m (n + a) / (m + a)``. This is the posterior mean for a gamma prior with mean m and standard deviation
+    ``sqrt((OFF m)² + OFF_SAMPLES²)``, so with shape ``a = m² / ((OFF m)² + OFF_SAMPLES²)``. Each function is
+    estimated as a whole, then divided among its lines: a function of many short lines has many samples, but
+    each line has few."""
     whole = float(seen.sum())
     if samples.total < FEWEST or whole <= 0:
         return np.ones(len(seen))
@@ -36,7 +37,7 @@ def factors(samples: Samples, table: LineTable, seen: Floats) -> Floats:
     number = {place: at for at, place in enumerate(zip(table.file, table.line, strict=True))}
     for file, line, times in samples.lines:
         count[number.get((file, line), 0)] += times
-    count[0] += samples.total - count.sum()  # in no file of the user's
+    count[0] += samples.total - count.sum()  # samples outside of the user's files
     expected = seen / whole * samples.total
     group = _functions(table)
     of_function = _posterior(_summed(group, count), _summed(group, expected))
@@ -49,7 +50,7 @@ def factors(samples: Samples, table: LineTable, seen: Floats) -> Floats:
 
 
 def _posterior(count: Floats, expected: Floats) -> Floats:
-    """What ``expected`` is multiplied with; 1 where it is nothing."""
+    """Posterior mean divided by ``expected``; 1 where ``expected`` is 0."""
     shape = expected**2 / ((OFF * expected) ** 2 + OFF_SAMPLES**2)
     over = expected + shape
     found: Floats = np.divide(count + shape, over, out=np.ones(len(over)), where=over > 0)

@@ -1,4 +1,4 @@
-"""Input of every stage after the first: the trace, its lines, and the counted time window."""
+"""Input of every stage after the first: the trace, its lines, and the time window."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from warpline.trace.columns import Bools, Floats, Ints, Trace
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Which line caused each host event (``placed``), by number in ``table``."""
+    """``placed``: the line that caused each host event, by number in ``table``."""
 
     table: LineTable
     placed: Placed
@@ -28,30 +28,30 @@ class Scene:
     trace: Trace
     table: LineTable
     placed: Placed
-    window: tuple[int, int]  # the captured steps, and on until the device is idle
-    step_ms: float  # a step without the profiler
-    profiled_ms: float  # a step with it
+    window: tuple[int, int]  # the captured steps, and the time after them until the device is idle
+    step_ms: float  # step time without the profiler
+    profiled_ms: float  # step time with it
     cost: Overhead
     lines: list[Pieces]  # by thread
     shares: Shares
-    under: Ints  # for each record of a library's line the user's line that called the library
+    under: Ints  # for each record of a library line: the user's line that called the library
 
     def by_line(self, line: Ints, weight: Ints | Floats | Bools) -> Floats:
         """Sums of ``weight`` by line number."""
         return np.bincount(line, weights=weight, minlength=len(self.table)).astype(np.float64)
 
     def inside(self, start: Ints, end: Ints) -> Bools:
-        """Which spans have a part in the window."""
+        """Which spans overlap with the window."""
         touched: Bools = (end > self.window[0]) & (start < self.window[1])
         return touched
 
     def begun(self, start: Ints) -> Bools:
-        """Which moments lie in the window."""
+        """Which moments are in the window."""
         within: Bools = (start >= self.window[0]) & (start < self.window[1])
         return within
 
     def estimated(self) -> tuple[Ints, Floats]:
-        """Locations in quick loops, which were not recorded each time; how often a step they were begun."""
+        """Locations in short loops, which were not recorded each time, and their executions per step."""
         found = np.array(self.trace.locations.estimated, np.float64).reshape(-1, 2)
         place = found[:, 0].astype(np.int64)
         known = (place >= 0) & (place < len(self.table.of_location))
@@ -65,7 +65,7 @@ def locate(trace: Trace) -> Located:
 
 
 def scene(trace: Trace, located: Located) -> Scene:
-    """Everything that later stages read, computed once."""
+    """Computes the input of the later stages."""
     table, placed = located.table, located.placed
     window = _window(trace)
     profiled_ms = (window[1] - window[0]) / 1e6 / trace.steps

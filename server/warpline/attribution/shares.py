@@ -1,10 +1,10 @@
-"""Which lines each kernel belongs to.
+"""The lines that each kernel belongs to.
 
-A kernel belongs to the line of its launch. One that a compiler fused from several lines (known by its
-place among the calls of its graph, else by its name) belongs to all of them in equal parts (the trace
-cannot say more), and they are shown as a group. What a CUDA graph replays has no launch of its own: it
-belongs to the line that was captured, or to the compiled code that recorded the graph, and stays unattributed
-where neither is known.
+A kernel belongs to the line of its launch. A kernel that a compiler fused from several lines (found by its
+position among the calls of its graph, else by its name) belongs to all of them in equal parts, as the trace
+does not show each line's part; these lines are shown as a group. A kernel that a CUDA graph replays has no
+launch of its own. It belongs to the line that was captured, or to the compiled code that recorded the graph.
+If neither is known, it is unattributed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from warpline.trace.columns import Floats, Ints, Trace, take
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """One row for each kernel and line it belongs to; weights of a kernel add up to 1."""
+    """One row for each pair of a kernel and a line that it belongs to; a kernel's weights add up to 1."""
 
     kernel: Ints
     line: Ints
@@ -72,7 +72,7 @@ def _groups(trace: Trace, table: LineTable, placed: Placed) -> tuple[Ints, tuple
     of_kernel[launched] = calls.of_event[kernels.launch[launched]]
     fused = graphs(trace.facts.compiled_kernels, table)
     numbers = {group: at for at, group in enumerate(calls.groups)}
-    # What torch left no mark of a region around is known by its name alone.
+    # Kernels outside of torch's ranges for compiled regions are found by their name only.
     for at in np.flatnonzero(of_kernel < 0).tolist() if fused.fused else ():
         name = trace.names[kernels.name[at]]
         for backward in (False, True):
@@ -83,7 +83,7 @@ def _groups(trace: Trace, table: LineTable, placed: Placed) -> tuple[Ints, tuple
 
 
 def group_table(table: LineTable, shared: Shares, kernel_ms: Floats) -> tuple[Group, ...]:
-    """The groups as the profile has them; ``device_ms`` of all their launches together."""
+    """The groups for the profile. ``device_ms``: all launches of the group together."""
     time = np.zeros(len(shared.groups))
     inside = shared.group >= 0
     np.add.at(time, shared.group[inside], kernel_ms[shared.kernel[inside]] * shared.weight[inside])

@@ -1,7 +1,7 @@
-"""Which of the user's functions were on the stack at each line record, and which line called each of them.
+"""The user's functions on the stack at each line record, and the line that called each of them.
 
-Line records tell calls and returns: a new line of another function is a call, made by the line before; a
-return records the caller's line again.
+Calls and returns follow from the line records: a new line in another function is a call by the line before
+it, and a return records the caller's line again.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from warpline.attribution.table import LineTable
 from warpline.trace.columns import Bools, Ints, Trace
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-#: A function on the stack, and the line that called it (0: none is known), both by number.
+#: A function on the stack, and the line that called it (0: unknown), both by number.
 Frame = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Stacks:
-    """``functions``: file and name by number, 0 is none. ``stacks``: outermost frame first, stack 0 is empty.
-    ``of_record``: the stack at each line record; ``of_line``: the function that each line is part of."""
+    """``functions``: file and name by number; 0 is none. ``stacks``: outermost frame first; stack 0 is empty.
+    ``of_record``: the stack at each line record. ``of_line``: the function of each line."""
 
     functions: tuple[tuple[str, str], ...]
     stacks: tuple[tuple[Frame, ...], ...]
@@ -33,8 +33,7 @@ class Stacks:
 
 
 def stacks(trace: Trace, table: LineTable) -> Stacks | None:
-    """The host's call stacks. None where the records do not say what returned, as in traces of other
-    tools."""
+    """The host's call stacks. None if the records do not show returns, as in traces of other tools."""
     if not trace.records.again.any():
         return None
     numbers: dict[tuple[str, str], int] = {("", ""): 0}
@@ -50,7 +49,7 @@ def stacks(trace: Trace, table: LineTable) -> Stacks | None:
 
 @dataclass
 class _Ways:
-    """Stacks by number; each is kept once, and so is each way from one to another."""
+    """Stacks by number, and the transitions between them; each is stored once."""
 
     stacks: list[tuple[Frame, ...]] = field(default_factory=lambda: [()])
     numbers: dict[tuple[Frame, ...], int] = field(default_factory=lambda: {(): 0})
@@ -59,8 +58,9 @@ class _Ways:
     def after(
         self, stack: int, function: int, before_line: int, again: bool, resumes: bool
     ) -> tuple[int, bool]:
-        """The stack once ``function`` (0: none of the user's) runs after ``before_line``; whether that showed
-        a caller that began before the records did. ``resumes``: it may go on without a call (generators)."""
+        """The stack when ``function`` (0: not the user's) runs after ``before_line``, and whether
+        ``function`` is a caller that began before the first record. ``resumes``: it may continue without a
+        call (generators)."""
         way = (stack, function, before_line, again, resumes)
         if way not in self.ways:
             before, outer = self.stacks[stack], False
@@ -85,9 +85,9 @@ class _Ways:
 def _followed(
     trace: Trace, line: Ints, function: Ints, resumes: Bools
 ) -> tuple[list[tuple[Frame, ...]], Ints]:
-    """Stacks (number 0 is empty), and for each line record which of them holds.
+    """Stacks (number 0 is empty), and the stack's number at each line record.
 
-    ``line``, ``function``: those of each location. ``resumes``: by function.
+    ``line``, ``function``: of each location. ``resumes``: by function.
     """
     records = trace.records
     of = function[records.location]
@@ -95,7 +95,7 @@ def _followed(
     numbers: dict[tuple[int, tuple[Frame, ...]], int] = {(0, ()): 0}
     found = np.zeros(len(of), np.int64)
     for low, high in pairwise(records.first.tolist()):
-        # The stack changes only where the function does.
+        # The stack changes only when the function changes.
         turns = low + np.flatnonzero(np.diff(of[low:high], prepend=-1))
         calling = np.where(turns > low, line[records.location[np.maximum(turns - 1, 0)]], 0)
         number, at, begun_before = 0, [], []
@@ -110,7 +110,7 @@ def _followed(
             if outer:
                 begun_before.append((row, (which, int(line[records.location[row]]))))
             at.append(number)
-        # A caller that is met when it goes on has been on the stack since the first record.
+        # A caller that is first seen when it continues was on the stack since the first record.
         keys = []
         for row, number in zip(turns.tolist(), at, strict=True):
             outer_ones = tuple(one for met, one in begun_before if met > row)
@@ -121,8 +121,8 @@ def _followed(
 
 
 def _joined(outer: tuple[Frame, ...], stack: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    """``stack`` with the callers that began before the records, the innermost first, each with the line at
-    which it goes on: there it had called."""
+    """``stack`` below the callers that began before the first record. ``outer``: these callers, innermost
+    first, each with the line at which it continues, which is the line of its call."""
     functions = [*(function for function, _ in reversed(outer)), *(function for function, _ in stack)]
     known = [line for _, line in reversed(outer)]
     lines = [0, *known, *(line for _, line in stack[1:])]
@@ -130,7 +130,7 @@ def _joined(outer: tuple[Frame, ...], stack: tuple[Frame, ...]) -> tuple[Frame, 
 
 
 def _suspended(sources: Mapping[str, str], numbers: Mapping[tuple[str, str], int]) -> Bools:
-    """Which functions, by number, are generators or coroutines: they go on without a call."""
+    """Which functions, by number, are generators or coroutines: they continue without a call."""
     found = np.zeros(len(numbers), bool)
     for file, text in sources.items():
         if "yield" in text or "async " in text:
@@ -163,7 +163,7 @@ def _generators(text: str) -> Iterator[str]:
 
 
 def _yields(function: ast.AST) -> bool:
-    """Whether it has a ``yield`` of its own, and not one of a function inside."""
+    """Whether ``function`` has a ``yield`` of its own, outside of nested functions."""
     todo = list(ast.iter_child_nodes(function))
     while todo:
         node = todo.pop()

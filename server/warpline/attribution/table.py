@@ -1,4 +1,4 @@
-"""Source lines by number. Number 0 is "none": unattributed time is summed there."""
+"""Source lines by number. Number 0 is no line: unattributed time is summed there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warpline.trace.columns import Ints
 from warpline.wire.cudagraphs import CapturedGraph
 from warpline.wire.run import CompiledKernel, Locations
 
-#: Functions that Python makes of an expression; the line belongs to the function around them.
+#: Functions that Python makes from an expression; their lines belong to the function around them.
 EXPRESSIONS = ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
@@ -28,15 +28,15 @@ class LineTable:
         return len(self.file)
 
     def number(self, file: str, line: int) -> int:
-        """The number of a line, 0 when no event was ever seen there."""
+        """The number of a line; 0 if no event was recorded there."""
         wanted = (file, line)
         return next((at for at in range(1, len(self)) if (self.file[at], self.line[at]) == wanted), 0)
 
 
 def line_table(locations: Locations, compiled: Sequence[CompiledKernel | CapturedGraph] = ()) -> LineTable:
-    """One row for each (file, line), however many functions share it.
+    """One row for each (file, line), even if several functions share it.
 
-    Lines of ``compiled`` code and of captured graphs need not have run in the window; they have rows too.
+    Lines of ``compiled`` code and of captured graphs have rows too, although they may not run in the window.
     """
     numbers: dict[tuple[int, int], int] = {(-1, 0): 0}
     functions = [""]

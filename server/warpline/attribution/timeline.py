@@ -16,14 +16,14 @@ from warpline.trace.columns import OP, Bools, Ints, Trace, take
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Spans with an owner. Of one thread: sorted, disjoint."""
+    """Spans in ns with their owner; those of one thread are sorted and disjoint."""
 
     start_ns: Ints
     end_ns: Ints
     op: Ints  # innermost host event, -1: none
     line: Ints
-    working: Bools  # an operator itself runs, and not Python inside one
-    inside: Ints  # line of a library, 0: none
+    working: Bools  # an operator runs, and no Python inside it
+    inside: Ints  # library line, 0: none
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -34,7 +34,7 @@ class Pieces:
         return self.end_ns - self.start_ns
 
     def take(self, rows: Ints | Bools) -> Pieces:
-        """Some of the pieces, by number or by mask."""
+        """A selection of the pieces, by row number or by mask."""
         return Pieces(
             self.start_ns[rows], self.end_ns[rows], self.op[rows], self.line[rows], self.working[rows],
             self.inside[rows],
@@ -42,7 +42,7 @@ class Pieces:
 
 
 def timelines(trace: Trace, table: LineTable, placed: Placed, window: tuple[int, int]) -> list[Pieces]:
-    """One for each thread, all from ``window[0]`` to ``window[1]``."""
+    """One for each thread; each covers ``window`` without gaps."""
     host = trace.host
     changed = nest.innermost(host.thread, host.start_ns, host.end_ns, host.depth, host.parent)
     bounds = np.searchsorted(changed[0], np.arange(len(trace.threads) + 1)).tolist()
@@ -87,8 +87,8 @@ def _timeline(
 
 
 def _among_lines(pieces: Pieces, group: Ints, groups: tuple[Group, ...]) -> Pieces:
-    """``pieces`` with those of compiled calls cut into equal parts, one for each line of their group (-1:
-    not of one)."""
+    """``pieces``; those of compiled calls are cut into equal parts, one for each line of their group.
+    ``group``: of each piece, -1 for none."""
     if not (group >= 0).any():
         return pieces
     first = np.concatenate([[0], np.cumsum([len(lines) for _, lines, _ in groups])])
@@ -105,8 +105,8 @@ def _among_lines(pieces: Pieces, group: Ints, groups: tuple[Group, ...]) -> Piec
 
 
 def overlay(pieces: Pieces, start: Ints, end: Ints) -> tuple[Pieces, Ints]:
-    """The parts of ``pieces``, which leave no holes, inside disjoint sorted spans; and which span each
-    part lies in."""
+    """The parts of ``pieces`` (which have no gaps) inside disjoint sorted spans, and the span of each
+    part."""
     if not len(pieces) or not len(start):
         return pieces.take(np.zeros(0, np.int64)), np.zeros(0, np.int64)
     cuts = distinct(pieces.start_ns, pieces.end_ns[-1:], start, end)
@@ -120,7 +120,7 @@ def overlay(pieces: Pieces, start: Ints, end: Ints) -> tuple[Pieces, Ints]:
 
 
 def distinct(*sorted_runs: Ints) -> Ints:
-    """All values of several sorted columns, sorted, each once (a merge: much faster than a hash)."""
+    """The distinct values of several sorted columns, sorted (by merging: much faster than hashing)."""
     values = np.sort(np.concatenate(sorted_runs), kind="stable")
     first = np.ones(len(values), bool)
     first[1:] = values[1:] != values[:-1]
@@ -128,7 +128,7 @@ def distinct(*sorted_runs: Ints) -> Ints:
 
 
 def union(start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Spans as few disjoint sorted ones that cover the same moments."""
+    """The union of spans, as disjoint sorted spans."""
     kept = end > start
     start, end = start[kept], end[kept]
     by = np.argsort(start, kind="stable")
@@ -141,7 +141,7 @@ def union(start: Ints, end: Ints) -> tuple[Ints, Ints]:
 
 
 def complement(start: Ints, end: Ints, window: tuple[int, int]) -> tuple[Ints, Ints]:
-    """What of ``window`` lies in none of the disjoint sorted spans."""
+    """The parts of ``window`` outside of the disjoint sorted spans."""
     begin = np.concatenate([[window[0]], np.clip(end, *window)])
     until = np.concatenate([np.clip(start, *window), [window[1]]])
     kept = until > begin

@@ -1,4 +1,4 @@
-"""Generation: a step is a forward, so it is a token; the first of each call reads the prompt."""
+"""Generation: a step is one forward pass, which makes one token. The first one of a call reads the prompt."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from warpline.trace.columns import Bools
 
 
 def token_note(scene: Scene, accounted: Account) -> str:
-    """What a token takes, prefill and decode apart; "" where ``generate`` was not called, or where a step is
-    something else than a forward. Wall times are of the timing window; device times of the captured steps,
-    and left out for a kind that was not captured.
+    """A note on the time per token, separately for prefill and decode. "" if ``generate`` was not called, or
+    if a step is not one forward pass. Wall times come from the timing window, device times from the captured
+    steps; a kind that was not captured has no device time.
     """
     facts, manifest = scene.trace.facts, scene.trace.manifest
     timed = np.array(manifest.timed_ns, np.float64) / 1e6
@@ -57,7 +57,7 @@ def _first_forwards(scene: Scene) -> Bools:
 
 
 def _device_ms(scene: Scene, accounted: Account) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Device time of what each captured step queued."""
+    """Device time in ms of the kernels that each captured step queued."""
     trace = scene.trace
     if trace.on_gpu:
         known = trace.kernels.launch >= 0

@@ -1,4 +1,4 @@
-"""Trace -> Timeline: the captured steps as they were recorded."""
+"""Trace -> Timeline: the captured steps, as recorded."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from warpline.model.tracks import Kind, Timeline, Track
 from warpline.trace.columns import COMMUNICATION, COPY, SET, Ints, Trace
 from warpline.trace.events import Interned
 
-#: Of calls and kernels. A page with all of a larger step would be slow to load; the shortest are left out.
+#: Most calls and kernels on a page, which would load slowly with more. The shortest are omitted.
 MOST_ITEMS = 150_000
-#: Points of the memory's curve: about one for each pixel of a wide screen.
+#: Most points of the memory curve: about one for each pixel of a wide screen.
 MOST_POINTS = 1500
 #: Ranges that torch's profiler and the runner make around everything.
 OUTER_MARKS = ("ProfilerStep#", "PyTorch Profiler", "warpline.")
@@ -37,7 +37,8 @@ class _Maker:
     def track(
         self, name: str, kind: Kind, spans: tuple[Ints, Ints], label: Ints, line: Ints, **more: Ints
     ) -> Track:
-        """``spans`` are cut to the capture. ``label``: our numbers, ``line``: those of the line table."""
+        """A track with ``spans``, cut to the capture. ``label``: numbers of :meth:`named`; ``line``: numbers
+        of the line table."""
         start, end = (np.clip(each, *self.span) for each in spans)
         kept = np.flatnonzero(end > start)
         kept = kept[np.lexsort((-end[kept], start[kept]))]
@@ -114,7 +115,7 @@ class _Maker:
                 )
 
     def idle(self) -> Iterator[Track]:
-        """Moments in which the device had nothing to do, with the line and what the host did there."""
+        """Moments in which the device was idle, with the host's line and what the host did."""
         found = account(self.at).idle
         if not len(found):
             return
@@ -130,7 +131,7 @@ class _Maker:
         """A track of kernels for each stream of each device."""
         kernels, shares = self.trace.kernels, self.at.shares
         line, phase = np.zeros(len(kernels), np.int64), np.zeros(len(kernels), np.int64)
-        # Of a kernel of several lines the first stands for all.
+        # A kernel of several lines is shown at the first of them.
         line[shares.kernel[::-1]], phase[shares.kernel[::-1]] = shares.line[::-1], shares.phase[::-1]
         sort = np.where((kernels.kind == COPY) | (kernels.kind == SET), SYNTHETIC_COPY, phase)
         sort = np.where(kernels.kind == COMMUNICATION, SYNTHETIC_COPY + 1, sort)
@@ -165,7 +166,7 @@ class _Maker:
 
 
 def tracks(trace: Trace, located: Located | None = None) -> Timeline:
-    """All captured steps. On a CPU there is no idle track: the lines say what ran."""
+    """All captured steps. On a CPU there is no idle track: the lines show what ran."""
     at = scene(trace, located or locate(trace))
     span = at.window
     make = _Maker(at, span)
@@ -194,7 +195,7 @@ def _in_order(threads: Ints, main: int) -> list[int]:
 
 
 def _merged(pieces: Pieces, also: Ints | None = None) -> Pieces:
-    """Pieces that follow each other without a hole on the same line (and with the same ``also``) as one."""
+    """Joins adjacent pieces on the same line (and with the same ``also``)."""
     if not len(pieces):
         return pieces
     fresh = np.ones(len(pieces), bool)
@@ -208,7 +209,7 @@ def _merged(pieces: Pieces, also: Ints | None = None) -> Pieces:
 
 
 def _depth(start: Ints, end: Ints) -> Ints:
-    """How many spans are around each; sorted by start, the longer first."""
+    """How many spans enclose each span. The spans are sorted by start, the longer first."""
     around: list[int] = []
     found = []
     for since, until in zip(start.tolist(), end.tolist(), strict=True):
@@ -220,12 +221,13 @@ def _depth(start: Ints, end: Ints) -> Ints:
 
 
 def _memory(trace: Trace, span: tuple[int, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Moments of the capture, and how much was allocated from then on; of each stretch the highest."""
+    """Times in ns since the capture began, and the bytes allocated from then on (the maximum of each
+    interval)."""
     memory = trace.memory
     rows = np.flatnonzero(memory.on_device if trace.on_gpu else ~memory.on_device)
     if not len(rows):
         return (), ()
-    # Of several devices the first one that is used: they have allocators of their own.
+    # Each device has its own allocator: with several devices, the first one used is shown.
     rows = rows[memory.device[rows] == memory.device[rows[0]]]
     total = memory.total[rows]
     total = total if total.any() else np.cumsum(memory.bytes[rows])

@@ -7,7 +7,7 @@ import numpy as np
 from warpline.trace.alone import NOT_SYNCS, SYNCS
 from warpline.trace.columns import COPY, RUNTIME, Bools, Ints, Trace, take
 
-#: What torch.cuda.synchronize() calls.
+#: The runtime calls of torch.cuda.synchronize().
 WHOLE_DEVICE = ("cudaDeviceSynchronize", "hipDeviceSynchronize")
 
 #: Copies from or to memory that the device cannot read or write by itself, as CUPTI names them.
@@ -22,10 +22,10 @@ def sync_calls(trace: Trace) -> Bools:
 
 
 def blocking_copies(trace: Trace) -> Bools:
-    """Which kernels are copies with a call that returned only when they were done.
+    """Which kernels are copies whose call returned only after the copy had ended.
 
-    A copy from pageable memory is one already if its call lasted for most of it: the call returns once the
-    last piece is in the driver's own memory, a few microseconds before the copy ends (CUDA Driver API, "API
+    For pageable memory it is enough that the call lasted for most of the copy: it returns once the last piece
+    is in the driver's own memory, a few microseconds before the copy ends (CUDA Driver API, "API
     synchronization behavior").
     """
     host, kernels = trace.host, trace.kernels
@@ -37,8 +37,8 @@ def blocking_copies(trace: Trace) -> Bools:
 
 
 def closing_wait(trace: Trace) -> Ints:
-    """The event, if there is one, in which the runner itself waited for the device after the last
-    captured step: no line of the script's waits there. Traces that are not ours have none."""
+    """The event in which the runner waited for the device after the last captured step; empty in traces of
+    other tools. This wait is not the script's."""
     host, end = trace.host, trace.window_ns[1]
     if trace.manifest.line_events == "none":
         return np.zeros(0, np.int64)
