@@ -8,22 +8,24 @@ from warpline.capture.outcome import Outcome
 from warpline.wire.control import Purpose, Windows
 from warpline.wire.run import Request
 
-#: Step boundaries that are enough: a step is timed, another one captured. With fewer a script is measured
-#: as a whole.
+#: The fewest step boundaries with which steps can be measured: one step is timed and one captured. With
+#: fewer, the script is measured as a whole.
 LEAST_BOUNDARIES = 3
-#: Steps from which on there is room for a plain warm-up step as well, and to look for quick loops.
+#: From so many steps on, there is also a plain warm-up step, and a search for quick loops.
 ROOM_FOR_WARMUP, ROOM_FOR_LOOPS = 8, 12
-#: Where so many are left to be timed, half of them are sampled instead (CPU).
+#: If at least so many steps are left for timing, half of them are sampled instead (CPU).
 ROOM_FOR_SAMPLES = 20
 
 
 def usable(outcome: Outcome) -> int:
-    """Step boundaries that a second run can use: where it is told the beat, the first ones too."""
+    """Step boundaries that a second run can use. If the beat (what marks a step) is already known, these
+    include the first steps, which the first run needed to find it."""
     return outcome.steps if outcome.beat else outcome.boundaries
 
 
-#: Runs of a script that makes another number of steps each time: windows that are for all it made, for half
-#: of what it made then, and the whole.
+#: How often a script may run. The first run has the usual windows. If the number of steps differs between
+#: runs, the second has windows for all steps of the first, the third for half of the steps of the second,
+#: and the fourth measures the script as a whole.
 RUNS = 4
 COUNTED = ("", "a second", "a third", "a fourth")
 
@@ -68,9 +70,9 @@ def second_try(request: Request, outcome: Outcome) -> tuple[Purpose, Windows, tu
 def shared_out(steps: int, captured: int) -> Windows:
     """Windows for ``steps`` whole steps (two or more); at most ``captured`` of them are captured.
 
-    In order of importance: one is timed, one captured, one surveyed (which warms up), one rehearsed; then
-    more of them are timed than captured. Where none is left for the survey, what is seen of the step before
-    them is surveyed, from its first batch or forward on.
+    In order of importance: one step is timed, one captured, one surveyed (it is the warm-up too), and one
+    rehearses the capture. Of the rest, more are timed than captured. If no step is left for the survey, it
+    covers part of the step before the windows, from its first batch or forward on.
     """
     survey, rehearse = steps >= 3, steps >= 4
     warmup = int(steps >= ROOM_FOR_WARMUP)
@@ -94,7 +96,7 @@ def shared_out(steps: int, captured: int) -> Windows:
 
 
 def only_timed(windows: Windows) -> Windows:
-    """The same steps for a run that times and captures none."""
+    """The windows of a run over the same steps that times them and captures none."""
     more = (windows.sampled or 0) + windows.captured + windows.rehearse + 2 * windows.look
     warmup = (windows.warmup or 0) + windows.survey_first
     return replace(

@@ -18,8 +18,8 @@ from warpline.model.problem import Problem
 from warpline.wire.samples import py_spy, stacks
 
 RATE = 100  # samples a second
-START_S = 30.0  # beside the time sampled: to start, to read the process's symbols, to write
-#: How a stack begins, or goes on after its process: ``thread (7): "MainThread"``.
+START_S = 30.0  # allowed on top of the sampled time: to start, read the process's symbols and write
+#: The start of a stack, after its process where there is one: ``thread (7): "MainThread"``.
 _THREAD = re.compile(r'^(?:process [^;]*;)?thread \((\w+)\)(?:: "([^"]*)")?')
 _LIBRARY = re.compile(r"/(site|dist)-packages/|/lib/python3[.\d]*/|^<")
 
@@ -27,12 +27,12 @@ _LIBRARY = re.compile(r"/(site|dist)-packages/|/lib/python3[.\d]*/|^<")
 @dataclass(frozen=True, slots=True)
 class Attached:
     total: int  # samples of the main thread, waiting included
-    lines: tuple[tuple[str, int, int], ...]  # (file, line, samples), the most first; innermost of the user's
-    counters: tuple[Counter, ...] = ()  # what says how long a turn of a loop takes, the quickest first
+    lines: tuple[tuple[str, int, int], ...]  # (file, line, samples) of the innermost user line, most first
+    counters: tuple[Counter, ...] = ()  # local variables that count iterations, the fastest first
 
 
 def attach(pid: int, seconds: float) -> Attached:
-    """Sample process ``pid`` for so long. Raises Problem where it may not be looked into, or is no Python."""
+    """Sample process ``pid`` for ``seconds``. Raises Problem if it is not Python or may not be inspected."""
     program = probe.sampler()
     if not program:
         raise Problem("py-spy is not installed in Warpline's environment")
@@ -66,7 +66,7 @@ def attach(pid: int, seconds: float) -> Attached:
 def _looks(
     records: subprocess.Popen[bytes], program: str, pid: int, seconds: float
 ) -> list[tuple[float, counters.Values]]:
-    """The process's local variables again and again, while ``records`` samples its lines."""
+    """Read the process's local variables repeatedly while ``records`` (py-spy) samples its lines."""
     found = []
     end = time.monotonic() + seconds
     for gap in cycle(counters.GAPS):
@@ -78,7 +78,7 @@ def _looks(
             records.wait(min(left, gap * seconds / counters.LOOKS))
         except subprocess.TimeoutExpired:
             continue
-        break  # it could not sample, and says why
+        break  # py-spy ended early: it could not sample
     return found
 
 

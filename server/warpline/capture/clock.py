@@ -8,11 +8,11 @@ from warpline.wire import stages
 
 
 class Clock:
-    """A deadline that is put off while the target waits for its turn, which has a limit of its own.
+    """A deadline that pauses while the target waits for its turn. Each wait has a limit of its own.
 
-    ``own_s``: for what the target does by itself; it begins again behind its first turn, as the import of
-    torch is not part of what is timed. None: no limit. ``turn_s``: for each wait; None where there are no
-    turns.
+    ``own_s``: limit in seconds for the target's own time; None: no limit. It starts again when the target
+    gets its first turn, because importing torch is not part of what is timed. ``turn_s``: limit in seconds
+    for each wait; None if there are no turns.
     """
 
     def __init__(self, own_s: float | None, turn_s: float | None) -> None:
@@ -22,7 +22,7 @@ class Clock:
 
     @property
     def late(self) -> bool:
-        """Whether the time limit is over. Never without a limit."""
+        """Whether the deadline has passed; False without a limit."""
         return self._deadline is not None and time.monotonic() > self._deadline
 
     def at(self, before: str, stage: str) -> None:

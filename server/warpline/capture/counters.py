@@ -1,5 +1,5 @@
 """Counters of a running process: local variables that grow by the same number again and again, as ``step`` in
-``for step, batch in enumerate(loader)``. They say how long one turn of their loop takes."""
+``for step, batch in enumerate(loader)``. They say how long one iteration of their loop takes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from typing import Any
 
 from warpline.capture.mainthread import main_thread
 
-#: Turns between the first and the last look. The estimate is off by one turn at most, so by a twentieth.
+#: Iterations between the first and the last look. The estimate is off by at most one of them: 5 %.
 FEWEST_TURNS = 20
-#: How often a process is looked at, and in how many looks running a counter must not fall: it begins again
-#: with each epoch.
+#: How often a process is looked at, and in how many successive looks a counter must not fall. (It starts
+#: again with each epoch.)
 LOOKS, FEWEST_LOOKS = 12, 6
-#: Gaps between looks, in shares of the mean gap. Looks at even gaps would see a steady counter grow by the
-#: same number each time, and take that for one turn.
+#: Gaps between looks, relative to the mean gap. With even gaps a steady counter would grow by the same number
+#: each time, and that number would be taken for one iteration.
 GAPS = (0.62, 1.31, 0.83, 1.17, 0.71, 1.43, 0.93)
 _WHOLE = re.compile(r"-?\d+")
 #: ``step += 1`` and ``step = step + 1``, as ``ast.unparse`` writes them.
@@ -35,7 +35,7 @@ Values = dict[tuple[str, str, str], int]
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """``name``, a local variable of ``function``, grew by ``growth`` in each turn, which took ``turn_ms``."""
+    """``name``, a local variable of ``function``, grows by ``growth`` per iteration of ``turn_ms``."""
 
     file: str
     function: str
@@ -46,8 +46,8 @@ class Counter:
 
 
 def look(program: str, pid: int, timeout_s: float, users: Callable[[str], bool]) -> tuple[float, Values]:
-    """When (``time.monotonic()``, in seconds), and the whole numbers in the local variables of the main
-    thread's functions in files that ``users`` accepts; none where py-spy ``program`` cannot say."""
+    """``(at, values)``: the time of the look (``time.monotonic()``, seconds) and the integers in local
+    variables of the main thread, in files that ``users`` accepts. Empty if py-spy (``program``) fails."""
     command = [program, "dump", "--pid", str(pid), "--locals", "--json", "--nonblocking", "--full-filenames"]
     began = time.monotonic()
     try:
@@ -62,8 +62,8 @@ def look(program: str, pid: int, timeout_s: float, users: Callable[[str], bool])
 
 
 def values(threads: Any, pid: int, users: Callable[[str], bool]) -> Values:
-    """The counters in the output of ``py-spy dump --json``. For a function that is on the stack twice, those
-    of the inner call."""
+    """The integers in the output of ``py-spy dump --json``. If a function is on the stack twice, its inner
+    call counts."""
     found: Values = {}
     main = main_thread({_number(thread): thread.get("thread_name") or "" for thread in threads}, pid)
     for thread in threads:

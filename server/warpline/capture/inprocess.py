@@ -23,10 +23,10 @@ from warpline.wire.run import Request
 if TYPE_CHECKING:
     from warpline.capture.runner.resident import Resident
 
-#: Of the steps of a block two pass before the beat is known: it is heard twice, and begins with a whole step.
-#: In another thread than the main one recording begins again for all threads, which takes two more.
+#: Steps of a block that pass before measuring begins: a beat must be heard twice before it is chosen. Outside
+#: the main thread, recording starts again for all threads, which takes two more.
 PASSED, PASSED_IN_THREAD = 2, 4
-#: Fewer have no room for a step that is recorded and not counted: the first is slow.
+#: The fewest steps after that. With fewer, the first recorded step, which is slow, would have to count.
 LEAST = 4
 _busy = threading.Lock()
 
@@ -41,13 +41,13 @@ class Cells:
 
 
 class InProcess:
-    """``start``, then ``stop``. Raises Problem only where it says so; one at a time."""
+    """Call ``start``, then ``stop``. One block at a time. Only methods that say so raise Problem."""
 
     def __init__(
         self, request: Request, script: str, destination: Path, few: int | None, cells: Cells
     ) -> None:
-        """``script``: the file that the run is filed under. ``few``: how many steps the block makes, where
-        they are few. Raises Problem (status 2)."""
+        """``script``: the file that the run is named after. ``few``: how many steps the block makes, if that
+        is too few for the usual windows. Raises Problem (status 2) if it is too few for any."""
         self.request = request
         self.script = script
         self.destination = destination
@@ -67,7 +67,7 @@ class InProcess:
         self.resident: Resident | None = None
 
     def start(self) -> None:
-        """Raises Problem where nothing can be measured here."""
+        """Start measuring. Raises Problem if this process cannot be measured."""
         _check()
         if not _busy.acquire(blocking=False):
             raise Problem("another block of this process is being profiled")
@@ -100,7 +100,7 @@ class InProcess:
             self.resident.mark()
 
     def stop(self, failed: bool) -> None:
-        """The block is over; ``failed``: by an exception.
+        """End the block; ``failed``: an exception ended it.
 
         Raises Problem (status 1) if nothing was measured."""
         resident = self.resident
@@ -127,8 +127,8 @@ class InProcess:
 
 
 def script_of(file: str) -> tuple[str, str]:
-    """What runs as ``__main__``: its file and, under ``python -m``, its module, else "". Where that is no
-    script of the user's (a notebook, pytest) it is ``file``, in which the block stands."""
+    """``(file, module)`` of ``__main__``; the module is "" unless it runs under ``python -m``. If
+    ``__main__`` is not the user's script (a notebook, pytest), the file is ``file``, which contains the block."""
     main = sys.modules["__main__"]
     path, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
     if not path or not path.endswith(".py") or INSTALLED.search(os.path.abspath(path)):
@@ -137,7 +137,7 @@ def script_of(file: str) -> tuple[str, str]:
 
 
 def _check() -> None:
-    """Raises Problem where this process cannot be measured from within."""
+    """Raises Problem if this process cannot be measured from within."""
     if "_warpline.capture" in sys.modules:
         raise Problem("this process is already measured by `warpline profile`", 0)
     if importlib.util.find_spec("torch") is None:

@@ -34,18 +34,19 @@ def capture(
 ) -> Path:
     """Run the script, measure a window of its steps, leave the complete run folder ``destination``.
 
-    ``on_ready`` is called with it as soon as it is complete, while the script is still ending (with
-    ``whole_run``: once it has ended). That a script failed afterwards is added to the manifest's notes.
-    Where a rank dies, the run is what the others had written.
-    ``stdin`` (a file descriptor; None is an empty input) and ``output`` (for the script's standard
-    output and error) are handed to the target. Raises Problem: status 1 when the script ended
-    before it could be measured, 2 for wrong input, 130 when ``cancelled`` was set. Then nothing is
-    left of the folder or of the processes. A KeyboardInterrupt passes through, after the same.
+    ``on_ready`` is called with the folder as soon as the run is complete. The script may still be ending
+    then (with ``whole_run`` it has ended). If the script fails after that, the manifest gets a note. If a
+    rank dies, the run has what the other ranks wrote.
+    ``stdin`` (a file descriptor; None is an empty input) and ``output`` (a file descriptor for the script's
+    standard output and error) are passed to the target.
 
-    A script that ends before the windows are through is run a second time: with windows that fit the
-    steps it made, or, if it ended well, as a whole when those are fewer than three. Before that its loops are
-    looked at in a run of their own: turns of one of them may be steps (``capture/looking.py``). Each run
-    reads the same standard input (``capture/replayed.py``), but for a terminal's.
+    Raises Problem: status 1 if the script ended before it could be measured, 2 for wrong input, 130 if
+    ``cancelled`` was set. On an error or a KeyboardInterrupt, the folder and all processes are removed first.
+
+    A script that ends before the windows are complete runs again, with windows that fit the steps it made.
+    If it made fewer than three and ended without an error, another run looks for a loop with iterations that
+    can be steps (``capture/looking.py``); if there is none, the script is measured as a whole. Each run reads
+    the same standard input (``capture/replayed.py``), unless that is a terminal.
     """
     request = check(request)
     partial = destination.with_name(f".{destination.name}.{os.getpid()}.partial")
@@ -103,8 +104,7 @@ def capture(
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove unfinished runs after their process was killed: ``.NAME.PID.partial`` of a process that is
-    gone."""
+    """Remove unfinished runs (``.NAME.PID.partial``) of processes that no longer exist."""
     for partial in folder.glob(".*.partial"):
         pid = partial.name.split(".")[-2]
         if not pid.isdigit():
@@ -114,9 +114,9 @@ def remove_abandoned(folder: Path) -> None:
         except ProcessLookupError:
             shutil.rmtree(partial, ignore_errors=True)
         except PermissionError:
-            continue  # it lives, and is somebody else's
+            continue  # the process is alive and belongs to another user
 
 
 def reason(error: OSError) -> str:
-    """The system's own words for an error, in lower case."""
+    """The system's message for an error, in lower case."""
     return (error.strerror or str(error)).lower()

@@ -1,4 +1,4 @@
-"""Scripts without an optimizer, a loader or a model that is called: which loop's turns are their steps."""
+"""Chooses the loop with iterations that are the steps, for scripts without optimizer, loader or model."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from warpline.wire.loops import Turning
 from warpline.wire.messages import Looked
 from warpline.wire.run import Request
 
-#: A loop that turns for so long has room for windows of any length: warm-up, timing, sampling and capture
-#: take a few seconds of steps. Chosen, not fitted.
+#: A loop that runs for at least so long (10 s) has room for windows of any length: warm-up, timing, sampling
+#: and capture take a few seconds of steps. Chosen, not fitted.
 ROOM_NS = 10_000_000_000
 NOTE = "looking for the loop whose iterations are the steps"
 
 
 def may_look(request: Request) -> bool:
-    """Ranks must agree on their steps, and a notebook's cells are compiled in parts."""
+    """Whether the script's loops may be searched for steps. Not with ranks, which must agree on their steps,
+    nor in a notebook, where cells are compiled in parts."""
     return not request.launcher and not request.first_line and (request.loop is None or request.loop_found)
 
 
 def chosen(
     request: Request, looked: Looked, windows: Windows, whole_ns: int
 ) -> tuple[Request, Windows, tuple[str, ...]] | None:
-    """How to measure turns of the loop that was found, with the notes that say so; None: there is none.
+    """How to measure the iterations of the loop that was found, and notes about it; None if none was found.
 
-    ``whole_ns``: how long the script ran, 0 where that is not known.
+    ``whole_ns``: how long the script ran, in ns; 0 if unknown.
     """
     if not looked.chosen:
         return None

@@ -1,4 +1,4 @@
-"""Which of the threads that py-spy tells of is the main one."""
+"""Finds the main thread among the threads that py-spy lists."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 
 def main_thread(names: Mapping[str, str], pid: int) -> str | None:
-    """The key of the main thread among ``names`` (a thread's number in the system as text -> its name).
+    """The key of the main thread among ``names`` (system thread ID as text -> thread name); None if unknown.
 
-    py-spy has the names from the ``threading`` module. In a process that never imported it no thread has one;
-    Linux gives the main thread the number of its process. That may be another number in a container, where an
-    only thread is the main one.
+    py-spy reads the names from the ``threading`` module. If the process never imported it, no thread has a
+    name. Then the main thread is the one with the process's ID, as on Linux. In a container the IDs may
+    differ; there a single thread is taken for the main one.
     """
     called = [key for key, name in names.items() if name == "MainThread"]
     if called:

@@ -1,6 +1,6 @@
 """Runs the script under Nsight Compute (``ncu``); returns the report of one kernel launch.
 
-The options are those that work on an H200 (Nsight Compute 2025.3): some 40 passes, seconds.
+The options were tested on an H200 (Nsight Compute 2025.3): about 40 passes over the kernel, some seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from warpline.capture import interpreter, tree
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
 
-#: Launches let pass before the one that is looked at: compilation and autotuning come first.
+#: Launches to skip before the profiled one: compilation and autotuning come first.
 MOST_SKIPPED = 5
 _POLL_S = 0.2
 
@@ -30,10 +30,10 @@ def collect(
     skip: int = MOST_SKIPPED,
     cancelled: threading.Event | None = None,
 ) -> Path:
-    """Profile one launch of ``kernel`` into ``destination`` (``….ncu-rep``); the script is then ended.
+    """Profile one launch of ``kernel`` into ``destination`` (``….ncu-rep``), then end the script.
 
-    ``kernel`` is the function's name as the device knows it. Raises Problem when counters are not
-    permitted, no such launch came, or ``cancelled`` was set; nothing of the script is then left running.
+    ``kernel`` is the function's name on the device. Raises Problem if counters are not permitted, the kernel
+    was not launched, or ``cancelled`` was set. No process of the script is left running.
     """
     command = [
         *(str(ncu), "--target-processes", "all", "--kill", "yes", "--clock-control", "none"),
@@ -77,13 +77,13 @@ def _output(
     limit_s: float | None,
     cancelled: threading.Event | None,
 ) -> str:
-    """What ``ncu`` and the script printed, once both are over."""
+    """The output of ``ncu`` and the script, once both have ended. Raises Problem after ``limit_s``."""
     until = time.monotonic() + limit_s if limit_s is not None else None
     while True:
         try:
             return process.communicate(timeout=_POLL_S)[0].decode(errors="replace")
         except subprocess.TimeoutExpired:
-            if process.poll() is not None:  # what the script started outlived it and holds the pipe
+            if process.poll() is not None:  # a child of the script is still alive and holds the pipe
                 tree.kill(process, mark)
             if cancelled is not None and cancelled.is_set():
                 raise Problem("cancelled", 130) from None

@@ -1,4 +1,4 @@
-"""Where ``ncu_report`` lies: NVIDIA's Python module that reads Nsight Compute's reports.
+"""Finds ``ncu_report``, NVIDIA's Python module that reads Nsight Compute's reports.
 
 Each installation of Nsight Compute has it in ``extras/python``. The ``ncu`` on the PATH is often not in
 its installation: CUDA's ``bin/ncu`` is a shell script that starts the one in ``/opt/nvidia``. NVIDIA also
@@ -26,7 +26,7 @@ _INSTALLATIONS = (
     "usr/lib/nsight-compute",
     "opt/cuda/nsight_compute",
 )
-#: Longer files that begin with ``#!`` are no wrapper.
+#: A longer file is not taken for a wrapper script.
 _WRAPPER_BYTES = 1 << 16
 _VERSION = re.compile(r"\b(20\d\d\.\d+\.\d+)")
 _VERSION_LIMIT_S = 30.0
@@ -54,7 +54,7 @@ def find(ncu: Path, root: Path = Path("/")) -> Path | None:
 
 
 def _has_module(folder: Path) -> bool:
-    """One file, or from 2026 on a package."""
+    """Whether ``folder`` has the module: one file, or a package from version 2026 on."""
     return (folder / "ncu_report.py").is_file() or (folder / "ncu_report" / "__init__.py").is_file()
 
 

@@ -12,7 +12,7 @@ from warpline.model import units
 from warpline.wire.messages import Ended, Looked
 from warpline.wire.run import Manifest, Request
 
-#: From this share of the run's time on, processor time of child processes is where the work is.
+#: If child processes used at least this share of the run's time as CPU time, they did most of the work.
 CHILDREN_SHARE = 0.5
 
 
@@ -20,10 +20,10 @@ CHILDREN_SHARE = 0.5
 class Outcome:
     ready: bool = False  # everything that was asked for has been written
     ended: Ended | None = None  # the runner's own last message
-    looked: Looked | None = None  # how its loops turned, where that was asked
-    replaced: str = ""  # the program that a process of it became, by os.exec…, which is not watched
-    stepped: bool = False  # a step was seen, whether or not the runner could tell how many
-    compiling: bool = False  # the last that was heard of it is that it compiles
+    looked: Looked | None = None  # what was seen of its loops, if that was asked
+    replaced: str = ""  # the program that a process of it became by os.exec…; it is not measured
+    stepped: bool = False  # a step was seen, even if the runner could not say how many
+    compiling: bool = False  # its last message says that it compiles
 
     @property
     def last(self) -> Ended:
@@ -42,17 +42,18 @@ class Outcome:
 
     @property
     def boundaries(self) -> int:
-        """Step boundaries that could be used; the first steps pass before the beat is found."""
+        """Step boundaries that could be used; the first steps pass before it is known what marks a step."""
         return self.last.boundaries
 
     @property
     def held(self) -> int:
-        """Batches or forwards that were not taken for steps, since an optimizer might have made some."""
+        """Batches or forwards that were not counted as steps, because an optimizer existed and its steps were
+        waited for."""
         return self.last.held
 
     @property
     def beat(self) -> str | None:
-        """What its steps begin with, where that was one optimizer, one model and so on alone."""
+        """What marked the steps ("optimizer", …), if there was only one of that kind; else None."""
         return self.last.beat
 
     @property
@@ -74,7 +75,7 @@ class Outcome:
 
     @property
     def how(self) -> str:
-        """How a script ended that did not end well."""
+        """How a failed script ended, as a verb: "failed with …" or "exited with status …"."""
         error, status = self.last.error, self.last.status
         return (
             f"failed with {error}" if error else f"exited with status {status if status is not None else 1}"
@@ -82,11 +83,11 @@ class Outcome:
 
     @property
     def hungry(self) -> bool:
-        """It failed because it asked for input and there was none."""
+        """Whether it failed because its standard input was empty."""
         return self.last.error == "EOFError"
 
     def amend(self, manifest: Path, name: str) -> None:
-        """Say in a manifest that the script, measured already, failed later; nothing if it did not."""
+        """If the script failed after it was measured, note that in the manifest."""
         if self.ended is None or self.ended.clean:
             return
         status = self.last.status
@@ -120,7 +121,7 @@ class Outcome:
         return f"{name} exited with status {returncode if status is None else status} {when}"
 
     def remedy(self, request: Request) -> str:
-        """What helps against common failures at a script's start, after "; "; else empty."""
+        """A hint for common failures at a script's start, beginning with "; "; else empty."""
         if self.ended is None and request.launcher:
             return f"; {request.launcher[0]} started it and may have printed the reason"
         said = f"{self.last.error}: {self.last.message}"
@@ -132,7 +133,7 @@ class Outcome:
 
 
 def _module(script: Path) -> str:
-    """The name under which a file can be run from the folder above its package."""
+    """The module name with which ``python -m`` runs a file from the folder above its package."""
     name, folder = script.stem, script.parent
     while (folder / "__init__.py").is_file():
         name, folder = f"{folder.name}.{name}", folder.parent

@@ -11,21 +11,21 @@ from warpline.wire.messages import EVENTS, Message
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One message; None while nothing was said."""
+    """One message from a rank; ``message`` is None if there was none."""
 
     message: Message | None = None
     rank: int = 0
 
 
 class Line(msgspec.Struct):
-    """What every line has; the other fields are its event's."""
+    """The fields of every line; the others depend on the event."""
 
     event: str
     rank: int
 
 
 def hear(line: bytes) -> Heard | None:
-    """The message on one line of the pipe; None for a line that is none, or of an unknown event."""
+    """The message on one line of the pipe; None if the line is not valid or its event is unknown."""
     try:
         head = msgspec.json.decode(line, type=Line)
         kind = EVENTS.get(head.event)

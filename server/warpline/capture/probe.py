@@ -1,4 +1,4 @@
-"""What an interpreter and this machine can measure. Starts the interpreter, runs nothing of the user's."""
+"""What an interpreter and this machine can measure. Starts the interpreter, runs no user code."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def ask(request: Request) -> Interpreter:
 
 
 def nvidia_device() -> bool:
-    """The machine shows an NVIDIA device, whatever torch thinks of it."""
+    """Whether the machine has an NVIDIA device, even if torch cannot use it."""
     return Path("/dev/nvidiactl").exists() or Path("/dev/dxg").exists()
 
 
 def counters_restricted() -> bool | None:
-    """Only root may read hardware counters (``ERR_NVGPUCTRPERM``); None where the driver does not say."""
+    """Whether only root may read hardware counters (``ERR_NVGPUCTRPERM``); None if unknown."""
     try:
         lines = Path("/proc/driver/nvidia/params").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -98,7 +98,7 @@ def nsight_compute() -> Path | None:
 
 
 def sampler() -> str:
-    """Path of py-spy, which a ``.vsix`` carries, or which lies beside our own interpreter; "" without one."""
+    """Path of py-spy: bundled with the ``.vsix``, beside our interpreter or on the PATH; "" without one."""
     beside = Path(sys.executable).with_name("py-spy")
     own = bundled.program("py-spy") or (str(beside) if beside.is_file() else "")
     return own or shutil.which("py-spy") or ""
@@ -110,7 +110,7 @@ def cores() -> int:
 
 
 def shared_memory_bytes() -> int | None:
-    """Room in ``/dev/shm``, which loader workers hand their batches through."""
+    """Size of ``/dev/shm`` in bytes; loader workers pass batches through it. None if there is none."""
     try:
         about = os.statvfs("/dev/shm")
     except (OSError, AttributeError):

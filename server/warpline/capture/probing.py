@@ -1,4 +1,4 @@
-"""Tries replacements in a child of the interpreter that ran the script. Nothing of the user's runs in it."""
+"""Times replacement operators in a child of the script's interpreter. No user code runs in it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from warpline.wire.probing import Answer, Probed, Question, QuestionBatch
 from warpline.wire.run import Request
 
 _START = Path(__file__).parent / "runner" / "probing" / "start.py"
-#: How long the child may take to import torch and to wake the device; then the questions' own time begins.
+#: Seconds for the child to import torch and initialize the device. After that ``seconds`` of ``probe`` begin.
 START_S = 30.0
-#: Beyond the questions' time, so that the one that is being answered can end.
+#: Seconds on top of that, so that the trial that is running can end.
 LATE_S = 2.0
 
 
@@ -38,10 +38,10 @@ def probe(
     cancelled: threading.Event | None = None,
     on_answer: Callable[[int, int], None] | None = None,
 ) -> Probed:
-    """The answers that came within ``seconds`` from when torch was imported, in the questions' order.
+    """The answers that arrive within ``seconds`` after torch is imported, in the order of the questions.
 
-    ``on_answer(done, of)`` is told how far it is. What does not come, whatever the reason, is missing: this
-    raises only KeyboardInterrupt, and Problem where ``cancelled`` was set. The child is gone when it ends.
+    ``on_answer(done, of)`` reports progress. An answer that does not arrive, for any reason, is left out.
+    Raises only KeyboardInterrupt, and Problem if ``cancelled`` was set. The child has ended on return.
     """
     began = time.monotonic()
     answers: list[Answer] = []
@@ -53,7 +53,7 @@ def probe(
             try:
                 child = subprocess.Popen(
                     [interpreter.find(request), str(_START)],
-                    cwd=empty,  # nothing of the user's lies there to be imported
+                    cwd=empty,  # so that no file of the user's can be imported
                     env={**os.environ, **request.environment, tree.MARK: f"{os.getpid()}-probing"},
                     stdin=asked,
                     stdout=subprocess.PIPE,
@@ -76,7 +76,7 @@ def probe(
                     continue
                 if line is None:
                     break
-                if line == b"{}\n":  # torch is there
+                if line == b"{}\n":  # torch is imported
                     late = time.monotonic() + seconds + LATE_S
                     continue
                 with contextlib.suppress(msgspec.MsgspecError):
@@ -98,9 +98,9 @@ def _listen(stream: IO[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """The child starts no processes of its own but torch's; its whole group goes."""
+    """Kill the child and its process group: torch may have started processes in it."""
     with contextlib.suppress(OSError):
         os.killpg(child.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(LATE_S)
-    # The listener's end of the pipe is closed by the garbage collector once the thread has read its end.
+    # The garbage collector closes our end of the pipe once the listener has read to its end.

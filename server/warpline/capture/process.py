@@ -1,4 +1,4 @@
-"""The target process: started in a session of its own, listened to, and ended as a whole tree."""
+"""The target process: started in its own session, followed through its pipe, ended with all its children."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from warpline.wire.messages import Compiling, Ended, Failed, Looked, Progress, R
 from warpline.wire.run import Request
 
 BOOT = Path(__file__).parent / "runner" / "boot.py"
-ENDING_S = 20.0  # how long a script may take to end after it was told to
+ENDING_S = 20.0  # how long a script may take to end after it was asked to
 INTERRUPTED_S = 5.0  # the same after Ctrl-C
 LISTENERS_S = 10.0  # how long our own threads may outlive the process that they listen to
-#: A launcher knows nothing of us: on Linux it goes when we are killed (PR_SET_PDEATHSIG, SIGKILL).
+#: Starts a launcher so that Linux kills it when we are killed (PR_SET_PDEATHSIG, SIGKILL).
 TIED_TO_US = """\
 import ctypes, os, sys
 if sys.platform.startswith("linux"):
@@ -45,11 +45,11 @@ except OSError as error:
 
 
 class StillCompiling(Problem):
-    """A script that would make steps once its model is compiled."""
+    """The script made no step in time because its model was still compiling."""
 
 
 class Target:
-    """Use as a context manager: whatever happens, nothing of the process tree is left after it."""
+    """Use as a context manager: on exit the whole process tree has ended, also after an exception."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Target:
         turn: ResumeFifo | None = None,
         interrupted_s: float = INTERRUPTED_S,
     ) -> None:
-        """``interrupted_s``: how long it may take to end by itself after Ctrl-C."""
+        """``interrupted_s``: seconds it may take to end by itself after Ctrl-C."""
         self.request = request
         self.control = control
         self.stdin = stdin
@@ -75,7 +75,7 @@ class Target:
         self.mark = f"{os.getpid()}-{Path(control.pipe).parent.name}"
 
     def __enter__(self) -> Target:
-        # Opened for reading and writing: it never reports an end, however often ranks come and go.
+        # Opened for reading and writing: then it never reports its end, even if all ranks have closed it.
         self.pipe = os.open(self.control.pipe, os.O_RDWR | os.O_CLOEXEC)
         self.politely = signals.end_like_interrupt()
         self.politely.__enter__()
@@ -122,7 +122,7 @@ class Target:
             for thread in self.threads:
                 thread.join(max(0.0, late - time.monotonic()))  # both end with the process
         finally:
-            # While one of them still reads, the pipe's number must not be used again.
+            # While a thread still reads the pipe, its descriptor must not be reused.
             if not any(thread.is_alive() for thread in self.threads):
                 os.close(self.pipe)
             shutil.rmtree(Path(self.control.pipe).parent, ignore_errors=True)
@@ -134,13 +134,13 @@ class Target:
         cancelled: threading.Event,
         on_ready: Callable[[], None],
     ) -> Outcome:
-        """Pass progress on until the target has ended; ``on_ready`` once all ranks have written.
+        """Pass progress on until the target has ended; call ``on_ready`` once all ranks have written.
 
-        Ends as well when a rank has written and the others do not, for as long as one waits for another, or
-        at the request's timeout.
+        Also returns ``ENDING_S`` after the last rank has written, if other ranks do not write, and at the
+        request's timeout.
 
-        Raises Problem when measuring failed, was cancelled or took too long; that the script itself ended,
-        well or not, before it was measured is for the caller to see.
+        Raises Problem if measuring failed, was cancelled or took too long. If the script ended before it was
+        measured, with or without an error, nothing is raised: the outcome says so.
         """
         ready: set[int] = set()
         outcome = Outcome()
@@ -183,7 +183,7 @@ class Target:
                 outcome.replaced = message.program
             elif isinstance(message, Ready):
                 ready.add(heard.rank)
-                clock.end_within(ENDING_S)  # after waiting for the others: a missing rank will not come
+                clock.end_within(ENDING_S)  # it has waited for the others: a missing rank will not write
                 if len(ready) == message.world:
                     outcome.ready = True
                     clock.end_within(None if self.request.whole_run else ENDING_S)
@@ -197,7 +197,7 @@ class Target:
         return Problem(outcome.failure(self.name, self.process.returncode if self.process else None), 1)
 
     def _written(self) -> bool:
-        """Whether a rank has written its data, and waits for the others."""
+        """Whether at least one rank of a launcher has written its data."""
         root = Path(self.control.folder)
         return bool(self.request.launcher) and any(map(runs.is_run, (root, *runs.rank_folders(root))))
 
@@ -235,12 +235,12 @@ class Target:
             os.write(self.pipe, b"\0\n")  # after all that the target has written
 
     def _interrupt(self) -> None:
-        """Ctrl-C for a target that still runs, so that ``finally`` and ``atexit`` run; then wait a little."""
+        """Send SIGINT to a running target, so that ``finally`` and ``atexit`` run; then wait for its end."""
         if self.process is None or self.process.poll() is not None:
             return
         with contextlib.suppress(OSError):
             os.killpg(self.process.pid, signal.SIGINT)
-            os.killpg(self.process.pid, signal.SIGCONT)  # it may stand still between two slices
+            os.killpg(self.process.pid, signal.SIGCONT)  # it may be stopped between two slices
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(self.interrupted_s)
 

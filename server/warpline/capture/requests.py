@@ -1,4 +1,4 @@
-"""A request is checked before any process starts."""
+"""Checks a request before any process starts."""
 
 from __future__ import annotations
 

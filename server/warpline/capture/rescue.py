@@ -1,4 +1,4 @@
-"""A run from the ranks that had written their data when another rank died."""
+"""Makes a run of the ranks that had written their data when another rank died."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from warpline.wire.run import MANIFEST, Manifest
 
 
 def rescue(partial: Path, outcome: Outcome) -> bool:
-    """Make ``partial`` a complete run of the ranks that wrote all of their data; False where none did.
+    """Make ``partial`` a complete run of the ranks that wrote all of their data; False if none did.
 
-    The first of them takes the place of rank 0, should that be the one that is missing. What the others left
-    is removed, and a note says which ones are missing.
+    If rank 0 is missing, the first of these ranks takes its place. Incomplete data of other ranks is removed,
+    and a note says which ranks are missing.
     """
     ranks = [folder for folder in (partial, *runs.rank_folders(partial)) if (folder / MANIFEST).is_file()]
     try:

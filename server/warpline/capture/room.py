@@ -1,4 +1,4 @@
-"""Whether memory is free for a second process like the running one."""
+"""Checks whether there is enough free memory for a second process like the running one."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 from warpline.capture import tree
 
-#: The system's and a container's word (cgroup v2) on memory.
+#: Where the system and a container (cgroup v2) report memory.
 SYSTEM, CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
-#: It may yet grow, and others on the machine too.
+#: Safety factor: the second process may grow further, and so may others on the machine.
 SPARE = 1.25
 
 
 def for_another(group: int | None) -> bool:
-    """Whether what the processes of ``group`` hold is free once more. True where that is not known.
+    """Whether the host has as much free memory as the processes of ``group`` use; True if unknown.
 
-    On Linux, and of the host's memory: an allocation that does not fit on a device fails only there.
+    Linux only. Device memory is not checked: there, an allocation that does not fit fails by itself.
     """
     if group is None:
         return True
@@ -26,7 +26,7 @@ def for_another(group: int | None) -> bool:
 
 
 def held(group: int) -> int:
-    """Bytes of memory that the processes of ``group`` have to themselves."""
+    """Bytes of private memory (resident minus shared) of the processes of ``group``."""
     pages = 0
     for entry in tree.processes():
         with contextlib.suppress(OSError):

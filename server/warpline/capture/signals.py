@@ -1,5 +1,4 @@
-"""Signals while a target runs: none may get lost between its start and the point where it is sure to be
-ended."""
+"""Signal handling around a target, so that a signal during its start cannot leave it running."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from types import FrameType
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Ctrl-C inside the block is acted on after it."""
+    """Delay Ctrl-C until the end of the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -32,8 +31,8 @@ def held_back() -> Iterator[None]:
 
 @contextlib.contextmanager
 def end_like_interrupt() -> Iterator[None]:
-    """A polite request to end (SIGTERM, SIGHUP) is a KeyboardInterrupt inside the block, so that
-    the target is ended and the unfinished run folder goes."""
+    """Turn SIGTERM and SIGHUP into KeyboardInterrupt inside the block, so that the target is ended and the
+    unfinished run folder removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

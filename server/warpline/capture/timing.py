@@ -1,4 +1,4 @@
-"""Times the steps of a script, edited in memory or not, without the profiler."""
+"""Times the steps of a script without the profiler; its sources may be edited in memory."""
 
 from __future__ import annotations
 
@@ -33,23 +33,24 @@ def time_steps(
     sliced: bool = False,
     interrupted_s: float = INTERRUPTED_S,
 ) -> Timing:
-    """Run the script with ``overlay`` ({path: text}) laid over its sources, time a window of steps.
+    """Run the script with ``overlay`` ({path: text}) in place of its sources, and time a window of steps.
 
-    A script that ends before its windows are through is run a second time, with windows that fit the steps
-    it made: how many there are is not known before. ``on_again`` is told these windows then; given as
-    ``windows`` (in place of the lengths below) the same script needs one run only.
+    No file is changed. The script's output is discarded.
 
-    Nothing on disk is touched. ``request.warmup`` and ``steps`` are lengths of the windows (None:
-    found by the runner), ``request.timeout_s`` limits all of it, ``seed`` is given to torch, random
-    and numpy before the script's first line after their import (None: not touched). With ``turn``
-    the script waits after its import of torch until that comes; ``timeout_s`` begins again then. With
-    ``sliced`` it waits, standing still, before every ``steps`` steps as well, until the turn ends; it is
-    not run a second time, and when it ends well or is cancelled, the slices so far are the answer, if there
-    are any. A script that is run a second time does not wait again: it has its turn.
-    ``interrupted_s`` is what it may take to end by itself when it is cancelled. The script's output is kept
-    away. Raises Problem: status 1 with the reason when the script failed, hung, or made too few steps, 130
-    when ``cancelled`` was set; the whole process tree
-    is gone by then.
+    - ``request.warmup`` and ``steps``: lengths of the windows in steps (None: the runner chooses).
+      ``request.timeout_s`` limits each run. ``seed``: for torch, random and numpy, set when they are
+      imported (None: not set).
+    - A script that ends before its windows are complete is run once more, with windows that fit its steps.
+      ``on_again`` is called with these windows. Passed as ``windows``, they save the same script that second
+      run.
+    - ``turn``: after importing torch, the script waits for it, and ``timeout_s`` starts again. A second run
+      does not wait.
+    - ``sliced``: the script is also stopped before every ``steps`` steps, until its next turn. There is no
+      second run. If the script ends without an error or is cancelled, the slices so far are the result.
+    - ``interrupted_s``: seconds the script may take to end by itself when it is cancelled.
+
+    Raises Problem: status 1 if the script failed, hung or made too few steps, 130 if ``cancelled`` was set.
+    On return or error the whole process tree has ended.
     """
     from warpline.capture.again import only_timed, second_try
 
@@ -95,11 +96,11 @@ def time_steps(
                 raise target.failure(outcome)
             if sliced:
                 raise Problem(f"{Path(request.target).name} ended before its last slice", 1)
-            # The word that it waited for has been read; there is no second one.
+            # The script has already read its turn from the FIFO; the second run must not wait for another.
             turn = None
             purpose, shorter, _ = second_try(request, outcome)
             if purpose is Purpose.WHOLE and request.loop is not None:
-                # The whole is no step: a ratio to the turns of the unedited script would mean nothing.
+                # A whole script is not a step: its ratio to an iteration of the plain script means nothing.
                 raise Problem(f"the loop at {request.loop.place} did not run in the edited script", 1)
             if purpose is Purpose.WHOLE:
                 return Timing((outcome.whole_ns,), step_source="whole")
@@ -110,7 +111,7 @@ def time_steps(
 
 
 def _read(folder: Path) -> Timing | None:
-    """What the runner wrote, by rename; None before its first slice."""
+    """The result that the runner wrote so far; None before its first slice."""
     import msgspec
 
     path = folder / timing.NAME

@@ -1,4 +1,4 @@
-"""The process tree of a target: its group, its descendants, and processes marked by its environment."""
+"""The processes of a target: those of its session, and those with its mark in their environment."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-KILLED_S = 2.0  # how long SIGKILL may take
+KILLED_S = 2.0  # how long to wait for a process to end after SIGKILL
 MARK = "WARPLINE_TARGET"  # environment variable that every process of the target inherits
 
 
 def kill(root: subprocess.Popen[bytes], mark: str) -> None:
-    """Kill everything that ``root`` started and that is still there; returns once it is gone."""
+    """Kill ``root`` and all that it started; return when they have ended, or after ten attempts."""
     for _ in range(10):
         found = members(root.pid, mark)
         if root.poll() is None:
@@ -26,13 +26,13 @@ def kill(root: subprocess.Popen[bytes], mark: str) -> None:
         for pid in found:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-        # What is stuck in the kernel outlives SIGKILL; it is left to the system then.
+        # A process stuck in the kernel does not end by SIGKILL; it is left to the system.
         with contextlib.suppress(subprocess.TimeoutExpired):
             root.wait(KILLED_S)
 
 
 def kill_all_of(starter: int) -> None:
-    """SIGKILL for all targets that the process ``starter`` started; does not wait for their end."""
+    """Send SIGKILL to all targets that the process ``starter`` started; do not wait for them."""
     mark = f"{MARK}={starter}-".encode()
     for entry in processes():
         with contextlib.suppress(OSError):
@@ -42,7 +42,7 @@ def kill_all_of(starter: int) -> None:
 
 
 def members(root: int, mark: str) -> set[int]:
-    """Living processes in the session of ``root``, below it, or with the mark in their environment."""
+    """PIDs of living processes in the session of ``root``, or with the mark in their environment."""
     wanted = f"{MARK}={mark}".encode()
     found = set()
     for entry in processes():
@@ -55,7 +55,7 @@ def members(root: int, mark: str) -> set[int]:
 
 
 def processes() -> Iterator[Path]:
-    """The folder of each process in ``/proc``; none where there is no such thing."""
+    """The folder of each process in ``/proc``; empty without ``/proc`` (macOS)."""
     if Path("/proc/self").exists():
         yield from (entry for entry in Path("/proc").iterdir() if entry.name.isdigit())
 

@@ -1,4 +1,4 @@
-"""The runs of a script until one of them has measured it: what each is for, and what follows from its end."""
+"""Plans the runs of a script until one has measured it: the purpose of each, and what to do after it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from warpline.wire.run import Request
 
 
 class Tries:
-    """``request``, ``purpose``, ``windows`` and ``told`` (notes) are those of the next run."""
+    """``request``, ``purpose``, ``windows`` and ``told`` (notes) describe the next run."""
 
     def __init__(self, request: Request, sampler: str) -> None:
         """``sampler``: ``Windows.sampler``."""
@@ -25,37 +25,37 @@ class Tries:
         self.windows = replace(self.usual, stop_if_nested=self.may_look and request.loop is None)
         self.notes: tuple[str, ...] = ()
         self.loop_notes: tuple[str, ...] = ()
-        #: Where no loop is found
+        #: Purpose, windows and notes of the next run if no loop is found
         self.otherwise: tuple[Purpose, Windows, tuple[str, ...]] = (self.purpose, self.usual, ())
         self.unseen: tuple[str, ...] = ()  # why the loops could not be looked at
         self.unrecorded: tuple[str, ...] = ()  # why operators are not recorded
-        self.count = 0  # runs that were to measure
+        self.count = 0  # runs so far, without those that only looked at loops
 
     @property
     def told(self) -> tuple[str, ...]:
-        """Everything that the report notes about the runs."""
+        """All notes about the runs for the report."""
         return (*self.loop_notes, *self.unrecorded, *self.notes)
 
     @property
     def over(self) -> bool:
-        """Whether the script has run as often as it may."""
+        """Whether the script has run ``RUNS`` times."""
         return self.count >= RUNS
 
     def failed(self, outcome: Outcome) -> bool:
-        """Whether a run that measured nothing was the last: the script fails."""
+        """Whether to give up after a run that measured nothing: the script itself failed."""
         if self.purpose is Purpose.LOOPS or outcome.clean or self._failed_by_recording(outcome):
             return False
         return self.count > 0 or usable(outcome) < LEAST_BOUNDARIES
 
     def forgives(self, problem: Problem) -> bool:
-        """Whether the script can be measured all the same: only its loops were looked at."""
+        """Whether ``problem`` can be ignored: only the search for loops failed. Then a note says so."""
         if self.purpose is not Purpose.LOOPS or problem.status != 1:
             return False
         self.unseen = (f"the script's loops were not searched for steps: {problem}",)
         return True
 
     def go_on(self, outcome: Outcome) -> str:
-        """After a run that measured nothing: what the next one is for, in words for a person."""
+        """Plan the next run after one that measured nothing; returns a message for the user."""
         if self.purpose is Purpose.LOOPS:
             self._looked(outcome.looked or Looked())
             return self.told[0] if self.told else ""
@@ -80,7 +80,7 @@ class Tries:
         return self.notes[0]
 
     def _failed_by_recording(self, outcome: Outcome) -> bool:
-        """Whether the script failed where its operators were recorded, which may be why."""
+        """Whether the script failed while its operators were recorded, which may be the cause."""
         return self.windows.operators and outcome.last.recording
 
     def _look(self, windows: Windows) -> str:

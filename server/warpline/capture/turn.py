@@ -1,5 +1,5 @@
-"""A target that waits for its turn: after its import of torch, so that imports of several overlap and their
-timed windows do not; and between slices of its window, so that two are timed in turn while both are alive."""
+"""Gives several targets their turns. A target waits after it has imported torch, so that imports overlap and
+timed windows do not. With slices it also waits between them, so that two live targets are timed in turn."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ from warpline.model.problem import Problem
 from warpline.wire import stages
 from warpline.wire.control import GO
 
-#: A target that said that it stops has stopped by then, or is stuck in the kernel.
+#: Seconds within which a target stops after it has announced that. If not, it is stuck in the kernel.
 STOPPING_S = 10.0
-#: How long a target waits for its turn if no limit of the others is known.
+#: Seconds that a target waits for its turn if the time limits of the others are unknown.
 PATIENCE_S = 600.0
-LOOK_S = 0.1  # how often a wait looks whether it was cancelled
-#: What takes a target along should we be killed: SIGKILL would leave those that it started stopped for ever.
+LOOK_S = 0.1  # how often a wait checks whether it was cancelled
+#: A shell that kills the target's process group when we end without telling it. If we were killed, stopped
+#: processes of the target would stay stopped for ever.
 GUARD = 'read end || kill -s KILL -- "-$0"'
 
 
 class ResumeFifo:
-    """A FIFO from which the target reads one word for each time it waits. Use as a context manager.
+    """A FIFO from which the target reads one byte each time it waits. Use as a context manager.
 
-    ``patience_s`` is the longest that one wait lasts, on either side. ``reached`` is set once it waits after
-    its import, ``rested`` when it stands still. If the server dies, the target dies too
-    (``die_with_parent`` in the runner), and so does everything that is stopped (its guard).
+    ``patience_s``: the longest wait in seconds, on either side. ``reached`` is set when the target waits
+    after importing torch, ``rested`` when it stops after a slice. If the server dies, the target dies too
+    (``die_with_parent`` in the runner), and the guard kills what is stopped.
     """
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
@@ -42,12 +43,12 @@ class ResumeFifo:
         self.path = str(Path(self._folder, "turn"))
         os.mkfifo(self.path, 0o600)
         self._fifo = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
-        self.group: int | None = None  # that is stopped while it waits
+        self.group: int | None = None  # the process group that is stopped while it waits
         self._guard: subprocess.Popen[bytes] | None = None
         self.reached, self.rested = threading.Event(), threading.Event()
 
     def guard(self, group: int) -> None:
-        """Between slices the whole process group stands still."""
+        """``group`` is the process group that stops between slices. Start the shell that kills it if we die."""
         self.group = group
         self._guard = subprocess.Popen(
             ["/bin/sh", "-c", GUARD, str(group)],
@@ -58,14 +59,14 @@ class ResumeFifo:
         )
 
     def waits(self, stage: str) -> None:
-        """What the target tells of its progress."""
+        """Note from the target's progress that it waits."""
         if stage == stages.HELD:
             self.reached.set()
         elif stage == stages.RESTING:
             self.rested.set()
 
     def come(self, word: bytes = GO) -> None:
-        """It is the target's turn; ``END``: it has had its last slice."""
+        """Give the target its turn. ``word`` is ``GO``, or ``END`` after its last slice."""
         stopped = self.rested.is_set()
         self.rested.clear()
         os.write(self._fifo, word)
@@ -74,8 +75,8 @@ class ResumeFifo:
                 os.killpg(self.group, signal.SIGCONT)
 
     def rest(self, cancelled: threading.Event | None = None) -> None:
-        """Wait until the target stands still, or has ended. Raises Problem where it does not come to that, or
-        with status 130 when ``cancelled`` is set."""
+        """Wait until the target has stopped or ended. Raises Problem if it does neither within
+        ``patience_s``, or with status 130 if ``cancelled`` is set."""
         late = time.monotonic() + self.patience_s
         while not self.rested.wait(LOOK_S):
             if cancelled is not None and cancelled.is_set():
@@ -103,12 +104,13 @@ class ResumeFifo:
 
 
 def possible() -> bool:
-    """Whether the system tells a stopped process from one that is about to stop."""
+    """Whether the system shows that a process has stopped (Linux with ``/proc``)."""
     return sys.platform.startswith("linux") and Path("/proc/self/stat").exists()
 
 
 def _stopped(pid: int) -> bool:
-    """It says that it stops, and then stops: what lets it go on would be lost in between."""
+    """Wait until the process has stopped. It announces that before it stops; a SIGCONT in between would be
+    lost, and it would stay stopped."""
     late = time.monotonic() + STOPPING_S
     while time.monotonic() < late:
         try:
