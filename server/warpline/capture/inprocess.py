@@ -128,7 +128,7 @@ class InProcess:
 
 def script_of(file: str) -> tuple[str, str]:
     """``(file, module)`` of ``__main__``; the module is "" unless it runs under ``python -m``. If
-    ``__main__`` is not the user's script (a notebook, pytest), the file is ``file``, which contains the block."""
+    ``__main__`` is not the user's script (a notebook, pytest), the file is ``file``, which has the block."""
     main = sys.modules["__main__"]
     path, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
     if not path or not path.endswith(".py") or INSTALLED.search(os.path.abspath(path)):

@@ -48,7 +48,7 @@ class ResumeFifo:
         self.reached, self.rested = threading.Event(), threading.Event()
 
     def guard(self, group: int) -> None:
-        """``group`` is the process group that stops between slices. Start the shell that kills it if we die."""
+        """Start the shell that kills the process group ``group`` if we die while it is stopped."""
         self.group = group
         self._guard = subprocess.Popen(
             ["/bin/sh", "-c", GUARD, str(group)],
