@@ -94,7 +94,7 @@ class FullSort(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         flow = context.profile.facts.dataflow
-        if not flow.name:
+        if flow.missing or not flow.name:  # a later operator may read the rest
             return
         graph = graph_of(flow)
         by_line: dict[tuple[str, int], PartlyRead] = {}
