@@ -88,6 +88,7 @@ for step in range(400):
         "np.arange(9)",
         "np.argsort(keys)",
         "np.array(labels)",
+        "2.0 * np.pi",
         "np.random.rand(9) > 0.5",
     ],
 )
@@ -95,6 +96,13 @@ def test_arrays_of_whole_numbers_stay_whole(made: str) -> None:
     (told,) = fixed(ARRAYS.format(made=made), "float64-on-device")
     assert f"order = torch.as_tensor({made})\n" in told
     assert "np.random.rand(9, 2), dtype=torch.float32)" in told
+
+
+def test_a_name_that_is_given_a_value_again_and_again_is_followed_once() -> None:
+    again = "\n".join(f"x = step(x, y, {at})\ny = step(y, x, {at})" for at in range(40))
+    code = ARRAYS.replace("order = torch.as_tensor({made})", f"x = y = read()\n{again}\nx = torch.tensor(x)")
+    (told,) = fixed(code, "float64-on-device")
+    assert "x = torch.tensor(x)\n" in told
 
 
 def test_labels_from_numpy_stay_whole() -> None:

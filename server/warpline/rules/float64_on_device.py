@@ -181,6 +181,8 @@ _WHOLE = re.compile(
 _OF_ANY_TYPE = ("array", "asarray", "ascontiguousarray", "stack", "concatenate", "vstack", "hstack", "load",
                 "fromfile", "frombuffer", "fromiter", "memmap", "zeros_like", "ones_like", "empty_like",
                 "full_like", "full", "tile", "repeat")  # fmt: skip
+#: Python's own numbers, of which torch makes float32.
+_NUMBERS = ("pi", "e", "inf", "nan", "newaxis")
 #: What autocast casts products to, as trying them is told.
 _CAST = {"bfloat16": "bf16", "float16": "fp16"}
 
@@ -305,7 +307,7 @@ def _from_numpy(source: Source) -> list[cst.BaseExpression]:
                 source.is_named(call.func, "torch.as_tensor", "torch.tensor")
                 and source.argument(call, "dtype", 1) is None
                 and bool(call.args)
-                and _is_array(source, call.args[0].value, 4)
+                and _is_array(source, call.args[0].value, set())
             )
         )
     ]
@@ -326,19 +328,23 @@ def _is_other_made(source: Source, value: cst.BaseExpression) -> bool:
     return _is_other(source, before[-1] if before else value)
 
 
-def _is_array(source: Source, value: cst.BaseExpression, depth: int) -> bool:
-    """Whether NumPy made the value, of float64 as far as the text shows."""
+def _is_array(source: Source, value: cst.BaseExpression, seen: set[str]) -> bool:
+    """Whether NumPy made the value, of float64 as far as the text shows. ``seen``: names followed already."""
     if _is_other(source, value):
         return False
     for name in source.nodes(cst.Name, within=value):
         if source.name(name).partition(".")[0] == "numpy":
             function = source.parent(name)
             called = function.attr.value if isinstance(function, cst.Attribute) else source.name(name)
-            if called.rpartition(".")[2] not in _OF_ANY_TYPE or source.nodes(cst.Float, within=value):
-                return True
+            called = called.rpartition(".")[2]
+            if called in _NUMBERS or (called in _OF_ANY_TYPE and not source.nodes(cst.Float, within=value)):
+                continue
+            return True
+        if name.value in seen:
             continue
+        seen.add(name.value)
         made = source.assigned(name.value, within=source.enclosing(value, cst.FunctionDef) or source.module)
-        if depth and any(_is_array(source, one, depth - 1) for one in made):
+        if any(_is_array(source, one, seen) for one in made):
             return True
     return False
 
