@@ -181,7 +181,7 @@ _WHOLE = re.compile(
 _OF_ANY_TYPE = ("array", "asarray", "ascontiguousarray", "stack", "concatenate", "vstack", "hstack", "load",
                 "fromfile", "frombuffer", "fromiter", "memmap", "zeros_like", "ones_like", "empty_like",
                 "full_like", "full", "tile", "repeat")  # fmt: skip
-#: Python's own numbers, of which torch makes float32.
+#: Python's own numbers: torch makes float32 of them.
 _NUMBERS = ("pi", "e", "inf", "nan", "newaxis")
 #: What autocast casts products to, as trying them is told.
 _CAST = {"bfloat16": "bf16", "float16": "fp16"}
