@@ -44,18 +44,20 @@ class Signals:
         self.datasets = Datasets()
         self.on_backward: Callable[[FrameType], None] = nothing  # told the frame that called for it
         self.inside = False  # a backward pass
-        self.filled = False  # a backward pass has been that fills ``.grad``, as one of a training does
+        self.filled = False  # a gradient has been that a training needs: in ``.grad``, or of a parameter
         self.evaluated = False  # an evaluation was signalled
         self.thread: int | None = None  # of the steps, once it is known: others do not count
+        self.parameter: Any = ()
         self.torch_folder = ""
         self.contexts = ""  # the file of torch's context managers
 
     def install(self, torch: ModuleType) -> None:
         """Watch backward passes, ``eval()``, loaders and the gradient modes."""
         from torch.autograd import grad_mode
-        from torch.nn import Module
+        from torch.nn import Module, Parameter
         from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+        self.parameter = Parameter
         self.torch_folder = os.path.join(os.path.dirname(torch.__file__ or ""), "")
         self.contexts = os.path.join(self.torch_folder, "utils", "_contextlib.py")
         self.patches.replace(torch.autograd, "grad", lambda original: self._backward(original, False))
@@ -91,11 +93,16 @@ class Signals:
             finally:
                 self.inside = False
             seen.add(signal)
-            self.filled |= fills
+            self.filled |= fills or self._of_parameters(*arguments, **named)
             self.on_backward(sys._getframe(1))
             return result
 
         return backward
+
+    def _of_parameters(self, outputs: Any = None, inputs: Any = (), *_: Any, **__: Any) -> bool:
+        """Whether ``torch.autograd.grad`` was asked for the gradient of a module's parameter."""
+        several = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+        return any(isinstance(one, self.parameter) for one in several)
 
     def _eval(self, original: Function) -> Function:
         seen, signal = self.seen, (EVAL,)
