@@ -1,6 +1,6 @@
-"""Runs in the user's interpreter: records, never judges.
+"""Runs in the user's interpreter. It records; the server draws the conclusions.
 
-Stdlib and torch only, Python 3.9 syntax, torch 2.4 or newer, no numpy. It is handed to that
-interpreter by path and loaded under a private name, so nothing of the user's can collide with it.
-torch is not imported before the script does it.
+Standard library and torch only, Python 3.9 syntax, torch 2.4 or newer, no numpy. That interpreter gets it by
+path and loads it under a private name, so it cannot collide with the user's modules. It imports torch only
+after the script has.
 """

@@ -1,11 +1,11 @@
 """Joint decisions of the ranks of a job, where each has recorded something else.
 
-One that begins its capture again, or captures fewer steps, while the others go on leaves them waiting inside
-their captured steps, and its table cannot be compared with theirs. They are at the same step boundary when
-they ask, since each step has exchanges that all take part in: so none waits for one that waits for it.
+If one rank restarted its capture, or captured fewer steps, the others would wait for it inside their captured
+steps, and its table could not be compared with theirs. All ranks ask at the same step boundary, because each
+step has collectives that all take part in. So there is no deadlock.
 
-Ranks of one machine tell each other by files. Ranks of several machines, which may share no folder, use the
-store that the script's own process group has met by.
+Ranks of one machine exchange answers in files. Ranks of several machines may share no folder; they use the
+store of the script's own process group.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .control import Control
 
 FOLDER = ".agreed"
-#: How long another rank is waited for. One that does not answer is not asked again.
+#: Seconds to wait for another rank. A rank that does not answer is not asked again.
 PATIENCE_S = 20.0
 
 
@@ -36,11 +36,11 @@ class Board(Protocol):
         """Raises OSError where that is not possible."""
 
     def read(self, question: str, ranks: set[int], late: bool) -> dict[int, int]:
-        """Answers of ``ranks``; ``late``: none of them that is there may be left out. Raises OSError where
-        there will be none."""
+        """The answers of ``ranks`` so far. ``late``: this is the last read, so it must return every answer
+        that exists. Raises OSError if there will be no answers."""
 
     def clear(self) -> None:
-        """Remove what was asked and answered, so that the next run does not read it."""
+        """Remove questions and answers, so that the next run does not read them."""
 
 
 class Agreement:
@@ -51,8 +51,8 @@ class Agreement:
         self.asked: Counter[str] = Counter()
 
     def of(self, about: str, mine: int, patience_s: float = PATIENCE_S) -> list[int]:
-        """What each rank that answers says ``about`` something, this one among them. It may be asked several
-        times: the first answer of each is for the first time."""
+        """The answers of all ranks to the question ``about``, this rank's ``mine`` first; a rank that does
+        not answer in time is left out. The n-th call with a question gets the n-th answers to it."""
         if self.control.world == 1 and self.control.local_world == 1:
             return [mine]
         if self.board is None:
@@ -74,18 +74,18 @@ class Agreement:
                 waiting -= set(found)
                 time.sleep(board.poll_s if waiting else 0)
         except OSError:
-            pass  # the others wait for a while, and go on without it
+            pass  # the other ranks go on without this one's answer after a while
         self.silent |= waiting
         return list(said.values())
 
     def wait_for_other_machines(self, patience_s: float) -> None:
-        """Until ranks of other machines have written too: one that ends takes the script's store along, or
-        the launcher that keeps the others alive."""
+        """Wait until ranks of other machines have written too. If one ended before, the script's store, or
+        the launcher that keeps the other ranks alive, could end with it."""
         if self.control.world > self.control.local_world:
             self.of("written", 1, patience_s)
 
     def forget(self) -> None:
-        """Nobody asks any more."""
+        """Remove all questions and answers; there will be no more."""
         if self.board is not None:
             self.board.clear()
 

@@ -1,9 +1,9 @@
 """``python boot.py [WORDS] CONTROL``: run the script named in the file CONTROL and watch it.
 
-WORDS are what a launcher puts before a script's arguments; the script gets them.
+WORDS are arguments that a launcher puts before the script's own; the script gets them.
 
-WARNING: the first statements take this folder off ``sys.path`` before anything is imported, and
-what runs later must not see this module's globals: it *is* ``__main__`` until the script takes over.
+WARNING: the first statements remove this folder from ``sys.path``; nothing may be imported before. And this
+module is ``__main__`` until the script takes over, so its globals must not be visible to later code.
 """
 
 import sys

@@ -6,13 +6,13 @@ import sys
 
 
 def living() -> int:
-    """How many it has started through multiprocessing that live."""
+    """Number of living processes that it started through multiprocessing."""
     processes = sys.modules.get("multiprocessing")
     return len(processes.active_children()) if processes is not None else 0
 
 
 def processor_s() -> float:
-    """Processor time of those that have ended, in seconds."""
+    """Processor time in seconds of child processes that have ended."""
     import resource
 
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

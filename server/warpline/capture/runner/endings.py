@@ -1,7 +1,7 @@
 """The end of a script with threads that continue after its last line.
 
-Python waits for every thread that is not a daemon, without a limit. So do we while they make steps; but one
-that never ends (a heartbeat, a server) must not keep a run from its report.
+Python waits for every non-daemon thread, without a limit. We wait too while threads make steps. But a thread
+that never ends (a heartbeat, a server) must not prevent the report.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Callable
 from typing import NoReturn
 
 POLL_S = 0.05
-#: Without a new step for so long, sleeping threads are waited for no more, and busy ones after the second.
+#: How long to wait without a new step: ``IDLE_S`` if the process sleeps, ``BUSY_S`` if it uses the processor.
 IDLE_S, BUSY_S = 10.0, 60.0
 BUSY_SHARE = 0.05  # of one core's time
 NOTE = "threads of the script continued after its last line and were ended: %s"
-STOPPED_S = 2.0  # for threads to end once the script is asked to
+STOPPED_S = 2.0  # how long threads may take to end once the script is asked to end
 
 
 class Stopped(KeyboardInterrupt):
@@ -28,9 +28,9 @@ class Stopped(KeyboardInterrupt):
 
 
 def stop() -> NoReturn:
-    """Ctrl-C in this thread; in another than the main one, there too.
+    """Raise ``Stopped`` in this thread, and send SIGINT to the main thread if that is another one.
 
-    What fails in a thread from now on fails because the script is being ended, and is not shown.
+    Exceptions in threads are not printed from now on: they occur because the script is being ended.
     """
     threading.excepthook = lambda told: None
     main = threading.main_thread()
@@ -46,9 +46,9 @@ def others() -> list[threading.Thread]:
 
 
 def wait(progressed: Callable[[], int], stopping: Callable[[], bool]) -> list[str]:
-    """Wait for the script's threads; returns the names of those that need not be waited for.
+    """Wait for the script's threads; returns the names of those that still run when it gives up.
 
-    ``progressed``: a number that grows with the steps that are made. ``stopping``: the script is being ended.
+    ``progressed()``: a number that grows with each step. ``stopping()``: whether the script is being ended.
     """
     _end_pools()
     before, since, worked = progressed(), time.monotonic(), time.process_time()
@@ -64,7 +64,7 @@ def wait(progressed: Callable[[], int], stopping: Callable[[], bool]) -> list[st
 
 
 def _end_pools() -> None:
-    """Let the idle threads of executors end, as Python does here: they wait for work otherwise."""
+    """End the idle threads of executors, as Python does at exit: otherwise they wait for work."""
     pools = sys.modules.get("concurrent.futures.thread")
     if pools is not None:
         vars(pools)["_shutdown"] = True
@@ -73,7 +73,7 @@ def _end_pools() -> None:
 
 
 def leave(status: int) -> None:
-    """End the process as Python does, except that threads which still run are not waited for."""
+    """End the process as Python does, but without waiting for running threads."""
     try:
         atexit._run_exitfuncs()
     finally:

@@ -1,4 +1,4 @@
-"""torch's stacks of modes: of functions, and of what is dispatched below autograd."""
+"""torch's stacks of modes: torch function modes and torch dispatch modes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Callable, Sequence
 def taken_off(
     mode: Any, entries: Sequence[Any], pop: Callable[[], Any], push: Callable[[Any], object]
 ) -> bool:
-    """Take ``mode`` off the stack with these ``entries``, also when the script has put others on top of it.
-    False if it is not there."""
+    """Remove ``mode`` from the stack with these ``entries``, even if the script has pushed others on top of
+    it. False if it is not on the stack."""
     if not any(entry is mode for entry in entries):
         return False
     above = []

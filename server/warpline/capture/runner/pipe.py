@@ -1,4 +1,4 @@
-"""Tell the server how far we are: one JSON object a line, never blocking, never failing."""
+"""Sends messages to the server: one JSON object per line. Never blocks, never raises."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _EVENTS = {kind: event for event, kind in EVENTS.items()}
 class Pipe:
     """Messages are those of ``wire/messages.py``."""
 
-    PATIENCE_S = 0.2  # progress within one stage is told at most this often: a write costs 10 us
+    PATIENCE_S = 0.2  # least time between two progress messages of one stage: a write costs 10 us
 
     def __init__(self, path: str, rank: int) -> None:
         self.rank = rank
         self.stage: str | None = None
         self.told = 0.0
-        self.fd: int | None = None  # the server is gone: it will end us
+        self.fd: int | None = None  # None: the server is gone, and this process will be ended
         try:
             self.fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
         except OSError:
             pass
 
     def send(self, message: Message) -> None:
-        """Write one message. A reader that is gone is not an error."""
+        """Write one message. It is no error if the reader is gone."""
         if self.fd is None:
             return
         fields = {"event": _EVENTS[type(message)], "rank": self.rank, **asdict(message)}

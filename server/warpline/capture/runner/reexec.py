@@ -1,8 +1,8 @@
-"""A script that replaces itself by ``os.exec…``: the new program is recorded in the same way.
+"""Follows a script that replaces itself by ``os.exec…``.
 
-Some scripts start themselves once more, to set an environment variable that is read early, or to change
-their arguments. What they become is measured in their place where it is a script run by Python; where it is
-anything else, the server is told.
+Some scripts start themselves again, to set an environment variable that is read early or to change their
+arguments. If the new program is a script run by Python, that is measured instead. If it is anything else, the
+server is told.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from .patches import Patches
 
-#: Options of the interpreter that take a value after them, and those that name what runs instead of a script.
+#: Options of the interpreter with a separate value.
 WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 BOOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "boot.py")
 
@@ -38,7 +38,7 @@ def watch(control_path: str, replaced: Callable[[str], None]) -> None:
 
 
 def followed(control_path: str, path: Any, arguments: Sequence[Any]) -> list[str] | None:
-    """The arguments with which the same command is watched; None where it is not a script run by Python."""
+    """The arguments that run the same command under the runner; None if it is not a script run by Python."""
     try:
         words = [os.fsdecode(word) for word in arguments]
         program = os.fsdecode(path)

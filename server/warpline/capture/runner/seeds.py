@@ -1,4 +1,4 @@
-"""The same random numbers in each run that is compared."""
+"""Seeds the random number generators, so that compared runs use the same numbers."""
 
 from __future__ import annotations
 

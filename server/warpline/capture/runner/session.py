@@ -1,8 +1,8 @@
-"""From the import of torch to the run folder: what is installed when, and what is written.
+"""Controls a run from the import of torch to the run folder. The stages, by purpose:
 
-profile: waiting, warm-up, timing, on a CPU sampling, survey, capture; then the run folder.
-time:    waiting, warm-up, timing; then the figures.
-whole:   the capture is the whole script.
+profile: waiting, warm-up, timing, sampling (CPU only), survey, capture; then the run folder is written.
+time:    waiting, warm-up, timing; then the figures are written.
+whole:   one capture of the whole script.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 class Session:
-    observers: Observers  # both from ``torch_is_here`` on
+    observers: Observers  # this and ``steps`` are set by ``torch_is_here``
     steps: Steps
 
     def __init__(self, control: Control, pipe: Pipe, texts: Texts) -> None:
@@ -72,12 +72,12 @@ class Session:
         self.stopping = False
         self.loops = Loops(self.windows.loops)
         self.turns_of_loop = LoopTurns() if control.request.loop is not None else None
-        self.awaited = bool(control.request.first_line)  # the line that measuring begins at is still to come
+        self.awaited = bool(control.request.first_line)  # ``first_line`` has not run yet
         self.torch: Any = None
         self._recorder: Recorder | None = None
         self.step_ns = 0  # a typical step of the warm-up
-        self.host_step_ns: int | None = None  # until the host was done with it
-        self.host_forward_ns: int | None = None  # or with its forward
+        self.host_step_ns: int | None = None  # the host's time for such a step, device not included
+        self.host_forward_ns: int | None = None  # and for its forward
         self.timed: tuple[int, ...] = ()
         self.samples = KeptSamples()
         self.agreement = Agreement(control)
@@ -97,11 +97,12 @@ class Session:
             self.turns_of_loop.prepare(loop, self._loop_is_found)
 
     def _loop_is_found(self, loop: Loop) -> None:
-        """One that was asked for by its line is found again in an edited script by what else is known."""
+        """Keep all that is known of a loop that was given by its line only: so it can be found again in an
+        edited script."""
         self.control.request = replace(self.control.request, loop=loop)
 
     def torch_is_here(self, torch: ModuleType) -> None:
-        """The script has imported torch: listen from now on."""
+        """The script has imported torch: install the observers and begin to look for steps."""
         self._wait_for_turn()
         self.torch = torch
         self.begun = time_ns()
@@ -129,7 +130,7 @@ class Session:
             self._listen()
 
     def first_line_is_here(self) -> None:
-        """The script begins here: what was made before was watched, but steps before do not count."""
+        """``first_line`` is about to run: steps count from now on. Objects made before are known already."""
         self.awaited = False
         if self.torch is not None:
             self.begun = time_ns()
@@ -153,7 +154,8 @@ class Session:
         self.stage.begin()
 
     def guarded(self, act: Callable[[], T], otherwise: T) -> Callable[[], T]:
-        """``act``, which must not break the script: what goes wrong in it ends the measurement."""
+        """``act``, with exceptions caught: they end the measurement, never the script. Then it returns
+        ``otherwise``."""
 
         def guard() -> T:
             try:
@@ -174,14 +176,14 @@ class Session:
         self._stop()
 
     def samples_lines(self) -> bool:
-        """On a device its kernels say how long lines take. Ranks wait for each other, and must sample the
-        same steps."""
+        """Whether lines are sampled. Not on a device, where kernels say how long lines take. With several
+        ranks only if the windows fix the number of steps, because all ranks must sample the same ones."""
         windows = self.windows
         known = self.control.world == 1 if windows.sampled is None else windows.sampled > 0
         return bool(windows.sampler) and known and not kinds.used(self.torch).accelerated
 
     def look_closely(self) -> None:
-        """Called once all steps are timed: begin to record what the script does."""
+        """All steps are timed: go on with the survey or the capture."""
         self.make_recorder()
         self.go(Survey if self.windows.survey else Capture)
 
@@ -195,14 +197,14 @@ class Session:
         self._recorder = Recorder(
             self.torch, self.control, self.script(), locations, self.observers.marks, self.texts
         )
-        # Where steps are counted out, the first look for loops is the only one.
+        # If the number of steps is fixed, there is only one search for quick loops.
         self.recorder.events = self.windows.look and self.windows.timed is not None
         self.threads.tracing = self.recorder.lines
         self.observers.start_recording()
 
     @property
     def recorder(self) -> Recorder:
-        """What captures the steps. Made before the stages that use it."""
+        """What captures the steps; exists once ``make_recorder`` was called."""
         assert self._recorder is not None  # made before the stages that use it begin
         return self._recorder
 
@@ -225,8 +227,8 @@ class Session:
     def finish_capture(self, stamps: Sequence[int]) -> None:
         """Write the run folder; then end the script, unless it may go on.
 
-        Nothing is written where it is not plain which loop is the step. That is known only now: until here
-        a backward pass or an optimizer's step could have become the beat.
+        Nothing is written if it is unclear which loop's iterations are the steps. That is known only now:
+        until here, a backward pass or an optimizer's step could still have become what marks a step.
         """
         if self.steps.in_loops():
             self.leave_off()
@@ -246,7 +248,7 @@ class Session:
         self._tell_and_stop()
 
     def ended(self, error: BaseException | None) -> None:
-        """The script is over: by itself (``error`` None or SystemExit), or by an exception."""
+        """The script has ended by itself (``error`` is None or SystemExit) or with an exception."""
         status = error.code if isinstance(error, SystemExit) else None
         clean = error is None or (isinstance(error, SystemExit) and status in (None, 0, False))
         clean = clean or self.forgives(error)
@@ -274,12 +276,13 @@ class Session:
         self.pipe.send(told)
 
     def forgives(self, error: BaseException | None) -> bool:
-        """It failed where its own profiler was switched off: it may have asked for what was not recorded."""
+        """Whether to ignore ``error``: we had switched off the script's own profiler, and the script may have
+        failed because it asked for data that was therefore not recorded."""
         muted = isinstance(self.own_profiler, MutedProfiler) and self.own_profiler.used
         return muted and isinstance(self.stage, (Whole, Looking)) and isinstance(error, Exception)
 
     def left(self, threads: list[str]) -> None:
-        """These threads of the script's are not waited for any longer."""
+        """Note the names of the script's threads that are no longer waited for."""
         if threads and not self.stopping:
             self.notes.append(endings.NOTE % ", ".join(threads))
 
@@ -288,7 +291,7 @@ class Session:
         return self.boundaries + self.stage.boundaries_so_far()
 
     def forget(self) -> None:
-        """Called in a forked child, such as a loader's worker: watch nothing there."""
+        """Stop all observation in a forked child, such as a loader's worker."""
         self.pipe.close()
         self.before.executed.stop()
         if self._recorder is not None:
@@ -300,7 +303,7 @@ class Session:
         stage.forked()
 
     def _wait_for_turn(self) -> None:
-        """Until no other process is being timed."""
+        """Wait until no other process is being timed."""
         if not self.control.turn:
             return
         self.pipe.progress(HELD, 0, None, "waiting for its turn")
@@ -308,15 +311,15 @@ class Session:
         self.pipe.progress(STARTING, 0, None, "starting the script")
 
     def next_turn(self) -> bytes:
-        """The server's next word. Ends the process when none comes in time."""
+        """The server's next word. Ends the process if none arrives in time."""
         word, why = self.turns.next()
         if why:
             self._give_up(why, 1)
         return word
 
     def _restart(self, better: bool = False) -> bool:
-        """Another beat was found: what was seen so far were not the steps. False: it is too late, unless
-        that one is of a ``better`` kind."""
+        """Start again, because something else was found to mark the steps. ``better``: it is of a more
+        reliable kind. False if it is too late for that."""
         if not self.stage.can_restart(better):
             return False
         self.stage.abandon()
@@ -325,19 +328,20 @@ class Session:
         return True
 
     def leave_off(self) -> None:
-        """Give up: nothing was measured, and nothing will be in this run."""
+        """End the run without a measurement."""
         self._take_hands_off()
         self.stage = Stage(self)
         self._stop()
 
     def _disturbed(self) -> None:
-        """The script's own profiler is about to start inside one of our windows: begin again after it."""
+        """The script's own profiler is about to start inside one of our windows: go back to the warm-up."""
         self.own_profiler.measuring = False
         self.stage.abandon()
         self.go(Warmup)
 
     def _excused(self, act: Callable[[], T], long: bool) -> T:
-        """``act``, which takes time inside a step that is not the step's; ``long``: and leads to more."""
+        """Run ``act`` and leave its time out of the running step. ``long``: it also disturbs the rest of the
+        step."""
         begin = time_ns()
         try:
             return act()
@@ -365,7 +369,7 @@ class Session:
             self.agreement.forget()
         self.pipe.send(Ready(self.control.local_world))
         if self._recorder is not None:
-            self._recorder.discard()  # now that the server reads, which takes longer
+            self._recorder.discard()  # slow, so it runs while the server reads the run
         if watching is not None:
             self.go(lambda session: watching)
         if at_end or (purpose is Purpose.PROFILE and request.whole_run):

@@ -17,7 +17,7 @@ from .workers import ending
 
 
 def run(path: str, injected: list[str]) -> None:
-    """Run the script that the control file at ``path`` names; ends as the script ends.
+    """Run the script that the control file at ``path`` names; exits with the script's own exit status.
 
     ``injected``: arguments that a launcher has put before the script's own.
     """
@@ -47,10 +47,10 @@ def run(path: str, injected: list[str]) -> None:
 
 
 def _end_well(session: Session, left: list[str]) -> None:
-    """The script came to its end, or was stopped; ``left`` are threads of it that are still there."""
+    """The script has ended or was stopped; ``left``: names of its threads that still run."""
     session.left(left)
     session.ended(None)
-    ending.end()  # behind it: a whole script's time is its own
+    ending.end()  # after ``ended``: a whole script's time must not include it
     if left:
         endings.leave(0)
     if session.stopping:
@@ -58,7 +58,7 @@ def _end_well(session: Session, left: list[str]) -> None:
 
 
 def _end_with(session: Session, error: BaseException) -> None:
-    """``error`` ends the script, unless it only shows that another thread has asked this one to stop."""
+    """``error`` has ended the script. It may only mean that another thread asked this one to stop."""
     asked = isinstance(error, Stopped) or (session.stopping and isinstance(error, KeyboardInterrupt))
     if asked or session.forgives(error):
         ending.end()
@@ -79,7 +79,7 @@ def _end_with(session: Session, error: BaseException) -> None:
 
 
 def die_with_parent() -> None:
-    """On Linux: should the one who started us be killed, this process goes as well."""
+    """Linux: have this process killed when its parent dies."""
     if not sys.platform.startswith("linux"):
         return
     import ctypes

@@ -1,4 +1,4 @@
-"""Waits for this process's turn, as the server gives it; see ``capture/turn.py``."""
+"""Waits until the server gives this process its turn; see ``capture/turn.py``."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import select
 
 class Turns:
     def __init__(self, path: str, limit_s: float) -> None:
-        """``path``: the FIFO; ``limit_s``: how long to wait for one word."""
+        """``path``: the FIFO; ``limit_s``: seconds to wait for each word (one byte)."""
         self.path = path
         self.limit_s = limit_s
         self.fd: int | None = None
 
     def next(self) -> tuple[bytes, str]:
-        """``(word, "")``, or ``(b"", why)`` where none comes."""
+        """``(word, "")``, or ``(b"", why)`` if none arrives in time."""
         if self.fd is None:
             # Not blocking: a FIFO without a writer must not block this process for ever.
             self.fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))

@@ -17,22 +17,23 @@ from .stages import Stage, progress_text
 if TYPE_CHECKING:
     from ..session import Session
 
-#: How often a window is begun again because a step of another class came into it.
+#: How often a window is started again because it contains a step of another class.
 TRIES = 8
-#: How long ranks wait until each has saved its trace: seconds for some hundred MB, on a slow disk a minute.
+#: Seconds that ranks wait until each has saved its trace. Some hundred MB take seconds to a minute.
 SAVING_S = 120.0
 
 
 def stop(session: Session, queued: Queued) -> None:
-    """The captured steps are over; what was recorded is kept."""
+    """End the recording after the captured steps, and keep it."""
     session.observers.facts["queued_ns"] = queued.stop()
     session.recorder.stop()
     session.observers.facts["gc_ns"] = session.observers.garbage.stop()
 
 
 class Survey(Stage):
-    """A survey of one step, at any speed. With a device two: what the host waits for it is timed
-    in a step in which operators are not recorded, since a host that is slowed does not wait."""
+    """Surveys one step, which may be slow. With a device, two steps: the first times the host's waits for the
+    device, without recording operators, because a host slowed by that would not wait. The second records
+    operators."""
 
     tries = 0
     waits = False
@@ -66,7 +67,7 @@ class Survey(Stage):
 
 
 class FirstSurvey(Stage):
-    """The same where steps are few, before they are timed: it is the warm-up's last step as well."""
+    """A survey before the timing, for scripts with few steps. It is also the last step of the warm-up."""
 
     def begin(self) -> None:
         self.watching = self.session.observers.start_survey()
@@ -88,21 +89,22 @@ class FirstSurvey(Stage):
 
 
 class Capture(Stage):
-    """Profiler and line records. Its own first step is slow and is not counted.
+    """Captures steps with the profiler and the line records.
 
-    Where steps are too few for that the profiler records an operator of ours first, to be quick by then.
+    The first recorded step is slow and is not counted (``rehearse``). If steps are too few for that, the
+    profiler records one operator of ours before the first step instead (``prime``).
     """
 
-    looked = False  # for quick loops, once in a recording that has what it takes
+    looked = False  # quick loops were searched for, with all that the search needs
     resting = False
     all_threads = False
-    tries = 0  # that ended with a step of another class
-    longest = 0  # of those, the most steps before it
+    tries = 0  # captures that ended with a step of another class
+    longest = 0  # the most steps that one of those had before it
 
     def begin(self) -> None:
-        self.stamps: list[int] | None = None  # once it counts
+        self.stamps: list[int] | None = None  # boundaries in ns; None while steps do not count yet
         self.session.pipe.progress(CAPTURING, 0, self.session.windows.captured, "starting the profiler")
-        # A recording of one thread can be ended by that thread only.
+        # Only the thread that started a recording of one thread can end it.
         self.all_threads = self.all_threads or self.session.steps.moves
         if self.session.windows.rehearse:
             self.session.recorder.start(self.all_threads)
@@ -113,8 +115,8 @@ class Capture(Stage):
         self._count()
 
     def rest(self, all_threads: bool) -> None:
-        """Begin once more, a step later. A range that is open now would, when it ends in the next
-        recording, be written to memory of the one that has ended (torch checks only that there is one)."""
+        """Start the capture again, but one step later. A range that is open now would end in the next
+        recording and write to freed memory of this one (torch only checks that some recording is active)."""
         self.resting = True
         self.all_threads = all_threads
         ranks.writes_no_more(self.session.control)
@@ -137,7 +139,7 @@ class Capture(Stage):
             session.synchronize()
         self.stamps.append(time_ns())
         if done == wanted:
-            ranks.writes(session.control)  # what the profiler does at its end takes long
+            ranks.writes(session.control)  # stopping the profiler takes long
         if done == wanted and not (session.recorder.holds() and self._small_enough()):
             session.observers.garbage.stop()
             self.rest(self.all_threads)
@@ -148,8 +150,8 @@ class Capture(Stage):
             self._captured(self.stamps)
 
     def _try_again(self, done: int) -> bool:
-        """A step of another class came after ``done`` good ones: begin again, if need be with fewer steps.
-        False: it has been tried often enough."""
+        """Start again after a step of another class, which followed ``done`` usable ones; after half of the
+        tries, with fewer steps. False after ``TRIES`` tries."""
         session = self.session
         self.tries += 1
         self.longest = max(self.longest, done)
@@ -166,8 +168,8 @@ class Capture(Stage):
         return True
 
     def _small_enough(self) -> bool:
-        """False: nothing of this capture is kept, and the next one has fewer steps. Where more steps than
-        usual were asked for they are kept, whatever their size."""
+        """Whether the trace is small enough to keep. If not, the capture is discarded and the next one has
+        fewer steps. A capture of more steps than usual is always kept: the user asked for it."""
         session = self.session
         if session.windows.captured > lengths.USUAL_STEPS:
             return True
@@ -201,7 +203,7 @@ class Capture(Stage):
             self.rest(all_threads=True)
             return
         session.synchronize()
-        if not self.looked and session.windows.look:  # else steps are few
+        if not self.looked and session.windows.look:  # not set if steps are few
             with_events = session.recorder.recording.events
             again = session.recorder.find_loops(sum(session.timed) / len(session.timed))
             self.looked = with_events or not again
@@ -228,7 +230,7 @@ class Capture(Stage):
         self.stamps = [time_ns()]
 
     def ended(self) -> None:
-        """The script makes fewer steps than it takes: those that are whole are enough."""
+        """The script has ended within the capture: keep the steps that are complete."""
         if self.stamps is not None and len(self.stamps) > 1:
             self.session.guarded(self._finish_early, None)()
 
@@ -245,7 +247,7 @@ class Capture(Stage):
         return better
 
     def excuse(self, duration_ns: int, long: bool) -> None:
-        """The captured steps begin with the next one: this one is not as the others are."""
+        """If ``long``, the running step is not typical: count captured steps from the next one on."""
         if long and self.stamps is not None:
             self.session.observers.garbage.stop()
             self.stamps = None

@@ -14,24 +14,24 @@ from .calibration import line_record_ns
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-#: Of the time between two recorded steps the recording may cost so much.
+#: The share of the time between two recorded steps that recording may cost.
 COST = 0.02
-LEAST_SHARE = 0.002  # of the step: lines below it are left out
+LEAST_SHARE = 0.002  # lines with a smaller share of the step are left out
 
 
 class HostLines:
-    """``start`` at a step's begin, ``take`` at its end; ``due`` counts the windows in between.
+    """Call ``start`` at the start of a step, ``take`` at its end, and ``due`` once per window in between.
 
-    On a device the host's time at a line is not the device's: a line that waits for it has the time.
+    These are host times. With a device, its time appears at the line where the host waits for it.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.locations = recorder.locations
         self.recording = False
-        self.rest = 0  # windows to let pass
+        self.rest = 0  # windows to skip before the next recorded step
         self.known: dict[tuple[str, int], int] = {}  # place -> number
-        self.record_ns = line_record_ns(type(recorder.lines)) or 1000.0  # what one costs
+        self.record_ns = line_record_ns(type(recorder.lines)) or 1000.0  # cost of one line record
 
     def places(self) -> tuple[tuple[str, int], ...]:
         """File and line of each number in the windows."""
@@ -45,7 +45,7 @@ class HostLines:
     def start(self) -> None:
         """Record the user's lines of the step that begins."""
         recorder = self.recorder
-        self.locations.library = None  # the run is written: lines of libraries are not asked for any more
+        self.locations.library = None  # the run is written: lines of libraries are no longer needed
         recorder.lines, note = events.usable(self.locations, recorder.lines)
         recorder.lines.library = None  # type: ignore[union-attr]
         if note:
@@ -77,14 +77,14 @@ class HostLines:
         spent = self._by_place(at)
         least_ns = LEAST_SHARE * (ended_ns - self.began_ns)
         found = sorted((-ns, place) for place, ns in spent.items() if ns >= least_ns)
-        # Counted and not timed: on a machine that others use as well one step says little of what it cost.
+        # Computed from the number of records: on a busy machine the time of a single step says little.
         extra_ns = len(times) * self.record_ns + time_ns() - ended_ns
         self.rest = max(0, math.ceil(extra_ns / (COST * between_ns)) - 1)
         return tuple((self.known.setdefault(place, len(self.known)), round(-ns)) for ns, place in found)
 
     def _by_place(self, at: dict[int, float]) -> dict[tuple[str, int], float]:
-        """Time by location as time by file and line. A quick loop is recorded where it begins: its time is
-        divided among its lines as it was in the capture."""
+        """Convert time by location to time by ``(file, line)``. A quick loop is recorded only at its start;
+        its time is divided among its lines in the same shares as in the capture."""
         shares = {place: loop.shares for loop in self.recorder.loops for place in loop.shares}
         files = list(self.locations.files)
         spent: dict[tuple[str, int], float] = defaultdict(float)

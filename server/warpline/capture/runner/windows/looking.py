@@ -1,4 +1,4 @@
-"""The stage in which the script's loops are watched, and nothing else."""
+"""The stage that only watches the script's loops."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..device import kinds
 from . import lengths
 from .stages import Stage
 
-#: Of the request's timeout: then what was seen so far must do. Chosen, not fitted.
+#: The share of the request's timeout after which the choice is made. Chosen, not fitted.
 LONGEST_SHARE = 0.5
 
 
 class Looking(Stage):
-    """Until it is plain which loop's turns are steps, or to the script's end."""
+    """Lasts until it is clear which loop's iterations are the steps, or to the script's end."""
 
     at_end = True
 

@@ -18,7 +18,7 @@ NOTE = (
     "for two profilers: its traces are from the first run"
 )
 
-#: What writes a file, by class of torch's; there may be others in other versions.
+#: Methods of torch's profiler that write files; other versions may have others.
 WRITERS = ("export_chrome_trace", "export_stacks", "export_memory_timeline")
 
 
@@ -44,10 +44,10 @@ class MutedProfiler:
         pass
 
     def remove(self) -> None:
-        """It stays off: what the script does with it after our windows would write its files again."""
+        """Do nothing: if the profiler worked again after our windows, it would write the script's files."""
 
     def install(self) -> None:
-        """Make the script's profilers do nothing; what they write goes into our recording or nowhere."""
+        """Make the script's profilers do nothing; metadata that they add goes into our recording."""
         import torch.profiler.profiler as outer
         from torch.autograd import profiler as inner
 
@@ -61,7 +61,7 @@ class MutedProfiler:
             for name in WRITERS:
                 self.patches.replace(owner, name, nothing)
         self.patches.replace(outer.profile, "_trace_ready", nothing)
-        # It goes into the recording that is being made, whoever made it.
+        # torch adds metadata to the active recording, whoever started it.
         for name in ("add_metadata", "add_metadata_json"):
             self.patches.replace(outer._KinetoProfile, name, nothing)
         self.patches.replace(inner.profile, "_prepare_trace", self._make_prepare)

@@ -1,4 +1,4 @@
-"""Keeps what torch itself would print about being profiled off the script's standard error."""
+"""Keeps torch's own messages about profiling off the script's standard error."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Quiet:
             self.flag.value = self.level
 
 
-#: Printed when the profiler is first used in another thread than imported torch; it works all the same.
+#: Printed if the profiler is first used in another thread than the one that imported torch. It is harmless.
 COMPLAINT = b"External init callback must run in same thread"
 
 
 @contextlib.contextmanager
 def without_complaint() -> Iterator[None]:
-    """What else is printed to standard error meanwhile comes at the end."""
+    """Drop ``COMPLAINT`` from standard error inside the block; other output appears when the block ends."""
     if threading.current_thread() is threading.main_thread():
         yield
         return

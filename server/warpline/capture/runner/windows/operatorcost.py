@@ -1,7 +1,7 @@
 """Measures the profiler's cost per operator and per kernel launch, on the script's machine.
 
-A step that waits for the device hides it, so that the slowdown of the captured steps cannot tell. Nor
-can a constant: with CUPTI, on the virtual machines that were seen, it is ten times what it is on a CPU.
+The slowdown of the captured steps does not show this cost: a step that waits for the device hides it. No
+constant fits either: with CUPTI, on the virtual machines that were seen, it is ten times that of a CPU.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 
 from ..device import kinds
 
-PASSES = 7  # the median of so many
+PASSES = 7  # the median of these counts
 SIZE = 8  # elements
-CALLS = 60  # of each operator: 0.3 ms, and 1,300 events behind those of the steps
+CALLS = 60  # of each operator per pass: 0.3 ms; all in all 1,300 events after those of the steps
 
 
 class OperatorCost:
-    """Made before the profiler starts; ``watched()`` once while it runs. Then ``facts()``."""
+    """Create before the profiler starts, call ``watched()`` once while it runs, then ``facts()``."""
 
     def __init__(self, torch: ModuleType) -> None:
         self.torch = torch
@@ -55,7 +55,7 @@ class OperatorCost:
         """Nanoseconds of an operator that launches nothing (a view) and of one that launches a kernel."""
         tensor = self.tensor
         if tensor.device.type != "cpu":
-            kinds.used(self.torch).synchronize()  # else a full queue is what is measured
+            kinds.used(self.torch).synchronize()  # otherwise a full launch queue would be measured
         return _median_ns(partial(tensor.view, SIZE)), _median_ns(tensor.neg_)
 
 

@@ -1,9 +1,9 @@
-"""The script's own torch.profiler: torch runs one at a time, so we keep out of its way.
+"""The script's own torch.profiler. torch runs one profiler at a time, so ours must give way.
 
-While it records, steps do not count. If it is there all the time it is paused for as long as our
-windows take, and goes on after them. If it ends in one of them it has what it recorded before: torch's
-recorder, which is ours then, is left alone, since a range that is open now would write its end into the
-recording that it began in, which torch has freed by then. A note says what its trace lacks.
+While the script's profiler records, steps do not count. If it records all the time, it is paused during our
+windows and resumed after them. If it ends inside one of them, it keeps what it recorded before the pause. Our
+own recording is not stopped for that: a range that is open then would write its end to the recording in which
+it began, after torch has freed it. A note says what the script's trace lacks.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 PATIENCE_STEPS = 30  # steps under the script's profiler before it is paused
 PATIENCE_TIMES = 2  # times that it may start inside one of our windows before it is paused there
-#: Nor is it paused sooner than so many seconds after it first got in the way: a script that ends by then
-#: keeps its traces whole, and is measured in a second run.
+#: It is paused at the earliest so many seconds after it first got in the way. A shorter script keeps its
+#: traces complete and is measured in a second run.
 PATIENCE_S = 5.0
-#: Unless it has recorded so many steps: what it holds by then takes long to put away.
+#: It is paused earlier if it has recorded so many steps: storing more would take long.
 MOST_STEPS = 1000
 
 NOTE = (
@@ -37,13 +37,13 @@ class OwnProfiler:
 
     def __init__(self, disturbed: Callable[[], None], excused: Function) -> None:
         self.disturbed = disturbed  # called before it starts inside one of our windows
-        self.excused = excused  # called with what takes time in a step that is not the step's
+        self.excused = excused  # called with work whose time must not count as the step's
         self.disturbances = 0
         self.active = None
         self.started = False  # it records, or would if it were not paused; before that it prepares
         self.paused = False
         self.kept = None  # what it had recorded when it was paused
-        self.over = False  # our windows are
+        self.over = False  # our windows have ended
         self.measuring = False  # our windows are running
         self.used_pause = False
         self.noticed_s: float | None = None  # when it first got in the way
@@ -56,11 +56,11 @@ class OwnProfiler:
 
     @property
     def note(self) -> str:
-        """What the report has to say about it; empty: nothing."""
+        """A note about it for the report; "" if there is none."""
         return NOTE if self.used_pause else ""
 
     def waited_for(self) -> bool:
-        """It is in the way, and that for so long that no short script can be meant."""
+        """Whether it has been in the way for so long that this is not a short script (``PATIENCE_S``)."""
         now = monotonic()
         self.noticed_s = self.noticed_s or now
         return now - self.noticed_s > PATIENCE_S
@@ -90,10 +90,10 @@ class OwnProfiler:
                 self.begin(self.active)
 
     def remove(self) -> None:
-        """Our windows are over: whatever was paused goes on, with the next step.
+        """Our windows are over: resume what was paused, but only with the next step.
 
-        Not at once: a range that was opened while we recorded (``optimizer.step()`` is in one, and a step
-        ends within it) writes its end into the recording that it began in, which torch has freed by then.
+        A range that was opened while we recorded writes its end to our recording, which torch would have
+        freed by then. (A step ends within such a range: that of ``optimizer.step()``.)
         """
         self.over = True
         if not self.paused:

@@ -1,4 +1,4 @@
-"""How long a thread was ready to run and had no processor, because others used them (Linux)."""
+"""Measures how long a thread was ready to run but waited for a processor (Linux)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ PATH = "/proc/thread-self/schedstat"
 
 
 class Queued:
-    """From when it is made until ``stop``, of the calling thread."""
+    """Measures the calling thread, from construction to ``stop``."""
 
     def __init__(self) -> None:
         self.thread = threading.get_native_id()
         self.began_ns = _queued_ns()
 
     def stop(self) -> int | None:
-        """Nanoseconds; None where the system does not say, or another thread asks."""
+        """The time in ns; None if the system does not report it, or if called from another thread."""
         if self.began_ns is None or threading.get_native_id() != self.thread:
             return None
         now_ns = _queued_ns()

@@ -55,25 +55,26 @@ class Recorder:
         self.line_marks: LineMarks | None = None
         self.operator_cost = OperatorCost(torch)
         self.recording = Recording(False)  # until ``start``
-        self.events = False  # the next recording is asked when operators began, which costs more
+        self.events = False  # the next recording also keeps when operators began, which costs more
         self.saved = False  # its trace was written
         self.running = False
-        self.loops: list[loops.Loop] = []  # of quick lines, which are recorded where they begin and end only
-        self.never: set[CodeType] = set()  # code objects of loops in which an operator has begun after all
+        self.loops: list[loops.Loop] = []  # quick loops, recorded only at their start and end
+        self.never: set[CodeType] = set()  # code of loops taken for plain Python in which an operator ran
 
     def _enter_thread(self) -> None:
         self.lines.enter_thread()
 
     def needs_all_threads(self) -> bool:
-        """Lines of the user's run on other threads of Python's, and torch does not record those yet."""
+        """Whether user lines ran on other Python threads that torch does not record yet."""
         others = self.locations.python_threads() > 1
         return others and not self.recording.all_threads and self.recording.can_record_all_threads
 
     def find_loops(self, step_ns: float) -> bool:
-        """Look for quick loops in what was recorded; False if there is no need to.
+        """Search the recording for quick loops; False if they cost too little to matter.
 
-        Otherwise this capture has ended, nothing of it is kept, and the next one leaves their lines out; or,
-        where this one does not say when operators began, the next one does (``events``), to look again.
+        If True, this capture has ended and is discarded, and the next one leaves out the lines of the loops
+        found. If this recording lacks the times at which operators began, the next one has them (``events``)
+        and the search is repeated.
         """
         if self.line_marks is not None or not loops.worth_a_look(self.locations, step_ns):
             return False
@@ -96,8 +97,8 @@ class Recorder:
         self.lines.leave_out(self.library.choose(step_ns))
 
     def holds(self) -> bool:
-        """End this capture. False if an operator began where lines were left out: then nothing of it is
-        kept, and the next one has all lines of that code."""
+        """End this capture. False if an operator began where lines were left out: then it is discarded, and
+        the next capture records all lines of that code."""
         self.operator_cost.watched()
         self.stop()
         if not self.loops:
@@ -112,7 +113,7 @@ class Recorder:
         return False
 
     def prime(self) -> None:
-        """Let the profiler record an operator, and forget it: what it does once is done."""
+        """Record one operator and discard it, so that the profiler's one-time work is done."""
         self.quiet.start(self.torch)
         recording = Recording(kinds.used(self.torch).accelerated)
         with without_complaint():
@@ -130,7 +131,7 @@ class Recorder:
         self.lines, note = events.usable(self.locations, self.lines)
         self.notes += [note] if note else []
         self.quiet.start(self.torch)
-        # A device is the script's to initialise; a whole script may still be going to.
+        # We must not initialize a device; but a script captured as a whole may still do so.
         device = kinds.used(self.torch).accelerated or self.control.purpose is Purpose.WHOLE
         self.recording = Recording(device, all_threads, self.events)
         with without_complaint():

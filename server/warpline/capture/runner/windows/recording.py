@@ -1,4 +1,4 @@
-"""torch's profiler by its own low-level calls: nothing is parsed in Python, C++ writes the trace."""
+"""Runs torch's profiler by its low-level calls: C++ writes the trace, Python parses nothing."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def _understands(setting: str) -> bool:
     return True
 
 
-#: An older torch records operators of the thread that starts the recording only.
+#: An older torch records only the operators of the thread that starts the recording.
 _ALL_THREADS = "profile_all_threads" if _understands("profile_all_threads") else ""
-#: torch 2.13 and later: the trace is the same, and ``events()`` is not made, which is a quarter of what
-#: ``stop`` takes and a fifth of its memory (``benchmarks/profiler_stop.py``).
+#: torch 2.13 and later: the same trace without ``events()``, which saves a quarter of the time of ``stop``
+#: and a fifth of its memory (``benchmarks/profiler_stop.py``).
 _NO_EVENTS = "trace_only" if _understands("trace_only") else ""
 
 
@@ -39,10 +39,10 @@ class Recording:
     """Ops with shapes and memory, launches and kernels. ``prepare``, ``start``, ``stop``, ``save``."""
 
     def __init__(self, device: bool, all_threads: bool = False, events: bool = False) -> None:
-        """``device``: kernels and launches too, where torch can see them.
+        """``device``: record kernels and launches too, if torch can see them.
 
-        ``all_threads``: operators of the script's other threads too; torch then forgets memory.
-        ``events``: ``began_ns`` will be asked for; torch makes them anyway where it knows no other way.
+        ``all_threads``: record operators of the script's other threads too; torch then records no memory.
+        ``events``: needed for ``began_ns``. An older torch always makes them.
         """
         self.all_threads = all_threads
         self.can_record_all_threads = bool(_ALL_THREADS)
@@ -70,9 +70,9 @@ class Recording:
         self.result = _disable_profiler()
 
     def save(self, path: str) -> None:
-        """Write the Chrome trace. Raises OSError where it could not be written whole: torch does not.
+        """Write the Chrome trace. Raises OSError if it is incomplete (torch itself raises nothing).
 
-        The events stay in memory until ``discard``: to free them takes as long as to write them.
+        The events stay in memory until ``discard``, because freeing them takes as long as writing them.
         """
         self.result.save(path)
         if not _is_whole(path):

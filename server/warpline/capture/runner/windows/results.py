@@ -1,4 +1,4 @@
-"""What the windows and the observers of a session hold, as a run folder or as the figures of a timing."""
+"""Writes the data of a session's windows and observers, as a run folder or as the figures of a timing."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """A window without recording, in which another process samples the running line many times a second.
 
-Before the capture: what the profiler leaves in memory changes what the script's own memory costs. glibc
-gives freed tensors back to the system while they lie at the end of its heap, and a step that has to ask for
-its memory again spends a tenth and more of it in page faults. Behind a capture that does not happen any more.
+It comes before the capture, because the profiler changes what the script's memory costs. glibc returns freed
+tensors to the system if they are at the end of its heap. A step that requests this memory again spends 10 %
+and more of its time in page faults. After a capture glibc keeps freed memory, and these page faults no longer
+occur.
 """
 
 from __future__ import annotations
@@ -22,23 +23,22 @@ from .stages import Stage
 if TYPE_CHECKING:
     from ..session import Session
 
-#: Of a short window, where that takes no more than ``FASTEST`` a second: a look takes about 30 us.
+#: Number of samples in a short window, but at most ``FASTEST`` per second: one sample takes about 30 us.
 SAMPLES, FASTEST = 2000, 5000
-LONGEST = 3.0  # times the window: then the script does something else than its steps
-AFTER = 0.2  # of the time sampled may lie after the last step's end
-OTHERS = 0.05  # and in what only steps of another class did
+LONGEST = 3.0  # times the window; after that the script is taken to do something else than its steps
+AFTER = 0.2  # the largest share of the sampled time that may be after the end of the last step
+OTHERS = 0.05  # the largest share of what steps of another class did in addition
 
 
 class Sampling(Stage):
-    """Whole steps, until they were sampled for long enough; or until the script stays away from its steps
-    for too long."""
+    """Samples whole steps until the window is full, or until no step has ended for too long."""
 
     def begin(self) -> None:
         session = self.session
         session.pipe.progress(CAPTURING, 0, None, "sampling the lines")
         session.samples.clear()
         step_ns = self.step_ns = sum(session.timed) / max(1, len(session.timed))
-        self.others_ns = 0.0  # what steps of other classes took besides
+        self.others_ns = 0.0  # time of steps of other classes beyond a usual step
         session.observers.signals.take()
         self.wanted = session.windows.sampled
         steps = self.wanted or max(1, round(LEAST_NS / max(1, step_ns)))
@@ -52,12 +52,12 @@ class Sampling(Stage):
             if session.control.world == 1:
                 self._go_on()
                 return
-            self.sampler = None  # the other ranks may have one: the same steps pass
+            self.sampler = None  # let the same steps pass: other ranks may sample them
         self.steps = 0
         self.over_ns = 0  # when it stopped
         self.waits = self.together = session.control.world > 1  # other ranks start their samplers too
         self._count()
-        self.ending = threading.Lock()  # held for ever by whoever stops it
+        self.ending = threading.Lock()  # acquired by the first call of ``_stop``, never released
         self.deadline = threading.Timer(
             LONGEST * window_ns / 1e9 + START_S, session.guarded(self._late, None)
         )
@@ -96,7 +96,7 @@ class Sampling(Stage):
             self.last_ns = now_ns
             if session.classes.is_other(session.observers.signals.take()):
                 self.others_ns += max(0.0, now_ns - before_ns - self.step_ns)
-        # Ranks go on after the same step, also where one of them came too late.
+        # Ranks must go on after the same step, even if one of them was late.
         if (not late or self.together) and (
             self.steps < self.wanted if self.wanted else now_ns < self.until_ns
         ):
@@ -106,11 +106,11 @@ class Sampling(Stage):
         self._go_on()
 
     def _judge(self) -> None:
-        """Whether what was sampled counts."""
+        """Keep the samples, or note why they cannot be used."""
         session = self.session
         sampled_ns = self.last_ns - self.began_ns
         if self.sampler is None:
-            return  # it is known why
+            return  # ``begin`` has noted why
         if self.others_ns > OTHERS * sampled_ns:
             session.samples.why = "something else ran, such as an evaluation"
         elif self.over_ns - self.last_ns > AFTER * sampled_ns:
@@ -122,11 +122,11 @@ class Sampling(Stage):
         self.session.look_closely()
 
     def _late(self) -> None:
-        """On a thread of its own: the script does something else than its steps."""
+        """The deadline has passed without enough steps. Runs on the timer's thread."""
         self._stop()
 
     def _stop(self) -> bool:
-        """False: it has been stopped already."""
+        """Stop the sampler. False if that was done before."""
         if not self.ending.acquire(blocking=False):
             return False
         self.over_ns = monotonic_ns()
@@ -147,7 +147,7 @@ class Sampling(Stage):
 
 
 class LastSampling(Sampling):
-    """The same behind the capture, where steps may be few: in a block of the user's own process."""
+    """Samples after the capture. Used for a block in the user's own process, where steps may be few."""
 
     complete = True
 

@@ -1,5 +1,5 @@
-"""The timing window in slices. Between them this process and all that it started stand still, and another
-process has its turn: what slows a machine down for seconds then slows both alike."""
+"""The timing window in slices. Between them this process and its children are stopped, and another process
+has its turn. So a disturbance that lasts seconds slows both alike."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .timing import Timing
 
 
 class Slices(Timing):
-    """Each slice is one step that does not count (the device begins idle, the caches are another's), then
-    ``windows.timed`` steps.
+    """A slice is one step that does not count (the device begins idle, the caches are cold), then
+    ``windows.timed`` steps that do.
 
-    With a device a slice lasts from when the device got to its first boundary until it got to its last:
-    the host's time would hold the filling or the emptying of the launch queue, once a slice.
+    With a device, events on it time the slice, from its first boundary to its last. The host's time would
+    include filling or emptying the launch queue once per slice.
     """
 
     def begin(self) -> None:
@@ -52,10 +52,10 @@ class Slices(Timing):
         return 0
 
     def _rest(self) -> None:
-        """Stand still until the server says which: another slice, or the end. The last thing before it is
-        to tell; loader workers stop with us, or their queue would be full when we go on."""
+        """Stop until the server asks for another slice or for the end. It is told right before. The whole
+        process group stops: running loader workers would fill their queue meanwhile."""
         session = self.session
-        if self.slices:  # whoever ends this process while it stands still has what was timed so far
+        if self.slices:  # kept in case this process is ended while it is stopped
             results.write_timing(session, tuple(self.slices))
         session.pipe.progress(RESTING, len(self.slices), None, "waiting for its turn")
         os.kill(0, signal.SIGSTOP)

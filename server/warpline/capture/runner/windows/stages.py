@@ -1,4 +1,4 @@
-"""The stages before steps are timed, and what is common to all. Those after: ``timing``, ``capturing``."""
+"""The base class of all stages, and the stages before the timing (then: ``timing``, ``capturing``)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from .ownprofiler import MOST_STEPS, PATIENCE_STEPS
 if TYPE_CHECKING:
     from ..session import Session
 
-#: Steps of the warm-up that tell what the host takes; a few are no middle on a machine that others use.
+#: The last warm-up steps, whose median is the host's time; fewer would not do on a busy machine.
 LATEST = 9
 
 
 class Stage:
-    """What is done until something ends it. This one does nothing: before torch is there, and at the end."""
+    """One phase of a run. The base class does nothing; it stands for the time before torch is imported and
+    after the run is written."""
 
-    #: The script may make its last step in it: then it is not asked to end.
+    #: The stage completes when the script ends, so the script is not asked to end.
     at_end = False
-    #: What a run needs is there: it ends well even where the script does not.
+    #: All data of the run exists, so the run succeeds even if the script fails from now on.
     complete = False
 
     def __init__(self, session: Session) -> None:
@@ -37,24 +38,25 @@ class Stage:
         """A step ended."""
 
     def abandon(self) -> None:
-        """It ends early, and nothing of it counts."""
+        """End the stage early and discard its data."""
 
     def can_restart(self, better: bool) -> bool:
-        """Whether to begin again when another beat is found, which may be of a ``better`` kind."""
+        """Whether the run may start again because something else marks the steps. ``better``: it is of a
+        more reliable kind."""
         return False
 
     def excuse(self, duration_ns: int, long: bool) -> None:
-        """So much of the step is not the script's; ``long``: and what led to it changes the rest of it."""
+        """Leave ``duration_ns`` out of the running step. ``long``: the rest of the step is disturbed too."""
 
     def boundaries_so_far(self) -> int:
-        """How many step boundaries passed that ``session.boundaries`` does not count yet."""
+        """Number of step boundaries that ``session.boundaries`` does not include yet."""
         return 0
 
     def ended(self) -> None:
-        """The script came to its end, without an error."""
+        """The script has ended without an error."""
 
     def forked(self) -> None:
-        """This is a forked child, a loader's worker say: leave it alone."""
+        """Stop observing: this is a forked child, such as a loader's worker."""
 
 
 class Waiting(Stage):
@@ -92,10 +94,11 @@ class Waiting(Stage):
 
 
 class Warmup(Stage):
-    """Until step times have settled; steps under the script's own profiler do not count.
+    """Lasts until step times are stable. Steps under the script's own profiler do not count.
 
-    The device is idle at each end: a host that runs ahead of it would make its steps look short. How far it
-    runs ahead is noted: that is what the host takes without the profiler, which no later window shows.
+    Each step ends with a synchronization, because a host that runs ahead of the device would make steps look
+    short. The time before that synchronization is noted: it is the host's own time without the profiler,
+    which no later window shows.
     """
 
     def begin(self) -> None:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class Timing(Stage):
-    """One time stamp a step; the device is idle at both ends."""
+    """Takes one time stamp per step. The device is idle at both ends of the window."""
 
     def begin(self) -> None:
         session = self.session
         self.stamps: list[int] = []
         windows = session.windows
         self.fixed = windows.timed
-        # Where steps are few (``again.shared_out``), those that are not sampled are timed as well.
+        # If steps are few (``again.shared_out``) and none are sampled, time those that were meant for that.
         few = session.control.purpose is Purpose.PROFILE and not windows.survey
         if few and self.fixed and windows.sampled and not session.samples_lines():
             self.fixed += windows.sampled
@@ -43,7 +43,7 @@ class Timing(Stage):
             session.observers.start_timing()
         self.last = wanted + 1
         self.classes: list[Class] = []  # of each step
-        self.excused: dict[int, int] = {}  # number of the step -> time in it that is not the script's
+        self.excused: dict[int, int] = {}  # step number -> ns that are not the script's
         self.watch_epochs()
         told = session.control.purpose is Purpose.PROFILE and has_device
         self.device = DeviceStamps(kinds.used(session.torch)) if told else None
@@ -56,7 +56,7 @@ class Timing(Stage):
 
     def watch_epochs(self) -> None:
         """Note the steps in which a loader begins an epoch."""
-        self.epochs: dict[int, int] = {}  # number of the step -> batches of the loader that began again in it
+        self.epochs: dict[int, int] = {}  # step number -> batches in the epoch that began in it
         self.session.observers.sites.iterating = self._epoch_begins
 
     def _epoch_begins(self, loader: Any) -> None:
@@ -91,7 +91,7 @@ class Timing(Stage):
         return tick
 
     def _more(self) -> int:
-        """Steps to add, when the window turned out too short; 0 ends it."""
+        """Number of steps to add because the window was too short. 0: the window has ended."""
         session = self.session
         session.synchronize()
         self.stamps[-1] = time_ns()
@@ -115,16 +115,16 @@ class Timing(Stage):
         return 0
 
     def _kind(self) -> Class | None:
-        """The class of steps to measure; None: all steps. So it is where steps are numbered: in trials,
-        whose epochs are, and where tokens are generated, whose first ones are."""
+        """The class of steps to measure; None: all steps. All count if step numbers matter: in timing runs,
+        which note the steps that begin an epoch, and in generation, which notes first tokens."""
         numbered = (
             self.session.control.purpose is Purpose.TIME or self.session.observers.frameworks.generated_ns
         )
         return None if numbered else usual(self.classes)
 
     def _durations(self) -> tuple[int, ...]:
-        """The time of each step in ns: by the device's clock where there is a device, by the host's where a
-        step was interrupted."""
+        """The duration of each step in ns: by the device's clock if there is a device and no step was
+        interrupted, else by the host's."""
         seen = tuple(
             duration - self.excused.get(at, 0) for at, duration in enumerate(differences(self.stamps))
         )

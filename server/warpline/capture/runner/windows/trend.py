@@ -1,5 +1,5 @@
-"""After the capture: a few steps are timed now and then while the script trains on, and one more is divided
-among its lines."""
+"""After the capture, while the script trains on: times a few steps now and then, and divides one more among
+its lines."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from ..session import Session
 
 NEVER = 1 << 62
-WRITE_S = 1.0  # what is known is written at most this often
+WRITE_S = 1.0  # least time between two writes
 
 
 class Watching(Stage):
-    """Between windows a step costs a counter. A window costs a time stamp a step and two waits for the
-    device. The lines of a step are recorded so rarely that it costs a small share of the time."""
+    """Costs little: between windows a counter per step, in a window a time stamp per step and two
+    synchronizations. Lines are recorded so rarely that they take at most ``hostlines.COST`` of the time."""
 
     complete = True
 
     def __init__(self, session: Session) -> None:
-        """A descriptor, because the server renames the run's folder later."""
+        """Open the run's folder by descriptor, because the server renames it later."""
         super().__init__(session)
         self.folder = os.open(session.control.folder, os.O_RDONLY)
         self.every = max(session.control.request.every, STEPS + 1)
@@ -53,7 +53,7 @@ class Watching(Stage):
                 self._divided()
             if self.step >= self.next:
                 self._watch()
-        except Exception:  # the report is made: what is left of the script's run is worth more than this
+        except Exception:  # never disturb the script for this: the report is made
             self.next = NEVER
 
     def _watch(self) -> None:
