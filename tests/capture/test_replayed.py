@@ -128,3 +128,29 @@ def test_a_file_is_read_from_where_it_stood(tmp_path: Path) -> None:
 def test_an_empty_input_is_none() -> None:
     with Input(None).run() as descriptor:
         assert descriptor is None
+
+
+def test_nothing_is_taken_from_the_pipe_for_a_script_that_does_not_read(pipe: Pipe) -> None:
+    read, write = pipe
+    write.write(b"next.py\n")
+    given = Input(read.fileno(), reads=False)
+    with given.run() as descriptor:
+        assert descriptor == read.fileno()
+    assert os.read(read.fileno(), 100) == b"next.py\n"
+    assert not given.again
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("import sys\nfor line in sys.stdin: pass", True),
+        ("name = input ('name? ')", True),
+        ("data = open(0, 'rb').read()", True),
+        ("parser.add_argument('file', type=argparse.FileType())", True),
+        ("raw_input = x; forward(input_ids=x); open(path); inputs(3)", False),
+    ],
+)
+def test_whether_a_script_may_read_its_input(text: str, reads: bool, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import beside")
+    (tmp_path / "beside.py").write_text(text)
+    assert replayed.may_read(tmp_path) is reads

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import stat
 import tempfile
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO
 
 #: Of a piped input: with more than this it is no longer kept, and a second run reads what is left of it.
 MOST_BYTES = 256_000_000
 PIECE = 65536
+#: What is written somewhere in a script that reads its standard input.
+READS = re.compile(
+    rb"\bstdin\b|\binput\s*\(|\bfileinput\b|\bFileType\b|/dev/fd/0|\b(?:open|read|fdopen)\s*\(\s*0\b"
+)
+MOST_FILES = 200  # searched for them; a script in a folder with more may read its input
 END_S = 10.0  # for the thread that copies: it waits for nothing but the disk
 
 
@@ -22,16 +29,17 @@ class Input:
 
     A file is read again from where it stood. Of a pipe or a socket a copy is kept in a file without a name,
     and a run reads through a pipe of ours, which is filled only as fast as it reads. A terminal is handed
-    on as it is.
+    on as it is. So is a pipe if ``reads`` is False: it may hold the list of a shell's ``while read`` around
+    us, and nothing is taken from it.
     """
 
-    def __init__(self, stdin: int | None) -> None:
+    def __init__(self, stdin: int | None, reads: bool = True) -> None:
         self.stdin = stdin
         self.begin = position(stdin)
         self.kept: IO[bytes] | None = None
         self.size = 0
         self.again = stdin is None or self.begin is not None  # whether the next run reads all of it
-        if stdin is not None and _is_piped(stdin):
+        if stdin is not None and reads and _is_piped(stdin):
             with contextlib.suppress(OSError):  # no folder for it can be written: a run reads the pipe itself
                 self.kept = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # ``close``
                 self.again = True
@@ -96,6 +104,18 @@ class Input:
             self.again = False
             with contextlib.suppress(OSError):
                 os.ftruncate(kept.fileno(), 0)
+
+
+def may_read(folder: Path) -> bool:
+    """Whether a script in this folder, or a module beside it, may read its standard input. Told by words in
+    the sources: a library that does so on its own is not seen."""
+    try:
+        for count, path in enumerate(folder.glob("*.py")):
+            if count >= MOST_FILES or READS.search(path.read_bytes()):
+                return True
+    except OSError:
+        return True
+    return False
 
 
 def position(stdin: int | None) -> int | None:
