@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpline.attribution.driver import driver_notes
+from warpline.attribution.driver import driver_notes, held_back
 from warpline.wire.facts import Memory, Nvml
 from warpline.wire.run import Facts
 
@@ -60,3 +60,17 @@ def test_a_limit_that_takes_next_to_nothing_off_the_clock_is_no_note() -> None:
 def test_memory_that_is_not_torchs() -> None:
     (note,) = notes(memory={**MEMORY, "free_bytes": MEMORY["free_bytes"] - (8 << 30)})
     assert note.startswith("8.7 GiB of the device's memory was held outside")
+
+
+@pytest.mark.parametrize(
+    ("seen", "times"),
+    [
+        ({"throttle_power_cap": 0.5, "clock_mhz": 1500.0}, 1.32),
+        ({"throttle_power_cap": 0.5, "clock_mhz": 1970.0}, 1.0),
+        ({"clock_mhz": 1500.0}, 1.0),  # without a reason: the clocks of an idle device
+        ({"throttle_power_cap": 0.5, "clock_mhz": 0.0}, 1.0),
+    ],
+)
+def test_how_much_slower_the_clock_was(seen: dict[str, float], times: float) -> None:
+    assert held_back(Nvml(**{**QUIET, **seen})) == pytest.approx(times)
+    assert held_back(Nvml()) == 1.0

@@ -124,8 +124,10 @@ def trace(
     op_record_us: float | None = None,
     host_step_us: float | None = None,
     others: int = 0,
+    clock_mhz: float = 1980.0,
 ) -> Trace:
-    """What the server would read. Before its window lies one step that fills the queue."""
+    """What the server would read. Before its window lies one step that fills the queue. ``clock_mhz``: of
+    1980; the power limit is the reason where it is less."""
     lines = sorted({line for _, line in machine.records})
     number = {line: at + 1 for at, line in enumerate(lines)}
     captured = tuple((BASE + low, BASE + high) for low, high in machine.steps)
@@ -144,7 +146,12 @@ def trace(
         op_record_ns=record_ns,
         host_step_ns=host_ns,
         peaks=MeasuredPeaks(**(peaks or {})),
-        nvml=Nvml(other_processes=others),
+        nvml=Nvml(
+            other_processes=others,
+            clock_mhz=clock_mhz,
+            max_clock_mhz=1980.0,
+            throttle_power_cap=float(clock_mhz < 1980.0),
+        ),
     )
     locations = Locations((FILE,), ("<module>",), ((-1, 0, -1), *((0, line, 0) for line in lines)), (MAIN,))
     chrome = {"traceEvents": machine.events, "baseTimeNanoseconds": BASE}

@@ -36,10 +36,22 @@ def _reasons(nvml: Nvml) -> Iterator[tuple[float | None, str]]:
     yield nvml.throttle_power_brake, "an external power brake"
 
 
+def held_back(nvml: Nvml) -> float:
+    """How many times slower than its highest the device's clock was in the timing window, where the driver
+    names a reason that makes it worth a note; else 1."""
+    clock, highest = nvml.clock_mhz or 0.0, nvml.max_clock_mhz or 0.0
+    return highest / clock if _slowed(nvml) and 0 < clock <= SLOWED_CLOCK * highest else 1.0
+
+
+def _slowed(nvml: Nvml) -> dict[str, float]:
+    """Reasons with their shares of the window."""
+    return {word: share for share, word in _reasons(nvml) if share is not None and share >= SLOWED_SHARE}
+
+
 def _clocks(nvml: Nvml) -> list[str]:
     clock, highest = nvml.clock_mhz or 0.0, nvml.max_clock_mhz or 0.0
     speed = f"{clock:.0f} of {highest:.0f} MHz on average"
-    reasons = {word: share for share, word in _reasons(nvml) if share is not None and share >= SLOWED_SHARE}
+    reasons = _slowed(nvml)
     if reasons and clock <= SLOWED_CLOCK * highest:
         longest = max(reasons.values())
         words = " and ".join(reasons)

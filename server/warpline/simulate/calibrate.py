@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from warpline.attribution.driver import held_back
 from warpline.attribution.overhead import LEAST_SHARE, overhead
 from warpline.model import costs
 from warpline.model.profile import Profile
@@ -95,6 +96,14 @@ def calibrated(
         scale = _solve(slowed, step_ns, 1.0, 8.0)
         return replace(clock, host=usual * scale, device=scale)
     if most < CLOSE * step_ns:
+        # The driver says how much slower the device's clock was: a host has to be slower only for the rest.
+        slowest = held_back(facts.nvml) if facts is not None else 1.0
+
+        def throttled(scale: float) -> float:
+            return replay(timeline, replace(clock, host=usual, device=scale), feed)
+
+        if slowest > 1.0 and throttled(slowest) >= step_ns:
+            return replace(clock, host=usual, device=_solve(throttled, step_ns, 1.0, slowest))
         return replace(clock, host=_solve(with_host, step_ns, usual, 8.0))
     # If the device alone explains the step, the host is still not infinitely fast: its speed decides how long
     # the step takes once the device has less work.
