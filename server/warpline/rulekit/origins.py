@@ -64,7 +64,7 @@ def origin(context: Context, source: Source, expression: cst.BaseExpression, dep
         holder = _holder(expression)
         found = unpacked_origin(context, source, holder, key, depth - 1) if holder is not None else None
         found = found or _only(_dict_values(context, key)) or _only(_options(context, key))
-        return found or unknown
+        return found or _only(_set_values(context, key)) or unknown
     if isinstance(expression, cst.Attribute):
         name = expression.attr.value
         found = _own_attribute(context, source, expression, depth) if _is_self(expression.value) else None
@@ -91,6 +91,17 @@ def unpacked_origin(
     return unpacked_origin(context, source, back, key, depth - 1) if back is not None else None
 
 
+def written(context: Context, key: str) -> Origin | None:
+    """The only value that the files give ``key``: in a mapping, or as an argument by keyword."""
+    found = [*_dict_values(context, key), *_set_values(context, key)]
+    for source in _sources(context):
+        for call in source.nodes(cst.Call):
+            passed = source.argument(call, key)
+            if passed is not None and not source.is_named(call.func, "dict"):
+                found.append(Origin("argument", source, passed.value, f"the argument `{key}`"))
+    return _only(iter(found))
+
+
 def mapping(
     context: Context, source: Source, value: cst.BaseExpression
 ) -> tuple[Source, cst.BaseExpression] | None:
@@ -109,14 +120,13 @@ def _dict_origin(context: Context, source: Source, entry: cst.BaseExpression, ke
 
 
 def _name(context: Context, source: Source, name: cst.Name | cst.Attribute, depth: int) -> Origin | None:
-    found = list(_assigned(context, source, name))
-    if len(found) != 1:
-        return None
-    where, node = found[0]
-    inner = origin(context, where, node, depth - 1)
-    if inner.kind == "unknown":
-        return None
-    if inner.kind == "literal":
+    inner: Origin | None = None
+    for where, node in _assigned(context, source, name):
+        found = origin(context, where, node, depth - 1)
+        if found.kind == "unknown" or (inner is not None and inner.node is not found.node):
+            return None
+        inner = found
+    if inner is not None and inner.kind == "literal":
         return Origin("constant", inner.source, inner.node, f"`{source.code(name)}`")
     return inner
 
@@ -147,33 +157,43 @@ def _values(source: Source, scope: cst.CSTNode, name: str) -> Iterator[cst.BaseE
     found: list[cst.Assign | cst.AnnAssign] = [*source.nodes(cst.Assign, within=scope)]
     for node in [*found, *source.nodes(cst.AnnAssign, within=scope)]:
         owner = next((outer for outer in source.ancestors(node) if isinstance(outer, _SCOPES)), source.module)
-        if owner is not scope or node.value is None:
+        if owner is not scope:
             continue
-        for target in [node] if isinstance(node, cst.AnnAssign) else node.targets:
-            given = target.target
-            if isinstance(given, cst.Name) and given.value == name:
-                yield node.value
-            elif isinstance(given, cst.Tuple) and isinstance(node.value, cst.Tuple):
-                for entry, value in zip(given.elements, node.value.elements, strict=False):
-                    if isinstance(entry.value, cst.Name) and entry.value.value == name:
-                        yield value.value
+        for target, value in _pairs(node):
+            if isinstance(target, cst.Name) and target.value == name:
+                yield value
+
+
+def _pairs(
+    node: cst.Assign | cst.AnnAssign,
+) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """The targets with what each gets; those of a tuple one by one."""
+    for target in [node.target] if isinstance(node, cst.AnnAssign) else [one.target for one in node.targets]:
+        if isinstance(target, cst.Tuple) and isinstance(node.value, cst.Tuple):
+            for entry, value in zip(target.elements, node.value.elements, strict=False):
+                yield entry.value, value.value
+        elif node.value is not None:
+            yield target, node.value
 
 
 def _defaults(
     context: Context, source: Source, function: cst.FunctionDef, name: str
 ) -> list[tuple[Source, cst.BaseExpression]]:
-    """What a parameter gets: from the only call that passes it by keyword, else its default."""
+    """What a parameter gets: from the calls that pass it, of the class where it is ``__init__``'s; else its
+    default."""
     params = function.params
     param = next((p for p in (*params.params, *params.kwonly_params) if p.name.value == name), None)
     if param is None:
         return []
     order = [p.name.value for p in params.params if p.name.value not in ("self", "cls")]
+    owner = source.enclosing(function, cst.ClassDef) if function.name.value == "__init__" else None
+    called = (owner or function).name.value
     passed = []
     for path in context.profile.sources:
         other = context.source(path)
         for call in other.nodes(cst.Call) if other is not None else ():
             assert other is not None
-            if other.is_named(call.func, function.name.value) and not call.lpar:
+            if other.is_named(call.func, called) and not call.lpar:
                 position = order.index(name) if name in order else None
                 arg = other.argument(call, name, position)
                 if arg is not None:
@@ -207,6 +227,15 @@ def _dict_values(context: Context, key: str) -> Iterator[Origin]:
             entry = _entry(source, node, key)
             if entry is not None:
                 yield Origin("dict", source, entry, f"the entry `{key}`")
+
+
+def _set_values(context: Context, key: str) -> Iterator[Origin]:
+    """What ``config["key"] = value`` sets."""
+    for source in _sources(context):
+        for node in source.nodes(cst.Assign):
+            for target, value in _pairs(node):
+                if isinstance(target, cst.Subscript) and _key(source, target) == key:
+                    yield Origin("dict", source, value, f"the entry `{key}`")
 
 
 def _entry(source: Source, value: cst.BaseExpression, key: str) -> cst.BaseExpression | None:
@@ -266,15 +295,14 @@ def _own_attribute(context: Context, source: Source, node: cst.Attribute, depth:
     if owner is None:
         return None
     values = list(_values(source, owner, node.attr.value))
-    for assign in source.nodes(cst.Assign, within=owner):
-        for entry in assign.targets:
-            target = entry.target
+    for assign in [*source.nodes(cst.Assign, within=owner), *source.nodes(cst.AnnAssign, within=owner)]:
+        for target, value in _pairs(assign):
             if (
                 isinstance(target, cst.Attribute)
                 and _is_self(target.value)
                 and target.attr.value == node.attr.value
             ):
-                values.append(assign.value)
+                values.append(value)
     return origin(context, source, values[0], depth - 1) if len(values) == 1 else None
 
 

@@ -43,6 +43,42 @@ class Model(torch.nn.Module):
         return self.head(x)
 ```
 
+## Example
+
+A flag has it checkpointed:
+
+```python
+#> device memory_bytes=80000000000
+#> memory peak_bytes=9000000000 free_bytes=60000000000
+import torch
+from torch.utils.checkpoint import checkpoint
+
+class Model(torch.nn.Module):
+    save_memory = True  #> found
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False) if self.save_memory else block(x)
+            #^ cost step_ms=60 device_ms=60 recompute_ms=15; op _NoopSaveInputs count=12
+            #^ op aten::mm phase=recompute count=24 shapes=[[8192,1024],[1024,4096]] dtypes=float,float
+        return self.head(x)
+```
+
+## Use instead
+
+```python
+import torch
+from torch.utils.checkpoint import checkpoint
+
+class Model(torch.nn.Module):
+    save_memory = False
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False) if self.save_memory else block(x)
+        return self.head(x)
+```
+
 ## Near misses
 
 The activations may not fit:
@@ -107,7 +143,9 @@ from warpline.model.costs import bound
 from warpline.model.dtypes import ELEMENT_BYTES
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent, size
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, ms, percent, size
+from warpline.rulekit.flags import switch_of, turned
+from warpline.rulekit.origins import Origin
 from warpline.rulekit.terms import atom
 
 #: Share of the free memory that the activations may take: the allocator needs some room besides.
@@ -142,9 +180,10 @@ class NeedlessCheckpointing(Rule):
             return
         hottest = max(costs, key=lambda cost: cost.recompute_ms)
         called = _called(context)
+        flag = _flag(context, called)
         place = (called[0].file, called[0].line) if len(called) == 1 else (hottest.file, hottest.line)
         yield context.draft(
-            place,
+            place if flag is None else (flag.file, flag.line),
             (hottest.file, hottest.line),
             "The backward pass computes activations again: {spent}, {share}. They would take at most {most}, "
             "and {free} of the device's memory are free.",
@@ -156,7 +195,7 @@ class NeedlessCheckpointing(Rule):
             },
             cost_ms=spent,
             change=Together(tuple(_without(cost) for cost in costs)),
-            fixes=[partial(_fix, context, called)],
+            fixes=[partial(_fix, context, called, flag)],
         )
 
 
@@ -191,22 +230,37 @@ def _again_shares(cost: LineCost) -> tuple[float, float]:
 
 
 def _called(context: Context) -> list[LineCost]:
-    """Lines that call ``checkpoint``."""
-    return [cost for cost in context.profile.lines if any(op.name in _CALLS for op in cost.ops)]
+    """Lines that call ``checkpoint``. Of a line with very many operators those that take no time are not
+    recorded: there the text says it."""
+    lines = context.profile.lines
+    found = [cost for cost in lines if any(op.name in _CALLS for op in cost.ops)]
+    return found or [cost for cost in lines if cost.recompute_ms > 0 and _calls(context, cost)]
 
 
-def _fix(context: Context, called: list[LineCost]) -> Fix:
+def _calls(context: Context, cost: LineCost) -> list[tuple[Source, cst.Call]]:
+    source = context.source(cost.file)
+    return [(source, call) for call in source.calls(cost.line, "checkpoint")] if source is not None else []
+
+
+def _flag(context: Context, called: list[LineCost]) -> Origin | None:
+    """The one flag by which all the calls run."""
+    calls = [_calls(context, cost) for cost in called]
+    first, *others = [switch_of(context, *call) for found in calls for call in found] or [None]
+    if first is None or not all(calls):
+        return None
+    return first if all(one is not None and one.node is first.node for one in others) else None
+
+
+def _fix(context: Context, called: list[LineCost], flag: Origin | None) -> Fix:
+    if flag is not None:
+        return turned(flag).fix("Keep the activations", "unsafe")
     by_hand = "call the blocks without `checkpoint`, or do not switch gradient checkpointing on"
-    calls = []
-    for cost in called:
-        source = context.source(cost.file)
-        call = source.call(cost.line, "checkpoint") if source is not None else None
-        if source is None or call is None or not call.args or call.args[0].keyword is not None:
-            raise Refused(by_hand)
-        calls.append((source, call))
+    calls = [call for cost in called for call in _calls(context, cost)]
     if len(calls) != 1:
         raise Refused(by_hand)
     ((source, call),) = calls
+    if not call.args or call.args[0].keyword is not None:
+        raise Refused(by_hand)
     function, *rest = call.args
     if function.star or any(arg.keyword is not None and arg.keyword.value == "context_fn" for arg in rest):
         raise Refused("it chooses which activations are kept: change that by hand")

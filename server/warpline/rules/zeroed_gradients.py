@@ -49,6 +49,29 @@ for batch in loader:
     loss = model(batch)
 ```
 
+## Example
+
+The flag is written somewhere else:
+
+```python
+CLEARING = {"set_to_none": False}  #> found
+for batch in loader:
+    optimizer.zero_grad(**CLEARING)
+    #^ cost step_ms=3 device_ms=3; op aten::_foreach_zero_ count=1 device_ms=3
+    loss = model(batch)  #> cost device_ms=40
+    loss.backward()
+```
+
+## Use instead
+
+```python
+CLEARING = {"set_to_none": True}
+for batch in loader:
+    optimizer.zero_grad(**CLEARING)
+    loss = model(batch)
+    loss.backward()
+```
+
 ## Near misses
 
 The default resets them to None:
@@ -92,9 +115,11 @@ import libcst as cst
 
 from warpline.model import costs
 from warpline.model.change import Scale, Together
-from warpline.model.profile import LineCost
+from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import NOT_LITERAL, Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit.flags import turned
+from warpline.rulekit.origins import Origin, origin, unpacked_origin, written
 from warpline.rulekit.saving import less_device_time
 from warpline.wire.sites import Optimizer, facts_of
 
@@ -111,14 +136,15 @@ class ZeroedGradients(Rule):
             ]
             source = context.source(cost.file) if fills else None
             call = _clearing(source, cost.line) if source is not None else None
-            if source is None or call is None:
+            flag = _flag(context, source, call, fills) if source is not None and fills else None
+            if source is None or (call is None and flag is None):
                 continue
             added = _added(context, (cost.file, cost.line))
             adding = {"added": ms("adding gradients to zeros", sum(added.values()))} if added else {}
             on_gpu, on_cpu = costs.value("gradients-unset"), costs.value("gradients-unset-cpu")
             left = on_gpu if context.on_gpu else on_cpu
             yield context.draft(
-                (cost.file, cost.line),
+                (flag.file, flag.line) if flag is not None else (cost.file, cost.line),
                 (cost.file, cost.line),
                 "Gradients are filled with zeros: {calls} calls a step, which take {spent} ({share})"
                 + (", and {added} when" if added else ". Then")
@@ -136,7 +162,7 @@ class ZeroedGradients(Rule):
                         *(less_device_time([line], spent) for line, spent in added.items()),
                     )
                 ),
-                fixes=[partial(_fix, source, call)],
+                fixes=[partial(_fix, source, call, flag)],
             )
 
 
@@ -167,14 +193,32 @@ def _added(context: Context, place: tuple[str, int]) -> dict[LineCost, float]:
 
 
 def _clearing(source: Source, line: int) -> cst.Call | None:
-    """``….zero_grad(set_to_none=…)`` or ``….grad.zero_()``."""
+    """``….zero_grad(set_to_none=…)``, also in a mapping that is unpacked, or ``….grad.zero_()``."""
     call = source.call(line, "zero_grad")
-    if call is not None and source.argument(call, "set_to_none", 0) is not None:
+    if call is not None and (source.argument(call, "set_to_none", 0) or source.unpacked(call)):
         return call
     for found in source.calls(line, "zero_", "fill_"):
         if isinstance(found.func, cst.Attribute) and _gradient(source, found) is not None:
             return found
     return None
+
+
+def _flag(context: Context, source: Source, call: cst.Call | None, fills: list[Op]) -> Origin | None:
+    """The ``False`` that is passed as ``set_to_none`` but not written at the call, which may have any name:
+    little else than optimizers fills whole lists of tensors."""
+    if call is None:
+        lists = any(op.name == "aten::_foreach_zero_" for op in fills)
+        found = written(context, "set_to_none") if lists else None
+    elif not source.is_named(call.func, "zero_grad"):
+        return None
+    elif (given := source.argument(call, "set_to_none", 0)) is not None:
+        found = origin(context, source, given.value)
+    else:
+        holders = (unpacked_origin(context, source, one, "set_to_none") for one in source.unpacked(call))
+        found = next((one for one in holders if one is not None), None) or written(context, "set_to_none")
+    if found is None or found.kind in ("literal", "unknown"):
+        return None
+    return found if found.source.literal(found.node) is False else None
 
 
 def _gradient(source: Source, call: cst.Call) -> cst.BaseExpression | None:
@@ -187,9 +231,13 @@ def _gradient(source: Source, call: cst.Call) -> cst.BaseExpression | None:
     return None
 
 
-def _fix(source: Source, call: cst.Call) -> Fix:
+def _fix(source: Source, call: cst.Call | None, flag: Origin | None) -> Fix:
     edits = Edits(source)
-    if source.is_named(call.func, "zero_grad"):
+    if flag is not None:
+        edits = turned(flag)
+    elif call is None:
+        raise Refused("pass `set_to_none=True`")
+    elif source.is_named(call.func, "zero_grad"):
         flag = source.argument(call, "set_to_none", 0)
         value = source.literal(flag.value) if flag is not None else NOT_LITERAL
         if value is NOT_LITERAL:

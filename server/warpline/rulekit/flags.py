@@ -1,0 +1,68 @@
+"""The flag that has code run, and the one place where its value is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from warpline.rulekit.context import Context
+from warpline.rulekit.origins import Origin, origin
+from warpline.syntax.edits import Edits
+from warpline.syntax.source import Source
+
+
+def switch_of(context: Context, source: Source, node: cst.CSTNode) -> Origin | None:
+    """The value of the flag by which ``node`` runs, such as the ``True`` behind ``if config.save_memory:``.
+
+    Where the whole function runs it, the flag may choose the function instead. None where no flag decides
+    it, or it is not known where the flag is written.
+    """
+    found = next(_decided(context, source, node), None)
+    function = source.enclosing(node, cst.FunctionDef)
+    if found is not None or function is None:
+        return found
+    named = [one for one in source.nodes(cst.Name) if one.value == function.name.value]
+    uses = [one for one in named if one is not function.name]
+    return next((one for use in uses for one in _decided(context, source, use)), None)
+
+
+def turned(flag: Origin) -> Edits:
+    """The edit that gives the flag its other value."""
+    edits = Edits(flag.source)
+    edits.replace(flag.node, str(not flag.source.literal(flag.node)))
+    return edits
+
+
+def _decided(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Origin]:
+    """The flags of the conditions around ``node`` in its function, and of the returns before it."""
+    for outer in source.ancestors(node):
+        if isinstance(outer, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            return
+        if isinstance(outer, (cst.If, cst.IfExp)) and node is not outer.test:
+            yield from _flags(context, source, outer.test, node is outer.body)
+        if isinstance(outer, cst.IndentedBlock):
+            for before in outer.body[: outer.body.index(node)]:  # type: ignore[arg-type]
+                if isinstance(before, cst.If) and before.orelse is None and _leaves(before):
+                    yield from _flags(context, source, before.test, False)
+        node = outer
+
+
+def _leaves(condition: cst.If) -> bool:
+    last = condition.body.body[-1]
+    small = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
+    return isinstance(small, (cst.Return, cst.Continue))
+
+
+def _flags(context: Context, source: Source, test: cst.BaseExpression, holds: bool) -> Iterator[Origin]:
+    """Flags without which ``test`` would not be as it is: ``holds`` or not."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        yield from _flags(context, source, test.expression, not holds)
+    elif isinstance(test, cst.BooleanOperation):
+        if isinstance(test.operator, cst.And if holds else cst.Or):
+            for part in (test.left, test.right):
+                yield from _flags(context, source, part, holds)
+    else:
+        found = origin(context, source, test)
+        if found.kind != "unknown" and found.source.literal(found.node) is holds:
+            yield found

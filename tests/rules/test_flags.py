@@ -1,0 +1,184 @@
+"""A flag that is written elsewhere: the finding stands where its value is, and the edit changes it there."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpline.rulekit import Context, Draft
+from warpline.rulekit.example import read_example, texts
+from warpline.rules import rule_named
+from warpline.text.edits import apply
+
+CLEARED = "#> cost step_ms=3 device_ms=3; op aten::_foreach_zero_ count=1 device_ms=3"
+CLEARING = [
+    f"""\
+HOW = dict(
+    set_to_none=False,  # here
+)
+for batch in loader:
+    optimizer.zero_grad(**HOW)  {CLEARED}
+    model(batch).backward()
+""",
+    f"""\
+CONFIG = {{"lr": 1e-3, "clear": {{
+    "set_to_none": False,  # here
+}}}}
+
+class Loop:
+    def __init__(self, model, **clear):
+        self.model, self.clear = model, clear
+
+    def step(self, batch):
+        self.optimizer.zero_grad(**self.clear)  {CLEARED}
+        self.model(batch).backward()
+
+loop = Loop(model, **CONFIG["clear"])
+""",
+    f"""\
+from dataclasses import dataclass
+
+@dataclass
+class Config:
+    drop_gradients: bool = False  # here
+
+def step(config, batch):
+    optimizer.zero_grad(set_to_none=config.drop_gradients)  {CLEARED}
+    model(batch).backward()
+""",
+    f"""\
+from functools import partial
+
+clear = partial(optimizer.zero_grad, set_to_none=False)  # here
+for batch in loader:
+    clear()  {CLEARED}
+    model(batch).backward()
+""",
+    f"""\
+FLAGS = {{}}
+FLAGS["set_to_none"] = False  # here
+for batch in loader:
+    optimizer.zero_grad(**FLAGS)  {CLEARED}
+    model(batch).backward()
+""",
+]
+
+HEAD = "#> device memory_bytes=80000000000\n#> memory peak_bytes=9000000000 free_bytes=60000000000\n"
+CALLED = "#> cost step_ms=60 device_ms=60 recompute_ms=15; op CheckpointFunction count=12"
+AGAIN = "op aten::mm phase=recompute count=24 shapes=[[8192,1024],[1024,4096]] dtypes=float,float"
+CHECKPOINTS = [
+    f"""\
+class Config:
+    rematerialise: bool = True  # here
+
+class Stack(nn.Module):
+    def __init__(self, dim, remat):
+        self.norm, self.remat = nn.LayerNorm(dim), remat
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = checkpoint(layer, x) if self.remat else layer(x)  {CALLED}; {AGAIN}
+        return self.norm(x)
+
+encoder = Stack(64, config.rematerialise)
+decoder = Stack(32, config.rematerialise)
+""",
+    f"""\
+OPTIONS = {{"dim": 64}}
+OPTIONS["recompute"] = True  # here
+
+class Model(nn.Module):
+    def __init__(self, options):
+        self.run = self.thrifty if options["recompute"] else self.plain
+
+    def thrifty(self, x):
+        return checkpoint(self.block, x)  {CALLED}; {AGAIN}
+
+    def plain(self, x):
+        return self.block(x)
+""",
+    f"""\
+KEEP = False  # here
+
+def forward(self, x):
+    if KEEP:
+        x = self.block(x)
+    else:
+        x = checkpoint(self.block, x)  {CALLED}; {AGAIN}
+    return x
+""",
+    f"""\
+class Model(nn.Module):
+    checkpointed = True  # here
+
+    def forward(self, x):
+        if not (self.checkpointed and self.training):
+            return self.block(x)
+        return checkpoint(self.block, x)  {CALLED}; {AGAIN}
+""",
+    f"""\
+SAVE = True  # here
+
+def forward(self, x):
+    # Too many operators at one line: those that take no time are not kept.
+    return checkpoint(self.block, x) if SAVE else self.block(x)  {CALLED.partition(";")[0]}; {AGAIN}
+""",
+]
+#: Nothing of these is a flag that is on: the finding stands at the call.
+UNDECIDED = [
+    f"""\
+def forward(self, x, save):
+    return checkpoint(self.block, x) if save else self.block(x)  {CALLED}; {AGAIN}
+""",
+    f"""\
+SAVE = False
+
+def forward(self, x):
+    if SAVE or x.requires_grad:
+        x = checkpoint(self.block, x)  {CALLED}; {AGAIN}
+    return x
+""",
+    f"""\
+class Small:
+    save = True
+
+class Large:
+    save = False
+
+def forward(config, x):
+    return checkpoint(block, x) if config.save else block(x)  {CALLED}; {AGAIN}
+""",
+]
+
+
+def found(rule_name: str, code: str) -> tuple[str, Draft]:
+    example = read_example(code)
+    rule = rule_named(rule_name)
+    assert rule is not None
+    (draft,) = rule.find(Context(example.profile, texts(example)))
+    return example.text, draft
+
+
+def _marked(text: str) -> int:
+    return next(at for at, line in enumerate(text.split("\n"), 1) if line.rstrip().endswith("# here"))
+
+
+@pytest.mark.parametrize("code", CLEARING)
+def test_gradients_are_reset_where_the_flag_is_written(code: str) -> None:
+    text, draft = found("zeroed-gradients", code)
+    assert draft.line == _marked(text)
+    old, new = (one.split("\n")[draft.line - 1] for one in (text, apply(text, draft.fixes[0].edits)))
+    assert new == old.replace("False", "True")
+
+
+@pytest.mark.parametrize("code", CHECKPOINTS)
+def test_checkpointing_is_switched_off_where_the_flag_is_written(code: str) -> None:
+    text, draft = found("needless-checkpointing", HEAD + code)
+    assert draft.line == _marked(text)
+    old, new = (one.split("\n")[draft.line - 1] for one in (text, apply(text, draft.fixes[0].edits)))
+    assert new != old and new in (old.replace("True", "False"), old.replace("False", "True"))
+
+
+@pytest.mark.parametrize("code", UNDECIDED)
+def test_without_one_flag_it_stands_at_the_call(code: str) -> None:
+    text, draft = found("needless-checkpointing", HEAD + code)
+    assert "checkpoint(" in text.split("\n")[draft.line - 1]
