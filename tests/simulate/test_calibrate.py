@@ -95,21 +95,22 @@ def test_a_host_among_others_is_no_slower_than_the_quickest_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("clock_mhz", "speedup"),
+    ("clock_mhz", "explains"),
     [
-        (1980.0, 1.0),  # nothing slowed the device: then the host was slow
-        (1600.0, 1.9),
-        (1870.0, 1.0),  # 6 % of the clock do not explain 15 % of the step
+        (1980.0, False),  # nothing slowed the device: then the host was slow
+        (1600.0, True),
+        (1870.0, False),  # 6 % of the clock do not explain 15 % of the step
     ],
 )
-def test_what_the_device_lacks_in_clock_is_not_the_hosts(clock_mhz: float, speedup: float) -> None:
+def test_what_the_device_lacks_in_clock_is_not_the_hosts(clock_mhz: float, explains: bool) -> None:
     """The timed steps took 15 % longer than the captured ones."""
     machine, truth = run(waiting_for_the_device)
     seen = trace(machine, 1.15 * truth, clock_mhz=clock_mhz)
     predicted = Simulation(seen, places(seen)).predict(Scale(((FILE, 10),), device=0.1))
     assert predicted is not None
     _, quick = run(waiting_for_the_host)
-    assert predicted.speedup == pytest.approx(truth / quick if speedup > 1 else 1.0, rel=0.15)
+    gain = predicted.speedup
+    assert gain > truth / quick if explains else gain == pytest.approx(1.0, rel=0.05)
 
 
 @pytest.mark.parametrize("days_since_1970", [0, 20_000])

@@ -96,15 +96,8 @@ def calibrated(
         scale = _solve(slowed, step_ns, 1.0, 8.0)
         return replace(clock, host=usual * scale, device=scale)
     if most < CLOSE * step_ns:
-        # The driver says how much slower the device's clock was: a host has to be slower only for the rest.
-        slowest = held_back(facts.nvml) if facts is not None else 1.0
-
-        def throttled(scale: float) -> float:
-            return replay(timeline, replace(clock, host=usual, device=scale), feed)
-
-        if slowest > 1.0 and throttled(slowest) >= step_ns:
-            return replace(clock, host=usual, device=_solve(throttled, step_ns, 1.0, slowest))
-        return replace(clock, host=_solve(with_host, step_ns, usual, 8.0))
+        throttled = _throttled(timeline, replace(clock, host=usual), step_ns, feed, facts)
+        return throttled or replace(clock, host=_solve(with_host, step_ns, usual, 8.0))
     # If the device alone explains the step, the host is still not infinitely fast: its speed decides how long
     # the step takes once the device has less work.
     if least < CLOSE * step_ns:
@@ -124,6 +117,20 @@ def calibrated(
     if abs(with_device(1.0) - step_ns) < _EXACT * step_ns:
         return replace(clock, host=host)  # something else sets the pace: the device's scale does not matter
     return replace(clock, host=host, device=_solve(with_device, step_ns, 0.1, 2.0))
+
+
+def _throttled(
+    timeline: Timeline, clock: Clock, step_ns: float, feed: Feed | None, facts: Facts | None
+) -> Clock | None:
+    """A slower device, where the driver says that its clock was held back by enough to explain the step."""
+    slowest = held_back(facts.nvml) if facts is not None else 1.0
+
+    def with_device(scale: float) -> float:
+        return replay(timeline, replace(clock, device=scale), feed)
+
+    if slowest == 1.0 or with_device(slowest) < step_ns:
+        return None
+    return replace(clock, device=_solve(with_device, step_ns, 1.0, slowest))
 
 
 def shared(facts: Facts) -> bool:
