@@ -138,6 +138,12 @@ def forward(self, x):
     return x
 """,
     f"""\
+SAVE = False  # the command line may set it
+
+def forward(self, x):
+    return checkpoint(self.block, x) if SAVE else self.block(x)  {CALLED}; {AGAIN}
+""",
+    f"""\
 class Small:
     save = True
 

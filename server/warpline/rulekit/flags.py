@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -12,19 +13,27 @@ from warpline.syntax.edits import Edits
 from warpline.syntax.source import Source
 
 
-def switch_of(context: Context, source: Source, node: cst.CSTNode) -> Origin | None:
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """``on``: whether the value, as it is written, is the one with which the code runs."""
+
+    flag: Origin
+    on: bool
+
+
+def switch_of(context: Context, source: Source, node: cst.CSTNode) -> Switch | None:
     """The value of the flag by which ``node`` runs, such as the ``True`` behind ``if config.save_memory:``.
 
     Where the whole function runs it, the flag may choose the function instead. None where no flag decides
     it, or it is not known where the flag is written.
     """
-    found = next(_decided(context, source, node), None)
+    found = [*_decided(context, source, node)]
     function = source.enclosing(node, cst.FunctionDef)
-    if found is not None or function is None:
-        return found
-    named = [one for one in source.nodes(cst.Name) if one.value == function.name.value]
-    uses = [one for one in named if one is not function.name]
-    return next((one for use in uses for one in _decided(context, source, use)), None)
+    if not found and function is not None:
+        named = [one for one in source.nodes(cst.Name) if one.value == function.name.value]
+        uses = [one for one in named if one is not function.name]
+        found = [one for use in uses for one in _decided(context, source, use)]
+    return next((one for one in found if one.on), found[0] if found else None)
 
 
 def turned(flag: Origin) -> Edits:
@@ -34,7 +43,7 @@ def turned(flag: Origin) -> Edits:
     return edits
 
 
-def _decided(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Origin]:
+def _decided(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Switch]:
     """The flags of the conditions around ``node`` in its function, and of the returns before it."""
     for outer in source.ancestors(node):
         if isinstance(outer, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
@@ -42,7 +51,7 @@ def _decided(context: Context, source: Source, node: cst.CSTNode) -> Iterator[Or
         if isinstance(outer, (cst.If, cst.IfExp)) and node is not outer.test:
             yield from _flags(context, source, outer.test, node is outer.body)
         if isinstance(outer, cst.IndentedBlock):
-            for before in outer.body[: outer.body.index(node)]:  # type: ignore[arg-type]
+            for before in outer.body[: outer.body.index(node)]:
                 if isinstance(before, cst.If) and before.orelse is None and _leaves(before):
                     yield from _flags(context, source, before.test, False)
         node = outer
@@ -54,7 +63,7 @@ def _leaves(condition: cst.If) -> bool:
     return isinstance(small, (cst.Return, cst.Continue))
 
 
-def _flags(context: Context, source: Source, test: cst.BaseExpression, holds: bool) -> Iterator[Origin]:
+def _flags(context: Context, source: Source, test: cst.BaseExpression, holds: bool) -> Iterator[Switch]:
     """Flags without which ``test`` would not be as it is: ``holds`` or not."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         yield from _flags(context, source, test.expression, not holds)
@@ -64,5 +73,6 @@ def _flags(context: Context, source: Source, test: cst.BaseExpression, holds: bo
                 yield from _flags(context, source, part, holds)
     else:
         found = origin(context, source, test)
-        if found.kind != "unknown" and found.source.literal(found.node) is holds:
-            yield found
+        value = found.source.literal(found.node) if found.kind != "unknown" else None
+        if isinstance(value, bool):
+            yield Switch(found, value is holds)

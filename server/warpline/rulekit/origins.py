@@ -295,7 +295,8 @@ def _own_attribute(context: Context, source: Source, node: cst.Attribute, depth:
     if owner is None:
         return None
     values = list(_values(source, owner, node.attr.value))
-    for assign in [*source.nodes(cst.Assign, within=owner), *source.nodes(cst.AnnAssign, within=owner)]:
+    given: list[cst.Assign | cst.AnnAssign] = [*source.nodes(cst.Assign, within=owner)]
+    for assign in [*given, *source.nodes(cst.AnnAssign, within=owner)]:
         for target, value in _pairs(assign):
             if (
                 isinstance(target, cst.Attribute)

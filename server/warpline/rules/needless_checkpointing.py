@@ -144,8 +144,7 @@ from warpline.model.dtypes import ELEMENT_BYTES
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, ms, percent, size
-from warpline.rulekit.flags import switch_of, turned
-from warpline.rulekit.origins import Origin
+from warpline.rulekit.flags import Switch, switch_of, turned
 from warpline.rulekit.terms import atom
 
 #: Share of the free memory that the activations may take: the allocator needs some room besides.
@@ -180,10 +179,10 @@ class NeedlessCheckpointing(Rule):
             return
         hottest = max(costs, key=lambda cost: cost.recompute_ms)
         called = _called(context)
-        flag = _flag(context, called)
+        switch = _switch(context, called)
         place = (called[0].file, called[0].line) if len(called) == 1 else (hottest.file, hottest.line)
         yield context.draft(
-            place if flag is None else (flag.file, flag.line),
+            (switch.flag.file, switch.flag.line) if switch is not None and switch.on else place,
             (hottest.file, hottest.line),
             "The backward pass computes activations again: {spent}, {share}. They would take at most {most}, "
             "and {free} of the device's memory are free.",
@@ -195,7 +194,7 @@ class NeedlessCheckpointing(Rule):
             },
             cost_ms=spent,
             change=Together(tuple(_without(cost) for cost in costs)),
-            fixes=[partial(_fix, context, called, flag)],
+            fixes=[partial(_fix, context, called, switch)],
         )
 
 
@@ -242,18 +241,20 @@ def _calls(context: Context, cost: LineCost) -> list[tuple[Source, cst.Call]]:
     return [(source, call) for call in source.calls(cost.line, "checkpoint")] if source is not None else []
 
 
-def _flag(context: Context, called: list[LineCost]) -> Origin | None:
+def _switch(context: Context, called: list[LineCost]) -> Switch | None:
     """The one flag by which all the calls run."""
     calls = [_calls(context, cost) for cost in called]
     first, *others = [switch_of(context, *call) for found in calls for call in found] or [None]
     if first is None or not all(calls):
         return None
-    return first if all(one is not None and one.node is first.node for one in others) else None
+    return first if all(one is not None and one.flag.node is first.flag.node for one in others) else None
 
 
-def _fix(context: Context, called: list[LineCost], flag: Origin | None) -> Fix:
-    if flag is not None:
-        return turned(flag).fix("Keep the activations", "unsafe")
+def _fix(context: Context, called: list[LineCost], switch: Switch | None) -> Fix:
+    if switch is not None and not switch.on:
+        raise Refused("the flag of the call is off as it is written: do not switch it on")
+    if switch is not None:
+        return turned(switch.flag).fix("Keep the activations", "unsafe")
     by_hand = "call the blocks without `checkpoint`, or do not switch gradient checkpointing on"
     calls = [call for cost in called for call in _calls(context, cost)]
     if len(calls) != 1:

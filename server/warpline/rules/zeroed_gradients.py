@@ -195,7 +195,7 @@ def _added(context: Context, place: tuple[str, int]) -> dict[LineCost, float]:
 def _clearing(source: Source, line: int) -> cst.Call | None:
     """``….zero_grad(set_to_none=…)``, also in a mapping that is unpacked, or ``….grad.zero_()``."""
     call = source.call(line, "zero_grad")
-    if call is not None and (source.argument(call, "set_to_none", 0) or source.unpacked(call)):
+    if call is not None and (source.argument(call, "set_to_none", 0) is not None or source.unpacked(call)):
         return call
     for found in source.calls(line, "zero_", "fill_"):
         if isinstance(found.func, cst.Attribute) and _gradient(source, found) is not None:
@@ -238,13 +238,13 @@ def _fix(source: Source, call: cst.Call | None, flag: Origin | None) -> Fix:
     elif call is None:
         raise Refused("pass `set_to_none=True`")
     elif source.is_named(call.func, "zero_grad"):
-        flag = source.argument(call, "set_to_none", 0)
-        value = source.literal(flag.value) if flag is not None else NOT_LITERAL
+        given = source.argument(call, "set_to_none", 0)
+        value = source.literal(given.value) if given is not None else NOT_LITERAL
         if value is NOT_LITERAL:
             raise Refused("another part of the code decides whether they are reset to None")
         if value is True:
             raise Refused("the code already does this")
-        if flag is not None and flag.keyword is not None:
+        if given is not None and given.keyword is not None:
             edits.remove_argument(call, "set_to_none")
         else:
             edits.set_argument(call, "set_to_none", "True", 0)
