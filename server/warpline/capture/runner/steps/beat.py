@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from .nested import Nested
     from .turned import LoopTurns
 
-#: How long batches and forwards are not believed while an optimizer exists that has not made a step: when
-#: backward has run (gradients are being accumulated), and before (a model acts, or is validated, first).
+#: Seconds during which batches and forwards are not taken for steps, because an optimizer exists that has
+#: made no step yet: after a backward pass (gradients are being accumulated), and before one (first the model
+#: acts, or is validated).
 PATIENCE_S = 30.0
 PATIENCE_BEFORE_BACKWARD_S = 10.0
-#: The same while the model is seen to be evaluated: who made an optimizer is going to train.
+#: The same while the model is being evaluated: a script with an optimizer is going to train.
 PATIENCE_EVALUATED_S = 60.0
-FORGOTTEN = 64  # signals after which a key that was not heard again is no longer part of the cycle
+FORGOTTEN = 64  # a key that is not among so many signals is dropped from the cycle
 
 PARALLEL = (
     "several threads made steps at the same time: the steps of one thread are shown, and the others slowed "
@@ -42,21 +43,22 @@ PARALLEL = (
 
 
 class Steps:
-    """Calls ``on_step()`` at each step's end, and ``on_restart()`` when a better beat was found, which
-    answers False when that comes too late.
+    """Chooses the beat (the source of signals that marks the steps); calls ``on_step()`` at each step's end.
 
-    A source is chosen when one has been heard twice: whatever came in between belongs to one step,
-    so the highest that was heard by then is taken. One of higher rank that comes later replaces it.
-    ``expected()`` says that backward has run and an optimizer exists: then gradients are being
-    accumulated, and neither a batch nor a forward is a step.
+    The choice is made when one source has sent the same signal twice. All signals in between belong to one
+    step, so the source with the highest ``RANK`` among them is taken. If one of higher rank is heard later,
+    it replaces the beat: ``on_restart()`` is called, which returns False if it is too late for that.
 
-    What is called while a CUDA graph is being captured is not a step: it runs when the graph is replayed.
+    ``expected()``: for how many seconds to wait for an optimizer's first step; 0: there is none to wait for.
+    Meanwhile neither a batch nor a forward is a step.
 
-    ``known``: the beat of an earlier run, one key of this kind. It is chosen when it is heard first.
+    Calls during the capture of a CUDA graph are not steps: they run when the graph is replayed.
 
-    Steps are those of one thread, the first in which the beat is heard. Where that has ended, as with a
-    server that has a thread for each request, or is heard of no more, the next thread takes its place. An
-    optimizer is followed from thread to thread.
+    ``known``: the kind of the beat in an earlier run. It is chosen with its first signal.
+
+    Only one thread makes steps: the first in which the beat is heard. If it ends (a server with a thread for
+    each request) or sends no more signals, the next thread takes its place. If an optimizer moves from thread
+    to thread, all these threads count.
     """
 
     def __init__(
@@ -67,9 +69,9 @@ class Steps:
         known: str | None = None,
         turns: LoopTurns | None = None,
     ) -> None:
-        """``turns``: the loop whose turns are the steps, whatever else is heard."""
+        """``turns``: the loop with iterations that are the steps; then other signals are ignored."""
         self.on_step: Callable[[], object] = unheard
-        #: Told once, when the first batch is asked for or the first forward begins, whichever is first.
+        #: Called once, before the first batch or the first forward, whichever comes first.
         self.on_first: Callable[[], object] | None = None
         self.on_restart = on_restart
         self.expected = expected
@@ -79,21 +81,21 @@ class Steps:
         self.sources += [Optimizers(observers), Replays(), self.marks, ProfilerSteps()]
         if turns is not None:
             self.sources, known = [turns], turns.kind
-        self.nested: Nested | None = None  # told of forwards and gradients until steps are timed
+        self.nested: Nested | None = None  # looks at forwards and gradients until steps are timed
         self.installed: list[Source] = []
         self.cycles: dict[str, Cycle] = {}  # by kind
         self.chosen: str | None = None
         self.known = known
         self.thread: int | None = None
-        self.elsewhere = 0  # signals of other threads since the last of this one
-        self.inside = False  # the work at the end of a step, which may begin the next window
+        self.elsewhere = 0  # signals from other threads since the last from this one
+        self.inside = False  # ``on_step`` is running; it may begin the next window
         self.parallel = False  # other threads made steps while this one did
-        self.moves = False  # threads take the steps in turn
+        self.moves = False  # the steps of one loop are made by several threads
         self.holding_since: float | None = None
         self.held = 0
-        self.held_s = 0.0  # for how long, where steps of an optimizer came after it
+        self.held_s = 0.0  # how long they were held back, if an optimizer made steps afterwards
         self.torch: Any = None
-        self.step_in_graph = False  # a graph was captured that holds an optimizer's step
+        self.step_in_graph = False  # a captured CUDA graph contains an optimizer's step
 
     @property
     def anchor(self) -> int | None:
@@ -101,7 +103,7 @@ class Steps:
         return self.cycles[self.chosen].anchor if self.chosen is not None else None
 
     def heard_of_anchor(self) -> int:
-        """How often; 0 before there is a beat."""
+        """Number of signals with the anchor; 0 before there is a beat."""
         if self.chosen is None or self.anchor is None:
             return 0
         return self.cycles[self.chosen].counts[self.anchor]
@@ -115,7 +117,7 @@ class Steps:
                 self.installed.append(source)
 
     def compiling(self) -> None:
-        """The script compiles: a global forward hook would be compiled in, so it has to go."""
+        """The script compiles a model: replace the global forward hook, which would be compiled in."""
         for source in [source for source in self.installed if isinstance(source, Forwards)]:
             self._remove(source)
             compiled = CompiledForwards()
@@ -123,8 +125,8 @@ class Steps:
             self.installed.append(compiled)
 
     def quiet(self) -> None:
-        """The beat is settled: all sources go but the chosen one, which from now on only ticks, and backward
-        passes and optimizers where it is a lesser one: a model that acted so far may yet be trained."""
+        """Reduce the sources before timing: the beat calls only ``tick``, the others are removed. Backward
+        passes and optimizers stay if they outrank the beat, because a model may first act and then train."""
         for source in list(self.installed):
             trains = isinstance(source, (Backwards, Optimizers))
             if trains and self.chosen is not None and RANK[self.chosen] < RANK[source.kind]:
@@ -135,7 +137,7 @@ class Steps:
                 self.installed.append(source)
 
     def go_on(self) -> None:
-        """After ``remove``: the beat is heard once more, and nothing else."""
+        """Listen to the beat again, and to nothing else. Called after ``remove``."""
         if self.chosen == "backward":
             self.signals.install(self.torch)
         for source in [source for source in self.sources if source.kind == self.chosen]:
@@ -144,20 +146,20 @@ class Steps:
 
     @property
     def single(self) -> str | None:
-        """The kind of the beat where nothing but its one key was heard of that kind."""
+        """The kind of the beat if only one key of that kind was heard; else None."""
         if self.chosen is None or self.chosen == "replay" or len(self.cycles[self.chosen].counts) != 1:
             return None
         return self.chosen
 
     @property
     def note(self) -> str:
-        """A note for the report where several threads made steps at once, else empty."""
+        """A note for the report if several threads made steps at once, else empty."""
         return PARALLEL if self.parallel else ""
 
     def in_loops(self) -> tuple[Loop, ...]:
-        """Where forwards or calls of ``autograd.grad`` are the beat, for want of anything better: loops of
-        the user's around them, two or more; the turns of an outer one may be what the user calls a step, as
-        where a chain takes several gradients for each of its draws."""
+        """The user's loops around the beat, if it is a forward or a call of ``autograd.grad`` and there are
+        at least two such loops. Then an iteration of an outer loop may be what the user calls a step: a
+        Markov chain may take several gradients for each sample."""
         derives = self.chosen == "backward" and not self.signals.filled and "loader" not in self.cycles
         if self.nested is None or not (derives or self.chosen == "forward"):
             return ()
@@ -175,8 +177,8 @@ class Steps:
         self.elsewhere = 0
 
     def _step(self) -> None:
-        """A step boundary on the chosen thread. No other thread may become the chosen one meanwhile: a window
-        may take long to begin."""
+        """A step boundary on the chosen thread. ``inside`` keeps other threads from being chosen meanwhile: a
+        window may take long to begin."""
         self.inside = True
         try:
             self.on_step()  # looked up again: each window has its own
@@ -184,7 +186,7 @@ class Steps:
             self.inside = False
 
     def unknown(self) -> None:
-        """An optimizer that was not part of the cycle so far made a step: listen to all once more."""
+        """An optimizer that was not part of the cycle made a step: listen to all sources again."""
         if self.on_restart():
             self.remove()
             self.install(self.torch)
@@ -195,8 +197,7 @@ class Steps:
             self._remove(source)
 
     def heard(self, kind: str, key: int) -> None:
-        """A source was heard: count its cycle, and choose the best source as soon as one has come round
-        twice."""
+        """Handle a signal: count it, and choose the best source once a signal has come twice."""
         if self.thread is None:
             self.thread = self.signals.thread = threading.get_ident()
         elif self.thread != threading.get_ident() and not (self._follows(kind, key) or self._moved()):
@@ -231,17 +232,17 @@ class Steps:
             self._step()
 
     def _follows(self, kind: str | None, key: int | None) -> bool:
-        """An optimizer that made steps before made one on another thread: it is one loop, whose steps the
-        threads of an executor take in turn. From then on signals of all threads count."""
+        """Whether a known optimizer made a step on another thread. Then the threads of an executor run one
+        loop, and signals from all threads count from now on."""
         known = self.cycles.get("optimizer")
         if kind != "optimizer" or self.inside or known is None or key not in known.counts:
             return False
         self.thread, self.signals.thread = threading.get_ident(), None
-        self.moves, self.parallel = True, False  # what was heard of this thread before is of the same loop
+        self.moves, self.parallel = True, False  # earlier signals of this thread are of the same loop
         return True
 
     def _moved(self) -> bool:
-        """A thread that is not the beat's made a step: whether it is the beat's from now on."""
+        """Another thread made a step: whether to follow that thread from now on."""
         here, self.elsewhere = threading.get_ident(), self.elsewhere + 1
         if self.thread not in threading._active:  # type: ignore[attr-defined]
             self.thread = self.signals.thread = here
@@ -283,10 +284,10 @@ class Steps:
 
 
 class Cycle:
-    """The keys that one source is heard with; ``anchor`` is the one that defines the step.
+    """The keys of one source's signals; ``anchor`` is the key that marks the step.
 
-    That is the one heard least often (a generator that steps once for five steps of its critic),
-    of equals the one that comes last in the cycle.
+    That is the rarest key (a generator may step once for five steps of its critic). If several are equally
+    rare, it is the one that comes last in the cycle.
     """
 
     def __init__(self) -> None:
@@ -297,8 +298,7 @@ class Cycle:
         self.anchor: int | None = None
 
     def heard(self, key: int) -> None:
-        """Count one signal. The anchor is the rarest key of the cycle, of several the latest; keys that were
-        not heard for long are forgotten."""
+        """Count one signal and update the anchor. Keys not heard for ``FORGOTTEN`` signals are dropped."""
         self.signals += 1
         self.counts[key] = self.counts.get(key, 0) + 1
         self.last.pop(key, None)

@@ -1,7 +1,7 @@
-"""Chooses the loop with the turns that are the steps. Pure functions of how the loops turned.
+"""Chooses the loop with iterations that are the steps, from the durations of all iterations. Pure functions.
 
-The outermost loop that turns often enough for all windows, if its turns are alike and several fit into the
-timing window. One that does not is left for the loop inside it that takes most of its time.
+It is the outermost loop with enough iterations for all windows, if they are similar and several fit into the
+timing window. If a loop does not qualify, the loop inside it that takes most of its time is considered next.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from .classes import USUAL_SHARE
 
 #: Fewer steps than this make no timing window of their own: ``timed_steps`` times 3 where they are slow.
 SEVERAL = 3
-#: What the windows take where steps are quick: warm-up, ten that are timed, and those that are captured.
+#: Steps that the windows need if steps are fast: warm-up, ten timed ones, and the captured ones.
 OFTEN = WARMUP_LEAST + 10 + USUAL_STEPS
-#: A loop that takes less of the time is not what the script spends its time on. Chosen, not fitted.
+#: An outermost loop with a smaller share of the watched time is not considered. Chosen, not fitted.
 LEAST_SHARE = 0.1
-#: Of a loop's time, what the one inside it takes, for that one to do the loop's work: most of it.
+#: The share of a loop's time from which on the loop inside it is taken to do its work.
 MOST_OF_IT = 0.5
 
 
 @dataclass
 class Turned:
-    """What was seen of one loop; times in ns. ``within``: of its time, what was inside which other loop's
-    turns, by that one's number; None: in no other's."""
+    """What was seen of one loop; times in ns. ``within``: how much of its time was inside each other loop, by
+    that loop's number; key None: inside no loop."""
 
     loop: Loop
     durations: list[int] = field(default_factory=list)
@@ -43,10 +43,10 @@ class Turned:
 
     @property
     def alike(self) -> bool:
-        """Whether most turns take about as long as the median turn.
+        """Whether most iterations take about as long as the median iteration.
 
-        Compared by the thread's processor time: on a busy machine a turn may wait for a time slice. A thread
-        that waits for the device or for torch's other threads spins, so that time counts."""
+        Processor time is compared, because on a busy machine an iteration may wait for a time slice. Waits
+        for the device or for torch's other threads are included: the waiting thread spins."""
         worked = sorted(self.processor_ns or self.durations)
         typical = worked[len(worked) // 2] if worked else 0
         near = sum(typical <= USUAL * one and one <= USUAL * typical for one in worked)
@@ -59,14 +59,14 @@ class Turned:
 
 
 def steps_well(turned: Turned, window_ns: int) -> bool:
-    """Whether a loop's turns can be steps: enough of them, alike, and several in a timing window."""
+    """Whether iterations of a loop can be steps: enough, similar, and several fit into the timing window."""
     often = len(turned.durations) >= OFTEN
     return often and SEVERAL * turned.typical_ns <= window_ns and turned.alike
 
 
 def choose(seen: Sequence[Turned], watched_ns: int, window_ns: int) -> tuple[list[int], int | None]:
-    """The numbers of the loops that were gone through, from the outside in, and which of these is chosen;
-    None where none can be. ``watched_ns``: how long they were watched."""
+    """``(path, chosen)``: the numbers of the loops that were considered, outermost first, and of the chosen
+    one; None if none qualifies. ``watched_ns``: how long loops were watched."""
     path: list[int] = []
     at: int | None = None
     while True:
@@ -85,8 +85,8 @@ def choose(seen: Sequence[Turned], watched_ns: int, window_ns: int) -> tuple[lis
 
 
 def _slow(seen: Sequence[Turned], path: Sequence[int], window_ns: int) -> int | None:
-    """Where none is as wished for: the innermost of those that take as long as the timing window at least, in
-    a few turns that are alike."""
+    """The fallback: the innermost loop of ``path`` that takes at least ``window_ns`` and has at least
+    ``SEVERAL`` similar iterations; None if there is none."""
     for number in reversed(path):
         one = seen[number]
         if len(one.durations) >= SEVERAL and one.alike and one.total_ns >= window_ns:

@@ -11,8 +11,8 @@ from .signals import evaluates
 #: What happened in a step.
 Class = FrozenSet[Tuple[Any, ...]]
 
-#: Of the steps, that one class must have for the others to be left out. Where no class is usual, a step is
-#: now this and now that.
+#: The share of steps that a class must have to be the only one measured. If no class has it, steps are
+#: measured whatever their class.
 USUAL_SHARE = 0.6
 WORTH_SAYING = 0.01  # of the time
 BEFORE_S = 1.0
@@ -24,10 +24,10 @@ class Classes:
     def __init__(self, world: int) -> None:
         """``world``: how many ranks there are. Their windows must begin and end together, so with several
         the capture takes every step."""
-        self.usual: Class | None = None  # None: any
+        self.usual: Class | None = None  # None: steps of all classes
         self._alone = world == 1
         self._steps_ns = 0  # steps of that class
-        self._others_ns = 0  # what other steps took more than those
+        self._others_ns = 0  # time of other steps beyond that of a usual step
         self._steps = 0
         self._others = 0
         self._evaluation = False  # the others looked like one
@@ -47,7 +47,7 @@ class Classes:
                 self._evaluation |= evaluates(other - kind)
 
     def is_other(self, kind: Class) -> bool:
-        """Whether a step of that class is not like those that were timed."""
+        """Whether ``kind`` differs from the class of the steps that were timed."""
         return self._alone and self.usual is not None and kind != self.usual
 
     @property
@@ -56,8 +56,8 @@ class Classes:
         return self._others_ns / max(1, self._steps_ns + self._others_ns)
 
     def notes(self, before_s: float) -> list[str]:
-        """What a user should know of the time that is in none of the numbers; ``before_s`` passed before the
-        first step of an optimizer, in forward passes."""
+        """Notes about time that no number of the report includes. ``before_s``: seconds of forward passes
+        before the first step of an optimizer."""
         found = []
         if self.share >= WORTH_SAYING:
             what = "an evaluation" if self._evaluation else "what only some steps do"
@@ -73,8 +73,8 @@ class Classes:
 
 
 def usual(classes: Sequence[Class]) -> Class | None:
-    """The class of most steps; of equals the one with the fewest signals, which did nothing besides. None
-    where none is of most."""
+    """The most frequent class, if it has ``USUAL_SHARE`` of the steps; else None. Of equally frequent ones
+    the one with the fewest signals, because its steps did nothing in addition."""
     counts = collections.Counter(classes)
     if not counts:
         return None

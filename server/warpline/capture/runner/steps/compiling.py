@@ -1,4 +1,4 @@
-"""Sources are compiled with calls of ours in their loops; see ``written``."""
+"""Compiles the script's sources with our calls inserted in their loops; see ``written``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def install(wanted: Callable[[str], bool], number: Number, leaving: bool, calls:
             tree = Calls(file, number, leaving).visit(ast.parse(data, path))
             return compile(tree, path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError):
-            pass  # an expression too deep for us, or that cannot be written out; or the script's own mistake
+            pass  # too deeply nested, cannot be written out, or a syntax error of the script
         return source_to_code(self, data, path, *arguments, **named)
 
     def get_code(self: Any, fullname: str) -> Any:

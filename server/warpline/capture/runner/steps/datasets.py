@@ -1,7 +1,7 @@
-"""Which data set a batch came from, as a number that outlives the object.
+"""Numbers the data sets that batches come from.
 
-A script may make a new data set for each epoch: ``for batch in DataLoader(Data(...))``. That is the same
-kind of step as before, so a data set has the number of one that is gone, if type and length are the same.
+A script may make a new data set for each epoch: ``for batch in DataLoader(Data(...))``. Its steps are of the
+same kind, so a new data set gets the number of a deleted one if type and length are the same.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Datasets:
 
 
 def _length(dataset: Any) -> int | None:
-    """The code is the user's. Asked once for each data set, and for each batch of one that takes no weak
-    reference, as a list."""
+    """``len(dataset)``, or None. This runs user code, so it is called once per data set (once per batch if it
+    takes no weak reference, as a list)."""
     try:
         return len(dataset)
-    except Exception:  # a stream of samples has none, and may say so as it likes
+    except Exception:  # an iterable data set has no length, and may raise anything
         return None
 
 

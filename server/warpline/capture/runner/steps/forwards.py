@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Forwards:
-    """Before each forward of an outermost module; ``key`` is the module's id."""
+    """Signals before each forward of an outermost module; ``key`` is the module's id."""
 
     kind = "forward"
 
@@ -46,7 +46,7 @@ class Forwards:
         self.handle = register_module_forward_pre_hook(hook)
 
     def install_tick(self, torch: ModuleType, anchor: int | None, steps: Steps) -> None:
-        """A hook on that one module: a global one would slow every module's call."""
+        """Hook only the chosen module: a global hook would slow the calls of all modules."""
         thread = threading.get_ident()
 
         def hook(module: Any, arguments: Any) -> None:
@@ -63,7 +63,7 @@ class Forwards:
 
 
 class CompiledForwards(Patched):
-    """Before each call of a module made by ``torch.compile``: no hook that would be compiled in."""
+    """Signals before each call of a ``torch.compile`` module, without a hook that would be compiled in."""
 
     kind = "forward"
 

@@ -1,6 +1,6 @@
-"""Watches how the script's loops turn. Of such a run nothing else is kept.
+"""Times the iterations of the script's loops. Such a run records nothing else.
 
-The device is waited for at each turn: a host that only queues work would make a loop of kernels look short.
+Each iteration ends with a synchronization: if the host only queued work, a loop of kernels would look short.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from . import compiling
 from .choice import OFTEN, Turned, choose, steps_well
 from .written import ITEMS, LEAVE, TURN, same
 
-#: A loop with so many turns that take less than this is one of plain Python: it is left alone, which is
-#: quicker. An operator of torch takes longer on any device.
+#: After ``MANY`` iterations that take less than ``QUICK_NS`` a loop is plain Python and is no longer timed.
+#: An operator of torch takes longer on any device.
 MANY, QUICK_NS = 1000, 2_000
-#: Turns of a loop with a duration that is kept: more tell nothing new, and a script may make millions.
+#: Number of durations kept per loop: a script may make millions of iterations.
 MOST = 100_000
-CHECK_NS = 100_000_000  # the choice is looked at so often at most
+CHECK_NS = 100_000_000  # least time between two attempts to choose
 
 
 class Activation:
-    """One run through a loop. ``again``: inside a run through the same loop, which counts it already."""
+    """One run through a loop. ``again``: a recursive one, whose time the outer run already includes."""
 
     __slots__ = ("again", "began", "last", "number", "outer", "worked")
 
@@ -51,8 +51,8 @@ class Loops:
         self.quick: set[int] = set()
         self.stack: list[Activation] = []
         self.thread = threading.get_ident()  # the script's first one
-        self.counts = False  # once torch is there
-        self.compiled = 0  # how many calls of compiled code are under way: no loop in them can be told a step
+        self.counts = False  # True once torch is imported
+        self.compiled = 0  # running calls of compiled code; loops in them cannot be steps
         self.synchronize: Callable[[], object] = lambda: None
         self.on_turn: Callable[[], object] = lambda: None
         self.began = self.checked = perf_counter_ns()
@@ -64,7 +64,7 @@ class Loops:
         compiling.install(lambda path: path in files if files else users(path), self._number, True, calls)
 
     def start(self, torch: ModuleType, synchronize: Callable[[], object]) -> None:
-        """Torch is there: what turns from now on counts."""
+        """Torch is imported: iterations count from now on."""
         Patches().replace(torch, "compile", self._without_compiling)
         capturing = torch.cuda.is_current_stream_capturing
         initialized = torch.cuda.is_initialized
@@ -73,8 +73,7 @@ class Loops:
         self.counts = True
 
     def stop(self) -> None:
-        """No turn counts from now on, and nothing is done at one: the script is being ended, or this is a
-        forked child."""
+        """Stop timing iterations: the script is being ended, or this is a forked child."""
         self.counts = False
         self.synchronize = self.on_turn = lambda: None
 
@@ -160,7 +159,7 @@ class Loops:
         turned.within[outer] = turned.within.get(outer, 0) + now - here.began
 
     def so_far(self) -> tuple[list[Turned], int]:
-        """What was seen, loops that still turn included, and for how long (ns) it was watched."""
+        """What was seen so far, unfinished loops included, and the time (ns) since ``start``."""
         now = perf_counter_ns()
         seen = [replace(one, within=dict(one.within)) for one in self.seen]
         for here in self.stack:
@@ -168,9 +167,9 @@ class Loops:
         return seen, now - self.began
 
     def sure(self, window_ns: int, whole_ns: int, most_ns: int) -> bool:
-        """Whether no turn to come changes the choice: an outermost loop that steps well takes half of what
-        the whole script took (``whole_ns``; 0: not known, and then that it steps well is enough). Or
-        ``most_ns`` are over where it is not known."""
+        """Whether the choice can no longer change: an outermost loop qualifies (``steps_well``) and has taken
+        half of the script's time ``whole_ns``. If that is unknown (0), it is enough that the loop qualifies,
+        or that ``most_ns`` have passed."""
         seen, watched_ns = self.so_far()
         roots = [one for one in seen if None in one.within]
         if not whole_ns:
@@ -180,7 +179,7 @@ class Loops:
         return any(2 * one.total_ns >= whole_ns and steps_well(one, window_ns) for one in roots)
 
     def found(self, window_ns: int, at_end: bool) -> Looked:
-        """The loop whose turns are steps, the loops around it, and the three inside it that turn most."""
+        """The chosen loop, the loops around it, and the three inside it with the most iterations."""
         seen, watched_ns = self.so_far()
         path, chosen = choose(seen, watched_ns, window_ns)
         if chosen is None:
@@ -196,7 +195,7 @@ class Loops:
         )
 
     def _without_compiling(self, original: Function) -> Function:
-        """Compiled code would be compiled with our calls in it. It runs as it is written instead."""
+        """A replacement for ``torch.compile`` that does not compile: our calls would be compiled in."""
 
         def compile(model: Any = None, **named: Any) -> Any:
             if model is None:
@@ -211,7 +210,7 @@ class Loops:
             from torch._dynamo.eval_frame import OptimizedModule
 
             return OptimizedModule(model, self._plain)
-        except Exception:  # a version of torch that makes it in another way
+        except Exception:  # another version of torch constructs it differently
             model.forward = self._plain(model.forward)
             return model
 

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from ..patches import Function
 
 MOST = 200
-#: Copied when they are made. Compiled code that replays CUDA graphs writes each step's loss over the last
-#: one's, and torch then refuses to read the old; a copy is a small kernel, in the warm-up only.
+#: So many losses, the first ones, are copied right away. Compiled code with CUDA graphs overwrites the loss
+#: of the last step, and torch then refuses to read the old one. A copy is a small kernel, in the warm-up
+#: only.
 COPIED = 20
 
 
 class Losses:
-    """Keeps detached tensors: no value is read, and so nothing waits, before ``values()``."""
+    """Keeps detached tensors. Values are read only by ``values()``, so nothing synchronizes before."""
 
     def __init__(self) -> None:
         self.patches = Patches()
@@ -53,7 +54,7 @@ class Losses:
         self.patches.restore()
 
     def values(self) -> list[float]:
-        """The losses up to the first that is not finite, which JSON could not hold, or was overwritten."""
+        """The losses before the first that was overwritten or is not finite (JSON cannot hold those)."""
         values = []
         for tensor in self.kept:
             try:

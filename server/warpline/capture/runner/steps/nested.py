@@ -1,4 +1,4 @@
-"""Finds forward passes and gradients in nested loops of the user: a turn of any of these may be the step."""
+"""Finds forward passes and gradients in nested user loops: an iteration of any of these may be the step."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from . import written
 if TYPE_CHECKING:
     from ..lines.userfiles import UserFiles
 
-TWO = 2  # loops: of one alone the turns are the forwards, or there are several in a turn
+TWO = 2  # loops at least: with a single one there is no choice
 
 
 class Nested:
-    """``found``: the loops around forwards and gradients that the user's code calls, once one is in at least
-    two."""
+    """``found``: the loops around a forward or gradient that user code calls, if there are at least two."""
 
     def __init__(
         self,
@@ -36,8 +35,8 @@ class Nested:
         self.known: dict[tuple[CodeType, int], list[Loop]] = {}
 
     def look(self) -> None:
-        """At a forward or after a gradient. One that a library calls (``generate``, a trainer) is the
-        library's."""
+        """Look at the loops around the running forward or gradient. Calls by a library (``generate``, a
+        trainer) are ignored."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and self._torch(frame.f_code.co_filename):
             frame = frame.f_back

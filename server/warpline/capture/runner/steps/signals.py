@@ -1,8 +1,8 @@
-"""What happened since the last step boundary, as a set of signals: steps with the same set are of one class.
+"""Collects what happens in a step as a set of signals. Steps with the same set are of one class.
 
-Between two steps of a training a script may evaluate, write a sample, act in an environment. Such a step is
-not like the others, and what only it did must not be spread over their lines. The signals are few and cheap
-(well under a microsecond each), since they are heard while steps are timed:
+Between two training steps a script may evaluate, write a sample or act in an environment. Such a step differs
+from the others, and its extra work must not be spread over their lines. Signals are also collected while
+steps are timed, so they are few and take well under a microsecond each:
 
 - a backward pass;
 - the data set that a batch came from;
@@ -36,17 +36,17 @@ def nothing(frame: FrameType) -> None:
 
 
 class Signals:
-    """Installed before anything else replaces what it replaces, and removed after it."""
+    """Must be installed before all others that replace the same functions, and removed after them."""
 
     def __init__(self) -> None:
         self.patches = Patches()
         self.seen: set[tuple[Any, ...]] = set()
         self.datasets = Datasets()
-        self.on_backward: Callable[[FrameType], None] = nothing  # told the frame that called for it
-        self.inside = False  # a backward pass
+        self.on_backward: Callable[[FrameType], None] = nothing  # called with the frame that called backward
+        self.inside = False  # a backward pass is running
         self.filled = False  # a gradient has been that a training needs: in ``.grad``, or of a parameter
         self.evaluated = False  # an evaluation was signalled
-        self.thread: int | None = None  # of the steps, once it is known: others do not count
+        self.thread: int | None = None  # the thread of the steps, once known; others do not count
         self.parameter: Any = ()
         self.torch_folder = ""
         self.contexts = ""  # the file of torch's context managers
@@ -80,8 +80,9 @@ class Signals:
         return found
 
     def _backward(self, original: Function, fills: bool) -> Function:
-        """Told once, when the outermost call is over: ``Tensor.backward`` calls ``torch.autograd.backward``,
-        and under a torch function mode, as the survey is, each calls itself once more inside the mode."""
+        """Wrap a backward function so that it signals once, after the outermost call. Calls nest:
+        ``Tensor.backward`` calls ``torch.autograd.backward``, and under a torch function mode (the survey is
+        one) each calls itself again."""
         seen, signal = self.seen, (BACKWARD,)
 
         def backward(*arguments: Any, **named: Any) -> Any:
@@ -164,7 +165,7 @@ class Signals:
         self.evaluated |= not mode
 
     def place(self, frame: FrameType | None) -> int:
-        """A number for the place outside torch that ``frame`` was called from, or is."""
+        """A number for the innermost place outside torch at or around ``frame``."""
         while frame is not None:
             file = frame.f_code.co_filename
             if not file.startswith(self.torch_folder) and not is_ours(file):

@@ -1,9 +1,8 @@
-"""Where the beat of the steps can be heard.
+"""The sources of signals that can mark steps.
 
-Each source has two ways to listen: ``install(torch, heard)`` calls ``heard(kind, key)`` for whatever
-it hears; ``install_tick(torch, anchor, steps)`` calls ``steps.tick()`` for the one key that is the
-beat and little else, since it runs while steps are timed. ``RANK`` orders the sources: the
-explicit ones come before those that are guessed from.
+Each source can be installed in two ways. ``install(torch, heard)`` calls ``heard(kind, key)`` for every
+signal. ``install_tick(torch, anchor, steps)`` calls ``steps.tick()`` for the key ``anchor`` and does little
+else, since it runs while steps are timed. ``RANK`` orders the sources: explicit marks rank above guesses.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ STEP_MARKS = ("step", "train_step", "training_step")
 
 
 def unheard() -> None:
-    """A call without effect, where no listener is set."""
+    """Does nothing: the default listener."""
 
 
 #: Called with the kind of a source and the key that it was heard with.
@@ -60,9 +59,9 @@ class Patched:
 
 
 class Optimizers(Patched):
-    """After each ``optimizer.step()``, by torch's global hook; ``key`` is the optimizer's id.
+    """Signals after each ``optimizer.step()``, by torch's global hook; ``key`` is the optimizer's id.
 
-    ``GradScaler.step`` leaves a step out when the gradients have overflowed; that is a step too.
+    If gradients have overflowed, ``GradScaler.step`` skips the optimizer; that counts as a step too.
     """
 
     kind = "optimizer"
@@ -120,7 +119,7 @@ class Optimizers(Patched):
 
 
 class Loaders(Patched):
-    """Before each batch is fetched. All loaders are one: a step may draw from several."""
+    """Signals before each batch is fetched. All loaders share one key: a step may draw from several."""
 
     kind = "loader"
 
@@ -162,7 +161,7 @@ class Loaders(Patched):
 
 
 class Backwards:
-    """After each backward pass, for steps without an optimizer; ``key`` is the place that calls for it."""
+    """Signals after each backward pass, for steps without an optimizer; ``key``: the place of the call."""
 
     kind = "backward"
 
@@ -189,7 +188,7 @@ class Backwards:
 
 
 class Replays(Patched):
-    """After each replay of a CUDA graph; heard of once a graph holds an optimizer's step."""
+    """Signals after each replay of a CUDA graph; used only if a graph contains an optimizer's step."""
 
     kind = "replay"
 
@@ -249,7 +248,7 @@ class Marks(Patched):
 
 
 class ProfilerSteps(Patched):
-    """After each ``step()`` of the script's own torch.profiler."""
+    """Signals after each ``step()`` of the script's own torch.profiler."""
 
     kind = "profiler"
 

@@ -1,4 +1,4 @@
-"""The turns of one loop as the beat of the steps: ``request.loop``."""
+"""Marks steps by the iterations of one loop: ``request.loop``."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 class LoopTurns:
-    """Hears the start of each turn; of a ``while`` also the check that ends it."""
+    """Signals at the start of each iteration, and at the check that ends a ``while``."""
 
     kind = "loop"
 
     def __init__(self) -> None:
         self.act: Callable[[], object] = unheard
-        self.found = False  # the loop asked for: several may be on its line, and the first one is meant
+        self.found = False  # the loop was found; of several loops on its line, the first one is meant
 
     def prepare(self, loop: Loop, found: Callable[[Loop], object]) -> None:
-        """Before the script is compiled. ``found``: told the loop as it is in the source."""
+        """Call before the script is compiled. ``found`` is called with the loop as it is in the source."""
 
         def item(value: Any) -> Any:
             self.act()

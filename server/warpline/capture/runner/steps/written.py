@@ -1,9 +1,9 @@
 """The loops of a source, and the source with calls of ours in some of them. Pure functions of its tree.
 
-A turn of a loop leaves no trace that could be listened for at little cost before Python 3.12, and a torch
-program whose loop has no optimizer, loader or module calls nothing that marks its turns. So the call is put
-into the syntax tree before it is compiled: around the iterable of a ``for`` or of a comprehension, before the
-test of a ``while``. Lines and columns stay as they were.
+Before Python 3.12 there is no cheap way to observe the iterations of a loop, and a loop without optimizer,
+loader or module calls nothing that marks them. So our calls are inserted into the syntax tree before it is
+compiled: around the iterable of a ``for`` or of a comprehension, and before the test of a ``while``. Lines
+and columns stay the same.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Any, List, Union
 
 from ....wire.loops import Loop
 
-#: Builtins while a script runs that has them in its loops.
+#: Names of the inserted calls; they are builtins while the script runs.
 ITEMS, TURN, LEAVE = "__warpline_items__", "__warpline_turn__", "__warpline_leave__"
 _ANYWHERE = "__import__('builtins').__dict__.get(%r, lambda number, items=True: items)(%d)"
-#: Decorators that compile a function by themselves (numba, torch.jit): they know no names of ours.
+#: Decorators that compile a function themselves (numba, torch.jit) and would not find our names.
 _COMPILES = re.compile(r"\b[nc]?jit\b|\b(gu)?vectorize\b")
-#: Characters of a header. Messages must fit into a pipe at once, and a loop may be over a table of numbers.
+#: Most characters of a loop's header: a message must fit into the pipe, and a header may hold a long table.
 LONGEST = 200
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Calls(ast.NodeTransformer):
-    """``number(loop)`` says with which number a loop calls us; None: not at all.
+    """Inserts the calls. ``number(loop)``: the number that the loop's calls pass; None: insert no call.
 
-    ``leaving``: we are called when a ``while`` is left as well.
+    ``leaving``: also insert a call for leaving a ``while``.
     """
 
     def __init__(self, file: str, number: Callable[[Loop], int | None], leaving: bool) -> None:
@@ -37,7 +37,7 @@ class Calls(ast.NodeTransformer):
         self.number = number
         self.leaving = leaving
         self.scope: list[str] = []
-        self.compiled = 0  # functions around with a decorator that compiles them
+        self.compiled = 0  # enclosing functions with a decorator that compiles them
         self.met: Counter[tuple[str, str]] = Counter()
 
     def _number(self, node: Any, header: str) -> int | None:
@@ -100,8 +100,8 @@ def _dotted(decorator: ast.expr) -> str:
 
 
 def _call(name: str, number: int, at: ast.AST, arguments: list[ast.expr]) -> ast.expr:
-    """``name(number, *arguments)``. The code may be run where there is no such name: cloudpickle takes a
-    function to another process by its code. There the call gives back what the loop has without it."""
+    """The expression ``name(number, *arguments)``. Code may run where the name does not exist: cloudpickle
+    sends a function's code to another process. There the expression gives what the loop has without it."""
     made: Any = ast.parse(_ANYWHERE % (name, number), mode="eval").body
     for part in ast.walk(made):
         ast.copy_location(part, at)
@@ -110,7 +110,7 @@ def _call(name: str, number: int, at: ast.AST, arguments: list[ast.expr]) -> ast
 
 
 def loops(tree: ast.Module, file: str) -> list[Loop]:
-    """All of them, in the order of the source."""
+    """All loops of a file, in source order."""
     found: list[Loop] = []
     Calls(file, found.append, leaving=False).visit(tree)
     return sorted(found, key=lambda loop: loop.line)
@@ -124,8 +124,8 @@ def same(loop: Loop, other: Loop) -> bool:
 
 
 def around(tree: ast.Module, file: str, line: int) -> list[Loop]:
-    """The loops of one function with ``line`` in their bodies, outermost first. A comprehension that stands
-    on several lines has all of them as its body."""
+    """The loops with ``line`` in their bodies, within one function, outermost first. The body of a
+    comprehension is all of its lines."""
     by_line: dict[int, list[Loop]] = {}
     for loop in loops(tree, file):
         by_line.setdefault(loop.line, []).append(loop)

@@ -1,5 +1,5 @@
-"""What the thread that makes the steps spends on each loader's batches, from the first epoch to the end of
-the timing window: in ``next``, and in ``iter``, which starts workers."""
+"""Times how long the steps' thread waits for each loader, from the first epoch to the end of the timing
+window: in ``next``, and in ``iter``, which starts workers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Spent:
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
-        self.batches: list[int] = []  # each ``next`` that gave one
+        self.batches: list[int] = []  # of each ``next`` that returned a batch
         #: For each epoch: ``iter``, the ``next`` of its first batch, and the one that found no more.
         self.starts: list[int] = []
-        self.first = False  # that batch is still to come
+        self.first = False  # the epoch's first batch is still to come
         self.window_ns = self.window_starts = 0
-        self.given = 0  # batches of this epoch
-        self.epoch: int | None = None  # batches of the last one that came to its end
+        self.given = 0  # batches of this epoch so far
+        self.epoch: int | None = None  # batches of the last complete epoch
 
     def began(self, took_ns: int) -> None:
         """An epoch began; making its iterator took ``took_ns``."""
@@ -52,8 +52,8 @@ class Spent:
             self.epoch = self.given
 
     def start_ns(self, first: bool) -> float | None:
-        """What the usual epoch's start costs. The first has more to do, and is asked where it is the only
-        one; not ``first``: never."""
+        """The usual cost of an epoch's start, in ns. The first epoch has more to do, so it counts only if
+        there is no other; with ``first`` False not even then (None)."""
         starts = self.starts[1:] or (self.starts if first else [])
         return median(starts) if starts else None
 
@@ -87,7 +87,7 @@ class Batches:
             spent.window_ns = spent.window_starts = 0
 
     def stop(self, steps: int) -> None:
-        """It is over, after so many steps; what loaders take from now on is not counted."""
+        """The timing window has ended after ``steps`` steps; later batches are not counted."""
         self.over = True
         for spent in self.loaders.values():
             facts = spent.entry[3]
@@ -96,8 +96,8 @@ class Batches:
             facts["starts_timed"] = spent.window_starts
 
     def tell(self, first: bool) -> None:
-        """Add to the facts of the loaders what is known of each. Not ``first``: the first batches of those
-        that the script made first were slow because of us."""
+        """Add the times to the facts of the loaders. ``first`` False: we slowed the first batches of the
+        loaders that were made first, so the start of their first epoch is not used."""
         for spent in self.loaders.values():
             facts = spent.entry[3]
             start_ns = spent.start_ns(first or "made" in facts)

@@ -1,4 +1,4 @@
-"""Which calls need a value of the device on the host, so that the host waits."""
+"""Which calls need a value from the device on the host, so that the host waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from ..patches import Function, Patches
 
-#: By the name of the function that torch is asked for.
+#: By the name of the torch function.
 READS = {
     "item": "item", "tolist": "tolist", "numpy": "numpy", "__array__": "numpy", "cpu": "cpu",
     "__bool__": "bool", "is_nonzero": "bool", "__int__": "item", "__float__": "item", "__index__": "item",
@@ -20,20 +20,20 @@ READS = {
     "linalg_inv": "linalg", "inverse": "linalg", "linalg_cholesky": "linalg", "cholesky": "linalg",
     "linalg_solve": "linalg",
 }  # fmt: skip
-#: They take numbers, and read what is given as a tensor instead. (Sizes, as a rule.)
+#: Functions that take numbers, mostly sizes. A tensor given instead is read on the host.
 WITH_NUMBERS = frozenset({
     "full", "zeros", "ones", "empty", "arange", "linspace", "logspace", "eye", "rand", "randn", "randint",
     "randperm", "new_full", "new_zeros", "new_ones", "new_empty", "view", "reshape", "expand", "repeat",
     "narrow", "topk", "select",
 })  # fmt: skip
-#: They read the values that they are given one by one.
+#: Functions that read the given values one by one.
 FROM_VALUES = ("tensor", "as_tensor", "asarray")
-MOST_VALUES = 8  # of a list that are looked at
+MOST_VALUES = 8  # most values of a list to look at
 #: Of those above, the ones of a tensor, which comes first.
 METHODS = frozenset({"view", "reshape", "expand", "repeat", "narrow", "topk", "select"}) | frozenset(
     name for name in WITH_NUMBERS if name.startswith("new_")
 )
-#: Methods of torch's that are written in Python lie between a line and what it asks for.
+#: torch's own Python wrappers, which are skipped to find the calling line.
 BETWEEN = ("/torch/overrides.py", "/torch/_tensor.py", "/torch/functional.py", "/torch/utils/_contextlib.py")
 
 
@@ -57,7 +57,7 @@ def what_waits(torch: ModuleType, name: str, arguments: tuple[Any, ...], named: 
     if name == "__getitem__":
         return "mask" if _masked(torch, arguments[1]) else "item" if _counted(torch, arguments[1]) else None
     if name in ("__setitem__", "index_put_", "index_put"):
-        # One value is filled in under the mask, which needs no number.
+        # A single value is written wherever the mask is set: that needs no count.
         value = arguments[2] if len(arguments) > 2 else named.get("values")
         several = isinstance(value, torch.Tensor) and value.numel() > 1
         return "mask" if several and _masked(torch, arguments[1]) else None
@@ -81,7 +81,7 @@ def _scalar(torch: ModuleType, value: Any) -> bool:
 
 
 def _counted(torch: ModuleType, index: Any) -> bool:
-    """Whether an index has a number of the device's, as its end or for a whole dimension."""
+    """Whether an index contains a device scalar, as a slice's end or for a whole dimension."""
     parts = index if isinstance(index, tuple) else (index,)
     ends = [end for part in parts if isinstance(part, slice) for end in (part.start, part.stop, part.step)]
     return any(
@@ -101,7 +101,7 @@ def _on_device(torch: ModuleType, value: Any) -> bool:
 def _written_from_device(
     torch: ModuleType, name: str, arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> bool:
-    """Whether a tensor of the host's is filled from the device, and the call returns when it is."""
+    """Whether a host tensor is filled from the device by a call that waits for it."""
     if name == "__setitem__":
         return _on_device(torch, arguments[2])
     if name != "copy_":

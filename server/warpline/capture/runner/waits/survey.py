@@ -27,7 +27,7 @@ FACTORIES = frozenset({
 })  # fmt: skip
 
 
-#: They bring in what the script has already: no device can make it.
+#: Factories that convert existing data. A device cannot generate that data itself.
 OF_DATA = frozenset({"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "frombuffer"})
 #: Code between a batch and the loop that asks for it.
 LOADING = "/torch/utils/data/"
@@ -36,7 +36,7 @@ MOST_USES = 20  # lines that work on a tensor between its making and its copy
 
 
 class HostMade(NamedTuple):
-    """A tensor of the host's: ``place`` and ``factory`` that made it, lines that computed it from there."""
+    """A tensor made on the host: the ``place`` and ``factory`` that made it, the lines that used it."""
 
     reference: Any  # weak
     place: Location
@@ -144,7 +144,7 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
             self.host_made[id(tensor)] = HostMade(weakref.ref(tensor), place, name)
 
     def _computed(self, arguments: tuple[Any, ...], tensor: Any) -> None:
-        """What is computed of nothing but tensors that were made here is made here itself."""
+        """A result computed only from tensors made on the host counts as made on the host."""
         given = [each for each in flat(arguments) if isinstance(each, self.torch.Tensor) and each.dim() > 0]
         made = [found for each in given if (found := self._known(each)) is not None]
         place = self.place(sys._getframe(3))
@@ -158,7 +158,7 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
         )
 
     def _filled(self, tensor: Any, value: Any) -> None:
-        """Part of a tensor was written to. Other data in it than what was made here makes it data, too."""
+        """Part of a tensor was written. If the value is not made here, the tensor holds data from now on."""
         for one in (tensor, tensor._base):  # a row of it is a tensor of its own
             made = self._known(one)
             place = self.place(sys._getframe(3))
@@ -230,7 +230,7 @@ class Survey(TorchFunctionMode):  # type: ignore[misc]  # torch is not here wher
 
 
 def loads(frame: FrameType | None) -> bool:
-    """Whether a loader puts a batch together here: what is made for it is data."""
+    """Whether a loader is putting a batch together at ``frame``: tensors made for that are data."""
     for _ in range(MOST_FRAMES):
         if frame is None:
             return False
