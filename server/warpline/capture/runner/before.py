@@ -1,4 +1,4 @@
-"""Everything recorded from the script's first line on: lines that ran, files that were read, settings."""
+"""Records what happens before the steps: lines that ran, files that were read, settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Before:
-    """``follow``: False where steps are only timed, and nothing is asked about what came before them."""
+    """``follow``: False if steps are only timed; then nothing is recorded before them."""
 
     def __init__(self, request: Request, texts: Texts, follow: bool) -> None:
         here = os.getcwd()
@@ -35,14 +35,14 @@ class Before:
             self.settings = Settings(self.arguments.frames)
 
     def start(self) -> None:
-        """Right before the script's first line."""
+        """Begin; called right before the script's first line."""
         if self.arguments is not None and self.settings is not None:
             self.arguments.loaded.install()
             self.settings.install()
             self.executed.start()
 
     def at_stage(self, stage: type[Stage]) -> None:
-        """A window begins: where steps are timed or captured, nothing of this may run."""
+        """A stage begins. While steps are timed or captured, nothing of this may run."""
         if stage is Waiting:
             return
         self.executed.first_step()
@@ -52,14 +52,14 @@ class Before:
             self.arguments.loaded.remove()
 
     def add_captured(self, locations: Locations) -> None:
-        """Lines of the captured steps ran, too."""
+        """Note the lines of the captured steps as run, too."""
         files = list(locations.files)
         for file, line, _ in locations.table:
             if file >= 0 and self.executed.order:
                 self.executed.add(files[file], line)
 
     def facts(self) -> Dict[str, Any]:
-        """The fields of ``wire.run.Facts`` that come of it."""
+        """What was recorded, as fields of ``wire.run.Facts``."""
         settings = self.settings.found() if self.settings is not None else []
         return {"settings": settings, "executed": self.executed.as_dict()}
 

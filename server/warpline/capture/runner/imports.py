@@ -1,4 +1,4 @@
-"""What the runner has to do with the import system: wait for torch, and stay out of the way."""
+"""The runner's import hooks: call back when torch is imported, and let the script's own modules win."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _version(folder: str) -> tuple[tuple[int, int], str] | None:
 
 
 def give_way(folder: str) -> None:
-    """Forget modules of the standard library that we imported and ``folder`` has its own of.
+    """Forget standard-library modules that we imported if ``folder`` has modules of the same name.
 
     ``python script.py`` would let the script's own ``queue.py`` win; ours are kept by reference.
     """
@@ -78,7 +78,7 @@ def stop_waiting() -> None:
 
 
 class _Finder:
-    """Finds nothing itself: lets the others find, and wraps the loader of what is waited for."""
+    """Finds nothing itself: asks the other finders and wraps the loader of a module that is waited for."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -91,7 +91,7 @@ class _Finder:
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    # A finder may itself import what it was asked for: then no importer is left waiting.
+                    # Another finder may already have imported the module: then no callback is left.
                     acts = _waiting.pop(name, None)
                     if acts:
                         spec.loader = _Loader(spec.loader, acts)  # type: ignore[assignment]

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-#: Names of rank, number of ranks, rank on this machine, number of ranks on this machine. In this order: what
-#: starts the script sets its own variables on top of those of a scheduler around it.
+#: Variables for rank, number of ranks, rank on this machine, number of ranks on this machine. Launchers come
+#: before schedulers: a launcher inside a scheduler's job sets its variables in addition.
 _NAMES = (
     ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),  # torchrun, accelerate, deepspeed
     tuple("OMPI_COMM_WORLD_" + name for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")),
@@ -27,9 +27,9 @@ class Ranks(NamedTuple):
 
 
 def of_launcher(launcher: Sequence[str], environment: Mapping[str, str] = os.environ) -> Ranks:
-    """This process's place among those that ``launcher`` (its words; none: there is none) has started.
+    """This process's rank among those that ``launcher`` (its command; empty: none) has started.
 
-    Variables that contradict each other are as good as none.
+    Variables that contradict each other are ignored.
     """
     if not launcher:
         return Ranks()

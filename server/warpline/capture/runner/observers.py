@@ -1,4 +1,4 @@
-"""Everything recorded besides the steps, as facts of the run."""
+"""Records everything besides the steps, as facts of the run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 
 class Observers:
-    """Installed when the script imports torch; reduced to nothing while steps are timed."""
+    """All observers. Installed when the script imports torch; reduced to almost none while steps are
+    timed."""
 
     def __init__(self, torch: ModuleType, before: Before, folder: str) -> None:
         self.torch = torch
@@ -77,13 +78,12 @@ class Observers:
         self.sites.use(optimizer, frame)
 
     def optimizers(self) -> list[Any] | None:
-        """The script's optimizers that still exist. None where one makes steps whose making was not seen."""
+        """The script's living optimizers. None if an optimizer made steps whose construction was not seen."""
         found = self.sites.living("optimizer")
         return found if set(self.optimizer_steps) <= {id(one) for one in found} else None
 
     def step_expected(self) -> float:
-        """How many seconds to wait for the first step of an optimizer; 0 where there is none, or it has made
-        one."""
+        """Seconds to wait for the first step of an optimizer; 0 if there is none, or it has made one."""
         if self.optimizer_steps or not self.sites.has("optimizer"):
             return 0.0
         if self.losses.backwards > 0:
@@ -96,8 +96,7 @@ class Observers:
         return before != self.compilations
 
     def start_timing(self) -> None:
-        """Begin the timing window: what would slow the steps is removed, memory and collections are
-        watched."""
+        """Begin the timing window: remove what would slow the steps; watch memory and garbage collections."""
         self.workers.pause()
         self.batches.start()
         self.losses.remove()
@@ -109,7 +108,8 @@ class Observers:
             self.nvml.start()
 
     def read_device(self) -> None:
-        """Without a timing window: what the driver says of the device at the end, as who shares it."""
+        """Read at the end what the driver reports about the device (such as other processes on it), for runs
+        without a timing window."""
         if self.torch.cuda.is_initialized():
             self.facts["nvml"] = NvmlWatch(self.torch).facts()
 
@@ -131,9 +131,9 @@ class Observers:
             del self.frameworks.generated_ns[:-1]
 
     def start_survey(self, operators: bool = True) -> bool:
-        """Watch one step closely; not where code is compiled, which would be compiled again for it.
+        """Survey one step. False if the script compiles code, which would be compiled again for the survey.
 
-        ``operators``: each of them is recorded, too, which slows the host many times over.
+        ``operators``: record each operator, too, which slows the host many times over.
         """
         if self.sites.compiled or self.compiled.compilations:
             self.facts["dataflow"] = Dataflow("code is compiled, and would be compiled again for it")
@@ -148,7 +148,7 @@ class Observers:
         return True
 
     def start_dataflow(self) -> None:
-        """Record the operators of the step that begins. Where that cannot be done, the facts say so."""
+        """Record the operators of the step that begins. If that is impossible, the facts say so."""
         if not self.operators:
             self.facts["dataflow"] = Dataflow("the script failed while its operators were recorded")
             return

@@ -1,4 +1,4 @@
-"""Attributes replaced for a while."""
+"""Replaces attributes temporarily."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Patches:
         setattr(owner, name, made)
 
     def restore(self) -> None:
-        """Put the originals back, except where somebody else has replaced ours meanwhile."""
+        """Put the originals back, except where other code has replaced ours since."""
         while self.saved:
             owner, name, original, made = self.saved.pop()
             if vars(owner).get(name) is not made:

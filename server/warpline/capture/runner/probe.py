@@ -49,7 +49,7 @@ def _devices(torch: ModuleType, facts: dict[str, Any]) -> None:
     for index in range(torch.cuda.device_count()):
         about = torch.cuda.get_device_properties(index)
         facts["devices"].append({"name": about.name, "memory_bytes": about.total_memory})
-    # The driver may refuse what is built in: one kernel under the profiler tells.
+    # The driver may refuse profiling that torch supports, so try one kernel under the profiler.
     one = torch.ones(1024, device="cuda")
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
         one.add_(1)

@@ -1,7 +1,7 @@
 """Ranks of one machine wait until all of them have written: one that ends early breaks the others' exchanges.
 
-How long writing takes depends on the disk and on how much a rank recorded. So a rank is waited for as long as
-it does something: its process uses the processor, or its folder grows.
+How long writing takes depends on the disk and on how much a rank recorded. So we wait for a rank while it
+is active: its process uses the processor, or its folder grows.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 #: In a rank's folder from the end of its captured steps until it has written: its process, see ``_me``.
 WRITING = ".writing"
-SILENT_S = 60.0  # without a sign of a rank it is waited for no longer; also one that has not begun to write
-GONE_S = 5.0  # the same where its process has ended
-MOST_S = 600.0  # for all of it
+SILENT_S = 60.0  # longest wait for a rank without activity, or that has not begun to write
+GONE_S = 5.0  # the same if its process has ended
+MOST_S = 600.0  # longest wait in total
 POLL_S = 0.05
 
 #: What changes while a rank writes: ticks of processor time, bytes in its folder.
@@ -47,9 +47,9 @@ def writes_no_more(control: Control) -> None:
 
 
 def wait_for_others(control: Control, say: Callable[[str], None]) -> None:
-    """Until all ranks of this machine have written, or nothing is to be expected of the others.
+    """Wait until all ranks of this machine have written, or the missing ones are inactive for too long.
 
-    ``say`` is told which one is waited for.
+    ``say`` is called with a message that names the missing rank.
     """
     waiting = {rank: Waiting(control.folder_of(rank)) for rank in range(control.local_world)}
     until = time.monotonic() + MOST_S
@@ -82,7 +82,7 @@ class Waiting:
 
 
 def _me() -> str:
-    """The process, and within which namespace that number counts: ranks may be in containers of their own."""
+    """This process's ID and its PID namespace: each rank may be in a container of its own."""
     return "%d %s" % (os.getpid(), _namespace())
 
 
@@ -94,7 +94,7 @@ def _namespace() -> str:
 
 
 def _process(folder: str) -> Optional[int]:
-    """The process that writes there; None where there is none, or it cannot be looked at from here."""
+    """The process that writes in ``folder``; None if there is none, or if it is in another namespace."""
     try:
         with open(os.path.join(folder, WRITING), encoding="utf-8") as file:
             number, _, namespace = file.read().partition(" ")

@@ -1,8 +1,8 @@
 """A session in the user's own process: it never ends the process, never raises and removes all its hooks.
 
-Elsewhere a script is started to be measured and is ended once it was. Here the process is the user's, and
-goes on as it was. Only the function that a fork of the process calls stays registered, since Python cannot
-take it back; it then does nothing.
+Elsewhere a script is started in order to be measured, and ended afterwards. Here the process is the user's
+and goes on. Only the function registered for forks remains, because Python cannot unregister it; it does
+nothing afterwards.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Told(Pipe):
 
 
 class Resident(Session):
-    """``start``, then ``mark`` at each step's end where the steps are the user's to tell, then ``close``."""
+    """Call ``start``, then ``mark`` at each step's end if the user marks the steps, then ``close``."""
 
     pipe: Told
 
@@ -123,7 +123,7 @@ class Resident(Session):
             self.steps.marks.mark()
 
     def close(self, failed: bool) -> None:
-        """The block is over; ``failed``: by an exception."""
+        """End the block; ``failed``: an exception ended it."""
         if self.closed:
             return
         try:
@@ -161,7 +161,7 @@ class Resident(Session):
         self._withdraw()
 
     def _stop(self) -> None:
-        """The user's program goes on."""
+        """Do nothing: the user's program goes on."""
 
 
 @functools.lru_cache(None)

@@ -1,4 +1,4 @@
-"""The source of the user's files as it was compiled, so that a file saved later moves no number.
+"""Keeps the source of user files as it was compiled, so that saving a file later does not move line numbers.
 
 Text is kept where Python turns it into code:
 
@@ -7,10 +7,10 @@ Text is kept where Python turns it into code:
   recognized by the name of the calling function.
 - The same with the path of the cached bytecode. No source is read then, so it is read here and believed only
   if the bytecode's header (PEP 552: time and size, or a hash) says that the bytecode was made from it.
-- ``io.open_code``, which ``runpy`` reads scripts with, and we the user's.
+- ``io.open_code``, with which ``runpy`` and we read scripts.
 
-What never came by there (``exec`` of a file that the script reads itself, files imported before us) is read
-from the disk in the end, and kept only if it was not saved meanwhile, or compiles to the code that ran.
+Other files (those that the script passes to ``exec`` itself, those imported before us) are read from disk at
+the end. They are kept only if they were not saved meanwhile, or if they compile to the code that ran.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Texts:
         self._begun = _process_began()
 
     def stop(self) -> None:
-        """Keep no more: what is imported from now on is not part of what was measured."""
+        """Stop keeping sources: later imports are not part of the measurement."""
         self._patches.restore()
 
     def text(self, path: str) -> str | None:
@@ -126,7 +126,7 @@ class Texts:
         return open_code
 
     def _as_it_ran(self, path: str, codes: Iterable[CodeType]) -> bytes | None:
-        """What the file holds now, if that is what it held, or if every one of ``codes`` comes out of it."""
+        """The file's present content, if it was not saved since, or if it compiles to all of ``codes``."""
         try:
             with open(path, "rb") as file:
                 data, saved = file.read(), os.fstat(file.fileno()).st_mtime

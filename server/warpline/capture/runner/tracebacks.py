@@ -1,4 +1,4 @@
-"""The script's traceback as it would be without us."""
+"""Prints the script's traceback without our frames."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Python code inside backward: marks for forward passes that checkpointing recomputes, and new threads.
+"""Python code inside backward: marks forward passes that checkpointing recomputes, and finds their threads.
 
-torch has no mark of its own there. Both kinds of checkpoint are covered; ``entering`` is called on
-the thread that recomputes, which is autograd's own where a GPU is used.
+torch itself does not mark them. Both kinds of checkpoint are covered. ``entering`` is called on the thread
+that recomputes; with a GPU that is autograd's own.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ RETURN = dis.opmap["RETURN_VALUE"]
 
 
 def only_task() -> bool:
-    """Whether the loop that runs here has one task: then it waits for what this one awaits.
+    """Whether the event loop of this thread has a single task: then the loop is idle because that task waits.
 
-    Of several it is unknown which one the step waits for. A script that drives its coroutines itself
-    goes on with its own next line, so for it there is none.
+    With several tasks it is unknown which one the step waits for. Without an event loop the answer is False:
+    a script that drives its coroutines itself goes on with its own next line.
     """
     tasks = getattr(sys.modules.get("asyncio"), "all_tasks", None)
     try:

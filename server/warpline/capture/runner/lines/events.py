@@ -18,7 +18,7 @@ NOTE = (
 
 
 def usable(locations: Locations, before: LineEvents | None = None) -> tuple[LineEvents, str]:
-    """Line events for a capture that begins now, and a note; those from ``before`` where they still do."""
+    """Line events for a capture that begins now, and a note. Keeps ``before`` if it is still usable."""
     if sys.version_info < (3, 12):
         return before or Tracing(locations), ""
     if isinstance(before, Tracing) or free_tool() is not None:

@@ -1,9 +1,8 @@
-"""Which lines of the user's files have run: each noted once, from the script's start to the first steps.
+"""Notes which lines of the user's files have run, each once, from the script's start to the first steps.
 
-Python 3.12 and later: ``sys.monitoring`` LINE events of the user's code, each switched off at its first
-hit, so that a line costs once. Before that: a trace function, which costs a call for every function that
-is called; it rests while a library is imported, ends with the first step, and gives up (``why`` says so)
-where that would cost more than ``MOST_EVENTS`` calls of it.
+Python 3.12 and later: ``sys.monitoring`` LINE events of user code. Each is switched off at its first hit, so
+a line costs only once. Before 3.12: a trace function, which is called for every function call. It pauses
+while a library is imported, ends with the first step, and gives up after ``MOST_EVENTS`` calls (see ``why``).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from .userfiles import UserFiles
 
 #: Calls of the trace function, of about 0.15 microseconds each: 0.3 s at most.
 MOST_EVENTS = 2_000_000
-#: After so many lines of a code object without a new one, its loop is left to itself.
+#: After so many line events of a code object without a new line, it is no longer traced.
 SETTLED_LINES = 5_000
 _DYNAMO = "torch/_dynamo/convert_frame.py"
 
@@ -40,12 +39,12 @@ class Executed:
         self.running = self._way.start()
 
     def first_step(self) -> None:
-        """The first step has ended: what costs something in every step ends here."""
+        """The first step has ended: stop what would slow every step."""
         if self.running and isinstance(self._way, _Tracing):
             self.stop()
 
     def pause(self) -> bool:
-        """Whether a trace function ran in this thread, which now rests: our own work need not be traced."""
+        """Pause the trace function of this thread during our own work. Whether there was one."""
         return isinstance(self._way, _Tracing) and self._way.pause()
 
     def resume(self) -> None:
@@ -68,11 +67,11 @@ class Executed:
         self.partial.setdefault(path, []).append((min(lines), max(lines)))
 
     def ran(self, path: str, line: int) -> Optional[int]:
-        """When the line ran first, as a number; None where it was not seen to run."""
+        """The position of the line's first run in the order of first runs; None if no run was seen."""
         return self.order.get((path, line))
 
     def knows(self, path: str, line: int) -> bool:
-        """Whether the line would have been seen."""
+        """Whether a run of the line would have been seen."""
         if not self.order or self.why:
             return False
         return not any(first <= line <= last for first, last in self.partial.get(path, ()))
@@ -147,7 +146,7 @@ class _Tracing:
         return True
 
     def pause(self) -> bool:
-        """Whether it was running in this thread, and now rests."""
+        """Pause it in this thread. Whether it was running."""
         if not self.executed.running or sys.gettrace() is not self.trace:
             return False
         sys.settrace(None)
@@ -236,7 +235,7 @@ class _Tracing:
         return True
 
     def _thread(self, thread: Any) -> None:
-        """The script starts a thread: its lines are not seen."""
+        """The script starts a thread; lines that it runs are not seen."""
         work = getattr(thread, "_target", None) or type(thread).run
         code = getattr(work, "__code__", None)
         if code is not None and self.executed.user_files[code.co_filename] is not None:
@@ -244,7 +243,7 @@ class _Tracing:
 
 
 class _LibraryFinder:
-    """Lets the trace function rest while a library's module runs for the first time."""
+    """Pauses the trace function while a library's module is executed for the first time."""
 
     def __init__(self, tracing: _Tracing) -> None:
         self.tracing = tracing

@@ -51,10 +51,10 @@ def starts_of(code: CodeType, lines: Sequence[int]) -> dict[int, int]:
 
 
 def loops(code: CodeType, lines: Sequence[int]) -> list[tuple[set[int], set[int | None]]]:
-    """What need not be recorded when nothing but Python happens on ``lines`` of ``code``.
+    """Line events that can be left out if only plain Python runs on ``lines`` of ``code``.
 
-    A list of ``(offsets, lines)``: line events at ``offsets`` come from those lines and lead to them,
-    so while they are left out, the last line recorded is always one of those too.
+    A list of ``(offsets, lines)``: control reaches ``offsets`` only from ``lines``, and they are on ``lines``
+    themselves. So if their line events are left out, the line recorded last is always one of ``lines``.
     """
     origins, starts = came_from(code), starts_of(code, lines)
     inner = {

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from .names import QualifiedNames
     from .userfiles import UserFiles
 
-#: Code that is part of a statement of other code, whose line has begun when they do.
+#: Code inside a statement of other code: when it starts, that statement's line has already begun.
 WITHIN = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 _active: dict[int, threading.Thread] = threading._active  # type: ignore[attr-defined]
 
 
 class Locations:
-    """``(file, line, function)`` <-> number; number 0 is "in no file of the user's"."""
+    """Numbers each ``(file, line, function)``; number 0 stands for code outside the user's files."""
 
     def __init__(self, user_files: UserFiles, names: QualifiedNames) -> None:
         self.user_files = user_files
@@ -101,7 +101,7 @@ class Locations:
         return sum(1 for records in self.all_records if records.python and records.pairs)
 
     def forget_all_but_last(self) -> int:
-        """Drop what was recorded so far, except where each thread is now; returns the number of pairs."""
+        """Drop all records except the last of each thread, which says where it is; returns their number."""
         count = 0
         for records in self.all_records:
             pairs = records.pairs
@@ -161,7 +161,7 @@ class CodeLines(dict[int, int]):
 
 
 class BegunWithin(dict[int, int]):
-    """The same for a comprehension or a generator expression, whose own first line has begun already."""
+    """``CodeLines`` of a comprehension or generator expression: its first line has already begun."""
 
     __slots__ = ("lines",)
 

@@ -1,12 +1,12 @@
-"""Loops of plain Python, recorded where they begin and end only.
+"""Finds quick loops, loops of plain Python that are recorded only at their start and end.
 
-A line event costs several times what a short line does, so a loop over numbers would be captured at a
-tenth of its speed. The rehearsal, a whole step recorded with everything, tells the lines that run many
-times and in which no operator begins. Within a loop of such lines no line event is recorded. The
-loop's time is its own; its lines' shares of it are those of the rehearsal.
+A line event costs several times as much as a short line, so a loop over numbers would be captured at a tenth
+of its speed. The rehearsal, one step with all line events, shows which lines run often without starting an
+operator. Within a loop of such lines, line events are left out. The capture gives the loop's time; the
+rehearsal gives each line's share of it.
 
-No operator can land on a wrong line by this: after the capture ``surprised_by`` looks whether one has
-begun in such a loop all the same, and then the steps are captured again, with all of its lines.
+No operator is attributed to a wrong line: after the capture ``surprised_by`` checks whether one began in such
+a loop. If so, the steps are captured again with all lines of that code.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from .onlyline import GENERATOR
 if TYPE_CHECKING:
     from .locations import CodeLines, Locations
 
-OFTEN = 200  # times a step
-QUICK_NS = 3_000  # a line and its record, on average; a slower line gains little
-MOST_NS = 10 * QUICK_NS  # counts of each time: beyond it is another process's turn, or no quick line
-WORTH = 0.1  # of the step: what the records of such lines must have cost
+OFTEN = 200  # runs of a line per step
+QUICK_NS = 3_000  # mean time of a line with its record; for a slower line the record matters little
+MOST_NS = 10 * QUICK_NS  # cap on one run's time: more is a preemption, or the line is not quick
+WORTH = 0.1  # share of the step that the records of such lines must have cost
 USUAL_RECORD_NS = 250
-LEAST_SHARE = 0.1  # of what was seen at a line stays, whatever its records cost
-MOST_RECORDS = 2_000_000  # that are looked at: of a longer step the beginning tells enough
-SHORT_NS = 10_000  # a loop that took no longer is not shared out
+LEAST_SHARE = 0.1  # share of a line's time that is kept when the cost of its records is subtracted
+MOST_RECORDS = 2_000_000  # examined per thread; the start of a longer step is enough
+SHORT_NS = 10_000  # the time of a shorter loop is not divided among its lines
 
 
 class Loop:
-    """Lines of one code object, with their ``shares`` of its time and their ``times`` a step, by location.
+    """A quick loop: lines of one code object, by location, with their ``shares`` of the loop's time and the
+    number of ``times`` that each began in the rehearsal.
 
     ``offsets``: where line events are left out; None: in the whole function.
     """
@@ -50,7 +51,7 @@ class Loop:
 
 
 def worth_a_look(locations: Locations, step_ns: float) -> bool:
-    """Whether records of often-run lines cost enough in the rehearsal to find the quick loops among them."""
+    """Whether the records of lines that ran often cost so much that a search for quick loops pays."""
     counts: Counter[int] = Counter()
     for records in locations.all_records:
         counts.update(records.pairs[1::2])
@@ -60,11 +61,11 @@ def worth_a_look(locations: Locations, step_ns: float) -> bool:
 def find(
     locations: Locations, began_ns: list[int], record_ns: float, whole_functions: bool, never: set[CodeType]
 ) -> list[Loop]:
-    """The Loops in what was recorded.
+    """The quick loops in the recording.
 
-    ``began_ns``: when operators and launches began. ``record_ns``: what a line record costs.
-    ``whole_functions``: line events can be left out for all of a function or not at all.
-    ``never``: code objects to leave alone.
+    ``began_ns``: when operators and launches began. ``record_ns``: the cost of a line record.
+    ``whole_functions``: line events can only be left out for whole functions. ``never``: code objects to
+    skip.
     """
     seen = Seen(locations, began_ns)
     groups: Sequence[tuple[set[int] | None, Iterable[int | None]]]
@@ -82,13 +83,13 @@ def find(
 
 
 class Seen:
-    """What the rehearsal shows of each location: how often, how long, whether an operator began there."""
+    """Per location in the rehearsal: number of runs, time in ns, whether an operator began there."""
 
     def __init__(self, locations: Locations, began_ns: list[int]) -> None:
         self.counts: Counter[int] = Counter()
         self.spent: Counter[int] = Counter()
         self.busy: set[int] = set()
-        self.begun: Counter[int] = Counter()  # without those of coming back to a line
+        self.begun: Counter[int] = Counter()  # without returns to a line
         for records in locations.all_records:
             times = records.pairs[0 : 2 * MOST_RECORDS : 2]
             begun = records.pairs[1 : 2 * MOST_RECORDS : 2]
@@ -106,7 +107,7 @@ class Seen:
         return often >= OFTEN and place not in self.busy and self.spent[place] < QUICK_NS * often
 
     def is_quick_function(self, lines: CodeLines) -> bool:
-        """The same of all lines of a function together. Generators are never quick: they stop in between."""
+        """``is_quick`` for all lines of a function together. Never for generators: they are suspended."""
         often = sum(self.counts[place] for place in lines.values())
         spent = sum(self.spent[place] for place in lines.values())
         return (
@@ -119,8 +120,7 @@ class Seen:
     def loop(
         self, lines: CodeLines, offsets: set[int] | None, members: Iterable[int | None], record_ns: float
     ) -> Loop:
-        """A loop to be recorded as a whole, with the share of each of its lines, less ``record_ns`` for each
-        record."""
+        """A ``Loop`` with the share of each line; ``record_ns`` is subtracted for each record."""
         net = {}
         for place in (lines[line] for line in sorted(line for line in members if line is not None)):
             spent = self.spent[place]
@@ -134,7 +134,7 @@ def surprised_by(loops: list[Loop], locations: Locations, began_ns: list[int]) -
     """Code objects with an operator inside a loop that was taken for plain Python."""
     at, codes = {place: loop for loop in loops for place in loop.shares}, set()
     for loop in loops:
-        if loop.offsets is None:  # lines that the rehearsal did not come to are left out as well
+        if loop.offsets is None:  # also lines that did not run in the rehearsal
             at.update(dict.fromkeys(locations.of_code[id(loop.code)].values(), loop))
     for records in locations.all_records:
         times, places = records.pairs[0::2], records.pairs[1::2]
@@ -146,7 +146,7 @@ def surprised_by(loops: list[Loop], locations: Locations, began_ns: list[int]) -
 
 
 def share_out(loops: list[Loop], locations: Locations) -> None:
-    """Each loop's time to its lines, as records; only the first is a line that was begun."""
+    """Divide each loop's time among its lines by inserting records; those are marked ``AGAIN``."""
     at = {place: loop for loop in loops for place in loop.shares}
     for records in locations.all_records:
         pairs, out, done = records.pairs, records.pairs[:0], 0

@@ -1,7 +1,7 @@
-"""``--nvtx``: an NVTX range for each step and each line of the user's, for tools that record them (nsys).
+"""``--nvtx``: an NVTX range for each step and each user line, for tools that record them (nsys).
 
-They are in a domain of their own where the ``nvtx`` package is there; ``torch.cuda.nvtx`` knows only
-the default domain, so there they are ranges with a start and an end, which no stack can mix up.
+With the ``nvtx`` package they are in a domain of their own. ``torch.cuda.nvtx`` only has the default domain;
+there they are start/end ranges, which do not interfere with the script's stack of ranges.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Line records by ``sys.monitoring``: Python 3.12 and newer.
 
-Events are switched on for the user's code objects only; a library's code object is met once, when
-it starts for the first time, and switched off at that spot.
+Line events are switched on only for the user's code objects. A library's code object causes one event, when
+it starts for the first time, and is switched off then.
 """
 
 from __future__ import annotations

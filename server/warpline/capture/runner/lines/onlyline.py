@@ -6,7 +6,7 @@ import dis
 from types import CodeType
 
 GENERATOR = 0x20 | 0x80 | 0x200  # COGENERATOR, CO_COROUTINE, CO_ASYNCGENERATOR
-#: What a frame begins with, which has the line of the ``def`` and no line event.
+#: Instructions at the start of a frame; they have the line of the ``def`` and no line event.
 _PROLOGUE = frozenset(
     dis.opmap[name] for name in ("COPY_FREE_VARS", "MAKE_CELL", "RESUME") if name in dis.opmap
 )

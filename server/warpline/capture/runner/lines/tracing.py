@@ -1,7 +1,7 @@
 """Line records by trace functions: Python before 3.12.
 
-Each frame of the user's has a local trace function; library frames cost one call event and no more.
-A trace function that the script has set itself goes on being called.
+Each user frame has a local trace function; a library frame costs one call event. A trace function that the
+script has set itself is still called.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Tracing:
         self.running = False
         #: Thread ident -> (global trace function, the script's own)
         self.entered: dict[int, tuple[TraceFunction, TraceFunction | None]] = {}
-        #: What a debugger has each new thread begin with: it has that again afterwards.
+        #: The trace function that a debugger has set for new threads; restored afterwards.
         self.of_new_threads: TraceFunction | None = None
         self.pools = Patches()
         #: id(code) -> where a function begins that is recorded at its start and end only
@@ -61,7 +61,7 @@ class Tracing:
                 self._enter_frames(ident, frame)
 
     def _follow_pools(self) -> None:
-        """Work that is handed to a pool whose threads run already, and so cannot be traced from outside."""
+        """Trace work submitted to a running pool, whose threads cannot be traced from outside."""
         pools = sys.modules.get("concurrent.futures.thread")
         if pools is None:
             return
@@ -155,7 +155,7 @@ class Tracing:
         records = self.locations.records(ident)
         add, library = records.add, self.locations.library
         in_library = tracer(library, records) if library is not None else None
-        # Nearly all calls are torch's own: one look must do for them.
+        # Nearly all calls are torch's own, so they must cost only one lookup.
         kind = library.kinds.get if library is not None else dict[int, int]().get
         locals_of: dict[int, TraceFunction] = {}  # by id(code)
         alone: dict[int, int] = {}  # id(code) -> the location it begins at

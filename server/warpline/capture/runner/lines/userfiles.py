@@ -21,8 +21,8 @@ Location = tuple[str, int, str]
 class UserFiles(dict[str, "str | None"]):
     """``co_filename`` -> absolute path of a user's file, or None; answers are remembered.
 
-    The user's is what lies under ``roots`` (the working and the script's folder) and is not
-    installed, and whatever lies under ``include``.
+    User files are those under ``roots`` (the working folder and the script's) that are not installed
+    packages, and all under ``include``.
     """
 
     def __init__(self, roots: Iterable[str], include: Iterable[str]) -> None:

@@ -12,15 +12,15 @@ import threading
 from collections.abc import Sequence
 from time import monotonic
 
-START_S, END_S = 5.0, 10.0  # how long it may take to start, and to write what it saw
+START_S, END_S = 5.0, 10.0  # how long it may take to start, and to write its samples
 PR_SET_PTRACER = 0x59616D61
 
 
 class Child:
-    """Made on the thread that it is to look at. ``output`` is what it wrote after it had begun."""
+    """The sampler's process. Create it on the thread to sample. ``output``: what it wrote after its start."""
 
-    #: The signal that ends it; None: a line of input does. Not the input's end: a process that the script
-    #: forks meanwhile, a loader's worker say, holds the other end too.
+    #: The signal that ends it; None: a line of input. The end of its input would not do: a process that the
+    #: script forks meanwhile, such as a loader's worker, holds the other end open.
     end_by: signal.Signals | None = None
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -32,14 +32,14 @@ class Child:
         _may_look(self.process.pid)
 
     def begin(self, words: bytes, answer: bytes, within_s: float) -> None:
-        """Tell it ``words``; it begins when it says ``answer``. Raises OSError, with its reason, if not."""
+        """Send ``words`` and wait for ``answer``. Raises OSError with the sampler's reason if it fails."""
         assert self.process.stdin is not None and self.process.stdout is not None
         try:
             self.process.stdin.write(words)
             self.process.stdin.flush()
             said, until = b"", monotonic() + within_s
             stdout = self.process.stdout.fileno()
-            poll = select.poll()  # select.select knows no number above 1023: a script may hold many files
+            poll = select.poll()  # select.select fails above descriptor 1023, and scripts open many files
             poll.register(stdout, select.POLLIN)
             while answer not in said:
                 ready = poll.poll(max(0.0, until - monotonic()) * 1000)
@@ -56,7 +56,7 @@ class Child:
         """Tell the sampler that its samples count from now on."""
 
     def stop(self) -> None:
-        """End it, whatever it is doing."""
+        """End the sampler, in any state."""
         if self.process.poll() is None and self.end_by is not None:
             self.process.send_signal(self.end_by)
         with contextlib.suppress(OSError, ValueError):  # ValueError: it was stopped before
@@ -76,7 +76,7 @@ class Child:
 
 
 def _may_look(pid: int) -> None:
-    """Linux's Yama lets a process look into those that it started only: we are the other way round."""
+    """Let process ``pid``, our child, read this process. By default Linux's Yama only allows the reverse."""
     try:
         ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0)
     except (AttributeError, OSError):

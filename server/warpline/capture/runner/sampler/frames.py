@@ -21,18 +21,18 @@ from .child import START_S, Child
 if TYPE_CHECKING:
     from ..lines.userfiles import UserFiles
 
-#: It ends by itself after this, should this process be gone without its noticing.
+#: It ends by itself after so many seconds, in case it does not notice that this process has ended.
 LONGEST_S = 5 * MOST_NS / 1e9
 RESUME = opmap.get("RESUME", -1)
-#: Of all looks, those at no chain of frames. More, and the layout is not right.
+#: Largest share of samples without a valid chain of frames. With more, the layout is wrong.
 MOST_TORN = 0.05
 
 
 class Frames(Child):
-    """Raises OSError when it cannot be started, may not look, or does not know this interpreter's frames."""
+    """Raises OSError if it cannot start, has no permission, or does not know this interpreter's frames."""
 
     def __init__(self, rate: float = RATE) -> None:
-        """``rate``: looks a second."""
+        """``rate``: samples per second."""
         if "python" not in os.path.basename(sys.executable or "").lower():
             raise OSError("%s is no Python" % sys.executable)  # a program that has one inside
         self.layout = layout.of_this_thread()
@@ -94,8 +94,8 @@ class Frames(Child):
 class LineTable:
     """The line of each instruction of a code object.
 
-    What a function does until its first line begins counts as that line: from Python 3.12 on, garbage is
-    collected there, at the ``def``, which is not a line that runs.
+    Time before a function's first line counts for that line. From Python 3.12 on garbage is collected there,
+    at the ``def``, which is not a line that runs.
     """
 
     def __init__(self, code: CodeType) -> None:
@@ -105,8 +105,8 @@ class LineTable:
         self.first = _behind_resume(code)
 
     def at(self, instruction: int) -> int | None:
-        """``instruction`` in bytes from the first; before the first, a frame that is just beginning. Of one
-        without a line, that of the last that has one."""
+        """``instruction``: its offset in bytes; negative in a frame that is just starting. An instruction
+        without a line has that of the last one with a line."""
         for at in range(bisect_right(self.begins, max(instruction, self.first)) - 1, -1, -1):
             if self.lines[at] is not None:
                 return self.lines[at]

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from .frames import Frames
     from .pyspy import PySpy
 
-#: Of the samples of a thread that is not the process's first one, those in no line of the user's. With more
-#: it is an executor's, which waits for work there: what other threads do meanwhile is not sampled.
+#: Largest share of samples outside user lines, for a thread other than the main one. With more it is an
+#: executor's thread that waits for work, and the work of other threads is not sampled.
 MOST_OUTSIDE = 0.05
 NOTE = "lines were not sampled (%s): times of lines of plain Python are estimates"
 
@@ -22,7 +22,7 @@ NOTE = "lines were not sampled (%s): times of lines of plain Python are estimate
 class KeptSamples:
     def __init__(self) -> None:
         self.sampler: Frames | PySpy | None = None
-        self.why = ""  # there is nothing, where it was tried
+        self.why = ""  # why there are no samples, if sampling was tried
 
     def clear(self) -> None:
         """Forget the samples: another window begins."""
@@ -44,5 +44,5 @@ class KeptSamples:
         return found
 
     def notes(self) -> list[str]:
-        """Why there are no samples, where there are none."""
+        """A note with the reason if there are no samples."""
         return [NOTE % self.why] if self.why else []

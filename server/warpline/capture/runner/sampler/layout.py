@@ -1,8 +1,8 @@
 """Finds where this interpreter stores a thread's frames, by searching memory for known frames.
 
-CPython's structs differ between versions and builds. What is searched for, within a few hundred bytes, is the
-chain that leads from the thread's state to the codes of three functions that are running. Their addresses and
-``f_lasti`` are known, so what is found is right, or nothing is found.
+CPython's structs differ between versions and builds. So a few hundred bytes are searched for the chain of
+pointers from the thread's state to the code objects of three running functions. Their addresses and
+``f_lasti`` are known, so the result is either right or None.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Optional
 from .snapshots import TAGS, Frames, Memory
 
 WORD = 8
-#: Searched: words of a thread's state, of what lies between it and a frame, of a frame.
+#: Words to search: of the thread's state, of a struct between it and a frame, of a frame.
 THREAD_WORDS, BETWEEN_WORDS, FRAME_WORDS = 64, 4, 16
 #: From a code object's address to its first instruction, at most.
 FARTHEST = 512
 #: Frames between the innermost of the known ones and the search.
 MOST_INNER = 16
-#: How often the memory that one way leads through is read again, until all of it is of one moment.
+#: How often the memory of one chain is read, until all of it is from one moment.
 LOOKS = 3
 #: Older frames are objects, each somewhere on the heap.
 LEAST_PYTHON = (3, 11)
@@ -52,7 +52,7 @@ def of_this_thread() -> Layout:
 
 
 def _holds(layout: Layout) -> bool:
-    """Whether it is right here too, in other frames than those it was found with."""
+    """Whether the layout is right for other frames than those it was found with."""
     frame = sys._getframe()
     frames = Frames(Memory(os.getpid()), asdict(layout))
     frames.stack()  # to find out which memory that takes
@@ -85,7 +85,7 @@ def _inner() -> Optional[Layout]:
 
 
 class _Search:
-    """Runs in frames of its own, further in than those that are known."""
+    """The search. It runs in frames of its own, inside the known ones."""
 
     def __init__(self, thread: int, frames: list[FrameType]) -> None:
         self.thread = thread

@@ -2,9 +2,9 @@
 
     python -I -S snapshots.py < what to look at > what was seen
 
-Each look copies all memory that holds the thread's frames in one system call, which takes some microseconds.
-A sampler that follows the frames with a call for each reads the outer ones later than the inner ones. Where
-a line calls into libraries the frames have changed by then, and the sample is lost or counted at a later line
+Each sample copies all memory that holds the thread's frames in one system call, which takes some
+microseconds. A sampler that needs a call per frame reads the outer ones later than the inner ones. If a line
+calls into libraries, the frames have changed by then, and the sample is lost or counted at a later line
 (``docs/measuring-tables.md`` has the figures).
 
 Standard library only, Python 3.9 syntax.
@@ -29,12 +29,12 @@ MOST_PAGES = 24  # of frames, of the C stack where they are entered, of generato
 #: An address in a frame may carry a tag in its lowest bits (3.14).
 TAGS = 7
 MOST_FRAMES = 2000
-GIVEN_UP = 1000  # looks without frames, one after the other: the process is gone
+GIVEN_UP = 1000  # successive samples without frames, after which the process is taken to have ended
 READY = b"ready\n"
 SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}  # numbers of the system call
 SHORTEST_TURN_NS = 100_000
 CORE = 36  # field of /proc/PID/stat, counted from behind the name
-LOOKS_A_CORE = 20  # after so many it is asked again
+LOOKS_A_CORE = 20  # samples between two checks of the script's core
 
 
 class Vector(ctypes.Structure):
@@ -44,7 +44,7 @@ class Vector(ctypes.Structure):
 
 
 class Memory:
-    """Words of another process's memory. Raises OSError where the system has no call for it."""
+    """Reads words of another process's memory. Raises OSError if the system has no call for that."""
 
     def __init__(self, process: int) -> None:
         self.process = process
@@ -71,7 +71,7 @@ class Memory:
         self.looks = self.added = 0  # pages that were read for themselves
 
     def look(self) -> None:
-        """Copy all pages that were of use, at once."""
+        """Copy all pages that recent samples needed, in one call."""
         self.looks += 1
         while self.slots:
             total = len(self.slots) * PAGE
@@ -83,8 +83,8 @@ class Memory:
             self._forget(max(0, copied) // PAGE)
 
     def word(self, address: int) -> Optional[int]:
-        """Eight bytes, as they were at the last look; of a page that was not looked at, as they are now.
-        None where there is no memory."""
+        """Eight bytes as of the last ``look``, or as of now if it did not copy that page. None if the address
+        is not mapped."""
         page = address >> PAGE_BITS
         slot = self.slots.get(page)
         if slot is None:
@@ -136,8 +136,8 @@ class Frames:
         self.instruction: int = layout["instruction"]
 
     def stack(self) -> Optional[tuple[int, ...]]:
-        """Two numbers for each frame, the innermost first: the address of its code, and how far behind that
-        the address of its instruction is. None where the memory was no chain of frames."""
+        """Two numbers per frame, innermost first: the address of its code object, and the offset of the
+        current instruction from it. None if the memory is not a valid chain of frames."""
         found: list[int] = []
         word = self.memory.word
         address: Optional[int] = self.thread
@@ -173,10 +173,10 @@ class Scheduling(ctypes.Structure):
 
 
 def ask_for_short_turns() -> None:
-    """Linux 6.12 and later: a process that takes short turns on the processor gets it at once when it wakes.
+    """Request short time slices (Linux 6.12 and later): then this process runs as soon as it wakes.
 
-    On a core that the script runs on, the sampler would otherwise wait until the script sleeps, and see it
-    sleep whenever it looks. Elsewhere nothing happens.
+    Otherwise, on the script's own core, the sampler would run only while the script sleeps, and see it asleep
+    in every sample. Does nothing on other systems.
     """
     number = SCHED_SETATTR.get(os.uname().machine)
     if number is None or not sys.platform.startswith("linux"):
@@ -211,8 +211,8 @@ class Cores:
 
 
 def main() -> None:
-    """Standard input has a line of JSON, a second line when it is to begin, and a third when it is enough.
-    Then the counts are written."""
+    """Sample between two lines of input. Standard input has a line of JSON with the request, a line to begin,
+    and a line to end. Then the counts are written to standard output."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it goes to all processes of a terminal
     told = open(0, "rb", buffering=0)  # noqa: SIM115 - unbuffered, or the third line is read with the second
     asked = json.loads(told.readline())
@@ -232,7 +232,7 @@ def main() -> None:
     found: Counter[tuple[int, ...]] = Counter()
     torn = in_a_row = 0
     while in_a_row < GIVEN_UP and time.monotonic() < until:
-        # Not evenly: steps of so many milliseconds would always be seen at the same places.
+        # At random intervals: even ones could sample every step at the same places.
         if select.select([0], [], [], between_s * random.uniform(0.5, 1.5))[0]:
             break
         if memory.looks % LOOKS_A_CORE == 0:

@@ -44,7 +44,7 @@ class Signals:
         self.datasets = Datasets()
         self.on_backward: Callable[[FrameType], None] = nothing  # called with the frame that called backward
         self.inside = False  # a backward pass is running
-        self.filled = False  # a gradient has been that a training needs: in ``.grad``, or of a parameter
+        self.filled = False  # a gradient for training was computed: in ``.grad``, or of a parameter
         self.evaluated = False  # an evaluation was signalled
         self.thread: int | None = None  # the thread of the steps, once known; others do not count
         self.parameter: Any = ()

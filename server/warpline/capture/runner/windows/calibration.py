@@ -1,8 +1,8 @@
-"""What one line record costs in this interpreter, on this machine, as loaded as it is now.
+"""Measures the cost of one line record in this interpreter, on this machine, under its present load.
 
-Measured right after a capture, with the very callback that made its records. The slowdown of the
-captured steps cannot tell: the windows with and without the profiler differ by the machine's noise
-as well, and a line record costs five times what a short line of Python itself does.
+It is measured right after a capture, with the callback that made the records. The slowdown of the captured
+steps does not show it, because the windows with and without the profiler also differ by the machine's noise.
+A line record costs five times as much as a short line of Python.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..patches import Function
 
 PASSES = 15  # the median of so many
-LINES = 600  # of each: 0.2 ms, short beside the time slice after which another process gets its turn
+LINES = 600  # per pass: 0.2 ms, short compared with the scheduler's time slice
 
 _FILE = __file__ + ": short lines"
 _TEXT = """

@@ -1,8 +1,8 @@
-"""The loader workers of a script that has ended, or is stopped between two batches.
+"""Ends the loader workers of a script that has ended, or is stopped between two batches.
 
-torch ends them when the iterator is dropped. A loop at the script's top level keeps its iterator until
-the interpreter goes, as a loader with persistent workers does, and there torch waits up to five seconds for
-each worker in turn: with twelve of them a minute, which is the script's time limit.
+torch ends workers when their iterator is deleted. But a loop at the script's top level, or a loader with
+persistent workers, keeps its iterator until the interpreter exits. There torch waits up to five seconds for
+each worker in turn. With twelve workers that is a minute, which is the script's time limit.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import sys
 
 
 def end() -> None:
-    """What dropping the iterators would do, for all that are left. Called once the script is unwound.
+    """End the workers of all remaining iterators, as deleting those would. Called after the script's last
+    line.
 
-    A loader that kept its iterator makes a new one should the script iterate it again, at exit say.
+    If the script iterates a loader again, for example at exit, the loader makes a new iterator.
     """
     loader = sys.modules.get("torch.utils.data.dataloader")
     processes = sys.modules.get("multiprocessing")

@@ -1,13 +1,13 @@
-"""The lines that load batches: a trace function in the workers, for two batches each.
+"""Records the lines that load batches: a trace function in each worker, for two batches.
 
-While the main process is captured, each worker records the lines of its next batches; else it only
-notes how long its batches take. An event costs what makes recorded batches longer than others, divided by
-their events. Each line is freed of its own events' cost, so that a line that sleeps keeps its time.
-Workers that are spawned, not forked, are not reached: they import torch again.
+During the capture, each worker records the lines of its next batches. Otherwise it only times its batches.
+The cost of a trace event is the extra time of recorded batches divided by their events. It is subtracted from
+each line once per event of that line, so a line that sleeps keeps its time. Workers that are spawned instead
+of forked are not recorded: they import torch again.
 
-Where steps are few, the capture comes last, and by then workers have made all batches that there are. There
-each worker records its first batch as well, without the first sample, which may do what is done only once.
-All of them being late alike, the steps do not wait for that longer than for the first batch.
+With few steps the capture comes last, and by then the workers have loaded all batches. So each worker also
+records its first batch, except the first sample, which may include one-time work. All workers are late by
+about the same time, so the steps wait for this only once, at the first batch.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .sampled import Sampled
 from .traced import Lines, Location, event_ns
 
 FOLDER = "workers"
-#: Batches that a worker records line by line, and unrecorded ones it remembers.
+#: Number of batches that a worker records, and of unrecorded ones whose times it keeps.
 RECORDED, REMEMBERED = 2, 8
-#: Of those, the ones that it records before steps are timed, where steps are few.
+#: How many of those it records before steps are timed, if steps are few.
 EARLY = 1
-#: Unrecorded batches after a recorded one at which it is written how long they take.
+#: The results are written again after so many unrecorded batches, with their times.
 WRITTEN_AFTER = (1, 4)
-#: Bytes of the shared flag before those of the workers, and how many of those there are.
+#: The shared flag: index of the first byte of the workers, and number of these bytes.
 AT_WORK, MOST_WORKERS = 3, 64
 #: Seconds that a recorded batch may take after the capture. Captured steps
 #: may be over in less time than a worker needs for one batch.
@@ -51,8 +51,9 @@ class WorkerLines:
         self.folder = os.path.join(folder, FOLDER)
         self.patches = Patches()
         self.early = False  # first batches were recorded
-        #: Shared with every process that is forked from here on: batches that each worker may record; one has
-        #: begun a batch so; workers are sampled. Then for each worker whether it is recording a batch now.
+        #: Memory shared with all processes forked from here on. Bytes: how many batches each worker may
+        #: record; whether one has begun to; whether workers are sampled; then per worker, whether it records
+        #: now.
         self.flag = mmap.mmap(-1, AT_WORK + MOST_WORKERS)
 
     def install(self) -> None:
@@ -81,7 +82,7 @@ class WorkerLines:
         self.patches.restore()
 
     def found(self) -> list[dict[str, Any]]:
-        """What the workers have written so far; the folder goes."""
+        """What the workers have written so far. Removes their folder."""
         self._wait_for_them()
         told = []
         with contextlib.suppress(OSError):
@@ -94,7 +95,7 @@ class WorkerLines:
         return told
 
     def _wait_for_them(self) -> None:
-        """Until the workers that record a batch have written it, while there are workers."""
+        """Wait until workers that are recording a batch have written it, at most ``PATIENCE_S``."""
         processes = sys.modules.get("multiprocessing")
         deadline = monotonic() + PATIENCE_S
         while self.flag[1] and processes is not None and processes.active_children():
@@ -105,7 +106,7 @@ class WorkerLines:
 
     def _followed(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def worker_loop(*arguments: Any, **named: Any) -> Any:
-            with contextlib.suppress(Exception):  # another torch than this was written for: no lines
+            with contextlib.suppress(Exception):  # an unknown version of torch: no lines are recorded
                 Worker(self).install()
             return original(*arguments, **named)
 

@@ -1,4 +1,4 @@
-"""The lines of all workers as one: what the server reads as ``Workers``."""
+"""Merges the lines of all workers into ``Workers``, which the server reads."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 from .sampled import line_ns, times
 from .traced import Location
 
-#: How many times as much an event may cost as in the plain loop, whose caches are warm; more than that where
-#: events at that loop's cost are already such a part of a recorded batch, in lines of quick plain Python.
+#: ``NEAR``: an event's cost is believed up to so many times that in a plain loop, whose caches are warm.
+#: ``DENSE``: if events at the plain loop's cost are at least this share of a recorded batch (lines of quick
+#: plain Python), a higher cost is believed too.
 NEAR, DENSE = 3.0, 0.25
 
 
@@ -50,9 +51,11 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _by_samples(told: list[dict[str, Any]], lines: dict[Location, list[float]]) -> bool:
-    """Where workers were sampled: the times of ``lines`` (ns a batch) by that. Code inside of a line has its
-    own row, as a generator has; all of the line's time is at the one that took longest. False: they were
-    not."""
+    """Replace the times of ``lines`` (ns per batch) by those of the samples. False if there are too few
+    samples.
+
+    Code within a line, such as a generator, has a row of its own; the row that took longest gets all of the
+    line's time."""
     sampled = times(told)
     if sampled is None:
         return False
@@ -70,8 +73,8 @@ def _by_samples(told: list[dict[str, Any]], lines: dict[Location, list[float]]) 
 
 
 def _event_cost(one: dict[str, Any]) -> float:
-    """Nanoseconds: what makes recorded batches longer than the median other one, if that is near what an
-    event of a plain loop costs, or where there are many events: on a busy machine batches differ for other
+    """The cost of a trace event in ns: the extra time of recorded batches over the median other one, per
+    event. It is believed only within ``NEAR`` and ``DENSE``: on a busy machine batches differ for other
     reasons too."""
     plain = sorted(one["plain_ns"])
     if not plain or not one["events"]:

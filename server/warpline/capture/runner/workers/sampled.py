@@ -1,8 +1,8 @@
-"""The lines of a worker by samples, without recording.
+"""Samples the lines of a worker, without a trace function.
 
-A trace function slows plain Python many times over, and by how much differs from line to line: no cost of an
-event is right for all. So the recorded batches say which lines run and how often, and the samples, where the
-main process's sampled window has some, how long they take.
+A trace function slows plain Python many times over, and by a different factor on each line, so no single cost
+per event is right. Recorded batches therefore say which lines run and how often. If there are samples, taken
+during the main process's sampling window, they say how long the lines take.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ..sampler.frames import Frames
 if TYPE_CHECKING:
     from ..lines.userfiles import UserFiles
 
-#: Samples of the user's lines in all workers: with fewer the recorded times stay.
+#: Least number of samples in user lines, over all workers; with fewer, the recorded times are used.
 FEWEST = 200
-#: Samples of a line: with fewer it takes no longer than what was recorded.
+#: Least number of samples of a line; with fewer, its time is at most the recorded one.
 ENOUGH = 10
 
 
 class Sampled:
-    """Samples a worker's lines from the start of one batch to that of another, with the waits in between."""
+    """Samples a worker's lines from the start of one batch to the start of another, waits included."""
 
     def __init__(self) -> None:
         self.sampler: Optional[Frames] = None
@@ -76,8 +76,8 @@ def with_inner(codes: Iterable[CodeType]) -> List[CodeType]:
 
 
 def times(told: List[Dict[str, Any]]) -> Optional[Tuple[Dict[Tuple[str, int], float], float]]:
-    """Samples a batch of each line, over all workers, and the nanoseconds that one sample stands for. None
-    where there are too few."""
+    """``(samples, sample_ns)``: samples per batch of each line, over all workers, and the ns that one sample
+    stands for. None if there are too few."""
     one_each = [one["sampled"] for one in told if one.get("sampled")]
     batches = sum(one["batches"] for one in one_each)
     total = sum(one["total"] for one in one_each)

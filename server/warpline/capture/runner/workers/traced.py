@@ -1,7 +1,7 @@
 """A trace function that times the lines of one batch in a loader's worker.
 
-Recording slows plain Python many times over. After ``ENOUGH_NS`` no more samples of a batch are recorded, and
-the recorded ones count for all of them.
+Recording slows plain Python many times over. So after ``ENOUGH_NS`` no more samples of the batch are
+recorded, and the recorded ones stand for all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..lines.userfiles import UserFiles
 ENOUGH_NS, GIVEN_UP_NS = 1_000_000_000, 5_000_000_000
 #: Events by which the cost of one is measured.
 EVENTS = 2000
-#: Functions until Python 3.12, with an event for each round; their time goes to the line that they are on.
+#: Before Python 3.12 these are functions with an event per iteration. Their time counts for their line.
 WITHIN_A_LINE = ("<listcomp>", "<setcomp>", "<dictcomp>")
 
 Location = Tuple[str, int, str]  # file, line, function
