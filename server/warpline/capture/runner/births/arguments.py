@@ -1,4 +1,4 @@
-"""What a constructor was called with: its arguments by name, and the place that holds each value."""
+"""The arguments of a constructor's call, by name, and where each value is written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLAIN = (bool, int, float, str, type(None), tuple, list)
 
 
 class Arguments:
-    """``of`` is asked once for each place; nothing that goes wrong in it reaches the script."""
+    """Finds arguments. ``of`` is called once per place; its exceptions never reach the script."""
 
     def __init__(
         self, user_files: UserFiles, names: QualifiedNames, executed: Executed, files: Files
@@ -52,7 +52,7 @@ class Arguments:
         return found
 
     def way(self, frame: Optional[FrameType], most: int) -> List[Tuple[str, int]]:
-        """Files and lines of the nearest frames of the user's, as Python names the files."""
+        """File (``co_filename``) and line of the innermost user frames, at most ``most``."""
         found: List[Tuple[str, int]] = []
         while frame is not None and len(found) < most:
             if self.user_files[frame.f_code.co_filename] is not None:
@@ -134,7 +134,7 @@ class Arguments:
 
 
 def _is_of_torch(value: Any) -> bool:
-    """A dtype or a device: values, and objects of their own."""
+    """Whether ``value`` is a torch dtype or device: these count as plain values."""
     return type(value).__module__ == "torch" and type(value).__name__ in ("dtype", "device")
 
 

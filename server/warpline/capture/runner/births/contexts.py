@@ -1,7 +1,7 @@
 """Where autocast and gradient contexts were made, and where their arguments are written.
 
-They are made again in every step, so a place is looked at once, and nothing is watched from the timing window
-on: what was not made in the steps before is not known.
+They are made again in every step, so each place is examined only once. From the timing window on nothing is
+watched: contexts that are first made later are not known.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Contexts:
                 while frame is not None and frame.f_code.co_name == "__init__" and _makes(frame, self_):
                     frame = frame.f_back  # torch.cuda.amp.autocast, a subclass
                 if frame is None or user_files[frame.f_code.co_filename] is None:
-                    return  # torch's own, or a function that was decorated and is called
+                    return  # made by torch, or by the call of a decorated function
                 place = frame.f_code, frame.f_lasti
                 if place not in seen:
                     seen.add(place)

@@ -14,7 +14,7 @@ _MODULE = (
     "embedding_dim", "approximate", "inplace", "embed_dim", "num_heads", "batch_first", "affine",
     "elementwise_affine", "track_running_stats",
 )  # fmt: skip
-#: Different shapes of an optimizer's parameters that are kept.
+#: Largest number of distinct parameter shapes kept per optimizer.
 _MOST_SHAPES = 200
 
 
@@ -33,7 +33,7 @@ def facts(torch: ModuleType, kind: str, thing: Any) -> dict[str, Any]:
 
 
 def arguments(kind: str, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-    """Facts that are known from the call alone."""
+    """Facts that the call's arguments give, without the object."""
     if kind == "parallel" and "find_unused_parameters" in named:
         return {"find_unused_parameters": bool(named["find_unused_parameters"])}
     return {}
@@ -109,8 +109,8 @@ def _parallel(kind: type) -> str:
 
 
 def plain(value: object) -> Any:
-    """``value`` if JSON has it, a list for a tuple, else its text; of what holds many values (a tensor, an
-    optimizer's group) the type."""
+    """``value`` as JSON: unchanged if JSON has it, a tuple as a list, a container of many values (a tensor,
+    an optimizer's group) as the name of its type, anything else as its text."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (tuple, list)):

@@ -1,8 +1,8 @@
 """From a call's expression to the line that holds its value.
 
-The expression is followed through assignments that ran, parameters (the callers' frames, while they are
-running), dicts, objects and files. A literal that is not the value that the call got is never the answer:
-then an earlier assignment, or nothing, is.
+The expression is followed through assignments that ran, parameters (in the frames of running callers), dicts,
+objects and files. A literal is accepted only if it is the value that the call received. Otherwise an earlier
+assignment is tried; if none fits, there is no result.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Follow:
     def origin(
         self, node: Optional[ast.AST], scope: Scope, value: Any, depth: int = DEPTH, kind: str = "call"
     ) -> Optional[Found]:
-        """Where ``value``, which the expression ``node`` gave, is written; ``kind`` says what holds ``node``
-        should it be a literal. None where it is not found."""
+        """Where ``value``, the result of the expression ``node``, is written; None if not found. ``kind``:
+        the kind of place that holds ``node``, in case ``node`` is the literal itself."""
         if node is None or depth <= 0:
             return None
         constant, written = literal(node)
@@ -90,7 +90,7 @@ class Follow:
         return self._bound(name, scope._replace(node=scope.file.tree, frame=None), value, depth)
 
     def _bound(self, name: str, scope: Scope, value: Any, depth: int) -> Optional[Found]:
-        """What was assigned to ``name`` last, of what ran."""
+        """The last assignment to ``name`` that ran."""
         for kind, node in self.bindings(name, scope):
             answer = None
             if kind == "value":
@@ -116,7 +116,7 @@ class Follow:
 
     def bindings(self, name: str, scope: Scope) -> Iterator[Tuple[str, Any]]:
         """``("value", expression)``, ``("change", statement)`` or ``("import", statement)`` for each
-        statement of the scope that gave ``name`` a value, what ran last first."""
+        statement of the scope that gave ``name`` a value; the last that ran comes first."""
         found = []
         for order, node in enumerate(scope.file.within(scope.node)):
             for kind, what in _bindings(node, name):

@@ -20,7 +20,7 @@ from ..imports import when_imported
 from . import describe
 from .sites import NO_BIRTH, Birth
 
-#: Of one construction; a script that makes more has them in a loop.
+#: Largest number of objects noted per constructor; a script that makes more does so in a loop.
 MOST = 20
 
 
@@ -32,7 +32,7 @@ class Frameworks:
         self.generated_ns: list[int] = []  # when ``generate`` was called
 
     def first_forwards(self, stamps: Sequence[int]) -> list[int]:
-        """The steps that begin a ``generate``, of those that begin at ``stamps``; each has a forward."""
+        """The numbers of the steps that begin a ``generate``. ``stamps``: the starts of the steps, in ns."""
         inside = [begun for begun in self.generated_ns if stamps[0] <= begun < stamps[-1]]
         found = {bisect_left(stamps, begun) for begun in inside}
         return sorted(at for at in found if at < len(stamps) - 1)
@@ -82,7 +82,7 @@ class Frameworks:
                 given = {name: named[name] for name in named if name in one.arguments}
                 birth = Birth((), (), self.sites.arguments.named(frame, given))
             return facts, birth
-        except Exception:  # a framework that is made in another way than we know: it has no site
+        except Exception:  # an unknown version of the framework: no site is noted
             return None
 
     def _note(

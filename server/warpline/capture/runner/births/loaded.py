@@ -12,16 +12,16 @@ from ..patches import Patches
 from .peek import own_attributes
 from .syntax import same
 
-#: Larger files are data and no configuration.
+#: Bytes; larger files are data, not configuration.
 LARGEST = 1_000_000
 MOST_READ = 200  # files; more are data
-MOST_FILES = 2_000  # looked at for the text that ``json.loads`` got
+MOST_FILES = 2_000  # most files searched for the text that ``json.loads`` received
 _DEPTH = 12
 _WORDS = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}\[\],:\n]')
 
 
 class Option(NamedTuple):
-    """An ``add_argument``: the frame's file and line are where the call stands."""
+    """A call of ``add_argument``, with its file and line."""
 
     action: Any
     file: str
@@ -114,8 +114,8 @@ class Loaded:
             self.read.append((result, path if isinstance(path, str) else "", kind, text))
 
     def option(self, name: str, value: Any) -> Iterator[Tuple[Option, Optional[str]]]:
-        """Options that give ``name`` the ``value``, the last first, each with the word of the command line
-        that does, None where it is the default."""
+        """Options that give ``name`` the ``value``, the last declared first. Each comes with the word of the
+        command line that sets it, or None if it is the default."""
         for option in reversed(self.options):
             action = option.action
             if action.dest != name:
@@ -151,7 +151,7 @@ def _word(options: List[str]) -> Optional[str]:
 
 
 def members(thing: Any) -> Dict[Any, Any]:
-    """What a mapping, a list or a namespace has in it."""
+    """The entries of a mapping, a list or a namespace."""
     if isinstance(thing, dict):
         return thing
     if isinstance(thing, (list, tuple)):
@@ -171,7 +171,7 @@ def _having(thing: Any, name: str, value: Any, keys: Tuple[Any, ...] = ()) -> It
 
 
 def _likeness(one: Any, other: Any) -> int:
-    """How many entries both have; those that differ count against it."""
+    """Number of entries that both share, minus the number of those that differ."""
     if one is other:
         return 1000
     first, second = members(one), members(other)

@@ -1,4 +1,4 @@
-"""Where the entry of a mapping was written: its display, the assignment or update that came last."""
+"""Where the entry of a mapping was written: in its display, or by the last assignment or update."""
 
 from __future__ import annotations
 

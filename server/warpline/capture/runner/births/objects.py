@@ -1,4 +1,4 @@
-"""Where an object's attribute was written: an option, a field, an assignment, a file; else by its value."""
+"""Finds where an object's attribute was written: an option, a field, an assignment, a file; else by value."""
 
 from __future__ import annotations
 

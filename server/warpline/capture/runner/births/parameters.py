@@ -1,4 +1,4 @@
-"""What a parameter of the user's function got: from the call, else its default."""
+"""Finds where a parameter of a user function got its value: in the call, else in its default."""
 
 from __future__ import annotations
 

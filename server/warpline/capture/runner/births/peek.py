@@ -1,4 +1,4 @@
-"""The value of an expression in a running frame, found without running any of the user's code."""
+"""Evaluates an expression in a running frame without running user code."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ UNKNOWN = Unknown()
 
 
 def value_of(node: Optional[ast.AST], local: Optional[Mapping[str, Any]], globals_: Dict[str, Any]) -> Any:
-    """The object, or :data:`UNKNOWN`. Names, attributes that are no properties, constant subscripts of plain
-    containers; nothing is called."""
+    """The object, or :data:`UNKNOWN`. Reads names, attributes that are not properties, and constant
+    subscripts of plain containers. Calls nothing."""
     if isinstance(node, ast.Name):
         if local is not None and node.id in local:
             return local[node.id]

@@ -1,4 +1,4 @@
-"""A function, or a module, as it ran: its syntax, and its frame where it still runs."""
+"""Functions and modules as they ran: their syntax, and their frame while they are running."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Scope(NamedTuple):
     globals: Dict[str, Any]
 
     def value(self, node: Optional[ast.AST]) -> Any:
-        """What an expression in it stands for now."""
+        """The present value of an expression in it."""
         local = self.frame.f_locals if self.frame is not None else None
         if local is None and self.node is not self.file.tree and not _is_global(self, node):
             return UNKNOWN
@@ -94,8 +94,8 @@ class Scopes:
         return [file for file in map(self.files.__getitem__, paths) if file is not None]
 
     def when(self, file: File, node: ast.AST) -> Optional[int]:
-        """When the statement of ``node`` ran first, as a number; -1 where that is not known, None where it
-        has not run."""
+        """The position of the statement of ``node`` in the order of first runs; -1 if unknown, None if it has
+        not run."""
         statement: Any = file.statement(node)
         first = min([statement.lineno, *(one.lineno for one in getattr(statement, "decorator_list", ()))])
         body = getattr(statement, "body", None)
@@ -107,7 +107,7 @@ class Scopes:
         return None if self.executed.knows(file.path, first) else -1
 
     def call_of(self, frame: FrameType) -> Optional[ast.Call]:
-        """The call that ``frame`` is at."""
+        """The call that ``frame`` is executing."""
         scope = self.of_frame(frame)
         if scope is None:
             return None

@@ -1,4 +1,4 @@
-"""Flags that the script sets: which, to what, and who did it, in the order of the settings."""
+"""Notes the flags that the script sets: name, value and line, in the order of the settings."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Settings:
 
 
 def _by_library(frame: Any) -> bool:
-    """Whether torch itself sets it, as its context managers do when they end."""
+    """Whether torch itself sets the flag, as its context managers do on exit."""
     while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back
     name = frame.f_globals.get("__name__", "") if frame is not None else ""

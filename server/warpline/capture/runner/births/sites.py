@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ..patches import Function
     from .arguments import Arguments
 
-MOST_MODULES = 20_000  # objects; a model with more tells nothing new
+MOST_MODULES = 20_000  # largest number of modules noted
 
 
 class Birth(NamedTuple):
-    """How the script came to a place: by which ``way``, with which frames and arguments."""
+    """How the script reached a place: the ``way`` (places of the calls), its frames and the arguments."""
 
     way: tuple[Any, ...] = ()
     frames: Sequence[dict[str, Any]] = ()
@@ -35,18 +35,18 @@ NO_BIRTH = Birth()
 MOST_FRAMES = 30
 #: (kind, place, weak reference, facts known at once, uses, birth)
 Entry = tuple[str, Location, Any, dict[str, Any], set[tuple[str, int]], Birth]
-#: Of loaders that the same lines made one after another: what adds up.
+#: Facts that are summed over loaders made one after another by the same lines.
 SUMMED = ("epochs_started", "wait_ms", "starts_timed")
 
 
 class Sites:
-    """Watches constructors. ``found()`` reads the facts off the objects that still live."""
+    """Watches constructors. ``found()`` reads the facts from the objects that are still alive."""
 
     def __init__(
         self, user_files: UserFiles, names: QualifiedNames, arguments: Arguments | None = None
     ) -> None:
-        self.arguments = arguments  # None: they are not asked for
-        #: By kind, type and all the user's frames.
+        self.arguments = arguments  # None: arguments are not recorded
+        #: Key: kind, type and all user frames.
         self.births: dict[tuple[Any, ...], Birth] = {}
         self.user_files = user_files
         self.names = names
@@ -90,7 +90,7 @@ class Sites:
         for kind, place, reference, facts, uses, birth in self.made:
             thing = reference() if reference is not None else None
             facts = {**describe.facts(self.torch, kind, thing), **facts} if thing is not None else facts
-            # Loaders of one line that was reached from others (train, test) are several sites.
+            # If one line makes loaders for several callers (train, test), these are several sites.
             key = kind, place, facts.get("type"), birth.way if kind == "loader" else ()
             known = sites.get(key)
             if known is None:
@@ -112,7 +112,7 @@ class Sites:
         return any(entry[0] == kind for entry in self.made)
 
     def living(self, kind: str) -> list[Any]:
-        """The objects of that kind that still live."""
+        """The objects of that kind that are still alive."""
         made = [entry[2]() for entry in self.made if entry[0] == kind and entry[2] is not None]
         return [thing for thing in made if thing is not None]
 
@@ -150,7 +150,7 @@ class Sites:
         positional: tuple[Any, ...],
         named: dict[str, Any],
     ) -> Birth:
-        """Frames and arguments; looked for once for each way that the script came to a place."""
+        """Frames and arguments, determined once for each way in which the script reaches a place."""
         if self.arguments is None:
             return NO_BIRTH
         # The nearest line tells the modules of a model apart; they are too many for more.
@@ -182,7 +182,7 @@ class Sites:
         self.patches.replace(owner, "__init__", make)
 
     def _watch_modules(self, owner: Any) -> None:
-        """Modules that a line of the user's makes itself; not those that a library makes inside."""
+        """Watch modules made by a user line directly, not those that a library makes."""
 
         def make(original: Function) -> Function:
             def __init__(self_: Any, *arguments: Any, **named: Any) -> None:
@@ -236,8 +236,8 @@ class Sites:
 
 
 def _add_loader(known: dict[str, Any], later: dict[str, Any]) -> None:
-    """What is known of a loader and of a later one of the same lines: the first one's facts, where it has
-    them. ``made`` counts those that were made when the one before had been iterated."""
+    """Merge the facts of a later loader of the same lines into ``known``; existing facts stay. ``made``
+    counts loaders that were made after the one before had been iterated."""
     made = known.get("made", 1) + later.get("made", 1) - 1
     sums = {name: known.get(name, 0) + later[name] for name in SUMMED if name in later}
     known.update({**later, **known, **sums, "made": made})

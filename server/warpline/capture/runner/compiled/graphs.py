@@ -25,7 +25,7 @@ _CALL = re.compile(r"\[Provenance debug handles\] (\S+):(\d+)|^[ \t]+(\w+)\.run\
 
 
 class Compiled:
-    """Listens from the moment that the script imports torch's compiler. ``compilations`` counts frames."""
+    """Listens once the script has imported torch's compiler. ``compilations``: number of compiled frames."""
 
     def __init__(self, user_files: UserFiles) -> None:
         self.user_files = user_files
@@ -34,7 +34,7 @@ class Compiled:
         self.kernels: list[dict[str, Any]] = []  # facts of each call of each graph, in the order of the calls
         self.graphs = 0
         self.compilations = 0
-        self.took_ns: dict[tuple[str, str, int, str], int] = {}  # of the events that are recompilations
+        self.took_ns: dict[tuple[str, str, int, str], int] = {}  # ns spent per recompilation event
         self._recompiled: tuple[str, str, int, str] | None = None  # what is being compiled again
         self.tell: Callable[[bool], None] = lambda begun: None  # called as a compilation begins and ends
         self.provenance: bool | None = None  # True or False once Inductor has been imported
@@ -101,7 +101,8 @@ class Compiled:
             self.patches.replace(exc.Unsupported, "add_to_stats", make_stats)
 
     def _watch_recompilations(self, module: Any) -> None:
-        # Before Python 3.12 our trace functions run amid compiled code: Dynamo takes them for the script's.
+        # Before Python 3.12 our trace functions run within compiled code; Dynamo would take them for the
+        # script's.
         skip: Any = getattr(module, "skip_code", None)
         for function in [*vars(tracing.Tracing).values(), tracing.both] if skip is not None else ():
             for code in _within(getattr(function, "__code__", None)):

@@ -1,4 +1,4 @@
-"""Which masks of fused attention hide what comes later and nothing else, read off the masks themselves."""
+"""Finds masks of fused attention that are causal (hide exactly the later positions), from their values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OPERATORS = {
     "_scaled_dot_product_fused_attention_overrideable": 3,
     "_scaled_dot_product_flash_attention_for_cpu": 99,  # by name only
 }
-#: Calls that are looked at, and the most entries of a mask: chosen, not fitted. A layer has one call.
+#: Most calls to examine (a layer has one), and most entries of a mask. Chosen, not fitted.
 MOST, LARGEST = 256, 1 << 26
 #: Masks of shorter sequences are not recorded.
 SHORTEST = 8
@@ -23,8 +23,8 @@ GONE = -1e4
 
 
 class Masks:
-    """The step's fused attentions with a mask. What is asked of the masks is computed at once and read when
-    the step is over, since reading waits for the device."""
+    """The step's calls of fused attention with a mask. Masks are checked on the device at once; the results
+    are read after the step, since reading waits for the device."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -41,13 +41,13 @@ class Masks:
         if mask is not None:
             try:
                 causal = self._causal(mask)
-            except Exception:  # a device that has run out of memory, say
+            except Exception:  # such as a device that is out of memory
                 causal = None
             self._kept.append((operator, causal))
 
     def _causal(self, mask: Any) -> Optional[Any]:
-        """Whether a mask is causal, as a scalar tensor on its device: reading it here would wait. None for
-        one that cannot be."""
+        """Whether a mask is causal, as a scalar tensor on its device (reading it here would wait). None if it
+        cannot be causal."""
         torch = self._torch
         if mask.dim() < 2 or mask.shape[-1] != mask.shape[-2] or mask.shape[-1] < SHORTEST:
             return None
@@ -62,7 +62,7 @@ class Masks:
         return torch.where(later, mask <= GONE, mask == 0).all()
 
     def masked(self) -> Tuple[Masked, ...]:
-        """Waits for the device."""
+        """The result for each call. Waits for the device."""
         found = tuple(Masked(at, causal is not None and bool(causal)) for at, causal in self._kept)
         self._kept.clear()
         return found

@@ -1,4 +1,4 @@
-"""The share of padding in the indices of embeddings, counted after the step."""
+"""Counts the padding in the indices of embeddings, after the step."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any, List, Optional, Tuple
 
 from ....wire.dataflow import TENSOR, Padding
 
-#: Bounds, chosen and not fitted. Tables of fewer rows tell segments or flags apart, not words.
+#: Bounds; chosen, not fitted. Tables with fewer rows hold segments or flags, not words.
 FEWEST_ROWS = 32
 #: Sequences shorter than this are not worth cutting.
 SHORTEST = 8
-#: Look-ups that are kept until the step is over.
+#: Largest number of look-ups kept until the end of the step.
 MOST = 4
-#: The value may be elsewhere too (GPT-2 pads with its end of text), up to this share of the padding.
+#: The padding value may also occur elsewhere (GPT-2 pads with end-of-text), up to this share of the padding.
 ELSEWHERE = 0.1
 
 
@@ -37,7 +37,7 @@ class LookedUp:
             self._kept.append((indices.detach(), value, site))
 
     def padding(self) -> Tuple[Padding, ...]:
-        """What of them is padding; waits for the device."""
+        """The padding of each look-up. Waits for the device."""
         found = []
         for indices, value, site in self._kept:
             counted = counted_in(indices)
@@ -48,8 +48,8 @@ class LookedUp:
 
 
 def counted_in(indices: Any) -> Optional[Tuple[int, int]]:
-    """``(padded elements, columns that are padding in every row)`` of indices of rows times columns; None
-    where no value fills rows up at one end."""
+    """``(padded elements, columns that are padding in every row)`` of a 2-d tensor of indices; None if no
+    value fills up rows at one end."""
     best = None
     for rows in (indices.flip(1), indices):
         value = rows[:, 0].mode().values

@@ -1,4 +1,4 @@
-"""The number of entries that a loss ignores, counted in targets and masks after the step."""
+"""Counts the entries that a loss ignores, in targets and masks, after the step."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any, List, Optional, Tuple
 
 from ....wire.dataflow import TENSOR, Unscored
 
-#: Targets and masks that are kept until the step is over. Chosen, not fitted.
+#: Largest number of targets and masks kept until the end of the step. Chosen, not fitted.
 MOST = 8
-#: Where ``aten::nll_loss_forward`` and its like have the class that does not count.
+#: Position of ``ignore_index`` among the arguments of ``aten::nll_loss_forward`` and similar operators.
 _IGNORE_INDEX = 4
 
 

@@ -16,8 +16,8 @@ class Interned(Dict[Any, int]):
 
 
 class Values:
-    """No tensor is kept alive, only what is left of a storage once its memory is freed: until ``close`` no
-    other storage gets its address."""
+    """Numbers values without keeping tensors alive. Only the freed storage objects are kept until ``close``,
+    so that no other storage gets their address."""
 
     def __init__(self, torch: Any, alias: Callable[[int, int], None]) -> None:
         """``alias(new, old)`` is told of a value that is a view, made unseen, of another one."""

@@ -1,8 +1,8 @@
 """The table of library locations, and their records.
 
-A line of a library is recorded like one of the user's, into an array of its own. To stay cheap, code that
-runs too many lines is left out: it counts as its caller's line then. How many are too many the capture's
-first step tells, which is not counted.
+A library line is recorded like a user line, but into an array of its own. To keep this cheap, code that runs
+too many lines is left out, and its time counts for the caller's line. The limit is found in the capture's
+first step, which does not count.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .modules import ModulePaths
 
 NEITHER, USER, LIBRARY = 0, 1, 2
 FUNCTION = 0x1  # CO_OPTIMIZED: no module's or class's body, which an import runs
-#: Lines of one code object in the capture's first step, after which it is left out: 10 ms of records.
+#: A code object with more lines than this in the capture's first step is left out: 10 ms of records.
 MOST_OF_CODE = 20_000
-#: What the records of a step may cost, as a part of the step without the profiler, and what one costs, the
-#: calls and returns of its frames included.
+#: Largest cost of a step's records, as a share of the step without the profiler; and the cost of one record,
+#: including the calls and returns of its frames.
 SHARE = 0.04
 RECORD_NS = 600 if sys.version_info >= (3, 12) else 2_000
-#: That many are recorded however short the step is: lines of a model of a dozen layers, some 150 each.
+#: So many are always recorded: enough for a model of a dozen layers with about 150 lines each.
 LEAST = 2_000
 
 
@@ -71,10 +71,10 @@ class LibraryLines:
         self.owners: list[CodeType | None] = [None]  # beside ``table``
         self.lines: dict[tuple[int, int], InsideLines] = {}  # (id(code), module) -> its lines
         self.kinds: dict[int, int] = {}  # id(code) -> NEITHER, USER, LIBRARY
-        self.kept: list[CodeType] = []  # so that no id is given away again
+        self.kept: list[CodeType] = []  # kept alive, so that their ids are not reused
 
     def kind(self, code: CodeType) -> int:
-        """Whose ``code`` is: NEITHER also where it is not recorded, though it is a library's."""
+        """USER, LIBRARY or NEITHER. Library code that is not recorded counts as NEITHER."""
         known = self.kinds.get(id(code))
         if known is not None:
             return known

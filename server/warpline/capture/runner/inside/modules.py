@@ -1,4 +1,4 @@
-"""Which module of the model a frame runs for, by the name that the model has for it."""
+"""Finds the module of the model that a frame runs for, by its path in the model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 NO_MODULE = -1
 MOST_MODULES = 100_000
-#: Frames between a library's function and the module's call around it, at most: a walk costs time.
+#: Most frames to walk from a library function out to its module's call: each costs time.
 MOST_FRAMES = 24
 #: Wrappers with the model as their only child: the child's name is left out of paths.
 WRAPPERS = {

@@ -82,7 +82,7 @@ class LibraryEvents:
         return None
 
     def left(self, frame: FrameType, user_follows: bool = True) -> None:
-        """Python leaves ``frame``, of a library or (``user_follows`` False) of the user's."""
+        """Python leaves ``frame``: a library's, or with ``user_follows`` False a user's."""
         self.local.lines = None
         frames, number = self.frames(), id(frame)
         for at in range(len(frames) - 1, -1, -1):
