@@ -1,1 +1,1 @@
-"""The nouns of the program: frozen dataclasses, no behaviour beyond derived fields."""
+"""The data types of the program: frozen dataclasses without behaviour, except for derived fields."""

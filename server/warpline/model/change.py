@@ -1,8 +1,8 @@
 """The change that a fix makes in the captured step, as plain data.
 
-A rule names a change; the simulation (:mod:`warpline.simulate`) replays the step with it. Places
-are ``(file, line)`` of the *hot* lines (where the ops, copies, syncs or waits are seen), not of the
-edit site. An empty ``places`` means the whole step. Rules know nothing of how it is simulated.
+A rule names a change; the simulation (:mod:`warpline.simulate`) replays the step with it. Places are
+``(file, line)`` of the *hot* lines, where the ops, copies, syncs or waits are recorded, and not of the edit
+site. An empty ``places`` means the whole step. Rules do not depend on how a change is simulated.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Places = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class LoaderWorkers:
-    """Batches are made by ``workers`` processes, prefetched, instead of as they are now.
+    """Batches are prefetched by ``workers`` processes.
 
-    ``places``: lines that wait for the next batch. ``persistent``: workers outlive an epoch.
-    ``batch_ms``: what one batch costs one process, where a rule knows it (else it is the wait
-    itself without workers, and wait + step over the present workers with them).
+    ``places``: lines that wait for the next batch. ``persistent``: workers are kept after an epoch.
+    ``batch_ms``: time for one process to load one batch, if a rule knows it. None: the recorded wait for a
+    batch if there are no workers now, else the time between two batches times the number of workers.
     """
 
     workers: int
@@ -43,7 +43,8 @@ class OverlapCopies:
 
 @dataclass(frozen=True, slots=True)
 class RemoveSyncs:
-    """The host no longer waits for the device at ``places``. ``keep``: share that stays (1/N)."""
+    """The host no longer waits for the device at ``places``. ``keep``: share of the waits that remain
+    (1/N)."""
 
     places: Places = ()
     keep: float = 0.0
@@ -51,13 +52,14 @@ class RemoveSyncs:
 
 @dataclass(frozen=True, slots=True)
 class Fuse:
-    """What runs at ``places`` (both phases) becomes ``kernels`` kernels each time; products stay.
+    """The kernels at ``places`` (forward and backward) become ``kernels`` kernels each time the lines run;
+    matrix products do not change.
 
-    ``bytes``: what the fused kernels read and write a step; their time is then ``bytes`` over the
-    device's bandwidth. None: the widest of the replaced kernels stands for the fused one.
-    Where a rule knows more, ``keep`` is the share of the fused work's time that stays, and
-    ``shares`` the part of each place's time that is fused (a line may do other things as well).
-    ``keep_host``: the same of the host's time, where that is another share than of the device's.
+    ``bytes``: bytes that the fused kernels read and write per step; their time is ``bytes`` over the device's
+    bandwidth. None: a fused kernel takes as long as the longest of the kernels that it replaces.
+    ``keep``: share of the fused work's time that remains, if a rule knows it. ``shares``: then the share of
+    each place's time that is fused (a line may do other work as well). ``keep_host``: as ``keep``, for host
+    time, if it differs.
     """
 
     places: Places
@@ -70,10 +72,10 @@ class Fuse:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """What ``places`` compute is done in another way, which can be tried without the script.
+    """The computation at ``places`` is replaced by another one, which can be tried without the script.
 
-    ``by``: a kind of ``capture/runner/probing``; ``options``: words that it knows. ``shares``: as for
-    :class:`Fuse`. ``otherwise``: the change as it is simulated where nothing was tried.
+    ``by``: a kind of ``capture/runner/probing``; ``options``: words that this kind accepts. ``shares``: as
+    for :class:`Fuse`. ``otherwise``: the change that is simulated if the replacement was not tried.
     """
 
     by: str
@@ -83,7 +85,7 @@ class Replace:
     shares: tuple[float, ...] = ()
 
 
-#: An operator as the trace has it: its name, and its inputs' shapes and strides.
+#: An operator of the trace: its name, and its inputs' shapes and strides.
 Operator = tuple[str, tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]
 
 
@@ -91,10 +93,10 @@ Operator = tuple[str, tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]
 class MatmulRate:
     """Matrix products (and convolutions, attention) at ``places`` run in another precision.
 
-    ``elementwise``: under autocast, memory-bound kernels between them move half the bytes too.
-    ``weights``: the weights are kept in that precision, so nothing is copied to it.
-    ``factor``: the speed-up of the products; None: from the device's rates. ``tried``: the share of its time
-    that is left of a product that was tried in that precision.
+    ``elementwise``: autocast, under which memory-bound kernels between the products also move fewer bytes.
+    ``weights``: the weights are kept in that precision, so nothing is cast. ``factor``: the speed-up of the
+    products; None: from the device's rates. ``tried``: for products that were tried in that precision, the
+    new time as a share of the present one.
     """
 
     precision: Precision
@@ -107,8 +109,8 @@ class MatmulRate:
 
 @dataclass(frozen=True, slots=True)
 class ChannelsLast:
-    """Images at ``places`` are laid out channels last: nothing turns them for the tensor cores and back, and
-    cuDNN's batch norms, whose channels then lie side by side, move at the device's bandwidth.
+    """Images at ``places`` are in channels_last: there are no layout conversions for the tensor cores, and
+    cuDNN's batch norms run at the device's bandwidth, since the channels of a pixel are contiguous.
     """
 
     places: Places = ()
@@ -118,8 +120,8 @@ class ChannelsLast:
 class RemoveLaunches:
     """The host queues ``places`` as one launch (``torch.compile``, CUDA graph).
 
-    ``fuse``: runs of memory-bound kernels are merged as Inductor would, and what is left is launched
-    one by one; ``keep``: share of the host time that stays (with ``fuse`` the least that does).
+    ``fuse``: runs of memory-bound kernels are merged as Inductor does, and the remaining kernels are launched
+    one by one. ``keep``: share of the host time that remains (with ``fuse``: at least).
     """
 
     places: Places = ()
@@ -129,8 +131,8 @@ class RemoveLaunches:
 
 @dataclass(frozen=True, slots=True)
 class CompiledCalls:
-    """What ``places`` do is compiled and called ``calls`` times a step: each call costs the host something,
-    as its guards are checked, and its backward costs as much again."""
+    """The code at ``places`` is compiled and called ``calls`` times per step. Each call costs host time (its
+    guards are checked), and so does its backward pass."""
 
     places: Places
     calls: float
@@ -140,7 +142,7 @@ class CompiledCalls:
 class FuseOptimizer:
     """The optimizer's kernels at ``places`` become a few multi-tensor ones.
 
-    ``bytes``: what they read and write a step (parameters, gradients, state), None when unknown.
+    ``bytes``: bytes that they read and write per step (parameters, gradients, state); None if unknown.
     """
 
     places: Places
@@ -149,19 +151,20 @@ class FuseOptimizer:
 
 @dataclass(frozen=True, slots=True)
 class LargerBatch:
-    """``factor`` times the samples a step: reported as time per present batch."""
+    """A step has ``factor`` times as many samples. The result is the time per present batch."""
 
     factor: float
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Time at ``places`` becomes ``factor`` times what it is (0 removes the line).
+    """Time at ``places`` is multiplied by a factor (0 removes the line), one for host and one for device
+    time.
 
-    For what the other changes do not say: a tuned algorithm, work moved out of the step (garbage
-    collection, ``empty_cache``, printing), a faster sample function.
-    ``at_most``: no more than this is gained, and nothing says how much: a bound instead of a prediction.
-    ``assumed``: the factors are of ``model/costs.json`` and not of this run: an estimate.
+    For cases without a change of their own: a tuned algorithm, work moved out of the step (garbage
+    collection, ``empty_cache``, printing), a faster function for samples.
+    ``at_most``: the gain is at most this, and how large it is is unknown: a bound, not a prediction.
+    ``assumed``: the factors come from ``model/costs.json`` and not from this run: an estimate.
     """
 
     places: Places

@@ -1,12 +1,12 @@
-"""Assumed figures for missing measurements (``costs.json``) and chosen bounds (``bounds.json``), each with
-its source.
+"""Assumed figures for missing measurements (``costs.json``), and chosen bounds (``bounds.json``).
 
-``low`` to ``high`` is the range that was seen in ``samples`` measurements that ``script`` makes; None and 0
-where it was never measured. ``benchmarks/fit.py`` prints both tables, and says which figures have no source
-yet. A prediction that rests on one of those is a bound or an estimate, and its interval as wide as one.
+An assumed figure has its source: ``low`` to ``high`` is the range of ``samples`` measurements, which
+``script`` repeats; None and 0 if it was never measured. ``benchmarks/fit.py`` prints both tables, and the
+figures without a source. A prediction that uses one of those is a bound or an estimate, and has the wide
+interval of its kind.
 
-A bound is where we draw a line: how near is near enough, how much is too much. No measurement could
-contradict it, so it has none.
+A chosen bound is our decision on how close is close enough, or how much is too much. It cannot be measured,
+so it has no range.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def bounds() -> dict[str, Chosen]:
 
 
 def value(name: str) -> float:
-    """The figure of that name. Raises KeyError for one that is not in the table."""
+    """The assumed figure ``name``. Raises KeyError if the table lacks it."""
     return table()[name].value
 
 
 def bound(name: str) -> float:
-    """The bound of that name. Raises KeyError for one that is not in the table."""
+    """The chosen bound ``name``. Raises KeyError if the table lacks it."""
     return bounds()[name].value
 
 

@@ -1,4 +1,4 @@
-"""Element types, by the names that a trace has for them, and what products of float32 compute in."""
+"""Element types by their names in a trace, and whether products of float32 may use TF32."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ELEMENT_BYTES = {
 
 
 def tf32_allowed(name: str, flags: Flags) -> bool:
-    """Whether the operator ``name`` may compute in TF32 what is given to it in float32."""
+    """Whether the operator ``name`` may compute float32 inputs in TF32."""
     if "conv" in name:
         return flags.cudnn_allow_tf32 is not False  # torch's default
     return bool(flags.allow_tf32) or flags.float32_matmul_precision in TF32_SETTINGS

@@ -1,4 +1,4 @@
-"""One kernel from the inside: what Nsight Compute counted, by the kernel's own source lines."""
+"""One kernel in detail: Nsight Compute's counters by the kernel's source lines."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass, field, replace
 
 from warpline.text.lines import line_at
 
-#: Of ``kernel-….json`` in a run folder and of ``warpline kernel --json``.
+#: Format number of ``kernel-….json`` in a run folder and of ``warpline kernel --json``.
 KERNEL_FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
 class KernelLine:
-    """Sums over the instructions that were compiled from one source line."""
+    """Sums over the instructions compiled from one source line."""
 
     file: str
     line: int
-    sectors: float = 0.0  # 32-byte sectors of global memory that its loads and stores touched
-    ideal_sectors: float = 0.0  # the same with every byte of a sector used
-    stalls: dict[str, float] = field(default_factory=dict)  # reason -> samples of a warp waiting there
-    text: str = ""  # the line as it was, without its indentation; "" where the file was not there
+    sectors: float = 0.0  # 32-byte sectors of global memory that its loads and stores access
+    ideal_sectors: float = 0.0  # the same if every byte of a sector were used
+    stalls: dict[str, float] = field(default_factory=dict)  # reason -> samples of a warp stalled there
+    text: str = ""  # the line when it ran, without its indentation; "" if its file was missing
 
     @property
     def used_percent(self) -> float | None:
-        """Bytes used of the bytes moved; None for a line that touches no global memory."""
+        """Bytes used, in percent of the bytes moved; None for a line without global memory accesses."""
         return 100 * self.ideal_sectors / self.sectors if self.sectors else None
 
 
@@ -41,13 +41,13 @@ class KernelInside:
     format: int = KERNEL_FORMAT
 
     def holds_for(self, texts: Callable[[str], str | None]) -> bool:
-        """Whether its lines still read as they did, in those files that ``texts`` knows the text of."""
+        """Whether its lines are unchanged, in the files that have a text in ``texts``."""
         known = [line for line in self.lines if texts(line.file) is not None]
         return bool(known) and all(
             line.text == line_at(texts(line.file), line.line).strip() for line in known
         )
 
     def with_texts(self, texts: Callable[[str], str | None]) -> KernelInside:
-        """The same with the lines' texts as they are now."""
+        """A copy with the present texts of the lines."""
         lines = (replace(line, text=line_at(texts(line.file), line.line).strip()) for line in self.lines)
         return replace(self, lines=tuple(lines))

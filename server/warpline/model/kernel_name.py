@@ -1,4 +1,4 @@
-"""Short names of kernels: compilers' names can have thousands of characters.
+"""Short names of kernels. A compiler's name may have thousands of characters.
 
 ``void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, …>(…)`` becomes
 ``vectorized_elementwise_kernel<CUDAFunctor_add<float>>``. The JSON report keeps the full names.
@@ -10,42 +10,42 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-#: Longer names are cut; about what a table's column holds.
+#: Longer names are cut: about the width of a table's column, in characters.
 MOST = 72
 
-#: Template arguments that say how and not what: sizes, tensor lists, index arithmetic.
+#: Template arguments that do not name the operation: sizes, tensor lists, index arithmetic.
 _HOW = re.compile(
     r"array|.*(Metadata|Calculator|WithoutCast|WithCast|OpaqueType|TensorInfo|Params?)|Array|unsigned|\W*\d.*"
     r"|true|false|const|integral_constant|Load|Store|IndexToOffset"
 )
-#: Templates that say nothing themselves: what they wrap is the operation.
+#: Wrapper templates: their argument is the operation.
 _WRAPS = re.compile(r"gpu_kernel_impl\w*|[AB]?UnaryFunctor|BinaryFunctor|func_wrapper_t|ReduceOp|policy_hub")
-#: Types of numbers: said only where nothing else tells one instance of a kernel from another.
+#: Number types: shown only if nothing else distinguishes two instances of a kernel.
 _NUMBERS = {
     "float", "double", "int", "long", "char", "bool", "short", "half", "Half", "BFloat16", "__half",
     "__nv_bfloat16", "complex",
 }  # fmt: skip
-#: cuBLAS's and cuDNN's: the problem and the tile, then the method, then the library.
+#: Kernels of cuBLAS and cuDNN: the problem and the tile, then the method, then the library.
 _VENDOR = re.compile(r"(sm\d+_\w*?)(_tilesize\d+(?:x\d+)*)_\w*?(_cublas|_cudnn)?")
 #: One token of an Itanium-mangled name: a part with its length, template brackets, substitutions.
 _MANGLED = re.compile(r"(\d+)|(I)|(E)|S[0-9A-Z]*_|L\w(?:n?\d+)E|[A-Za-z]")
-#: Deeper templates than this are not read: their insides are never shown.
+#: Templates nested deeper than this are not parsed, since they are never shown.
 _DEEPEST = 12
 _LAMBDA = re.compile(r"\{[^{}]*\}|\(anonymous namespace\)")
 
 
-#: cuDNN's: a tensor laid out channels first is turned to channels last for the tensor cores, or back.
+#: cuDNN's kernels that convert a tensor from NCHW to NHWC for the tensor cores, or back.
 _TURNS_LAYOUT = ("nchwToNhwc", "nhwcToNchw")
 
 
 def turns_layout(kernel: str) -> bool:
-    """Whether a kernel converts a tensor between NCHW and NHWC, by its name."""
+    """Whether the kernel's name says that it converts a tensor between NCHW and NHWC."""
     return any(word in kernel for word in _TURNS_LAYOUT)
 
 
 @dataclass
 class _Name:
-    """A name and its template's arguments; ``word`` is the last part of the path before ``<``."""
+    """A name and its template arguments; ``word`` is the last part of the qualified name, before ``<``."""
 
     word: str
     within: list[_Name] = field(default_factory=list)
@@ -53,7 +53,8 @@ class _Name:
 
 @lru_cache(maxsize=4096)
 def readable(kernel: str) -> str:
-    """A short name of ``kernel`` for people, at most :data:`MOST` characters and never empty for a name."""
+    """A short name of ``kernel`` for people: at most :data:`MOST` characters, and not empty unless ``kernel``
+    is."""
     if vendor := _VENDOR.fullmatch(kernel.strip()):
         whole, short = (f"{head}…{vendor[3] or ''}" for head in (vendor[1] + vendor[2], vendor[1]))
         return whole if len(whole) <= MOST else _cut(short)
@@ -68,7 +69,7 @@ def _cut(name: str) -> str:
 def _written(name: _Name, depth: int = 0) -> str:
     kept = [part for each in name.within if (part := _argument(each, depth + 1))]
     telling = [part for part in kept if part not in _NUMBERS] or kept
-    # The first that tells something is the operation; the rest are its types once more.
+    # The first argument that is kept is the operation; the others repeat its types.
     return f"{name.word}<{telling[0]}>" if telling and depth < 3 else name.word
 
 
@@ -80,13 +81,13 @@ def _argument(name: _Name, depth: int) -> str:
 
 
 def _demangled(kernel: str) -> _Name:
-    """Read ``void a::b<c<4>, d>(e, f)``: the path's last word, and what is between its brackets."""
+    """Parse ``void a::b<c<4>, d>(e, f)``: the last word of the qualified name, and the template arguments."""
     text = _LAMBDA.sub("", kernel.replace("operator()() const", "").replace("operator()", ""))
     return _read(text.strip(), 0, 0)[0]
 
 
 def _read(text: str, at: int, depth: int) -> tuple[_Name, int]:
-    """The name that begins at ``at``, up to a comma or a closing bracket of the level above."""
+    """The name that begins at ``at``, up to a comma or closing bracket of the enclosing level."""
     name, word, whole = _Name(""), "", False
     while at < len(text):
         char = text[at]
@@ -101,7 +102,7 @@ def _read(text: str, at: int, depth: int) -> tuple[_Name, int]:
                 name.within.append(inside)
                 at += 1
         elif char == "(":
-            # Parameters: what follows them (`::{lambda}`) is inside the function and says less.
+            # Function parameters: a name after them (`::{lambda}`) is inside the function and is ignored.
             name.word, whole = name.word or word, True
             at = _closing(text, at)
         else:
@@ -119,7 +120,7 @@ def _read(text: str, at: int, depth: int) -> tuple[_Name, int]:
 
 
 def _closing(text: str, at: int) -> int:
-    """Behind the parenthesis that closes the one at ``at``."""
+    """The index after the parenthesis that closes the one at ``at``."""
     depth = 0
     for here in range(at, len(text)):
         depth += (text[here] == "(") - (text[here] == ")")
@@ -129,7 +130,7 @@ def _closing(text: str, at: int) -> int:
 
 
 def _mangled(kernel: str) -> _Name:
-    """Enough of the Itanium ABI for people: the parts of the outer name, and of its first argument."""
+    """Parse a part of an Itanium-mangled name: the outer name, and its first template argument."""
     at, words, opened = 2, [[""]], 0
     while at < len(kernel) and opened < 3:
         token = _MANGLED.match(kernel, at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Problem(Exception):
-    """Something the user can act on. ``str()`` is the one clear line that is shown.
+    """An error that the user can act on. ``str()`` is the one line that is shown.
 
     ``status`` is the exit status of the contract: 1 when the script ended before a step could be
     measured, 2 when the command line or the input is wrong, 130 when the user interrupted.

@@ -1,7 +1,7 @@
-"""A profile: what each source line cost, with all that rules and views need to know about it.
+"""A profile: the cost of each source line, and the data that rules and views need.
 
-Attribution makes it from a trace; the contract's :class:`warpline.model.report.Report` is cut
-from it. Times are means per captured step in milliseconds, brought to the unprofiled step's scale.
+Attribution makes it from a trace; the contract's :class:`warpline.model.report.Report` is made from it. Times
+are means per captured step in milliseconds, scaled to the unprofiled step.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Kernel:
     registers: int | None = None
     shared_bytes: int | None = None
     occupancy_percent: float | None = None  # torch's estimate
-    bytes: float | None = None  # of copies
+    bytes: float | None = None  # of copies, per step
     kind: str = "kernel"  # "kernel" | "copy" | "set" | "communication"
     tensor_cores: bool | None = None  # None: the name does not say
 
 
-#: What tensor cores multiply, by the dtype's name in a trace (Ampere and later).
+#: Element types that tensor cores multiply, by their names in a trace (Ampere and later).
 TENSOR_CORE_DTYPES = {
     "c10::Half": "float16", "c10::BFloat16": "bfloat16", "float": "tf32", "c10::Float8_e4m3fn": "float8",
     "c10::Float8_e5m2": "float8", "signed char": "int8",
@@ -54,21 +54,21 @@ class Op:
     name: str
     phase: Phase
     count: float
-    device_ms: float  # of the kernels it launched itself; on a CPU its own (exclusive) time
+    device_ms: float  # of the kernels it launched itself; on a CPU its exclusive time
     cpu_ms: float  # inclusive host time
     shapes: tuple[tuple[int, ...], ...] = ()
     dtypes: tuple[str, ...] = ()  # "float", "c10::BFloat16", "Scalar", …, as the trace names them
     strides: tuple[tuple[int, ...], ...] = ()
-    values: tuple[str, ...] = ()  # of convolutions: arguments that are no tensors, as text, "" for tensors
+    values: tuple[str, ...] = ()  # of convolutions: scalar arguments as text, "" for tensors
     launches: float = 0.0
-    outer: bool = True  # called by the line itself and not by another op
+    outer: bool = True  # called by the line itself, not by another op
     flops: float | None = None
     bytes: float | None = None
 
     @property
     def tensor_core_dtype(self) -> str | None:
-        """Eligibility for tensor cores: ``"bfloat16"`` and the like where they take it as it is, ``"tf32"``
-        for float32, which they take only rounded to that; None for no matrix arithmetic, or none they do.
+        """Eligibility for tensor cores: the dtype (``"bfloat16"``, ...) if they support it, ``"tf32"`` for
+        float32, which is rounded to TF32 first. None for ops without matrix arithmetic and for other dtypes.
         """
         if self.flops is None:
             return None
@@ -89,20 +89,20 @@ class LineCost:
     idle_ms: float = 0.0
     cpu_ms: float = 0.0
     sync_ms: float = 0.0
-    syncs: float = 0.0  # calls that wait for the device, a step
-    loader_ms: float = 0.0  # part of idle/cpu: the host waited for, or made, the next batch here
+    syncs: float = 0.0  # calls that wait for the device, per step
+    loader_ms: float = 0.0  # part of idle/cpu: the host waited for the next batch here, or loaded it
     gc_ms: float = 0.0
     copy_ms: float = 0.0  # device time of copies, part of device_ms
     communication_ms: float = 0.0  # device time of collectives, part of device_ms
     calls: float = 0.0
     launches: float = 0.0
     memory_bytes: int = 0  # held at the step's memory peak
-    kept_bytes: float = 0.0  # allocated here per step and never freed while we looked
-    allocator_calls: float = 0.0  # cudaMalloc, cudaFree, cudaHostAlloc and the like, a step
+    kept_bytes: float = 0.0  # allocated here per step and not freed during the capture
+    allocator_calls: float = 0.0  # cudaMalloc, cudaFree, cudaHostAlloc and the like, per step
     allocator_ms: float = 0.0  # host time in them
-    nodes: float = 0.0  # that it adds to autograd's graph, a step
-    unused_nodes: float = 0.0  # of them those that no backward pass visits
-    #: The same, and the backward pass in ms of the step, with all that runs in the user's functions it calls.
+    nodes: float = 0.0  # nodes added to autograd's graph, per step
+    unused_nodes: float = 0.0  # of these, nodes that no backward pass visits
+    #: The same with the user's functions that the line calls, and their backward pass in ms per step.
     total_nodes: float = 0.0
     total_unused_nodes: float = 0.0
     total_backward_ms: float = 0.0
@@ -111,7 +111,7 @@ class LineCost:
     ops: tuple[Op, ...] = ()
     roofline: Roofline | None = None
     group: tuple[int, ...] = ()  # indices into Profile.groups: fused kernels this line is part of
-    inside: tuple[Inside, ...] = ()  # lines of libraries that make up the line, longest first
+    inside: tuple[Inside, ...] = ()  # the line's time by library line, longest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +147,10 @@ class Profile:
     sources: dict[str, str]  # path -> text as it was when the script ran
     groups: tuple[Group, ...] = ()
     marks: tuple[Mark, ...] = ()
-    inside: tuple[KernelInside, ...] = ()  # kernels looked into, of the text that ran
-    unattributed_kernels: tuple[Kernel, ...] = ()  # those that no line was found for
+    inside: tuple[KernelInside, ...] = ()  # kernels profiled in detail, with the text that ran
+    unattributed_kernels: tuple[Kernel, ...] = ()  # kernels without a line
     unattributed_ops: tuple[Op, ...] = ()
     notes: tuple[str, ...] = ()
     composition: Composition | None = None
-    functions: tuple[Function, ...] = ()  # by descending total; () where it is not known what called what
+    functions: tuple[Function, ...] = ()  # by descending total; () if the calls are unknown
     totals: dict[str, float] = field(default_factory=dict)  # busy_ms, idle_ms, sync_ms, loader_ms, …

@@ -1,4 +1,4 @@
-"""A run's ranks side by side."""
+"""The ranks of a distributed run, for comparison."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ LATE_RANK_PERCENT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """One process of a distributed run. ``totals`` are those of its profile
-    (:class:`warpline.model.profile.Profile`); what was not measured is missing there."""
+    """One process of a distributed run. ``totals``: the totals of its profile
+    (:class:`warpline.model.profile.Profile`), without those that were not measured."""
 
     number: int
     report: Report

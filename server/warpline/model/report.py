@@ -1,8 +1,8 @@
-"""The report, field for field as ``contract.md`` (format 1) has it.
+"""The report, field for field as in ``contract.md`` (format 1).
 
-All times are means over the captured steps in milliseconds unless the name carries another unit.
-Lines are 1-based, columns 0-based in code points, paths absolute. Nothing may be added here
-without a new ``FORMAT``; what only our own views need belongs to :mod:`warpline.model.profile`.
+All times are means over the captured steps in milliseconds, unless the name has another unit. Lines are
+1-based, columns 0-based in code points, paths absolute. Nothing may be added here without a new ``FORMAT``;
+data for our own views belongs to :mod:`warpline.model.profile`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Environment:
     device: Device
 
 
-#: The profiler makes steps longer. Where they were this much shorter under it, others were captured, or the
-#: timed ones waited for something else (another process on the device).
+#: The profiler makes steps longer. If captured steps took less than this share of the timed ones, they did
+#: other work, or the timed ones waited for something else (another process on the device).
 QUICKER = 0.9
 
 
@@ -48,20 +48,20 @@ class Steps:
     profiled_step_ms: float
     slowdown: float
     device_busy_percent: float
-    source: str = ""  # what marks a step: ``Manifest.step_source``; "" in reports made before it was told
-    loop: str = ""  # "PATH:LINE" of the loop whose turns are the steps, where ``source`` is "loop"
+    source: str = ""  # what marks a step: ``Manifest.step_source``; "" in older reports
+    loop: str = ""  # "PATH:LINE" of the loop whose iterations are the steps, if ``source`` is "loop"
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
     """Where the step's time goes; the parts add up to ``Steps.step_ms``.
 
-    While the device works, a moment belongs to what it works on, of several things to the one on the critical
-    path: ``communication_ms`` (collectives), ``optimizer_ms`` (queued in ``Optimizer.step`` or
-    ``zero_grad``), ``backward_ms`` (recomputed forwards included) or ``forward_ms`` (all else, copies
-    included). While it has nothing to do, the moment belongs to ``loader_ms`` (the main thread is in a
-    DataLoader), ``host_ms`` (it runs Python or queues work) or ``idle_ms`` (it waits in a synchronizing call,
-    or nothing is known of it).
+    While the device works, a moment belongs to the kernel that runs (with several, the one on the critical
+    path): ``communication_ms`` (collectives), ``optimizer_ms`` (queued in ``Optimizer.step`` or
+    ``zero_grad``), ``backward_ms`` (recomputed forwards included) or ``forward_ms`` (all other work, copies
+    included). While the device is idle, the moment belongs to what the main thread does: ``loader_ms`` (it is
+    in a DataLoader), ``host_ms`` (it runs Python or queues work) or ``idle_ms`` (it waits in a synchronizing
+    call, or this is unknown).
     """
 
     loader_ms: float
@@ -100,10 +100,10 @@ class Roofline:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """A part of a line's time that a library's line took, with what that line called in torch.
+    """The part of a line's time that a library line took, the torch calls of that line included.
 
-    ``module``: the path in the model, "" for the model itself, None outside a module. What no library's line
-    took is at the user's own line.
+    ``module``: the path in the model, "" for the model itself, None outside a module. Time outside of library
+    lines is at the user's own line.
     """
 
     module: str | None
@@ -113,11 +113,11 @@ class Inside:
     step_ms: float
     device_ms: float
     calls: float
-    sync_ms: float = 0.0  # in which the host waited for the device
-    text: str = ""  # what the line says
-    forward_ms: float = 0.0  # parts of ``device_ms``, as of the user's line
+    sync_ms: float = 0.0  # time in which the host waited for the device
+    text: str = ""  # the line's source text
+    forward_ms: float = 0.0  # forward, backward, ...: parts of ``device_ms``, as for the user's line
     backward_ms: float = 0.0
-    idle_ms: float = 0.0  # part of ``step_ms`` in which the device had nothing to do
+    idle_ms: float = 0.0  # part of ``step_ms`` in which the device was idle
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,22 +140,22 @@ class Line:
     ops: tuple[OpUse, ...] = ()
     roofline: Roofline | None = None
     inside: tuple[Inside, ...] = ()
-    kept_bytes: float = 0.0  # per step, allocated here and not freed while the captured steps ran
-    #: Per step, of the allocator into the driver (cudaMalloc, cudaFree, cudaHostAlloc), and host time in
-    #: them.
+    kept_bytes: float = 0.0  # per step, allocated here and not freed during the captured steps
+    #: Calls of the allocator into the driver (cudaMalloc, cudaFree, cudaHostAlloc) per step, and their host
+    #: time.
     allocator_calls: float = 0.0
     allocator_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function of the user's. Both times are parts of the step; totals of functions that call each other
-    overlap."""
+    """One of the user's functions. Both times are per step. The totals of a caller and of a function that it
+    calls overlap."""
 
     file: str
     function: str
-    step_ms: float  # of its own lines
-    total_ms: float  # with the functions that it calls
+    step_ms: float  # its own lines
+    total_ms: float  # its own lines and the functions that it calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One measured number behind a finding; every number in a message is one of these."""
+    """One measured number of a finding. Every number in its message is one of these."""
 
     metric: str
     value: float
@@ -187,8 +187,8 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """``low`` to ``high``: where nine of ten measured gains lie. Set when a report is read, as what was
-    measured since says how wide that is."""
+    """A predicted step. ``low`` to ``high``: interval that holds nine of ten measured gains. It is computed
+    when a report is read, since later measurements change its width."""
 
     step_ms: float
     speedup: float
@@ -199,7 +199,7 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """``speedup`` is plain step time over changed step time; ``low`` and ``high`` bound it (95 %)."""
+    """``speedup``: plain step time over changed step time; ``low`` to ``high``: its 95 % interval."""
 
     speedup: float
     low: float
@@ -227,7 +227,7 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``file``/``line`` is the edit site, ``cause`` the hot line (they may be the same)."""
+    """A problem at a line. ``file``/``line``: the edit site. ``cause``: the hot line (it may be the same)."""
 
     id: str
     rule: str
@@ -244,8 +244,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """One fix, after those before it. ``speedup`` is what it gains then; ``limit`` what bounds the step after
-    it. The finding may gain nothing alone, and then is in no list but this one."""
+    """One fix of a plan, made after those before it. ``speedup``: its gain then. ``limit``: the resource that
+    bounds the step after it. A finding without a gain of its own appears only here."""
 
     finding: str
     rule: str
@@ -259,7 +259,7 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The fixes in the order to make them. ``step_ms`` and ``limit`` are those of the step as it is."""
+    """The fixes, in the order to make them. ``step_ms`` and ``limit``: of the present step."""
 
     step_ms: float
     limit: Resource
@@ -280,7 +280,7 @@ class Report:
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     plan: Plan | None = None
-    workers: Workers | None = None  # the lines of loader workers, which work beside the step
-    composition: Composition | None = None  # None in reports made before there was one
-    #: By descending total. () in reports made before there were any, and of traces made elsewhere.
+    workers: Workers | None = None  # the lines of loader workers, which run in parallel to the step
+    composition: Composition | None = None  # None in older reports
+    #: By descending total. () in older reports, and for traces of other tools.
     functions: tuple[Function, ...] = ()

@@ -1,12 +1,12 @@
-"""The captured steps as they were recorded: what each thread and stream did, moment by moment."""
+"""The captured steps as recorded: what each thread and stream did over time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-#: ``marks``: ranges that somebody named. ``lines``: the source line a thread is at. ``ops``: dispatcher and
-#: runtime calls. ``idle``: the device has nothing to do. ``stream``: kernels, copies, collectives.
+#: ``marks``: named ranges. ``lines``: the source line that a thread is at. ``ops``: dispatcher and runtime
+#: calls. ``idle``: the device is idle. ``stream``: kernels, copies, collectives.
 Kind = Literal["marks", "lines", "ops", "idle", "stream"]
 
 
@@ -14,9 +14,9 @@ Kind = Literal["marks", "lines", "ops", "idle", "stream"]
 class Track:
     """Columns of one length, sorted by start. Times in ns since the capture began.
 
-    ``label``: index into ``Timeline.labels``. ``line``: index into ``Timeline.lines``, -1 where none is
-    known. ``depth``: how many items of this track are around it. ``kind`` of what is in a stream: 0 forward,
-    1 backward, 2 recomputation, 3 copy, 4 communication; of idle moments: 0 host, 1 loader, 2 waiting.
+    ``label``: index into ``Timeline.labels``. ``line``: index into ``Timeline.lines``, -1 if unknown.
+    ``depth``: how many items of this track enclose it. ``kind`` in a stream: 0 forward, 1 backward,
+    2 recomputation, 3 copy, 4 communication; of idle moments: 0 host, 1 loader, 2 waiting.
     """
 
     name: str
@@ -31,8 +31,8 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """All times are those with the profiler on. A host that runs ahead ends its steps before the device does,
-    so the capture goes on until the device is idle.
+    """The tracks of a capture. All times are with the profiler on. A host that runs ahead ends its steps
+    before the device does, so the capture continues until the device is idle.
     """
 
     length_ns: int
@@ -41,6 +41,6 @@ class Timeline:
     labels: tuple[str, ...]
     lines: tuple[tuple[str, int], ...]  # (path, line)
     tracks: tuple[Track, ...]
-    left_out: int = 0  # of the shortest calls, where there are too many for a page
+    left_out: int = 0  # number of shortest calls omitted, if there are too many for a page
     memory_ns: tuple[int, ...] = ()
-    memory_bytes: tuple[int, ...] = ()  # allocated at that moment, as far as the allocator said
+    memory_bytes: tuple[int, ...] = ()  # allocated at that time, by the allocator's count

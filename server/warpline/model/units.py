@@ -1,13 +1,13 @@
-"""The one place that turns numbers into words: times, shares, bytes, counts, ratios.
+"""Formats numbers for people: times, shares, bytes, counts, ratios. All messages use these functions.
 
-A number is shown with about three significant digits, never more than were measured, and a value
-that is not zero is never shown as zero.
+A number is shown with about three significant digits, never more than were measured. A value that is not zero
+is never shown as zero.
 """
 
 from __future__ import annotations
 
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-#: From so many times the time on, a factor is easier to read than a percentage.
+#: From this ratio on, a slowdown is written as a factor, which is easier to read than a percentage.
 _LONG = 3.0
 _COUNT_UNITS = ("", "k", "M", "G", "T", "P")
 
@@ -28,7 +28,7 @@ def milliseconds(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """How long a person waits: ``45 s``, ``3 min 20 s``."""
+    """A duration for people, given in seconds: ``45 s``, ``3 min 20 s``."""
     whole = max(0, round(value))
     return f"{whole} s" if whole < 90 else f"{whole // 60} min {whole % 60} s"
 
@@ -45,7 +45,7 @@ def percentage(value: float) -> str:
         return "0 %"
     if magnitude < 0.1:
         return "<0.1 %"
-    # "100 %" means exactly all: 99.97 % attributed is not everything.
+    # Only exactly 100 is shown as "100 %": 99.97 % attributed is not everything.
     if 99.5 <= magnitude < 100:
         return f"{min(magnitude, 99.9):.1f} %"
     return f"{value:.1f} %" if magnitude < 9.95 else f"{value:.0f} %"
@@ -62,7 +62,7 @@ def size(value: float) -> str:
 
 
 def count(value: float) -> str:
-    """Calls, launches, events: ``count(3) == "3"``, ``count(2.5) == "2.5"``, `x`."""
+    """A number of calls, launches or events: ``count(3) == "3"``, ``count(2.5) == "2.5"``."""
     if value == int(value) and abs(value) < 10_000:
         return str(int(value))
     if abs(value) < 100:
@@ -81,13 +81,13 @@ def rate(value: float, unit: str) -> str:
 
 
 def speedup(value: float) -> str:
-    """A multiple of another time, such as the median: ``"2.6 times"``. Gains: :func:`gain`."""
+    """A multiple of another time, such as the median: ``"2.6 times"``. For gains, see :func:`gain`."""
     return f"{value:.1f} times" if abs(value) >= 1.995 else f"{value:.2f} times"
 
 
 def gain(ratio: float) -> str:
-    """A ratio of times, before / after a change: ``"1.10x"``, below 1 ``"28 % slower"``, from three times
-    the time on ``"17.9 times as long"``."""
+    """A ratio of times, before / after a change: ``"1.10x"``; below 1 ``"28 % slower"``; if the step takes
+    three times as long or longer, ``"17.9 times as long"``."""
     slower = 1 / ratio - 1 if ratio > 0 else 0.0
     if slower >= _LONG - 1:
         return f"{1 + slower:.1f} times as long"
@@ -97,7 +97,7 @@ def gain(ratio: float) -> str:
 
 
 def interval(low: float, high: float) -> str:
-    """The bounds of a :func:`gain`, with its digits: ``"1.09 to 1.12"``."""
+    """The bounds of a :func:`gain`, with the same number of digits: ``"1.09 to 1.12"``."""
     return f"{_ratio(low)} to {_ratio(high)}"
 
 
