@@ -1,7 +1,7 @@
-"""Fixes tried on the user's script and timed: plain and changed in turn, in fresh processes.
+"""Measures fixes on the user's script: the plain and the changed script run in turn, in fresh processes.
 
-The user's files are never written to: the changed text is laid over the original in the memory of
-the process that is timed, so that a crash, a cancel or ``kill -9`` leaves the sources as they were.
+The user's files are never written. The changed text replaces the original in the memory of the timed process,
+so a crash, a cancel or ``kill -9`` leaves the sources unchanged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One set of fixes that a search has tried."""
+"""A set of fixes that a search has tried, with the result."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from warpline.measure.proposals import Proposal
 
 Chosen = tuple[Proposal, ...]
 Trial = tuple[Chosen, Numbers]
-"""Fixes made one after the other, and numbers in place of those that they write."""
+"""Fixes in the order in which they are made, and the numbers that replace those they write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What was tried, and what one round showed (two, where the first contradicted the prediction)."""
+    """What was tried, and the result of one round (of two, if the first contradicted the prediction)."""
 
     trial: Trial
     pairs: Pairs

@@ -1,4 +1,4 @@
-"""A process that waits for its turn: started ahead of it, or between two slices of its window."""
+"""A timed process that waits for its turn: before its timing window, or between two slices of it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from warpline.wire.control import END
 from warpline.wire.run import Request
 from warpline.wire.timing import Timing
 
-#: What our own threads may add to any of the limits, on a machine that is busy.
+#: Time that our own threads may add to any of the limits on a busy machine.
 SPARE_S = 15.0
 
 
 class BackgroundTiming:
-    """One timing in a thread of its own, from the start on. Use as a context manager: whatever
-    happens, its process is gone after it.
+    """One timing in its own thread. Use it as a context manager: its process has always ended after the
+    block.
     """
 
     def __init__(
@@ -36,8 +36,9 @@ class BackgroundTiming:
         patience_s: float = PATIENCE_S,
         interrupted_s: float = INTERRUPTED_S,
     ) -> None:
-        """``request.timeout_s`` is for the import, and once more for all that comes after it but waiting.
-        ``patience_s``: the longest wait for one turn; ``interrupted_s``: for its end when it is given up."""
+        """``request.timeout_s``: limit for the import, and again for the rest of the run, waits not included.
+        ``patience_s``: longest wait for one turn. ``interrupted_s``: longest wait for its end once it is
+        given up."""
         self.overlay = overlay
         self._request, self._steps = request, steps
         self._cancelled, self._given_up = cancelled, Ending(cancelled)
@@ -45,9 +46,9 @@ class BackgroundTiming:
         self._interrupted_s = interrupted_s
         self._gone_by: float | None = None  # on the clock of ``time.monotonic()``
         own_s = request.timeout_s or patience_s
-        #: The capture has limits for all that it does: this one only sees that they hold.
+        #: The capture has limits for each of its parts; this one covers their sum, in case one does not hold.
         self._late_s = 2 * own_s + patience_s + interrupted_s + SPARE_S
-        # The kernel ends a target when the thread that started it ends: it has one to itself.
+        # The kernel ends a target process when the thread that started it ends, so each has its own thread.
         self._thread = ThreadPoolExecutor(1, "warpline-held")
 
     def __enter__(self) -> BackgroundTiming:
@@ -70,40 +71,40 @@ class BackgroundTiming:
         self.give_up()
         done = self.gone()
         self._thread.shutdown(wait=done)
-        if done:  # else its thread still uses the turn
+        if done:  # otherwise its thread still uses the turn
             self._turn.__exit__(kind, error, trace)
 
     def give_up(self) -> None:
-        """End its process, without waiting for that."""
+        """End its process, without waiting until it has ended."""
         self._given_up.set()
         if self._gone_by is None:
             self._gone_by = time.monotonic() + self._interrupted_s + SPARE_S
 
     def gone(self) -> bool:
-        """Wait until nothing of its process is left. False when the limit passed, which counts from when it
-        was given up, so that several that were given up together share one."""
+        """Wait until its process has ended. False if the limit passed first. The limit counts from
+        :meth:`give_up`, so processes that are given up together share it."""
         late = self._gone_by or time.monotonic() + self._interrupted_s + SPARE_S
         done, _ = wait([self._timing], timeout=max(0.0, late - time.monotonic()))
         return bool(done)
 
     @property
     def given_up(self) -> bool:
-        """It, or everything that runs, has to end."""
+        """Whether it has to end: it was given up, or the whole measurement was cancelled."""
         return self._given_up.is_set()
 
     @property
     def over(self) -> bool:
-        """Its process has ended."""
+        """Whether its process has ended."""
         return self._timing.done()
 
     @property
     def failed(self) -> bool:
-        """Its process has ended, and not well."""
+        """Whether its process has ended with an error."""
         return self.over and self._timing.exception() is not None
 
     @property
     def group(self) -> int | None:
-        """Its process group, once it rests."""
+        """Its process group, once it waits for its turn."""
         return self._turn.group
 
     def _over(self, timing: Future[Timing]) -> None:
@@ -111,19 +112,19 @@ class BackgroundTiming:
         self._turn.rested.set()
 
     def ready(self) -> None:
-        """Wait until the process waits for its turn, or has failed. Raises Problem at its deadline."""
+        """Block until the process waits for its turn, or has failed. Raises Problem at its deadline."""
         if not self._turn.reached.wait(self._late_s):
             raise Problem(f"a process did not get its turn within {self._late_s:g} s", 1)
 
     def result(self) -> Timing:
-        """Let the process go on; its timing. Raises what went wrong, Problem as a rule."""
+        """Let the process continue and return its timing. Raises the process's error, usually a Problem."""
         self._turn.come()
         return self._result()
 
     def slice(self) -> bool:
-        """Let the process go on up to where it rests next: at first through its warm-up, then one slice.
+        """Let the process run until it waits again: at first through its warm-up, then for one slice.
 
-        False when its script ended. Raises what went wrong, with status 130 when that is a cancel.
+        False if its script ended. Raises the process's error, with status 130 on cancel.
         """
         if self._timing.done():
             return False
@@ -135,13 +136,13 @@ class BackgroundTiming:
         return True
 
     def end(self) -> Timing:
-        """After the last slice: the timing of all of them."""
+        """The timing of all slices; call it after the last one."""
         if not self._timing.done():
             self._turn.come(END)
         return self._result()
 
     def cut_off(self) -> Timing | None:
-        """End it where it is: the timing of the slices that it made, if there are any."""
+        """End the process now and return the timing of its slices; None if it has none."""
         self.give_up()
         self.gone()
         if not self._timing.done() or self._timing.exception() is not None:

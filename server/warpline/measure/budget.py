@@ -1,4 +1,4 @@
-"""The clock of a search: what still fits, with the proof's share set aside."""
+"""The time budget of a search: what still fits, with time reserved for the proof."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from warpline.measure.attempt import Attempt
 from warpline.measure.pairs import Pairs
 from warpline.measure.timed import SIDE_BY_SIDE
 
-#: What a process is taken to cost before one was seen.
+#: Assumed time of a process, before one was timed.
 GUESS_S = 5.0
-#: The same of one that compiles its model: tens of seconds for a transformer.
+#: The same for a process that compiles its model: tens of seconds for a transformer.
 COMPILES_S = 40.0
-#: Trials leave at least this share of what is left; so does a process that hangs in one.
+#: Trials, and a process that hangs in one, leave at least this share of the remaining time.
 TRIALS = 0.5
-#: The first round takes at most this share: what a process costs is a guess before it.
+#: The first round takes at most this share of the budget, since the time of a process is still a guess.
 FIRST = 1 / 3
 
 
 @dataclass(slots=True)
 class Budget:
-    """``seconds`` from ``began`` on; a proof takes ``rounds`` rounds."""
+    """A budget of ``seconds`` from ``began`` on. A proof takes ``rounds`` rounds."""
 
     seconds: float
     began: float
     rounds: int
-    start_s: float = 0.0  # what starting processes side by side costs a round, beside their own time
+    start_s: float = 0.0  # time per round to start processes in parallel, in addition to their own time
     plain_s: float = 0.0
-    usual_s: float = 0.0  # the longest of the changed ones that neither failed nor compiled
+    usual_s: float = 0.0  # longest time of a changed process that neither failed nor compiled
 
     @property
     def deadline(self) -> float:
-        """On the clock of ``time.monotonic()``."""
+        """End of the budget, on the clock of ``time.monotonic()``."""
         return self.began + self.seconds
 
     @property
@@ -46,7 +46,7 @@ class Budget:
         return min(run_s, max(1.0, self.left_s * (1.0 if proving else TRIALS)))
 
     def learn(self, several: Sequence[Pairs], elapsed_s: float) -> None:
-        """Note what a call that took ``elapsed_s`` showed of the costs."""
+        """Update the costs from rounds of ``several`` that took ``elapsed_s``."""
         self.plain_s = max([self.plain_s, *(pairs.plain_seconds for pairs in several)])
         usual = (one.seconds for one in several if not one.failure and not one.candidate.compiles)
         self.usual_s = max([self.usual_s, *usual])
@@ -56,15 +56,15 @@ class Budget:
         self.start_s = max(self.start_s, elapsed_s - own)
 
     def fitting(self, left: Sequence[Pairs], tried: Sequence[Attempt]) -> int:
-        """How many of ``left``, from the first on, one round has room for."""
+        """How many of ``left``, from the first on, fit into one round."""
         for count in range(min(len(left), SIDE_BY_SIDE - 1), 0, -1):
             if self.allows(left[:count], tried):
                 return count
-        # Something has to be tried before anything can be proven.
+        # At least one candidate has to be tried before one can be proven.
         return 1 if not tried and self.left_s > 0 else 0
 
     def allows(self, several: Sequence[Pairs], tried: Sequence[Attempt]) -> bool:
-        """Whether a round of them fits, and the proof of the best one after it."""
+        """Whether a round of ``several`` fits, and then the proof of the best one."""
         if not self.plain_s:
             guess = GUESS_S + sum(COMPILES_S if pairs.candidate.compiles else GUESS_S for pairs in several)
             return guess <= FIRST * self.left_s
@@ -78,7 +78,7 @@ class Budget:
 
     def _round_s(self, several: Sequence[Pairs]) -> float:
         own = sum(pairs.seconds or self._guess_s(pairs) for pairs in several)
-        share = min(1.0, (len(several) + 1) / SIDE_BY_SIDE)  # rounds of few share one start
+        share = min(1.0, (len(several) + 1) / SIDE_BY_SIDE)  # small rounds share one start
         return self.start_s * share + self.plain_s + own
 
     def _guess_s(self, pairs: Pairs) -> float:

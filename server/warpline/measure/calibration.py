@@ -1,10 +1,10 @@
 """The error of predicted gains, from earlier predictions and their measurements.
 
-The error of a prediction is |log(predicted / measured)|. It grows with what is promised: a fix that is
-predicted to gain nothing is rarely off by half, one that is to gain 4 times may be. So errors are taken in
-units of ``scale(predicted)``. ``low`` to ``high`` is as wide as nine of ten of them were: the smallest error
-that 0.9 (n + 1) of n do not exceed (split conformal prediction: V. Vovk, A. Gammerman, G. Shafer,
-*Algorithmic Learning in a Random World*, 2005), or the largest while n is below nine.
+The error of a prediction is |log(predicted / measured)|. It grows with the predicted gain: a prediction of no
+gain is rarely off by half, one of 4x may be. So errors are in units of ``scale(predicted)``. ``low`` to
+``high`` is wide enough for nine of ten errors: of n errors, the smallest one that at least 0.9 (n + 1) do not
+exceed (split conformal prediction: V. Vovk, A. Gammerman, G. Shafer, *Algorithmic Learning in a Random
+World*, 2005), or the largest if n is below nine.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from warpline.model import costs
 from warpline.model.report import Finding, Predicted
 
 COVERED = 0.9
-#: Errors grow with the gain, up to about sixfold: of a large gain, what is left of the step is a small part
-#: of what it was, and uncertain by as small a part. A prediction of nothing has an eighth of that.
+#: Errors grow with the gain up to a gain of about 6x, and not beyond. A prediction of no gain has an eighth
+#: of the largest scale.
 LEAST_SCALE, MOST_SCALE = 0.25, 2.0
-#: Fewer readings than nine cannot say where nine of ten lie: the largest of them then counts as more, with
-#: none by this factor (and an error of 1), with each by less. A bound's lower end is no gain at all.
+#: Fewer than nine readings do not determine an interval for nine of ten. The largest error is then multiplied
+#: by a factor: this one without any reading (with an assumed error of 1), and a smaller one with each
+#: reading. The lower end for a bound is no gain.
 FEW = costs.bound("few-readings")
 #: With at least this many readings, at most one in ten new ones is expected above the largest.
 LEAST_READINGS = 9
 #: From this many measurements on, a basis is used alone.
 ENOUGH = 20
-#: Fixes whose errors are of a kind of their own, whatever the prediction rests on. Those that were tried are
-#: apart from those that were not.
-#: What a compiler makes of the code is known once it has compiled it: it may also lose.
+#: Rules whose errors are kept separate from those of other rules, for every basis. Predictions from trials
+#: are again separate from the others.
+#: The compiler's output cannot be predicted, and may be slower.
 COMPILED = frozenset({"launch-bound", "unfused-elementwise", "graph-break", "recompilation"})
-#: How much of the host's work goes with a loop is not in the trace.
+#: The trace does not show how much host work is saved without a loop.
 LOOPS = frozenset({"python-loop-over-tensor", "cat-in-loop", "parameter-loop", "anomaly-detection-on"})
-#: How far more workers scale is the machine's: its cores, and its memory where batches are large.
+#: How far workers scale depends on the machine: its cores, and its memory bandwidth for large batches.
 LOADERS = frozenset({
     "loader-without-workers", "too-few-loader-workers", "loader-workers-restart", "slow-sample-line",
 })  # fmt: skip
@@ -45,7 +46,7 @@ FAMILIES = {"compiled": COMPILED, "loops": LOOPS, "loaders": LOADERS}
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """A prediction and the measured gain, as speed-ups."""
+    """A prediction and the measured gain, both as ratios of step times."""
 
     basis: str
     predicted: float
@@ -53,13 +54,13 @@ class Miss:
 
     @property
     def error(self) -> float:
-        """How far off the prediction was, as a multiple of what is usual for a gain of its size."""
+        """The prediction's error, in units of ``scale(predicted)``."""
         return abs(math.log(self.predicted / self.measured)) / scale(self.predicted)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading(Miss):
-    """A miss that was timed in the project's own benchmarks; ``device``: "cuda" or "cpu"."""
+    """A prediction with its measurement from the project's benchmarks. ``device``: "cuda" or "cpu"."""
 
     script: str = ""
     rule: str = ""
@@ -77,12 +78,12 @@ def known() -> tuple[Reading, ...]:
 
 
 def scale(predicted: float) -> float:
-    """The unit of errors for a speed-up of ``predicted``."""
+    """The unit of errors for a predicted ratio of step times."""
     return min(MOST_SCALE, LEAST_SCALE + abs(math.log(max(predicted, 1e-9))))
 
 
 def bounded(findings: Sequence[Finding], past: Sequence[Miss], device: str = "") -> tuple[Finding, ...]:
-    """``findings`` with ``low`` and ``high`` of their predictions, made of a run on a ``device`` ("cuda")."""
+    """``findings`` with ``low`` and ``high`` of their predictions. ``device``: the run's kind of device."""
     return tuple(
         one
         if one.predicted is None
@@ -98,7 +99,7 @@ def with_bounds(
     device: str = "",
     rule: str = "",
 ) -> Predicted:
-    """``predicted`` with the interval that nine of ten measured gains lie in. ``before``: instead of
+    """``predicted`` with the interval that holds nine of ten measured gains. ``before``: replaces
     ``known()``."""
     half = width(predicted.basis, past, before, device, rule) * scale(predicted.speedup)
     low, high = predicted.speedup * math.exp(-half), predicted.speedup * math.exp(half)
@@ -107,8 +108,8 @@ def with_bounds(
     return replace(predicted, low=low, high=high)
 
 
-#: Bases that share their errors if one has too few: a trial replaces a guess in the same
-#: replay; a bound and an estimate both rest on a figure that is not of this run.
+#: Bases that share their errors if one has too few. Trials and simulations use the same replay. Bounds and
+#: estimates both use a figure that is not from this run.
 _ALIKE = {
     "simulated": ("simulated",),
     "probed": ("simulated", "probed"),
@@ -124,11 +125,11 @@ def width(
     device: str = "",
     rule: str = "",
 ) -> float:
-    """How far the interval reaches to either side of the prediction's logarithm, in units of ``scale``.
+    """Half the width of the interval of log(predicted gain), in units of ``scale``.
 
-    The errors used are those of the same basis on the same kind of device if there are nine; else those of
-    similar bases, then of all devices. Errors of the rules of ``FAMILIES`` are kept separate, whatever the
-    device.
+    It uses the errors of the same basis on the same kind of device if there are nine; else those of similar
+    bases, then those of all devices. The errors of the rules in ``FAMILIES`` are kept separate, for all
+    devices together.
     """
     own = [one.error for one in past if one.basis == basis]
     if len(own) >= ENOUGH:
@@ -142,7 +143,7 @@ def width(
 def alike(
     basis: str, before: Sequence[Reading] | None = None, device: str = "", rule: str = ""
 ) -> list[Reading]:
-    """The readings whose errors say how wide the interval is. ``before``: instead of ``known()``."""
+    """The readings that determine the interval's width. ``before``: replaces ``known()``."""
     mine = family(basis, rule)
     every = known() if before is None else before
     every = [one for one in every if family(one.basis, one.rule) == mine]
@@ -158,7 +159,7 @@ def alike(
 
 
 def family(basis: str, rule: str) -> str:
-    """The name under which the errors of such a prediction are kept: of ``FAMILIES``; else ""."""
+    """The family of ``FAMILIES`` that the errors of such a prediction belong to; "" if none."""
     name = next((name for name, rules in FAMILIES.items() if rule in rules), "")
     return f"{name}, tried" if name and basis == "probed" else name
 

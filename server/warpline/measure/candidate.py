@@ -11,11 +11,11 @@ Texts = Callable[[str], "str | None"]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """``overlay``: path -> changed text of every file that differs from the plain script.
+    """A changed script. ``overlay``: path -> text of every file that differs from the one on disk.
 
-    ``base``: the same for the plain script (texts that are not saved yet), part of ``overlay`` too.
-    ``fixes``: ids of the findings it remedies. ``work``: samples a step, of the plain script's
-    step (2.0 where the batch is twice as large): step times are compared per sample.
+    ``base``: the same for the plain script (unsaved texts), which ``overlay`` contains as well. ``fixes``:
+    ids of the findings that it fixes. ``work``: samples per step, relative to the plain script (2.0 for a
+    batch twice as large); step times are compared per sample.
     """
 
     fixes: tuple[str, ...]
@@ -24,11 +24,11 @@ class Candidate:
     base: Mapping[str, str] = field(default_factory=dict)
     safe: bool = False  # values cannot change
     work: float = 1.0
-    compiles: bool = False  # its process compiles the model, which takes half a minute or more
+    compiles: bool = False  # its process compiles the model, which may take half a minute or more
 
     @property
     def key(self) -> str:
-        """Equal for equal changed texts, whatever they are called."""
+        """An identifier that depends only on the changed texts, not on the title."""
         return digest(sorted(self.overlay.items()))
 
 

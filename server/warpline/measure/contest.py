@@ -1,4 +1,4 @@
-"""Plain against changed: rounds of processes in turn, until the intervals are narrow enough or time is up."""
+"""Times plain and changed scripts in rounds, until the intervals are narrow enough or the time is over."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from warpline.wire.run import Request
 __all__ = ["Contest", "Outcome", "measure", "outcome"]
 
 OnProgress = Callable[[int, int, str], None]
-"""``(done, total, message)``: processes run, processes expected."""
-#: Two rounds are the least that the clock of ``Limits.seconds`` may leave: one has no spread.
+"""``(done, total, message)``: rounds done, rounds expected, progress in words."""
+#: ``Limits.seconds`` never leaves fewer rounds than these: one round has no spread.
 LEAST_ROUNDS = 2
 
 
@@ -33,10 +33,10 @@ def _silent(done: int, total: int, message: str) -> None:
 
 @dataclass(slots=True)
 class Contest:
-    """Several candidates against the plain script, which runs once a round for all of them.
+    """Times several candidates against the plain script, which runs once per round for all of them.
 
-    ``deadline`` (``time.monotonic()``) ends it where it is; what was seen by then is in ``outcomes()``, also
-    after ``run`` was ended by an exception.
+    It ends at ``deadline`` (``time.monotonic()``). ``outcomes()`` has the results so far, even if ``run``
+    ended with an exception.
     """
 
     request: Request
@@ -54,8 +54,9 @@ class Contest:
         self.forecast = Forecast(self.limits)
 
     def run(self) -> None:
-        """Until all have rounds enough, or the deadline. Raises Problem when the plain script itself cannot
-        be timed (status 1) or on cancel (130); what goes wrong with a changed one is its outcome."""
+        """Run rounds until every candidate has enough, or until the deadline. Raises Problem if the plain
+        script cannot be timed (status 1), or on cancel (130). An error of a changed script becomes its
+        outcome."""
         self._tell(None)
         try:
             self._rounds()
@@ -73,11 +74,12 @@ class Contest:
             self._play(several, range(done, needed), began)
 
     def outcomes(self, baseline_ms: float = 0.0) -> list[Outcome]:
-        """What is known of each candidate, in their order; ``baseline_ms`` where no plain step was timed."""
+        """The outcome of each candidate, in their order. ``baseline_ms``: used if no plain step was timed."""
         return [outcome(pairs, self.limits, baseline_ms) for pairs in self.several]
 
     def _warm_up(self) -> None:
-        """The first pair warms the file caches and finds what fails; it does not count, nor does its time."""
+        """Run the first pair, which fills the file caches and detects failures. Neither its result nor its
+        time counts."""
         warm = [Pairs(pairs.candidate) for pairs in self.several]
         try:
             self._play(warm, range(1), None)
@@ -115,7 +117,7 @@ class Contest:
             and self._clock(pairs, began)
         ]
         fewest = min((len(pairs.changed) for pairs in left), default=0)
-        # One that had no turn in a round that was cut short comes first.
+        # Candidates without a turn in an interrupted round come first.
         return self._time_for([pairs for pairs in left if len(pairs.changed) == fewest])
 
     def _clock(self, pairs: Pairs, began: float) -> bool:
@@ -123,7 +125,7 @@ class Contest:
 
     @property
     def cut_short(self) -> bool:
-        """Some candidate had fewer rounds than it needed."""
+        """Whether some candidate had fewer rounds than it needed."""
         return any(not one.failure and len(one.changed) < one.needed(self.limits) for one in self.several)
 
     @property
@@ -160,7 +162,7 @@ def measure(
     on_progress: OnProgress | None = None,
     cancelled: threading.Event | None = None,
 ) -> Outcome:
-    """Run plain and changed in turn and say what the change gains. Raises what ``Contest.run`` raises."""
+    """Time plain and changed in turn; the outcome with the gain. Raises what ``Contest.run`` raises."""
     contest = Contest(
         request,
         [candidate],

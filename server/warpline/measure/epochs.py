@@ -1,10 +1,10 @@
-"""The cost of starting an epoch, shared among its steps.
+"""The cost of starting an epoch, divided among its steps.
 
-Between two epochs a loader may start its workers again, fill their queues and read what it had read before; a
-script may validate or save. A window holds few of these moments and the middle of many slices none, so they
-are taken out of the steps and counted by themselves: what a step in which an epoch began took beyond a usual
-one, over the batches of the epoch (or over the steps of the window for each of them, if those are more:
-another loader than that of the steps, one for validation say, may have begun).
+Between two epochs a loader may restart its workers, fill their queues and read the data again; a script may
+validate or save. A window has few such steps, and the median over slices ignores them. So they are separated
+from the others. The cost of an epoch's start is the time of the step in which it began, minus a usual step.
+It is divided by the number of batches of the epoch, or by the number of steps per epoch start in the window
+if that is larger (a different loader, such as one for validation, may have started).
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from warpline.wire.timing import Timing
 
 
 def apart(timing: Timing) -> tuple[Timing, float]:
-    """``(the timing with usual steps in place of those, ns that they add to each step)``.
+    """``(timing with usual steps in place of those in which an epoch began, ns per step that the starts
+    add)``.
 
-    0 where no epoch began in the window, or nothing but epochs did.
+    The second is 0 if no epoch began in the window, or if one began in every step.
     """
     began = {at: batches for at, batches in timing.epochs if batches > 0 and at < len(timing.steps_ns)}
     usual = [step for at, step in enumerate(timing.steps_ns) if at not in began]
@@ -34,13 +35,13 @@ def apart(timing: Timing) -> tuple[Timing, float]:
 
 
 def part(timing: Timing, begin: int, end: int) -> Timing:
-    """Steps ``begin`` to ``end`` of ``timing``, with the epochs that began in them."""
+    """Steps ``begin`` to ``end`` (exclusive) of ``timing``, with the epochs that began in them."""
     epochs = tuple((at - begin, batches) for at, batches in timing.epochs if begin <= at < end)
     return replace(timing, steps_ns=timing.steps_ns[begin:end], epochs=epochs)
 
 
 def batches(profile: Profile) -> int | None:
-    """Batches in an epoch of the longest loader that the script iterated. None where there is none."""
+    """Batches per epoch of the longest loader that the script iterated; None without one."""
     loaders = (facts_of(Loader, site) for site in profile.facts.sites if site.kind == Loader.KIND)
     known = [one.batches_per_epoch or 0 for one in loaders if one.epochs_started]
     return max(known, default=0) or None

@@ -1,4 +1,4 @@
-"""A finding's fix tried and timed, and the result kept with its run."""
+"""Measures a finding's fix and stores the result with its run."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def measure_fix(
     on_progress: OnProgress | None = None,
     cancelled: threading.Event | None = None,
 ) -> Outcome:
-    """Time ``finding``'s first fix that edits, as its file reads in ``bench.texts`` now.
+    """Measure the first fix of ``finding`` that has an edit, on the present texts in ``bench.texts``.
 
-    ``request``: how to run the script; left out, as it was profiled. Raises Problem when the finding
-    has no such fix (2), the plain script cannot be timed (1), or on cancel (130).
+    ``request``: how to run the script; None: as it was profiled. Raises Problem if the finding has no such
+    fix (2), if the plain script cannot be timed (1), or on cancel (130).
     """
     proposals = bench.proposals([finding])
     candidate = bench.candidate(proposals) if proposals else None
@@ -50,9 +50,9 @@ def measure_fix(
 
 
 def workbench(profile: Profile, unsaved: Mapping[str, str] | None = None) -> Workbench:
-    """A bench on the files as they are on disk, but for ``unsaved`` texts (an editor's buffers).
+    """A workbench on the files on disk, except for ``unsaved`` texts (an editor's buffers).
 
-    Those are laid over for the plain script as well, so that both run what the user sees.
+    The plain script uses the unsaved texts too, so that both scripts run what the user sees.
     """
     from warpline.syntax.files import text_of
 

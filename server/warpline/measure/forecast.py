@@ -1,4 +1,4 @@
-"""How long a measurement will take, from what its processes took so far."""
+"""Estimates how long a measurement will take, from the time of its processes so far."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Sequence
 from warpline.measure.pairs import Limits, Pairs
 from warpline.model import units
 
-#: What a process is taken to cost before one was seen.
+#: Assumed time of a process, before one was timed.
 GUESS_S = 12.0
 
 
 class Forecast:
-    """Seconds still to come, and how far it is, in words."""
+    """The remaining seconds of a measurement, and its progress in words."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
 
     def round_s(self, several: Sequence[Pairs], every: Sequence[Pairs]) -> float:
-        """One round of ``several``: nothing for what has not been seen yet, as that may well fit."""
+        """Seconds for a round of ``several``. Candidates that were not timed yet count as 0: they may fit."""
         if not several:
             return 0.0
         plain_s = max((pairs.plain_seconds for pairs in every), default=0.0)
         return plain_s + sum(pairs.seconds for pairs in several)
 
     def left_s(self, every: Sequence[Pairs]) -> float:
-        """All rounds that are needed by what is known now."""
+        """Seconds for all rounds that are needed, by the present estimate."""
         usual = max((pairs.seconds for pairs in every), default=0.0) or GUESS_S
         plain_s = max((pairs.plain_seconds for pairs in every), default=0.0) or GUESS_S
         rounds = [
