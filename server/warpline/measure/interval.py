@@ -1,21 +1,19 @@
 """The interval of a speed-up, from pairs of runs.
 
-Each round runs the plain and the changed script in processes of their own, one right after the
-other, and gives one log ratio of their mean step times. A step within a process is not an independent
-observation (memory layout, clocks and the loader's phase are shared by all of them), a process is:
-T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time", ISMM 2013.
+Each round runs the plain and the changed script in separate processes, one right after the other, and gives
+one log ratio of their mean step times. Processes are independent observations; steps of one process are not,
+since they share its memory layout, clock rates and loader phase: T. Kalibera and R. Jones, "Rigorous
+benchmarking in reasonable time", ISMM 2013.
 
-When to stop must not be decided by looking at the interval again and again, which would make it
-too narrow: the spread of the first ``FIRST`` rounds alone decides how many rounds there will be
-(C. Stein, "A two-sample test for a linear hypothesis whose power is independent of the variance",
-Annals of Mathematical Statistics 16, 1945).
+Deciding when to stop by looking at the interval again and again would make it too narrow. So the number of
+rounds depends only on the spread of the first ``FIRST`` rounds (C. Stein, "A two-sample test for a linear
+hypothesis whose power is independent of the variance", Annals of Mathematical Statistics 16, 1945).
 
-A few rounds have Student's interval, made with the spread of that first stage, or of all rounds where
-that is larger. On a machine that others use, some rounds are far off, now one way and now the other:
-plain and changed runs are hit alike, so the log ratios lie symmetrically about the true one. From
-``RANKED`` rounds on that symmetry is all that is asked for: the estimate of J. Hodges and E. Lehmann
-("Estimates of location based on rank tests", Annals of Mathematical Statistics 34, 1963) with the
-interval of Wilcoxon's signed ranks, which outliers hardly move.
+With few rounds this is Student's interval, with the spread of the first stage, or of all rounds if that is
+larger. On a shared machine some rounds are far off, in either direction: plain and changed runs are disturbed
+alike, so the log ratios are symmetric about the true one. From ``RANKED`` rounds on only this symmetry is
+assumed: the estimate of J. Hodges and E. Lehmann ("Estimates of location based on rank tests", Annals of
+Mathematical Statistics 34, 1963) with the interval of Wilcoxon's signed ranks, which outliers hardly change.
 """
 
 from __future__ import annotations
@@ -28,10 +26,11 @@ from itertools import accumulate
 from statistics import fmean, median, stdev
 
 FIRST = 5
-#: Fewer rounds than these give signed ranks an interval from end to end.
+#: With fewer rounds, the interval of signed ranks is the whole range of the values.
 RANKED = 8
-#: Of 95 %, each side's share would be 2.5 %. That the first rounds decide how many there are costs up to
-#: 1.5 points (simulated with even, bursty and two-humped noise), so a little more is asked.
+#: Probability outside the interval on each side. A 95 % interval has 2.5 %. The coverage drops by up to 1.5
+#: points because the first rounds decide the number of rounds (simulated with even, bursty and two-humped
+#: noise), so the interval is made wider.
 TAIL = 0.0165
 
 # Two-sided 95 % points of Student's t by degrees of freedom; beyond the table the last one is used,
@@ -41,14 +40,14 @@ _T95 = (
     *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
 )
 
-#: No clock and no machine repeats itself better than this, whatever a lucky first stage says
-#: (six equal readings must not make an interval of no width).
+#: Least spread of log ratios: no machine is more repeatable. Without it, equal readings in the first stage
+#: would give an interval of width 0.
 FLOOR = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A ratio of step times and the bounds that hold it in 95 of 100 repetitions."""
+    """A ratio of step times, and bounds that contain the true ratio in 95 of 100 repetitions."""
 
     speedup: float
     low: float
@@ -56,14 +55,14 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """Half the width of the interval of the log ratio: 0.02 is about 2 % to either side."""
+        """Half the width of the interval of the log ratio: 0.02 is about 2 % in each direction."""
         return math.log(self.high / self.low) / 2 if self.low > 0 and self.high < math.inf else math.inf
 
 
 def ratio_interval(log_ratios: Sequence[float], first: int = FIRST) -> Interval:
-    """The interval from all rounds; the ``first`` ones decided how many there are.
+    """The interval from all rounds, of which the ``first`` ones decided the number.
 
-    One round has no spread: its interval is 0 to infinity.
+    With one round the interval is 0 to infinity, since there is no spread.
     """
     stage = log_ratios[:first]
     if len(stage) < 2:
@@ -77,8 +76,10 @@ def ratio_interval(log_ratios: Sequence[float], first: int = FIRST) -> Interval:
 
 
 def _ranked(log_ratios: Sequence[float]) -> Interval:
-    """The median of the Walsh averages (means of two rounds, or of one with itself), and those of them
-    that are as far from the ends as signed ranks allow.
+    """The Hodges-Lehmann estimate, with the interval of signed ranks.
+
+    The Walsh averages are the means of all pairs of rounds, each round with itself included. The estimate is
+    their median. The bounds are the Walsh averages with :func:`outside` others beyond them.
     """
     walsh = _walsh(log_ratios)
     centre, cut = median(walsh), outside(len(log_ratios))
@@ -87,8 +88,8 @@ def _ranked(log_ratios: Sequence[float]) -> Interval:
 
 
 def centre_of(log_ratios: Sequence[float]) -> float:
-    """The estimate of Hodges and Lehmann: as good as the mean where noise is even, and hardly moved by
-    readings that are far off, up to three tenths of them.
+    """The Hodges-Lehmann estimate. It is about as precise as the mean for normal noise, and up to 30 % of
+    outliers hardly change it.
     """
     return median(_walsh(log_ratios))
 
@@ -100,10 +101,10 @@ def _walsh(values: Sequence[float]) -> list[float]:
 
 @cache
 def outside(rounds: int) -> int:
-    """How many Walsh averages at each end lie outside the interval of so many rounds.
+    """Number of Walsh averages at each end that are outside the interval.
 
-    One fewer than the rank sums that come with a probability of up to ``TAIL`` when every sign is as
-    likely as the other.
+    It is one less than the number of rank sums, from the smallest on, with a total probability of at most
+    ``TAIL`` if both signs are equally likely.
     """
     ways = [1]  # number of sets of ranks with each sum
     for rank in range(1, rounds + 1):
@@ -114,7 +115,7 @@ def outside(rounds: int) -> int:
 
 
 def rounds_needed(log_ratios: Sequence[float], half_width: float, first: int = FIRST) -> int:
-    """How many rounds in all make the interval's half-width (of the logarithm) ``half_width``."""
+    """Total number of rounds for an interval of the log ratio with this ``half_width``."""
     if len(log_ratios) < first:
         return first
     stage = log_ratios[:first]

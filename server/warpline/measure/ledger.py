@@ -1,4 +1,4 @@
-"""What a search has timed so far, on disk after every process, so that it goes on where it was ended."""
+"""The timings of a search, saved to disk after every process, so that an interrupted search can continue."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Page:
 @dataclass(frozen=True, slots=True)
 class Book:
     format: int = FORMAT
-    sources: str = ""  # digest of the sources that all of it refers to
+    sources: str = ""  # digest of the sources that all pages refer to
     pages: dict[str, Page] = field(default_factory=dict)
 
 
 class Ledger:
-    """The book of one run folder. Pages of other sources are thrown away."""
+    """The book of one run folder. Pages for other sources are discarded."""
 
     def __init__(self, run: Path, profile: Profile, texts: Texts, fresh: bool = False) -> None:
         self._run = run
@@ -46,7 +46,7 @@ class Ledger:
 
     @property
     def resumed(self) -> int:
-        """How many rounds an earlier search left."""
+        """Number of rounds saved by an earlier search."""
         return sum(len(page.changed) + bool(page.failure) for page in self._pages.values())
 
     def pairs(self, candidate: Candidate, role: str) -> Pairs:
@@ -55,7 +55,8 @@ class Ledger:
         return Pairs(candidate, list(page.plain), list(page.changed), list(page.baseline_ms), page.failure)
 
     def keep(self, pairs: Pairs, role: str) -> None:
-        """Store ``pairs``; a folder that cannot be written only loses the chance to go on later."""
+        """Store ``pairs``. If the folder cannot be written, the search goes on, but cannot be continued
+        later."""
         page = Page(tuple(pairs.plain), tuple(pairs.changed), tuple(pairs.baseline_ms), pairs.failure)
         self._pages[f"{role}:{pairs.candidate.key}"] = page
         try:

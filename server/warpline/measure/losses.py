@@ -1,4 +1,4 @@
-"""Whether a change moved the loss: the first steps of both scripts, with the same seeds."""
+"""Checks whether a change moves the loss, from the first steps of both scripts with the same seeds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from statistics import fmean, stdev
 
 from warpline.measure.interval import student
 
-#: Relative to the plain loss. Safe fixes change the order of sums at most. An unsafe one may move the mean
-#: of the first losses by as much as one rounding to bf16 (8 significant bits, so 2**-8 of the value): what
-#: autocast does to networks is several times less, what another seed does is more (benchmarks/losses.py).
+#: Tolerances relative to the plain loss. A safe fix changes at most the order of sums. An unsafe one may
+#: change the mean of the first losses by one rounding to bf16 (8 significant bits, so 2**-8 of the value).
+#: Autocast changes it by several times less, another seed by more (benchmarks/losses.py).
 SAFE, UNSAFE = 0.001, 2**-8
-#: Beyond this no spread of the losses is an excuse.
+#: A larger relative change is never allowed, however much the losses vary between runs.
 NEVER = 0.2
 COMPARED = 10
-#: How the reason begins when a change is not kept because of the loss.
+#: Beginning of the reason if a change is rejected because of the loss.
 CHANGED, NOT_FINITE = "the loss changed", "the loss is no longer finite"
 
 Losses = Sequence[float]
@@ -24,7 +24,8 @@ Losses = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """``value``: mean difference of the first losses over the mean plain loss; None when unseen."""
+    """The change of the loss. ``value``: mean difference of the first losses, divided by the mean plain loss;
+    None if no loss was recorded."""
 
     value: float | None
     allowed: bool
@@ -32,13 +33,13 @@ class Drift:
 
 
 def drift(plain: Sequence[Losses], changed: Sequence[Losses], safe: bool) -> Drift:
-    """Compare the losses of the runs of the plain script with those of the changed one.
+    """Compare the losses of the plain script's runs with those of the changed script's.
 
-    A difference within the tolerance is allowed. So is one that the plain script shows between its
-    own runs (no seed holds it), and one whose sign changes from step to step so that its mean does not differ
-    from zero (random augmentation drawn by other workers). Losses are compared after as
-    many updates, also where a step has more samples: with the same rate of learning it is updates that
-    bring the loss down, and the samples of one step are no others' successors.
+    A difference within the tolerance is allowed. So is one as large as between runs of the plain script
+    (which is not deterministic despite the seed), and one whose sign varies from step to step, so that its
+    mean is not significantly different from 0 (random augmentation drawn by other workers). Losses are
+    compared after the same number of updates, even if a step has more samples: at the same learning rate, the
+    number of updates decides how far the loss falls.
     """
     reference, tried = _mean(plain), _mean(changed)
     count = min(len(reference), len(tried), COMPARED)
@@ -62,7 +63,7 @@ def drift(plain: Sequence[Losses], changed: Sequence[Losses], safe: bool) -> Dri
 
 
 def _mean(runs: Sequence[Losses]) -> list[float]:
-    """Step by step over the runs that saw a loss."""
+    """Mean loss of each step, over the runs that recorded one."""
     return [fmean(values) for values in zip(*(losses for losses in runs if losses), strict=False)]
 
 

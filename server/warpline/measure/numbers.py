@@ -1,4 +1,4 @@
-"""Numbers in a fix that ``tune`` searches: the number of workers, the batch size."""
+"""Numbers in a fix for which ``tune`` tries other values: the number of workers, the batch size."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from itertools import islice
 from warpline.model.change import Change, LargerBatch, LoaderWorkers, Together
 from warpline.text.lines import split
 
-#: The name that the number has in a call or in a config dict.
+#: The number's name in a call or in a config dict.
 _NAMES: dict[type, str] = {LoaderWorkers: "num_workers", LargerBatch: "batch_size"}
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """``value`` in place of ``written``, which the fix wrote."""
+    """A number to try: ``value`` instead of ``written``, which the fix wrote."""
 
     value: int
     written: int
@@ -29,7 +29,7 @@ Numbers = Mapping[str, Number]
 def written(
     change: Change | None, plain: Mapping[str, str], overlay: Mapping[str, str]
 ) -> Iterator[tuple[str, int]]:
-    """``(name, number)`` that the fix behind ``change`` wrote into ``overlay``."""
+    """``(name, number)`` for each number that the fix with ``change`` wrote into ``overlay``."""
     for name in dict.fromkeys(_NAMES[type(part)] for part in parts(change) if type(part) in _NAMES):
         lines = (line for file, text in overlay.items() for line in _new_lines(plain.get(file, ""), text))
         found = (int(match[2]) for line in lines for match in _pattern(name).finditer(line))
@@ -37,7 +37,7 @@ def written(
 
 
 def parts(change: Change | None) -> Iterator[Change]:
-    """``change``, or the changes that it puts together."""
+    """``change``, or the parts of a combined change."""
     if isinstance(change, Together):
         for part in change.changes:
             yield from parts(part)
@@ -46,7 +46,7 @@ def parts(change: Change | None) -> Iterator[Change]:
 
 
 def others(name: str, number: int, cores: int) -> list[int]:
-    """Values to try beside ``number``, the likeliest first."""
+    """Other values to try instead of ``number``, the most promising first."""
     if name == "num_workers":
         wanted = (number * 2, number // 2, number * 3, cores)
         return [value for value in dict.fromkeys(wanted) if 1 <= value <= cores and value != number]
@@ -54,7 +54,7 @@ def others(name: str, number: int, cores: int) -> list[int]:
 
 
 def substituted(plain: str, text: str, name: str, value: int) -> str:
-    """``text`` with another number for ``name`` on the lines in which it differs from ``plain``."""
+    """``text`` with ``value`` as the number for ``name``, on the lines that differ from ``plain``."""
     new = Counter(_new_lines(plain, text))
     lines = split(text)
     for at, line in enumerate(lines):
@@ -64,7 +64,7 @@ def substituted(plain: str, text: str, name: str, value: int) -> str:
 
 
 def renumbered(change: Change, tried: Numbers) -> Change:
-    """``change`` as it is with the numbers ``tried``."""
+    """``change`` with the numbers in ``tried``."""
     if isinstance(change, Together):
         return replace(change, changes=tuple(renumbered(part, tried) for part in change.changes))
     number = tried.get(_NAMES.get(type(change), ""))

@@ -1,4 +1,4 @@
-"""What may be tried: the findings of a profile with what each would change, and sets of them as text."""
+"""Proposals to try: the findings of a profile with their changes, and the changed text for sets of them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Predict = Callable[[Profile, Change], "Predicted | None"]
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A finding with an edit. ``change`` is None where its rule names none.
+    """A finding with an edit. ``change``: its simulated change; None if its rule has none.
 
-    ``which``: the fix among the finding's that edit; a rule's change refers to its first one.
+    ``which``: index among the finding's fixes that have an edit. A rule's change refers to the first one.
     """
 
     finding: Finding
@@ -31,15 +31,13 @@ class Proposal:
 
     @property
     def name(self) -> str:
-        """The rule's name; with the fix's title where it is not the rule's first fix."""
+        """The rule's name, with the fix's title if it is not the rule's first fix."""
         return f"{self.finding.rule} ({self.title})" if self.which else self.finding.rule
 
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """Everything that candidates are made from. ``texts``: the sources as they are now; ``base``: those
-    of them that are not on disk.
-    """
+    """The input for candidates. ``texts``: the present sources. ``base``: those that differ from the disk."""
 
     profile: Profile
     texts: Texts
@@ -47,8 +45,8 @@ class Workbench:
     base: Mapping[str, str] = field(default_factory=dict)
 
     def proposals(self, findings: Sequence[Finding], *, alternatives: bool = False) -> list[Proposal]:
-        """The findings (of this profile's report) that have an edit, in order. With ``alternatives``, a
-        finding comes once for each of its fixes with an edit."""
+        """The findings of this profile's report that have an edit, in order. With ``alternatives``, there is
+        one proposal for each fix with an edit."""
         changes = self._changes()
         found = []
         for finding in findings:
@@ -59,9 +57,9 @@ class Workbench:
         return found
 
     def candidate(self, chosen: Sequence[Proposal], tried: Numbers | None = None) -> Candidate | None:
-        """``chosen`` laid over the texts one after the other; None when that changes nothing.
+        """The candidate with the fixes ``chosen``, made one after the other; None if they change nothing.
 
-        A fix that another one made needless is left out of the candidate's ids.
+        A fix that is needless after another one is not among the candidate's ids.
         """
         which = {one.finding.id: one.which for one in chosen}
         made = together(self.profile, [one.finding for one in chosen], self.texts, which)
@@ -87,7 +85,7 @@ class Workbench:
         )
 
     def predicted(self, chosen: Sequence[Proposal], tried: Numbers | None = None) -> float | None:
-        """The speed-up that the simulation gives ``chosen`` together; None where it cannot say."""
+        """The predicted gain of ``chosen`` together; None without a prediction."""
         if len(chosen) == 1 and not tried and not chosen[0].which and chosen[0].finding.predicted:
             return chosen[0].finding.predicted.speedup
         changes = [one.change for one in chosen]
@@ -98,7 +96,7 @@ class Workbench:
         return found.speedup if found else None
 
     def written(self, chosen: Sequence[Proposal]) -> dict[str, int]:
-        """Numbers that the fixes of ``chosen`` write, by name."""
+        """The numbers that the fixes of ``chosen`` write, by name."""
         candidate = self.candidate(chosen)
         if candidate is None:
             return {}
@@ -110,13 +108,13 @@ class Workbench:
         }
 
     def _changes(self) -> Mapping[str, Change]:
-        """What each finding would change; the same fixes come first as in the report, for which the same
-        predictions were made."""
+        """The change of each finding, by id. Each finding has the same first fix as in the report, so the
+        report's predictions hold."""
         return diagnose(self.profile, self.profile.sources.get, predict=self.predict).changes
 
 
 def _work(changes: Sequence[Change | None], tried: Numbers) -> float:
-    """Samples a step of the changed script, in steps of the plain one."""
+    """Samples per step of the changed script, relative to the plain one."""
     work = 1.0
     for part in (part for change in changes for part in numbers.parts(change)):
         found = numbers.renumbered(part, tried)

@@ -1,4 +1,4 @@
-"""What ``warpline fix --measure --json`` and ``warpline tune --json`` print (contract.md, format 1)."""
+"""The output of ``warpline fix --measure --json`` and ``warpline tune --json`` (contract.md, format 1)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from warpline.text import patch
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One candidate. Numbers are None where it could not be timed, the speed-up and its bounds also where it
-    was timed only once: nothing says how far that may be off. ``high`` is None where it is unbounded."""
+    """One candidate. Its numbers are None if it could not be timed. The speed-up and its bounds are also None
+    if it was timed only once, which gives no interval. ``high`` is None if it is unbounded."""
 
     fixes: tuple[str, ...]
     step_ms: float | None
@@ -31,7 +31,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best proven set; no fixes, 1.0 and an empty patch when none was proven."""
+    """The best proven set. If none was proven: no fixes, a speed-up of 1.0 and an empty patch."""
 
     fixes: tuple[str, ...] = ()
     speedup: float = 1.0
@@ -49,7 +49,7 @@ class Results:
 def results(
     outcomes: Sequence[Outcome], best: Outcome | None, texts: Texts, baseline_step_ms: float = 0.0
 ) -> Results:
-    """The contract's form of ``outcomes``; ``best`` is one of them or None."""
+    """``outcomes`` in the form of the contract; ``best`` is one of them or None."""
     baselines = [one.baseline_step_ms for one in outcomes] or [baseline_step_ms]
     chosen = Best()
     if best is not None and best.measured is not None:
@@ -76,7 +76,7 @@ def tried(outcome: Outcome) -> Tried:
 
 
 def unified(overlay: Mapping[str, str], texts: Texts) -> str:
-    """A unified diff that ``git apply`` and ``patch -p1`` take in the working folder.
+    """A unified diff for ``git apply`` or ``patch -p1`` in the working folder.
 
     Paths below the working folder are relative to it, others absolute.
     """

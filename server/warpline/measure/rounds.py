@@ -1,4 +1,4 @@
-"""Rounds of processes: the plain script once and each candidate once."""
+"""Runs rounds of processes: each round has the plain script once and each candidate once."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from warpline.wire.run import Request
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What all rounds of one call have in common. ``starting`` is asked before each process of a candidate;
-    False leaves it, and those after it, out of the round."""
+    """Settings for all rounds of one call. ``starting`` is called before each process of a candidate; if it
+    returns False, that process and the later ones are not run in this round."""
 
     request: Request
     limits: Limits
@@ -28,7 +28,7 @@ class Setting:
     starting: Callable[[Pairs], bool] = lambda pairs: True
 
     def limit_s(self, turn: Pairs | None) -> float:
-        """Seconds that a process may take; the plain script (``turn`` is None) has its own limit."""
+        """Limit for a process in seconds; the plain script (``turn`` is None) has its own."""
         limits = self.limits
         return limits.run_s if turn is not None or limits.plain_s is None else limits.plain_s
 
@@ -49,12 +49,12 @@ def play(
     after: Callable[[], bool] = lambda: True,
     starting: Callable[[Pairs], bool] = lambda pairs: True,
 ) -> None:
-    """Rounds ``numbers``. A round is the plain script once and each candidate once. The order
-    alternates between rounds, so that a machine that slowly warms up or fills favours neither.
+    """Run the rounds ``numbers``, each with the plain script once and each candidate once. The order
+    alternates between rounds, so that a slow drift of the machine favours neither.
 
-    Where that works, the plain process and one candidate's at a time are both alive and take turns in
-    slices of their windows. All candidates have the same ``base``. One that failed is left out from then on.
-    ``after`` is called behind each round; False ends it there.
+    If possible, the plain process and one candidate's process are alive at the same time and take turns in
+    slices of their windows. All candidates have the same ``base``. A candidate that failed is not run again.
+    ``after`` is called after each round; if it returns False, no more rounds are run.
     """
     setting = Setting(request, limits, timer, cancelled, starting)
     together = max(1, timed.SIDE_BY_SIDE // (len(several) + 1))
@@ -71,7 +71,7 @@ def play(
 
 
 def in_slices(timer: Timer, request: Request) -> TypeGuard[timed.Processes]:
-    """Whether rounds are timed in slices. A launcher's ranks are not ours to stop."""
+    """Whether rounds are timed in slices. They are not with a launcher, whose ranks we cannot pause."""
     return isinstance(timer, timed.Processes) and timer.slice_steps is not None and not request.launcher
 
 
@@ -83,7 +83,7 @@ def _one_round(setting: Setting, several: Sequence[Pairs], turns: Sequence[Pairs
         if ended:
             return
         if beside:
-            # They failed while the plain script was alive. What works alone needs to be alone.
+            # They failed while the plain script was alive, so try them alone.
             _each_alone(setting, [*beside, None], beside)
             left = [pairs for pairs in left if pairs not in beside]
             if any(not pairs.failure for pairs in beside):
@@ -95,7 +95,7 @@ def _one_round(setting: Setting, several: Sequence[Pairs], turns: Sequence[Pairs
 
 
 def _shared(setting: Setting, several: Sequence[Pairs]) -> tuple[list[Pairs], list[Pairs], bool]:
-    """``(kept, failed beside the plain script, whether no more were wanted)``."""
+    """``(kept, failed while the plain script was alive, whether the caller ended the round)``."""
     timer = setting.timer
     assert isinstance(timer, timed.Processes)
     kept: list[Pairs] = []
@@ -111,7 +111,7 @@ def _shared(setting: Setting, several: Sequence[Pairs]) -> tuple[list[Pairs], li
     def starting(number: int) -> bool:
         nonlocal ended, waited_s
         if number == 0:
-            waited_s = time.monotonic() - began  # up to where the plain script is behind its warm-up
+            waited_s = time.monotonic() - began  # until the plain script's warm-up has ended
         ended = not setting.starting(several[number])
         return not ended
 
@@ -124,7 +124,7 @@ def _shared(setting: Setting, several: Sequence[Pairs]) -> tuple[list[Pairs], li
 
 
 def _each_alone(setting: Setting, turns: Sequence[Pairs | None], several: Sequence[Pairs]) -> None:
-    """Each process by itself, in the order of ``turns``; None is the plain script."""
+    """Run each process alone, in the order of ``turns``; None is the plain script."""
     plain: Timed | None = None
     seen: list[tuple[Pairs, Timed | None]] = []  # None: it failed
     plain_s = 0.0
@@ -134,7 +134,7 @@ def _each_alone(setting: Setting, turns: Sequence[Pairs | None], several: Sequen
                 continue
             setting.check()
             if turn is None and seen and all(changed is None for _, changed in seen):
-                continue  # there is nothing to compare it with
+                continue  # no plain run to compare it with
             began = time.monotonic()
             overlay = _overlay(several, turn)
             try:
@@ -155,7 +155,7 @@ def _each_alone(setting: Setting, turns: Sequence[Pairs | None], several: Sequen
                 seen.append((turn, found))
                 turn.seconds = max(turn.seconds, seconds)
     finally:
-        # Of a round that was cut off too: what was timed beside the plain script counts.
+        # Timings with a plain run count, even if the round was interrupted.
         if plain is not None:
             for pairs, changed in seen:
                 pairs.add(plain, changed, plain_s)

@@ -1,14 +1,15 @@
 """``warpline tune``: the fastest set of fixes that can be proven within a budget.
 
-1. Each fix alone, one round, and beside them all that are predicted to help together: what crashes,
-   hangs or moves the loss is out.
-2. Sets: from the best one on, what it becomes with one fix more (or one less), as long as it gets
-   faster. Fixes interact, so a fix that did nothing alone (it was hidden behind something slower) is
-   tried again in the set, unless the simulation sees no gain in it there either.
-3. Numbers that the set's fixes wrote (workers, batch size) go up and down while it gets faster.
-4. The best set is proven against the plain script in rounds of its own: the rounds of the search do
-   not count, as the best of many readings is too good to be true. What cannot be proven gives way
-   to the next best.
+1. One round: each fix alone, and the set of all fixes that are predicted to gain. A candidate that crashes,
+hangs
+   or moves the loss is dropped.
+2. Sets: the best set so far with one fix more (or one less), as long as it gets faster. Fixes interact: a fix
+   without a gain alone (something else was the bottleneck) is tried again in the set, unless the simulation
+   predicts no gain there either.
+3. Numbers that the set's fixes wrote (workers, batch size) are varied as long as it gets faster.
+4. Proof: the best set is timed against the plain script in separate rounds. The rounds of the search do not
+count,
+   since the best of many readings overstates the gain. If it cannot be proven, the next best set is tried.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ from warpline.model.problem import Problem
 from warpline.wire.run import Request
 
 TRIED, PROVED = "tried", "proved"
-#: A set has to be this much faster than the one before it to be worth going on with: one round is
-#: no better than that.
+#: The search continues with a set that is faster than the previous one by at least this share, which is about
+#: the accuracy of one round.
 STEP = 0.01
-#: A prediction of so much is worth a second look when one round does not show it.
+#: A predicted gain from here on gets a second round if the first one does not show it.
 CLEAR = 1.05
 PROOF = Limits(first=4, half_width=0.02, rounds=10)
-#: A proof has two rounds at least: one has no spread.
+#: A proof has at least two rounds, since one has no spread.
 LEAST_ROUNDS = 2
 
 OnProgress = Callable[[int, int | None, str], None]
@@ -47,7 +48,7 @@ OnProgress = Callable[[int, int | None, str], None]
 
 @dataclass(slots=True)
 class Search:
-    """One search. ``budget_s``: for everything, from ``began`` on; nothing starts after it."""
+    """One search. ``budget_s``: seconds for all of it, from ``began`` on; no process starts later."""
 
     request: Request
     bench: Workbench
@@ -58,16 +59,16 @@ class Search:
     timer: Timer = field(default_factory=timed.Processes)
     on_progress: OnProgress = lambda done, total, message: None
     cancelled: threading.Event | None = None
-    began: float = field(default_factory=time.monotonic)  # of all that the budget is for
+    began: float = field(default_factory=time.monotonic)  # start of the budget
     attempts: list[Attempt] = field(default_factory=list)
-    proven: list[Outcome] = field(default_factory=list)  # or tried to be
+    proven: list[Outcome] = field(default_factory=list)  # outcomes of proofs, failed ones included
     budget: Budget = field(init=False)
 
     def __post_init__(self) -> None:
         self.budget = Budget(self.budget_s, self.began, PROOF.first)
 
     def run(self, proposals: Sequence[Proposal]) -> tuple[list[Outcome], Outcome | None]:
-        """``(everything tried, the best proven set)``, the proven one in place of its trial."""
+        """``(everything tried, the best proven set)``; a proof replaces the trial of its set."""
         best = self._best_of(self._first(proposals))
         if best is not None:
             best = self._with_numbers(self._grown(best, proposals))
@@ -75,7 +76,7 @@ class Search:
         return self.known()
 
     def known(self) -> tuple[list[Outcome], Outcome | None]:
-        """The same of what has been tried so far, also after ``run`` was ended by an exception."""
+        """The same for everything tried so far, also if ``run`` ended with an exception."""
         outcomes = {attempt.outcome.candidate.key: _once(attempt.outcome) for attempt in self.attempts}
         for outcome in self.proven:
             outcomes[outcome.candidate.key] = outcome
@@ -83,7 +84,7 @@ class Search:
         return list(outcomes.values()), kept[0] if kept else None
 
     def predictions(self) -> dict[str, float]:
-        """What the simulation said of each set that was tried, by candidate key."""
+        """The predicted gain of each set that was tried, by candidate key."""
         found = {}
         for attempt in self.attempts:
             expected = self.bench.predicted(*attempt.trial)
@@ -150,8 +151,8 @@ class Search:
         return max(attempts, key=lambda attempt: attempt.speedup, default=None)
 
     def _try(self, trials: Sequence[Trial]) -> list[Attempt]:
-        """A round of the plain script and each set (or what an earlier search left of it), as many at
-        a time as the budget has room for.
+        """Time each set in a round with the plain script, as many sets at a time as fit into the budget.
+        Rounds of an earlier search are reused.
         """
         found: list[Attempt] = []
         left: list[tuple[Trial, Pairs]] = []
@@ -185,7 +186,8 @@ class Search:
         return replace(attempt, outcome=contest.outcome(attempt.pairs, PROOF))
 
     def _contradicts(self, attempt: Attempt) -> bool:
-        """Not half of a clear prediction was seen: on a busy machine one round may be that wrong."""
+        """Whether less than half of a clear predicted gain was measured: on a busy machine, one round may be
+        that far off."""
         expected, seen = self.bench.predicted(*attempt.trial), attempt.speedup
         return (
             len(attempt.pairs.changed) == 1
@@ -197,7 +199,7 @@ class Search:
     # -- the proof --------------------------------------------------------------------------------
 
     def _prove_one_of(self, best: Attempt | None) -> None:
-        """``best``, or one of those nearest to it: up to the first that is proven."""
+        """Prove ``best``, or else the next best sets, until one is proven."""
         ranked = sorted(self.attempts, key=lambda attempt: (attempt is not best, -attempt.speedup))
         for attempt in ranked[:3]:
             if attempt.speedup < 1 + STEP / 2 or self.budget.left_s <= 0:
@@ -251,7 +253,7 @@ class Search:
                 after=after,
             )
         except Problem as problem:
-            # The end of the budget is not a failure; a cancel is the caller's.
+            # The end of the budget is not a failure. A cancel is passed on to the caller.
             for pairs in several:
                 self.ledger.keep(pairs, role)
             if problem.status != 130 or (self.cancelled is not None and self.cancelled.is_set()):
@@ -261,7 +263,7 @@ class Search:
 
 
 def _once(outcome: Outcome) -> Outcome:
-    """A trial of one round is not a proof."""
+    """The outcome of a trial, marked as not proven."""
     if outcome.measured is None or outcome.reason.startswith((losses.CHANGED, losses.NOT_FINITE)):
         return replace(outcome, kept=False)
     rounds = "1 round" if outcome.rounds == 1 else f"{outcome.rounds} rounds"

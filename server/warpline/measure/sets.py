@@ -1,4 +1,4 @@
-"""Which sets of fixes are worth a trial."""
+"""Chooses the sets of fixes that a search tries."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from warpline.measure.attempt import Chosen
 from warpline.measure.proposals import Proposal
 
-#: Predicted to gain, or to add, less than this: not tried in a set.
+#: A fix that is predicted to gain, or to add to a set, less than this is not tried in a set.
 WORTHLESS = 1.002
-#: A fix that gained less than this by itself did nothing that one round could show.
+#: A fix that gained less than this alone had no gain that one round can show.
 NOTHING = 1.01
 
 Predict = Callable[[Chosen], "float | None"]
@@ -18,8 +18,8 @@ Predict = Callable[[Chosen], "float | None"]
 def first(
     proposals: Sequence[Proposal], predicted: Predict, compiles: Callable[[Chosen], bool]
 ) -> list[Chosen]:
-    """What to begin with, the likeliest first: each fix alone, and all that are predicted to gain
-    together. Sets that compile come after all others: each costs as much as several of those.
+    """The first sets to try, the most promising first: each fix alone, and all fixes together that are
+    predicted to gain. Sets that compile come last, since each costs as much as several others.
     """
     said = {one: predicted((one,)) for one in proposals}
     slow = {one for one in proposals if compiles((one,))}
@@ -32,17 +32,17 @@ def first(
             of_each.setdefault(one.finding.id, one)
         if len(of_each) > 1:
             together = tuple(of_each.values())
-            # Behind the best single fix of its kind.
+            # Insert it after the best single fix of its kind.
             found.insert(len(likely) - len(slow) + 1 if slow & set(together) else 1, together)
     return list(dict.fromkeys(found))
 
 
 def neighbours(chosen: Chosen, alone: Mapping[Proposal, float]) -> list[Chosen]:
-    """Sets next to ``chosen``: with all other fixes that gained something alone, with one more, with
-    one less; the likeliest first.
+    """Sets close to ``chosen``, the most promising first: with all other fixes that gained alone, with one
+    fix more, with one less.
 
-    ``alone``: the measured speed-up of each usable fix by itself, in the report's order. Earlier fixes
-    leave the text that later ones are made on.
+    ``alone``: the measured speed-up of each usable fix alone, in the report's order. Fixes are made in that
+    order, each on the text that the earlier ones left.
     """
     taken = {one.finding.id for one in chosen}
     others = sorted((one for one in alone if one.finding.id not in taken), key=lambda one: -alone[one])
@@ -55,7 +55,8 @@ def neighbours(chosen: Chosen, alone: Mapping[Proposal, float]) -> list[Chosen]:
 
 
 def adds_nothing(chosen: Chosen, best: Chosen, alone: Mapping[Proposal, float], predicted: Predict) -> bool:
-    """Whether the simulation sees no gain in ``chosen`` over ``best``, and no fix that it adds had one."""
+    """Whether the simulation predicts no gain of ``chosen`` over ``best``, and no added fix had a gain
+    alone."""
     with_it, without = predicted(chosen), predicted(best)
     added = [one for one in chosen if one not in best]
     if with_it is None or without is None or not added:

@@ -1,8 +1,8 @@
-"""One plain process and, one after the other, the changed ones: each pair is timed in slices of its windows,
-in turn, both alive and one of them standing still at any time.
+"""Times one plain process against several changed ones, one after the other, in slices.
 
-The plain process is started once for all of them. What slows a machine down for seconds slows both of a pair
-alike, and a pair is compared with nothing but its own slices.
+Both processes of a pair are alive. They run slices of their timing windows in turn, while the other one is
+paused. The plain process is started once for all pairs. A disturbance of seconds slows both processes of a
+pair alike, and each pair is compared by its own slices only.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ from warpline.wire.run import Request
 from warpline.wire.timing import Timing
 
 Process = tuple[Overlay, float]
-"""A process to start: what is laid over the sources, and its limit in seconds."""
+"""A process to start: the changed texts (overlay), and its limit in seconds."""
 Keep = Callable[[int, Timed, Timed, float], None]
-"""``(number of the changed one, plain, changed, seconds that it took)``."""
+"""``(number of the changed process, plain, changed, seconds that it took)``."""
 
 
 @dataclass(slots=True)
 class Left:
-    """Numbers of changed processes that could not be timed. Those that are neither kept nor here had no
-    turn, as the plain script ended or the caller wanted no more."""
+    """Numbers of the changed processes that could not be timed. Processes that are neither kept nor here had
+    no turn, because the plain script ended or the caller stopped."""
 
-    beside: list[int] = field(default_factory=list)  # failed beside the plain one; alone they may work
-    failed: dict[int, str] = field(default_factory=dict)  # and why: they would fail alone as well
+    beside: list[int] = field(default_factory=list)  # failed while the plain one was alive; may work alone
+    failed: dict[int, str] = field(default_factory=dict)  # number -> reason: these would fail alone as well
 
 
 @dataclass(slots=True)
 class _Pair:
-    """A changed process and the plain one's slices that it is compared with: from ``first`` on, ``made``."""
+    """A changed process, and the ``made`` slices of the plain one, from ``first`` on, that it is compared
+    with."""
 
     number: int
     other: BackgroundTiming
@@ -58,10 +59,11 @@ def shared(
     keep: Keep,
     starting: Callable[[int], bool] = lambda number: True,
 ) -> Left:
-    """Time ``changed`` against one process of the plain script; ``keep`` hears of each that could be.
+    """Time ``changed`` against one process of the plain script; ``keep`` is called for each one that was
+    timed.
 
-    ``starting`` is asked before each of them; False ends it there. On cancel (Problem with status 130, or
-    KeyboardInterrupt) what has been timed by then is kept before the exception passes on.
+    ``starting`` is called before each of them; False ends the call. On cancel (Problem with status 130, or
+    KeyboardInterrupt) ``keep`` is called for the pairs timed so far, before the exception is raised again.
     """
     left, pairs = Left(), list[_Pair]()
     length = timer.slice_steps or 1
@@ -101,7 +103,7 @@ def shared(
                     return left
             return left
         except BaseException:
-            for held in (one, *(pair.other for pair in pairs)):  # all at once: each may take seconds to end
+            for held in (one, *(pair.other for pair in pairs)):  # in parallel: each may take seconds to end
                 held.give_up()
             raise
         finally:
@@ -109,7 +111,7 @@ def shared(
 
 
 def _begun(one: BackgroundTiming) -> bool:
-    """The plain process is behind its warm-up. What it failed with is seen when it runs by itself."""
+    """Whether the plain process has ended its warm-up. An error is reported when it runs alone."""
     try:
         return one.slice()
     except Problem as problem:
@@ -119,7 +121,7 @@ def _begun(one: BackgroundTiming) -> bool:
 
 
 def _taken(one: BackgroundTiming, pair: _Pair, count: int, left: Left) -> bool:
-    """Both take turns, up to ``count`` times each; whether that gave slices enough to compare."""
+    """Run slices of both in turn, up to ``count`` each; whether there are enough of them to compare."""
     other = pair.other
     try:
         if not other.slice():
@@ -155,7 +157,7 @@ def _taken(one: BackgroundTiming, pair: _Pair, count: int, left: Left) -> bool:
 def _deliver(
     timer: Processes, one: BackgroundTiming, pairs: Sequence[_Pair], length: int, keep: Keep
 ) -> None:
-    """Hand over the slices of each pair that has enough of them."""
+    """Call ``keep`` for each pair with enough slices."""
     enough = [pair for pair in pairs if pair.made >= FEWEST]
     if not enough:
         one.give_up()
@@ -169,7 +171,7 @@ def _deliver(
     for pair in enough:
         changed = pair.other.cut_off()
         if changed is None or len(changed.steps_ns) < pair.made * length:
-            continue  # a window was interrupted: it does not count
+            continue  # an interrupted window does not count
         begin = pair.first * length
         part = epochs.part(plain, begin, begin + pair.made * length)
         if len(part.steps_ns) < pair.made * length:
@@ -180,7 +182,8 @@ def _deliver(
 
 
 def _compared(plain: Timing, changed: Timing, length: int) -> tuple[Timed, Timed]:
-    """Batches of k workers may come k at a time: only many bursts together are like others."""
+    """The timings of both in slices. k workers may deliver k batches at a time, so slices are joined until
+    each has several such bursts."""
     steps = max(length, BURSTS * max(plain.workers, changed.workers))
     steps = -(-steps // length) * length
     return sliced(plain, steps), sliced(changed, steps)

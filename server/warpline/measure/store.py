@@ -1,7 +1,7 @@
-"""``measured.json`` of a run: what was measured for its findings, kept until the code changes.
+"""``measured.json`` of a run: the measurements of its findings, valid until the code changes.
 
-A measurement refers to the text it was made with: the files that the fix edits and the finding's
-own. It is stale as soon as one of them reads otherwise, and fresh again when the change is undone.
+A measurement belongs to the texts that it was made with: those of the files that the fix edits, and of the
+finding's file. It is stale while one of them differs, and valid again when the change is undone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One measurement of one finding's fix."""
+    """One measurement of a finding's fix."""
 
     finding: str
     texts: dict[str, str]  # path -> digest of the plain text it was measured with
@@ -34,8 +34,8 @@ class Entry:
     measured: Measured | None
     kept: bool
     reason: str
-    predicted: float | None = None  # the speed-up that was predicted before
-    basis: str = "simulated"  # how
+    predicted: float | None = None  # the speed-up predicted before the measurement
+    basis: str = "simulated"  # basis of that prediction
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Measurements:
 
 
 def entry(outcome: Outcome, finding: Finding, texts: Texts) -> Entry:
-    """What is stored of ``outcome``, which was measured for ``finding``."""
+    """The entry to store for ``outcome``, the measurement of ``finding``."""
     files = {*outcome.candidate.overlay, finding.file, finding.cause.file}
     return Entry(
         finding=finding.id,
@@ -62,7 +62,7 @@ def entry(outcome: Outcome, finding: Finding, texts: Texts) -> Entry:
 
 
 def load(run: Path) -> tuple[Entry, ...]:
-    """Every measurement of ``run``, stale ones too; none when there is no file or it is not ours."""
+    """All measurements of ``run``, stale ones included; () if there is no file, or it has another format."""
     if not (run / NAME).is_file():
         return ()
     try:
@@ -73,13 +73,13 @@ def load(run: Path) -> tuple[Entry, ...]:
 
 
 def add(run: Path, new: Entry) -> None:
-    """Store ``new``, in place of an earlier measurement of the same finding."""
+    """Store ``new``. It replaces an earlier measurement of the same finding."""
     kept = tuple(old for old in load(run) if old.finding != new.finding)
     runs.write_json(run, NAME, Measurements(entries=(*kept, new)))
 
 
 def fresh(run: Path, texts: Texts) -> dict[str, Entry]:
-    """Finding id -> its measurement, where the code it refers to still reads the same."""
+    """Finding id -> measurement, for those with unchanged code."""
     return {
         one.finding: one
         for one in load(run)
@@ -88,7 +88,7 @@ def fresh(run: Path, texts: Texts) -> dict[str, Entry]:
 
 
 def attach(run: Path, findings: Sequence[Finding], texts: Texts) -> tuple[Finding, ...]:
-    """``findings`` with what was measured for them, where that still holds."""
+    """``findings`` with their valid measurements."""
     known = fresh(run, texts)
     return tuple(
         replace(one, measured=known[one.id].measured if one.id in known else None) for one in findings
@@ -96,10 +96,10 @@ def attach(run: Path, findings: Sequence[Finding], texts: Texts) -> tuple[Findin
 
 
 def errors(folder: Path) -> list[Miss]:
-    """Past predictions, and what was measured of them, in the runs of ``folder``."""
+    """Past predictions with their measured gains, from the runs in ``folder``."""
     try:
         beside = sorted(folder.iterdir())
-    except OSError:  # a run that lies where its folder may not be read
+    except OSError:  # the folder may not be read
         return []
     return [
         Miss(one.basis, one.predicted, one.measured.speedup)
@@ -111,7 +111,8 @@ def errors(folder: Path) -> list[Miss]:
 
 
 def prediction_error(folder: Path) -> tuple[float, int] | None:
-    """``(median relative error, count)`` of past predictions measured in the runs of ``folder``."""
+    """``(median relative error, count)`` of past predictions with a measurement, from the runs in
+    ``folder``."""
     found = [abs(one.predicted / one.measured - 1) for one in errors(folder)]
     return (median(found), len(found)) if found else None
 

@@ -1,4 +1,5 @@
-"""Processes, timed: the only place here that starts any (through :mod:`warpline.capture`)."""
+"""Starts and times processes. No other module of this package starts any (through
+:mod:`warpline.capture`)."""
 
 from __future__ import annotations
 
@@ -23,44 +24,46 @@ from warpline.wire.control import Windows
 from warpline.wire.run import Request
 from warpline.wire.timing import Timing
 
-#: A process costs seconds before its first step, so its window is worth being longer than the half
-#: second that the runner would take.
+#: Length of a timing window. A process takes seconds until its first step, so the window is longer than the
+#: runner's usual half second.
 WINDOW_NS = 1_500_000_000
-#: Epochs no longer than this are waited for: what their beginning costs is seen nowhere else.
+#: If an epoch takes at most this long, the window has whole epochs, so that the cost of their start is
+#: measured.
 EPOCH_NS = 3_000_000_000
 MOST_STEPS = 600
-#: Slow steps: enough of them to empty the queue that a loader's workers filled before the window
-#: (``prefetch_factor`` 2 for each of 8 workers, twice over), as long as that stays below this time.
+#: Slow steps: a window has at least this many, as long as they take no longer than ``SLOW_NS``. It then
+#: empties the queue that a loader's workers filled before it (``prefetch_factor`` 2 for each of 8 workers,
+#: twice).
 LEAST_STEPS, SLOW_NS = 32, 4_000_000_000
-#: What the runner's warm-up may take of a script's steps (``WARMUP_MOST`` there).
+#: Most steps that the runner's warm-up takes (``WARMUP_MOST`` in the runner).
 WARMUP = 40
-#: Slices of a window, which is longer than that of a process by itself. Each takes some 60 ms of quick steps:
-#: a machine that slows down for a second does so for both. None is shorter than ``LEAST_SLICE`` steps, as
-#: one more at its beginning does not count.
+#: Slices of a window, which is ``LONGER`` times that of a process timed alone. A slice of fast steps takes
+#: about 60 ms, so a machine that slows down for a second affects both processes. A slice has at least
+#: ``LEAST_SLICE`` steps, and one more at its beginning that does not count.
 SLICES, LONGER, LEAST_SLICE = 36, 1.5, 4
-#: Where steps have become much longer than they were, or a script ends early, fewer slices have to do.
+#: Fewest slices, if steps have become much longer or a script ends early.
 FEWEST, BUSY_S = 8, 15.0
-#: Slices are put together until each has so many times a batch of every loader worker; fewer than
-#: ``LEAST_SLICES`` of them have no middle worth the name, and the window's mean is taken.
+#: Slices are joined until each has this many batches of every loader worker. With fewer than ``LEAST_SLICES``
+#: slices a median is useless, and the window's mean is taken.
 BURSTS, LEAST_SLICES = 4, 4
-#: Added to how long a process waits for its turn.
+#: Added to the limit for a process's wait for its turn.
 SLOW_TURN_S = 60.0
-#: So many processes import torch side by side at most: each holds half a gigabyte or more.
+#: Most processes that import torch in parallel: each uses half a gigabyte or more.
 SIDE_BY_SIDE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What one process showed in its timing window, the profiler never on."""
+    """The result of one process: its timing window, without the profiler."""
 
-    step_ms: float  # mean of the window: a loader of k workers delivers in bursts, which a median hides
+    step_ms: float  # mean of the window: a loader delivers in bursts, which a median would hide
     losses: tuple[float, ...] = ()  # of the first steps
     peak_bytes: float | None = None
-    slices: tuple[float, ...] = ()  # mean step of each, in ms; none where a loader's bursts are longer
+    slices: tuple[float, ...] = ()  # mean step of each slice in ms; () if a loader's bursts are longer
     epoch_ms: float = (
-        0.0  # part of ``step_ms``: what beginnings of epochs add to each step; not in ``slices``
+        0.0  # part of ``step_ms``: time per step for starting epochs; not in ``slices``
     )
-    epochs: int = 0  # beginnings seen
+    epochs: int = 0  # epochs that began in the window
 
 
 Overlay = Mapping[str, str]
@@ -69,9 +72,9 @@ Timer = Callable[[Request, Overlay, float, "threading.Event | None"], Timed]
 
 
 class Processes:
-    """A Timer that runs the script. The first window is long enough for steps of ``step_ms``, or the
-    runner's choice; those after it have one length in steps for all, plain and changed, so that they
-    do the same work, and so short that the script need not be run twice for it.
+    """A Timer that runs the script. The length of the first window is chosen for steps of ``step_ms``, or by
+    the runner. All later windows, plain and changed, have the same number of steps, so that they do the same
+    work. It is small enough that the script need not run twice.
     """
 
     def __init__(
@@ -80,15 +83,15 @@ class Processes:
         ending_s: float = INTERRUPTED_S,
         epoch_steps: int | None = None,
     ) -> None:
-        """``ending_s``: how long a process may take to end by itself when it is cancelled. ``epoch_steps``:
-        so many steps are an epoch; short ones fit into a window twice."""
+        """``ending_s``: how long a cancelled process may take to end by itself. ``epoch_steps``: steps of an
+        epoch; a window has two short epochs."""
         self.ending_s = ending_s
         self._patience_s = PATIENCE_S
         self._steps = window_steps(step_ms * 1e6, epoch_steps) if step_ms else None
-        self._windows: Windows | None = None  # of a script with so few steps that its warm-up takes them all
+        self._windows: Windows | None = None  # for a script with no more steps than the warm-up takes
         self._timed = step_ms is not None
-        self._alone = not turn.possible()  # no two of them may be alive, or the script has too few steps
-        self._ahead = True  # some may be started while others are still to be timed
+        self._alone = not turn.possible()  # no two may be alive at once, or the script has too few steps
+        self._ahead = True  # processes may be started before the earlier ones were timed
         self._held: deque[BackgroundTiming] = deque()
         self._to_start: Callable[[], None] = _nothing
 
@@ -101,17 +104,17 @@ class Processes:
         *,
         slices: bool = False,
     ) -> Iterator[None]:
-        """Inside the block calls for ``processes`` (overlay, limit in seconds), in this order, find them
-        started; with ``slices`` those of :mod:`warpline.measure.slices`.
+        """A block in which ``processes`` (overlay, limit in seconds) are already started when they are called
+        for, in this order; with ``slices``, for :mod:`warpline.measure.slices`.
 
-        Importing torch is most of a short process. All of them do it at once and wait before they go
-        on; each is then timed by itself, while no other one does anything. The very first process is
-        run alone: the others have to know how many steps there are.
+        Importing torch takes most of a short process's time. All processes do it in parallel and then wait.
+        Each is timed while the others are paused. The very first process runs alone, since the others need
+        the number of steps.
         """
         wanted = processes[: _side_by_side()]
-        # All others may take their time twice, importing and being timed, before the last one has its turn.
+        # Before the last one has its turn, each other one may use its limit twice: to import and to be timed.
         self._patience_s = SLOW_TURN_S + 2 * sum(limit_s for _, limit_s in processes)
-        # A launcher's ranks would all wait for the one word that there is.
+        # All ranks of a launcher would wait for the same turn.
         if len(wanted) < 2 or request.launcher or not self._ahead:
             yield
             return
@@ -137,13 +140,14 @@ class Processes:
             finally:
                 self._held.clear()
                 self._to_start = _nothing
-                for held in started:  # all at once: each may take seconds to end
+                for held in started:  # in parallel: each may take seconds to end
                     held.give_up()
 
     def __call__(
         self, request: Request, overlay: Overlay, limit_s: float, cancelled: threading.Event | None = None
     ) -> Timed:
-        """Time the steps with ``overlay`` laid over the sources; all processes are gone at ``limit_s``."""
+        """Time the steps with the texts of ``overlay``; all processes have ended after ``limit_s``
+        seconds."""
         if self._timed:
             self._to_start()
         again: list[Windows] = []
@@ -165,7 +169,7 @@ class Processes:
         found = mean(timing)
         self._timed = True
         if again or steps < (self._steps or 0):
-            # The script has no more: it was run a second time. The next ones find room for a warm-up.
+            # The script has no more steps, so it was run twice. Later windows leave steps for the warm-up.
             self._steps = max(steps - WARMUP, steps // 2, 1)
             self._windows = again[-1] if again and steps < ROOM_FOR_WARMUP else None
             self._alone = True
@@ -175,7 +179,7 @@ class Processes:
 
     @property
     def slice_steps(self) -> int | None:
-        """Steps of a slice, if scripts can be timed in slices; not before it is known how long a step is."""
+        """Steps of a slice; None if scripts cannot be timed in slices, or the step time is still unknown."""
         if self._alone or not self._timed or self._sliced_steps < 2 * LEAST_SLICE:
             return None
         return max(LEAST_SLICE, self._sliced_steps // SLICES)
@@ -186,20 +190,21 @@ class Processes:
 
     @property
     def slices(self) -> int:
-        """How many slices of ``slice_steps`` each of two processes makes in turn."""
+        """Number of slices of ``slice_steps`` steps that each of two processes runs."""
         return self._sliced_steps // (self.slice_steps or 1)
 
     def one_at_a_time(self) -> None:
-        """Two of them cannot both be alive: none is started from now on before the last one has ended."""
+        """Start each process only after the previous one has ended, from now on: two cannot be alive at
+        once."""
         self._alone, self._ahead = True, False
         self._end_held()
 
     def whole_windows(self) -> None:
-        """The script has too few steps for slices: each is timed by itself from now on."""
+        """Time each process alone from now on: the script has too few steps for slices."""
         self._alone = True
 
     def as_slow_as(self, step_ms: float) -> None:
-        """The first window may have been made for a busy moment's steps."""
+        """Adjust the window to steps of ``step_ms``: the first one may have been chosen at a busy moment."""
         self._steps = max(self._steps or 0, window_steps(step_ms * 1e6))
 
     def hold(
@@ -210,16 +215,16 @@ class Processes:
         cancelled: threading.Event | None,
         slices: bool,
     ) -> BackgroundTiming:
-        """A process that waits for its turn, not started yet."""
+        """A process that will wait for its turn; it is not started yet."""
         steps = self.slice_steps if slices else self._steps
         limited = replace(request, timeout_s=limit_s)
         patience_s, ending_s = self._patience_s, self.ending_s
         return BackgroundTiming(limited, overlay, steps, cancelled, slices, patience_s, ending_s)
 
     def started(self, overlay: Overlay, *, slices: bool) -> BackgroundTiming | None:
-        """The next process that was started with ``overlay``; those before it gave up their turn."""
+        """The next process that was started with ``overlay``. Those started before it are given up."""
         if any(held.failed for held in self._held):
-            self.one_at_a_time()  # it may want what another one holds: a lock, a port
+            self.one_at_a_time()  # it may need a resource that another one holds: a lock, a port
         if any(held.sliced != slices for held in self._held):
             self._end_held()
         if not any(held.overlay == overlay for held in self._held):
@@ -229,7 +234,7 @@ class Processes:
         return self._held.popleft()
 
     def _end_held(self) -> None:
-        for held in self._held:  # all at once: each may take seconds to end
+        for held in self._held:  # in parallel: each may take seconds to end
             held.give_up()
         for held in self._held:
             held.gone()
@@ -241,12 +246,14 @@ def _nothing() -> None:
 
 
 def _side_by_side() -> int:
-    """How many may import torch at once: each keeps a core and a bit busy; two do well on two cores."""
+    """How many may import torch in parallel. Each uses a little more than one core; two are fine on two
+    cores."""
     return min(SIDE_BY_SIDE, max(cores() // 2, min(2, cores())))
 
 
 def mean(timing: Timing) -> Timed:
-    """The mean step, with the start of epochs shared among steps. Raises Problem if no step was timed."""
+    """The mean step, with the cost of starting epochs divided among the steps. Raises Problem if no step was
+    timed."""
     if not timing.steps_ns:
         raise Problem("the script ended before one step could be timed", 1)
     usual, epoch_ns = epochs.apart(timing)
@@ -256,8 +263,7 @@ def mean(timing: Timing) -> Timed:
 
 
 def sliced(timing: Timing, length: int) -> Timed:
-    """The timing cut into slices of ``length`` steps, if that makes several: outliers can then be left
-    out."""
+    """The timing in slices of ``length`` steps, if there are several, so that outliers can be ignored."""
     times = epochs.apart(timing)[0].steps_ns
     slices = [sum(times[at : at + length]) / length / 1e6 for at in range(0, len(times) - length + 1, length)]
     if len(slices) < LEAST_SLICES:
@@ -267,7 +273,7 @@ def sliced(timing: Timing, length: int) -> Timed:
 
 
 def window_steps(step_ns: float, epoch_steps: int | None = None) -> int:
-    """The number of timed steps for steps of ``step_ns``."""
+    """Number of steps in a timing window, for steps of ``step_ns``."""
     if epoch_steps and epoch_steps * step_ns <= EPOCH_NS:
         return min(MOST_STEPS, max(window_steps(step_ns), math.ceil(2 * epoch_steps / LONGER) + 1))
     quick = int(WINDOW_NS / max(step_ns, 1.0))

@@ -12,9 +12,10 @@ from warpline.measure.pairs import Limits, Pairs
 from warpline.model import units
 from warpline.model.report import Measured
 
-#: Two processes of one script differ by a few percent in their resident peak: below this it is the change.
+#: A peak of resident memory below this share of the plain one counts as less memory. Two processes of one
+#: script differ by a few percent.
 LIGHTER = 0.9
-#: What is not slower than this is as fast: twice the half-width that the rounds aim at.
+#: A gain from here on counts as "as fast": the margin is twice the half-width of the intended interval.
 AS_FAST = 0.96
 NOT_TIMED = "the time budget ended before it was timed"
 ONCE = "timed in only 1 round, which is not enough"
@@ -22,7 +23,7 @@ ONCE = "timed in only 1 round, which is not enough"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of one candidate. ``measured`` is None when it could not be timed."""
+    """The result of one candidate. ``measured``: None if it could not be timed."""
 
     candidate: Candidate
     baseline_step_ms: float
@@ -34,14 +35,14 @@ class Outcome:
 
     @property
     def untimed(self) -> bool:
-        """Nothing was seen of it: neither a time nor a failure."""
+        """Whether it has neither a time nor a failure."""
         return self.measured is None and self.reason == NOT_TIMED
 
 
 def outcome(pairs: Pairs, limits: Limits, baseline_ms: float = 0.0) -> Outcome:
-    """The verdict on what was seen. It is a gain if the whole interval lies above 1.
+    """The verdict on the rounds of a candidate. It is a gain if the whole interval is above 1.
 
-    ``baseline_ms``: the plain step where none was timed beside this candidate.
+    ``baseline_ms``: the plain step time, if none was measured together with this candidate.
     """
     candidate, rounds = pairs.candidate, len(pairs.changed)
     baseline = fmean(pairs.baseline_ms) if pairs.baseline_ms else baseline_ms
@@ -58,7 +59,7 @@ def outcome(pairs: Pairs, limits: Limits, baseline_ms: float = 0.0) -> Outcome:
     reason = lighter if moved.allowed and lighter else _verdict(found, moved, rounds)
     step_ms = fmean(run.step_ms for run in pairs.changed) / candidate.work
     kept = (found.low > 1.0 or bool(lighter)) and moved.allowed
-    # Of the rounds that it was paired in, and of no others: the columns of a table agree.
+    # Only the plain runs of its own rounds, so that the columns of a table agree.
     paired = fmean(run.step_ms for run in pairs.plain)
     return Outcome(candidate, paired, step_ms, measured, kept, reason, rounds)
 
@@ -76,7 +77,7 @@ def _verdict(interval: Interval, moved: losses.Drift, rounds: int) -> str:
 
 
 def _lighter(pairs: Pairs, interval: Interval) -> str:
-    """A sentence if the candidate needs less memory in each round and is as fast, else empty."""
+    """A sentence if the candidate needs less memory in every round and is as fast; else ""."""
     ratios = _memory_ratios(pairs)
     if len(ratios) < 2 or len(ratios) < len(pairs.changed) or max(ratios) > LIGHTER:
         return ""
