@@ -60,9 +60,7 @@ class Timed:
     losses: tuple[float, ...] = ()  # of the first steps
     peak_bytes: float | None = None
     slices: tuple[float, ...] = ()  # mean step of each slice in ms; () if a loader's bursts are longer
-    epoch_ms: float = (
-        0.0  # part of ``step_ms``: time per step for starting epochs; not in ``slices``
-    )
+    epoch_ms: float = 0.0  # part of ``step_ms``: time per step for starting epochs; not in ``slices``
     epochs: int = 0  # epochs that began in the window
 
 

@@ -1,4 +1,4 @@
-"""Run folder (or a trace made elsewhere) -> Trace: columns, linked; what happened, no opinion."""
+"""Run folder (or a trace of another tool) -> Trace: linked columns of what happened, without attribution."""
 
 from warpline.trace.columns import Trace
 from warpline.trace.read import read

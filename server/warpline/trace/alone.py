@@ -1,8 +1,8 @@
-"""How long a rank's host needs for a step by itself: what it waits for the device taken off.
+"""The time that a rank's host needs for a step by itself, without its waits for the device.
 
-A rank whose host is ahead of another's waits on its device in every collective, by as much as it is ahead,
-however equal the two are. It is worth something to make the other one faster only where this host could
-go on sooner, so this bounds what a late rank costs.
+If a rank's host is ahead of another rank's, its device waits that long in every collective, even if both
+ranks are equally fast. Making the other rank faster helps only if this host could continue sooner. So the
+host's own time bounds the cost of a late rank.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from warpline.trace.columns import RUNTIME, Bools, Ints, Trace
 from warpline.trace.names import Names
 
-#: Runtime calls in which the host waits until the device has done what was asked before.
+#: Beginnings of runtime calls in which the host waits until the device has finished the work queued before.
 SYNCS = (
     "cudaStreamSynchronize",
     "cudaDeviceSynchronize",
@@ -30,7 +30,7 @@ SYNCS = (
     "hipDeviceSynchronize",
     "hipEventSynchronize",
 )
-#: These begin with the same letters and do not wait.
+#: Calls with the same beginning that do not wait.
 NOT_SYNCS = (
     "cudaMemcpyAsync",
     "cudaMemsetAsync",
@@ -42,7 +42,7 @@ _LAUNCH = "LaunchKernel"
 
 
 def host_alone_ns(trace: Trace) -> float | None:
-    """Per captured step; None where no runtime call was recorded, or no step."""
+    """The host's own time per captured step in ns; None if no runtime call or no step was recorded."""
     calls = trace.host.kind == RUNTIME
     host = trace.host
     return alone_ns(
@@ -53,12 +53,12 @@ def host_alone_ns(trace: Trace) -> float | None:
 def alone_ns(
     names: Names, name: Ints, start_ns: Ints, end_ns: Ints, captured: Sequence[tuple[int, int]]
 ) -> float | None:
-    """The same of runtime calls as columns; ``name`` indexes ``names``.
+    """The same, from runtime calls as columns; ``name`` indexes ``names``.
 
-    A lower bound. The calls of all threads count, since one thread may wait for another that waits for the
-    device. Other calls than :data:`SYNCS` may wait as well (a launch where the queue is full, a copy to
-    memory that is not pinned), so of each no more counts as work than a quick launch takes: the lower
-    quartile, as most launches wait where the queue is full.
+    This is a lower bound. The calls of all threads count, since one thread may wait for another one that
+    waits for the device. Calls other than :data:`SYNCS` may wait as well (a launch with a full queue, a copy
+    to memory that is not pinned). So each call counts as work for at most the time of a fast launch: the
+    lower quartile, since most launches wait if the queue is full.
     """
     if not captured or not len(name):
         return None

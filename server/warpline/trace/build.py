@@ -1,4 +1,4 @@
-"""Columns of events, by category -> linked columns."""
+"""Tables of events by category -> linked columns of the trace."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ COLLECTIVE_PREFIXES = ("nccl", "rccl", "ncclDevKernel", "ncclKernel")
 def host(
     tables: Tables, base_ns: int, names: Interned, threads: Interned
 ) -> tuple[Host, tuple[Signature, ...]]:
-    """Operators and runtime calls as one sorted table, and the operators' distinct inputs."""
+    """Operators and runtime calls as one sorted table, and the distinct signatures of operators."""
     ops = tables["cpu_op"]
     all_of_them = [ops, *(tables[category] for category in RUNTIME_CATEGORIES)]
     start, end = spans(all_of_them, base_ns)
@@ -91,7 +91,7 @@ def _signature(dims: bytes, types: bytes, strides: bytes, values: bytes) -> Sign
 
 
 def _ints(item: Any) -> tuple[int, ...]:
-    """One tensor's sizes; a tensor list's are written one level deeper and come out flat."""
+    """The sizes of one tensor. Those of a tensor list are nested one level deeper and are flattened."""
     if not isinstance(item, list):
         return ()
     flat = [part for entry in item for part in (entry if isinstance(entry, list) else [entry])]
@@ -101,7 +101,7 @@ def _ints(item: Any) -> tuple[int, ...]:
 def kernels(
     tables: Tables, base_ns: int, names: Interned, host_columns: Host
 ) -> tuple[Kernels, tuple[LaunchShape, ...]]:
-    """What ran on devices as one sorted table, and the distinct launch shapes."""
+    """All device work as one sorted table, and the distinct launch shapes."""
     all_of_them = [tables[category] for category in DEVICE_CATEGORIES]
     start, end = spans(all_of_them, base_ns)
     by = np.argsort(start, kind="stable")
@@ -162,7 +162,7 @@ def memory(tables: Tables, base_ns: int, threads: Interned) -> Memory:
 
 
 def forward_threads(tables: Tables, base_ns: int, host_columns: Host, threads: Interned) -> dict[int, int]:
-    """torch's own thread numbers -> threads, by the arrows it draws from forward to backward ops."""
+    """torch's thread numbers -> threads, from the trace's arrows between forward and backward ops."""
     starts, ends = tables[f"{ARROWS}:s"], tables[f"{ARROWS}:f"]
     nodes = np.flatnonzero(host_columns.forward_thread > 0)
     if not len(starts) or not len(ends) or not len(nodes):

@@ -1,7 +1,7 @@
 """A trace as columns: what happened, linked, without attribution.
 
-Every table is a frozen dataclass of numpy arrays of one length. All times are int64 nanoseconds of
-unix time, spans are half-open. Indices into another table are ``-1`` where there is none.
+Every table is a frozen dataclass of numpy arrays of one length. All times are int64 nanoseconds of unix time;
+spans are half-open. An index into another table is ``-1`` if there is no such row.
 """
 
 from __future__ import annotations
@@ -26,16 +26,13 @@ KERNEL, COPY, SET, COMMUNICATION = 0, 1, 2, 3
 
 
 def take(column: NDArray[Any], rows: Ints, missing: Any = -1) -> NDArray[Any]:
-    """``column[rows]``, and ``missing`` where a row is -1, which here is a row added at the end.
-
-    So a column without rows needs no case of its own.
-    """
+    """``column[rows]``, and ``missing`` where a row is -1. This works for an empty ``column`` too."""
     return np.append(column, np.array(missing, column.dtype))[rows]
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Dispatcher calls (``kind == OP``) and runtime calls that talk to the device (``RUNTIME``).
+    """Dispatcher calls (``kind == OP``) and calls of the device's runtime (``kind == RUNTIME``).
 
     Sorted by thread, then start, outer before inner: a parent is always before its children.
     """
@@ -45,9 +42,9 @@ class Host:
     thread: Ints  # index into Trace.threads
     name: Ints  # index into Trace.names
     kind: Ints
-    sequence: Ints  # autograd's sequence number, -1 where there is none
-    forward_thread: Ints  # torch's own number of the thread that ran the forward; 0: this is not a backward
-    correlation: Ints  # of runtime calls
+    sequence: Ints  # autograd's sequence number, -1 if none
+    forward_thread: Ints  # torch's number of the thread that ran the forward op; 0: not a backward op
+    correlation: Ints  # of runtime calls: the number that links kernels to them
     signature: Ints  # index into Trace.signatures
     parent: Ints  # innermost host event around this one on its thread
     depth: Ints  # number of events around it
@@ -58,7 +55,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """What ran on devices: kernels, copies, sets, collectives. Sorted by start."""
+    """Device work: kernels, copies, sets, collectives. Sorted by start."""
 
     start_ns: Ints
     end_ns: Ints
@@ -76,7 +73,7 @@ class Kernels:
 
     @property
     def device_stream(self) -> Ints:
-        """One number for each stream of each device."""
+        """A distinct number for each stream of each device."""
         return self.stream + (self.device << 32)
 
 
@@ -93,7 +90,7 @@ class LaunchShape:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Inputs of an op as ``record_shapes`` wrote them."""
+    """Inputs of an op, as recorded by ``record_shapes``."""
 
     shapes: tuple[tuple[int, ...], ...] = ()
     dtypes: tuple[str, ...] = ()
@@ -103,7 +100,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Ranges that somebody named: torch's own, the runner's, the user's. Sorted by thread, start."""
+    """Named ranges: torch's, the runner's, the user's. Sorted by thread, then start."""
 
     start_ns: Ints
     end_ns: Ints
@@ -125,7 +122,7 @@ class Exchanges:
         return len(self.start_ns)
 
     def at(self, rows: Bools) -> Exchanges:
-        """Some of them."""
+        """A selection of the collectives, by mask."""
         return Exchanges(self.start_ns[rows], self.end_ns[rows])
 
 
@@ -134,8 +131,8 @@ class Peer:
     """Another rank of the run, in its captured steps."""
 
     exchanges: Exchanges
-    step_ns: float = 0.0  # a captured step
-    host_ns: float | None = None  # of that, what its host needs by itself: ``trace.alone``
+    step_ns: float = 0.0  # mean captured step
+    host_ns: float | None = None  # the part of it that the rank's host needs by itself: ``trace.alone``
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,25 +145,25 @@ class Memory:
     address: Ints
     on_device: Bools  # False: host memory
     device: Ints
-    total: Ints  # allocated in all at this moment, as the allocator said; 0 where it does not say
+    total: Ints  # total allocated at this time, by the allocator's count; 0 if not recorded
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """From ``time_ns`` on, ``thread`` is at ``location`` (0: in no file of the user's).
+    """Line records: from ``time_ns`` on, ``thread`` is at ``location`` (0: not in the user's files).
 
-    Sorted by thread, then time. ``first[t]:first[t + 1]`` are those of thread ``t``.
+    Sorted by thread, then time. Thread ``t`` has the rows ``first[t]:first[t + 1]``.
     """
 
     time_ns: Ints
     thread: Ints
     location: Ints  # index into Trace.locations
     first: Ints
-    again: Bools  # Python came back to a line that it had begun before
+    again: Bools  # Python returned to a line that had begun before
 
 
 def no_records() -> Records:
-    """A trace without line records, as one read from another tool."""
+    """An empty table of line records."""
     none = np.zeros(0, np.int64)
     return Records(none, none, none, none, np.zeros(0, bool))
 
@@ -193,14 +190,14 @@ class Trace:
     notes: tuple[str, ...] = ()
     peers: tuple[Peer, ...] = ()  # the run's other ranks
     libraries: LibraryLocations = field(default_factory=LibraryLocations)
-    inside: Records = field(default_factory=no_records)  # lines of libraries, indexing ``libraries``
+    inside: Records = field(default_factory=no_records)  # library lines; locations index ``libraries``
 
     @property
     def steps(self) -> int:
-        """Number of captured steps, at least 1: what totals are divided by."""
+        """Number of captured steps, at least 1; totals are divided by it."""
         return max(1, len(self.manifest.captured))
 
     @property
     def on_gpu(self) -> bool:
-        """Whether the device is a GPU; else the operators themselves are the device's work."""
+        """Whether the device is a GPU. Otherwise the operators are the device's work."""
         return len(self.kernels) > 0 or can(self.manifest.device.kind, "kernels")

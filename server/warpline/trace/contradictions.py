@@ -1,6 +1,6 @@
-"""Contradictions inside a trace: clocks that differ, calls with the same number, endless names.
+"""Contradictions in a trace: clocks that differ, calls with the same number, very long names.
 
-Each is put right where that can be done, and said in one note.
+Each is corrected if possible, and reported in one note.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import numpy as np
 from warpline.model import units
 from warpline.trace.columns import RUNTIME, Bools, Host, Ints, Kernels
 
-#: A kernel cannot begin before its launch. Clocks are read to less than this (Kineto converts the device's
-#: clock to the host's with an error of microseconds), so from here on they are two clocks.
+#: A kernel cannot begin before its launch. If it does by this much, host and device have different clocks:
+#: Kineto converts the device's clock to the host's with an error of microseconds.
 CLOCKS_NS = 1_000_000
 LONGEST_NAME = 8_000  # characters; the longest of our recorded runs, one of torch's own kernels, has 5,050
 
 
 def one_clock(kernels: Kernels, host: Host) -> tuple[Kernels, list[str]]:
-    """Kernels on the host's clock: where most of them begin before their own launch, all are moved by as much
-    as it takes for none to."""
+    """Kernels on the host's clock. If most of them begin before their launch, all are shifted until none
+    does."""
     linked = kernels.launch >= 0
     lag = kernels.start_ns[linked] - host.start_ns[kernels.launch[linked]]
     if not len(lag) or np.median(lag) > -CLOCKS_NS:
@@ -34,7 +34,7 @@ def one_clock(kernels: Kernels, host: Host) -> tuple[Kernels, list[str]]:
 
 
 def launches(kernels: Kernels, host: Host) -> list[str]:
-    """Kernels that cannot be led to a launch, or to more than one."""
+    """Notes on kernels without a launch, and on launches with the same number."""
     notes = []
     lost = int(np.count_nonzero(kernels.launch < 0))
     if lost:
@@ -54,14 +54,14 @@ def launches(kernels: Kernels, host: Host) -> list[str]:
 
 
 def numbered(host: Host) -> Bools:
-    """The runtime calls that kernels can be led to."""
+    """Which host events are runtime calls with a number that links kernels to them."""
     found: Bools = (host.kind == RUNTIME) & (host.correlation >= 0)
     return found
 
 
 def last_launches(correlation: Ints, start: Ints, host: Host) -> Ints:
-    """The runtime call with each kernel's number; of several, the last one that begins before it. -1 for
-    none."""
+    """The runtime call with each kernel's number, -1 for none. If several calls have that number, the last
+    one that begins before the kernel."""
     calls = np.flatnonzero(numbered(host))
     if not len(calls):
         return np.full(len(correlation), -1, np.int64)
@@ -71,7 +71,7 @@ def last_launches(correlation: Ints, start: Ints, host: Host) -> Ints:
     found = np.where(known[first] == correlation, calls[first], -1)
     if not (np.diff(known) == 0).any():
         return found
-    # Number and time as one key: both by their rank, so that they fit.
+    # Number and time as one key: their ranks are used, so that the key fits into an integer.
     moments = np.unique(np.concatenate([host.start_ns[calls], start]))
     numbers, rank = np.unique(known, return_inverse=True)
     key = rank * (len(moments) + 1) + np.searchsorted(moments, host.start_ns[calls])
@@ -82,7 +82,7 @@ def last_launches(correlation: Ints, start: Ints, host: Host) -> Ints:
 
 
 def shortened(names: tuple[str, ...]) -> tuple[tuple[str, ...], list[str]]:
-    """Names of at most ``LONGEST_NAME`` characters."""
+    """``names``, cut to ``LONGEST_NAME`` characters, and a note if any was longer."""
     long = sum(len(name) > LONGEST_NAME for name in names)
     if not long:
         return names, []

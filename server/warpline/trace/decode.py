@@ -1,9 +1,9 @@
 """Chrome trace -> typed events, piece by piece, with the garbage collector out of the way.
 
-msgspec reads only the fields named here and skips the rest, so a 500 MB trace costs seconds and
-not minutes. Input shapes stay raw JSON: there are few distinct ones, so they are parsed once each.
-Only one piece of the text is held at a time, however it is laid out. A piece that cannot be read as a whole
-is taken apart into its events (``scan.py``), so that a malformed one costs only itself.
+msgspec reads only the fields named here and skips the rest, so a 500 MB trace takes seconds and not minutes.
+Input shapes stay raw JSON, and each of the few distinct ones is parsed once. Only one piece of the text is in
+memory at a time. A piece that cannot be decoded as a whole is split into its events (``scan.py``), so that
+only malformed events are lost.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from warpline.model.problem import Problem
 from warpline.trace import scan
 from warpline.trace.unpack import Text, opened
 
-PIECE = 256 << 10  # bytes: what is made of them fits in a processor's cache
-#: What is read at most, so that a small file that unpacks to a huge one cannot take all the memory:
-#: events, bytes of one event, bytes before and behind the list of events.
+PIECE = 256 << 10  # bytes: a decoded piece fits into a processor's cache
+#: Limits, so that a small file that unpacks to a huge one cannot use all the memory: events, bytes of one
+#: event, bytes before and after the list of events.
 MOST_EVENTS, LONGEST_EVENT, LONGEST_HEAD = 20_000_000, 16 << 20, 64 << 20
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,18})\b')
 LATEST_NS = 1 << 62  # in the year 2116
 _MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
-#: What fits in a column: an event with a larger number is malformed.
+#: Integers that fit into a column. An event with a larger number is malformed.
 Integer = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
@@ -96,12 +96,12 @@ class Damage:
     """The parts of a trace that could not be read as they are."""
 
     left_out: int = 0  # malformed events
-    mended: int = 0  # events with bytes that are no text
-    cut: bool = False  # the file ends, or cannot be unpacked any further, before the trace does
+    mended: int = 0  # events with bytes that are not valid text
+    cut: bool = False  # the file ends, or unpacking it fails, before the end of the trace
     too_many: bool = False
 
     def notes(self) -> list[str]:
-        """What was wrong with the trace and what was done about it, as notes for the report."""
+        """Notes for the report: what was wrong with the trace, and how it was handled."""
         found = []
         if self.left_out:
             events = "event of the trace was" if self.left_out == 1 else "events of the trace were"
@@ -121,7 +121,8 @@ class Damage:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Millions of young objects that all live: every collection would be for nothing."""
+    """Disable garbage collection: decoding makes millions of objects that all stay alive, so it would free
+    none."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -132,9 +133,9 @@ def collector_paused() -> Iterator[None]:
 
 
 def decode(path: Path, take: Callable[[list[Event]], None]) -> tuple[Chrome, Damage]:
-    """Hand the events of the trace in ``path`` (JSON or gzipped JSON) to ``take``, piece by piece.
+    """Pass the events of the trace in ``path`` (JSON or gzipped JSON) to ``take``, piece by piece.
 
-    Returns the rest of the file, and what was wrong with it. Raises Problem when it is no Chrome trace.
+    Returns the rest of the file, and what was wrong with it. Raises Problem if it is not a Chrome trace.
     """
     try:
         with collector_paused(), opened(path) as file:
@@ -153,9 +154,10 @@ def head_of(path: Path) -> bytes:
 
 
 def decode_cleanly(path: Path, part: Part, take: Callable[[list[Event]], None]) -> Chrome | None:
-    """Hand the events of one part of a file to ``take``; the rest of the file where the part is its last one.
+    """Pass the events of one part of a file to ``take``. Returns the rest of the file if the part is the last
+    one.
 
-    Raises Unclean where anything in it is not as Kineto writes it.
+    Raises Unclean if anything in the part is not in Kineto's form.
     """
     with path.open("rb") as file:
         try:
@@ -168,13 +170,14 @@ def decode_cleanly(path: Path, part: Part, take: Callable[[list[Event]], None]) 
 
 
 class Unclean(Exception):
-    """A part of a trace that has to be read with care, from the trace's beginning."""
+    """A part of a trace cannot be decoded by itself: the trace has to be read from its beginning."""
 
 
 class Part(NamedTuple):
-    """Bytes ``begin`` to ``end`` of a file: whole events, and commas between them.
+    """Bytes ``begin`` to ``end`` of a file: whole events, with commas between them.
 
-    ``head``: the last part has what is behind the events too; for it, bytes before the first event, else 0.
+    The last part also has the text after the events. ``head``: for the last part, the number of bytes before
+    the first event; else 0.
     """
 
     begin: int
@@ -200,7 +203,7 @@ class _Reading:
     def all(self) -> tuple[Chrome, Damage]:
         """The whole trace: its head, its events by piece, and what was damaged."""
         head, rest = self.head()
-        enough = 0  # bytes; what was looked through in vain is looked through again once it is twice as long
+        enough = 0  # bytes; a text without the end of an event is searched again once it is twice as long
         while more := self._more():
             rest += more
             if len(rest) < enough:
@@ -218,7 +221,7 @@ class _Reading:
         return self._last(head, rest), self.damage
 
     def cleanly(self, part: Part, file: IO[bytes]) -> Chrome | None:
-        """Only that part. Raises Unclean, or an error of decoding."""
+        """Decode only ``part``. Raises Unclean, or a decoding error."""
         file.seek(part.begin)
         rest, left = b"", part.end - part.begin
         while left:
@@ -245,7 +248,7 @@ class _Reading:
             return b""
 
     def head(self) -> tuple[bytes, bytes]:
-        """The text up to the first event, and the first piece behind that."""
+        """The text up to the first event, and the first piece after it."""
         text = self.file.read(PIECE)
         if text[:64].lstrip()[:1] == b"[":
             self.bare = True
@@ -264,7 +267,8 @@ class _Reading:
         self.take(events)
 
     def _whole_events(self, text: bytes) -> bytes | None:
-        """Take all the events that end in ``text``; what is left of it, None where that is not so simple."""
+        """Take all events that end in ``text`` at once. Returns the rest of it; None if they cannot be
+        decoded together."""
         for end, next_one in scan.last_ends(text):
             try:
                 events = self.list(b"".join((b"[", memoryview(text)[:end], b"]")))
@@ -275,7 +279,8 @@ class _Reading:
         return None
 
     def _one_by_one(self, text: bytes) -> tuple[bytes, bool]:
-        """Take the events that end in ``text`` each by itself; the rest, and whether their list has ended."""
+        """Take the events that end in ``text`` one by one. Returns the rest, and whether their list has
+        ended."""
         found = scan.split(text)
         self._given([event for raw in found.events if (event := self._event(raw)) is not None])
         rest = found.rest
@@ -301,7 +306,7 @@ class _Reading:
         return event
 
     def _last(self, head: bytes, rest: bytes) -> Chrome:
-        """The end of the file: the last events and what is behind them."""
+        """The end of the file: the last events and the text after them."""
         try:
             chrome = msgspec.json.decode(head + rest + (b"}" if self.bare else b""), type=Chrome)
         except _MALFORMED:

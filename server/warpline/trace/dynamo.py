@@ -1,8 +1,8 @@
-"""Where Dynamo's own bytecode runs, the host is at the line that called the compiled function.
+"""Attributes Dynamo's own bytecode to the line that called the compiled function.
 
-What Dynamo writes for a function (checks its guards, calls its graph) has one line, the function's first:
-its ``def``, or a decorator above it. Python itself records no event there when it calls a function, so a
-record of a function's own first line is Dynamo's, and it is moved to the line before the call.
+The bytecode that Dynamo writes for a function (it checks the guards and calls the graph) has a single line,
+the function's first: its ``def``, or a decorator above it. Python records no event for that line when it
+calls a function. So a record of a function's first line is Dynamo's, and it is moved to the line of the call.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from warpline.wire.run import Locations
 
 
 def at_callers(records: Records, locations: Locations, sources: dict[str, str]) -> Records:
-    """``records`` with those of functions' first lines at the lines that called the functions."""
+    """``records``; those of a function's first line get the line that called the function."""
     first = np.array(_first_lines(locations, sources) or [False])
     rows = np.flatnonzero(first[records.location]) if len(records.location) else records.location
     if not len(rows):

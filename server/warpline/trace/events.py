@@ -1,7 +1,7 @@
-"""Typed events -> columns, piece by piece: what Python makes of a piece is gone before the next one.
+"""Typed events -> columns, piece by piece: the objects of a piece are freed before the next one.
 
-A trace of a million events takes gigabytes as objects. Memory that is touched for the first time costs
-more than what is done with it, so the pieces are small and only their columns stay.
+A million events take gigabytes as Python objects, and touching new memory costs more than the conversion. So
+pieces are small, and only their columns are kept.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from warpline.trace.decode import Event
 RUNTIME_CATEGORIES = ("cuda_runtime", "cuda_driver", "privateuse1_runtime", "xpu_runtime")
 DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 MEMORY, ARROWS, MARKS, FRAMES = "cpu_instant_event", "fwdbwd", "user_annotation", "python_function"
-#: Ops with a cost that depends on scalar arguments, so these belong to the signature.
+#: Ops whose cost depends on scalar arguments: the signature includes these.
 OPS_WITH_VALUES = ("aten::convolution", "aten::_convolution", "aten::conv", "aten::_scaled_dot_product")
-#: What the categories were called until torch 1.12; marks were operators then, and threads' numbers text.
+#: Names of the categories up to torch 1.12, where marks were operators and thread numbers were text.
 OLD = {
     "Operator": "cpu_op", "Kernel": "kernel", "Memcpy": "gpu_memcpy", "Memset": "gpu_memset",
     "Runtime": "cuda_runtime", "Python function": FRAMES,
@@ -38,15 +38,16 @@ _NUMBERS: dict[str, tuple[str, ...]] = {  # integer arguments of an event that a
     **dict.fromkeys(DEVICE_CATEGORIES, ("correlation", "device", "stream", "graph_node", "copied")),
     MEMORY: ("allocated", "address", "device_type", "device_id", "total"),
 }
-#: Columns that a category does not have, where it stands in one table with others.
+#: Defaults for columns that a category lacks when it is joined with others.
 _ABSENT = {"sequence": -1, "forward_thread": 0, "correlation": -1}
-#: The rest is not looked at. Arrows and memory are instants, by their phase; all others are complete spans.
+#: Categories that are read. Arrows and memory events are instants, by their phase; all others are complete
+#: spans.
 _READ = {*_NUMBERS, MARKS, FRAMES}
 _SPAN = {"X"}
 
 
 class Interned:
-    """Values numbered in the order in which they were first met."""
+    """Values numbered in order of their first occurrence."""
 
     def __init__(self, first: Iterable[Any] = ()) -> None:
         self.index: defaultdict[Any, int] = defaultdict()
@@ -58,7 +59,7 @@ class Interned:
         return np.fromiter(map(self.index.__getitem__, values), np.int64, len(values))
 
     def numbers(self, column: tuple[Ints, list[Any]]) -> Ints:
-        """The same for values that are already numbered; each is looked up once."""
+        """The same for a column of numbered values; each distinct value is looked up once."""
         numbers, values = column
         first = np.full(len(values), -1, np.int64)
         first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # the last one written stays
@@ -97,7 +98,7 @@ class Table:
         return self.length
 
     def take(self, events: list[Event]) -> int:
-        """Add a piece; the number of events left out of it, whose times cannot be."""
+        """Add a piece. Returns the number of events that were omitted because their times are impossible."""
         times = [np.fromiter(map(attrgetter(field), events), np.float64, len(events)) for field in TIMES]
         possible = (np.abs(times[0]) < LATEST_US) & (times[1] >= 0) & (times[1] < LATEST_US)
         left_out = 0 if possible.all() else int(np.count_nonzero(~possible))
@@ -160,8 +161,8 @@ class Tables:
 
     def __init__(self) -> None:
         self.of: dict[str, Table] = {}
-        self.left_out = 0  # events without a time that can be
-        self.processes: list[Any] = []  # of the first events
+        self.left_out = 0  # events with impossible times
+        self.processes: list[Any] = []  # process numbers of the first events
 
     def __getitem__(self, category: str) -> Table:
         found = self.of.get(category)
@@ -208,7 +209,7 @@ def _by(key: Callable[[Event], str], events: list[Event]) -> dict[str, list[Even
 
 
 def _renew(events: list[Event]) -> None:
-    """Old events as they are written today."""
+    """Convert events of old torch versions to the present form, in place."""
     for event in events:
         mark = event.cat == "Operator" and event.name.startswith(_OLD_MARKS)
         event.cat = MARKS if mark else OLD.get(event.cat, event.cat)
@@ -217,7 +218,7 @@ def _renew(events: list[Event]) -> None:
 
 
 def _threads(values: list[Any]) -> list[int]:
-    """Numbers of threads. A name gets the same one in each reading: the run folder has only numbers."""
+    """Thread numbers. A name always gets the same number, since the run folder has only numbers."""
     if set(map(type, values)) <= {int}:
         return values
     return [value if isinstance(value, int) else zlib.crc32(str(value).encode()) for value in values]
@@ -245,8 +246,8 @@ def renumbered(tables: Sequence[Table], field: str, into: Interned) -> Ints:
 
 
 def _signatures(names: list[str], arguments: list[Any]) -> list[bytes]:
-    """``Input Dims``, types, strides, and for some ops the values, as they are in the trace, with NULs, which
-    no JSON has, between them: one key costs less than a tuple of four."""
+    """``Input Dims``, types, strides, and for some ops the values, as raw JSON joined by NUL bytes (which
+    JSON cannot contain). One key is cheaper than a tuple of four."""
     joined = b"\0".join
     chosen = {name for name in set(names) if name.startswith(OPS_WITH_VALUES)}
     if not chosen:

@@ -1,4 +1,4 @@
-"""What another profiler recorded, read from its export: the same for every format of :mod:`.foreign`."""
+"""The contents of another profiler's export, in one form for all formats of :mod:`.foreign`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Event = dict[str, Any]
 
 @dataclass
 class Export:
-    """What was found. Times are nanoseconds of unix time, or of the session where its start is not known."""
+    """The contents. Times are nanoseconds of unix time, or since the session's start if that is unknown."""
 
     base_ns: int = 0
     events: list[Event] = field(default_factory=list)  # as Kineto writes them into a Chrome trace
-    #: (time, thread, frame as a trace names it, "file.py(12): function"; "" where no line is known any more)
+    #: (time, thread, frame as named in traces, "file.py(12): function"; "": the line is unknown from then on)
     lines: list[tuple[int, int, str]] = field(default_factory=list)
     steps: list[tuple[int, int]] = field(default_factory=list)
     devices: list[Event] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # what a reader of the report must know of its origin
+    notes: list[str] = field(default_factory=list)  # notes for the report about its origin
 
 
 class Format(Protocol):
@@ -34,7 +34,7 @@ class Format(Protocol):
 
     @property
     def CONVERT(self) -> dict[str, str]:
-        """What to do with files that have to be converted first, by ending; ``{path}`` is the file."""
+        """Instructions for files that have to be converted first, by ending; ``{path}`` is the file."""
         ...
 
     def is_export(self, path: Path) -> bool:
@@ -42,7 +42,7 @@ class Format(Protocol):
         ...
 
     def read(self, path: Path) -> Export:
-        """All of it. Raises Problem where the file cannot be read."""
+        """Read the whole file. Raises Problem if that fails."""
         ...
 
 

@@ -1,10 +1,9 @@
-"""Traces made elsewhere: Chrome traces of torch.profiler, plain or gzipped, TensorBoard log folders, and
-exports in other formats (``FORMATS``), which become Chrome traces.
+"""Traces of other tools: Chrome traces of torch.profiler, plain or gzipped, TensorBoard log folders, and
+exports in other formats (``FORMATS``), which are converted to Chrome traces.
 
-A Chrome trace has no line events. What it may have is Python frames (``with_stack=True``) or "Call
-stack" arguments, and both name a function by the line of its ``def``: costs then are there, and
-the notes say so. Which files are the user's is a guess: those that are neither Python's own nor of
-a package that everybody installs.
+A Chrome trace has no line events. It may have Python frames (``with_stack=True``) or "Call stack" arguments.
+Both name a function by the line of its ``def``, so costs are shown at that line, and a note says so. The
+user's files are guessed: those that belong neither to Python nor to a well-known package.
 """
 
 from __future__ import annotations
@@ -60,9 +59,9 @@ FORMATS: tuple[Format, ...] = (nsys,)
 
 
 def traces(path: Path) -> list[Path]:
-    """The trace files that ``path`` stands for: itself, or those of a log folder, oldest first.
+    """The trace files of ``path``: the file itself, or those in a log folder, oldest first.
 
-    Raises Problem when there is none.
+    Raises Problem if there is none.
     """
     if not path.exists():
         raise Problem(f"no such file: {path}")
@@ -81,7 +80,7 @@ def traces(path: Path) -> list[Path]:
 
 
 def format_of(path: Path) -> Format | None:
-    """The format of a file; None for Chrome traces and for files that are no traces."""
+    """The format of a file; None for Chrome traces and for other files."""
     return next((one for one in FORMATS if one.is_export(path)), None)
 
 
@@ -96,10 +95,10 @@ def read(path: Path, processes: int | None = None) -> Trace:
 
 
 def import_run(path: Path, run: Path) -> Trace:
-    """Make the run folder ``run`` of the trace file ``path``; complete or absent, as any run.
+    """Make the run folder ``run`` from the trace file ``path``. As with any run, it is complete or absent.
 
-    ``path``: a Chrome trace, or an export in one of FORMATS. Returns what ``trace.read(run)`` would, so that
-    it need not be read again. Raises Problem.
+    ``path``: a Chrome trace, or an export in one of FORMATS. Returns the same as ``trace.read(run)``, so that
+    the run need not be read again. Raises Problem.
     """
     for each in FORMATS:
         if path.suffix in each.CONVERT:
@@ -145,7 +144,7 @@ def _write(parts: Parts, run: Path) -> None:
 
 
 def _parts(chrome: Chrome, tables: Tables, path: Path, export: Export | None = None) -> Parts:
-    """The parts of a run folder that the trace does not have itself, as far as they can be inferred."""
+    """The parts of a run folder that a trace lacks, as far as they can be inferred."""
     frames = Frames()
     threads = Interned()
     notes = [f"made from {path.name}"]
@@ -229,7 +228,7 @@ def _device(chrome: Chrome, tables: Tables, kernels: bool) -> DeviceFacts:
         return DeviceFacts(kind="cpu")
     known = chrome.devices[0] if chrome.devices else {}
     if (kind := _kind(tables)) != "cuda":
-        # What a trace calls computeMajor there is no CUDA compute capability.
+        # On such a device, computeMajor is not a CUDA compute capability.
         name, count = str(known.get("name", "")), max(1, len(chrome.devices))
         return DeviceFacts(kind=kind, name=name, count=count)
     try:
@@ -246,8 +245,8 @@ def _device(chrome: Chrome, tables: Tables, kernels: bool) -> DeviceFacts:
 
 
 def _kind(tables: Tables) -> str:
-    """The kind of a device with kernels, by the runtime that launches them: torch for ROCm calls itself
-    "cuda"."""
+    """The kind of a device with kernels, from the runtime that launches them, since torch for ROCm calls
+    itself "cuda"."""
     if len(tables["xpu_runtime"]):
         return "xpu"
     called = (name for category in RUNTIME_CATEGORIES for name in tables[category].numbered("name")[1])
