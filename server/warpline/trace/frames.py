@@ -1,4 +1,4 @@
-"""Python frames as traces name them, "folder/file.py(12): function", and whether they are the user's."""
+"""Python frames by their names in traces, "folder/file.py(12): function", and whether they are the user's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy as np
 from warpline.trace.columns import Ints
 
 FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d{1,9})\): (?P<function>.+)$")
-#: Installed with almost every training script. torch cuts "site-packages/" off, so only the name tells.
+#: Packages used by almost every training script. torch cuts "site-packages/" off, so only the name identifies
+#: them.
 _KNOWN = (
     "torch torchvision torchaudio torchtext numpy scipy pandas PIL sklearn matplotlib tqdm transformers "
     "datasets accelerate diffusers peft timm lightning pytorch_lightning lightning_fabric deepspeed apex "
@@ -24,7 +25,7 @@ INSTALLED = ("site-packages", "dist-packages", "lib/python", "<")
 
 
 class Frames:
-    """Numbers the user's frames as ``Locations`` does: entry 0 is "in no file of the user's"."""
+    """Numbers the user's frames as ``Locations`` does: entry 0 means "not in the user's files"."""
 
     def __init__(self) -> None:
         self.files: dict[str, int] = {}
@@ -33,12 +34,12 @@ class Frames:
         self.script = ""
 
     def of_names(self, names: Sequence[str]) -> Ints:
-        """Location of each frame's name; every distinct name is read once."""
+        """Location of each frame's name; every distinct name is parsed once."""
         known = {name: self._location(name) for name in dict.fromkeys(names)}
         return np.fromiter(map(known.__getitem__, names), np.int64, len(names))
 
     def of_stacks(self, stacks: Sequence[str]) -> Ints:
-        """Location of the innermost frame of the user's in each "a;b;c" (innermost first)."""
+        """Location of the user's innermost frame in each "a;b;c" (innermost first)."""
         known = {
             stack: next(filter(None, map(self._location, stack.split(";"))), 0)
             for stack in dict.fromkeys(stacks)
@@ -46,9 +47,9 @@ class Frames:
         return np.fromiter(map(known.__getitem__, stacks), np.int64, len(stacks))
 
     def sources(self) -> dict[str, str]:
-        """Texts of those Python files that lie here too, as they are now.
+        """Present texts of the Python files that exist on this machine.
 
-        Others are left alone: a stranger's trace could name any file, and the report shows lines of it.
+        Only Python files are read: a stranger's trace could name any file, and the report shows lines of it.
         """
         found = {}
         for file in self.files:
@@ -78,18 +79,18 @@ class Frames:
 
 
 def source_of(file: str) -> str | None:
-    """The text of a Python file that lies here and can be read."""
+    """The text of a Python file on this machine; None if there is none or it cannot be read."""
     path = Path(file)
     try:
         if path.suffix != ".py" or not path.is_file():
             return None
         return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:  # it may not be read, or its name is longer than names may be
+    except OSError:  # no permission, or the name is too long
         return None
 
 
 def _resolved(file: str) -> str:
-    """Its full path where it lies here."""
+    """The full path of ``file`` if it exists on this machine, else ``file``."""
     path = Path(file)
     try:
         return str(path.resolve()) if path.is_file() else file
@@ -98,7 +99,8 @@ def _resolved(file: str) -> str:
 
 
 def is_users(file: str) -> bool:
-    """A guess: not Python's, not a well-known package's, not marked as installed by its path."""
+    """Whether a file is probably the user's: not Python's, not of a well-known package, and not below a path
+    of installed packages."""
     if any(part in file for part in INSTALLED):
         return False
     first = file.replace("\\", "/").lstrip("/").split("/")[0]

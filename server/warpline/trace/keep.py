@@ -1,4 +1,4 @@
-"""The trace that a run was made of, copied into the run folder."""
+"""Copies the trace that a run was made from into the run folder."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from warpline.trace.unpack import Text, is_packed, opened
 from warpline.wire.run import TRACE
 
 _BLOCK = 1 << 20  # bytes
-_SMALL = 1 << 16  # bytes: not worth packing
+_SMALL = 1 << 16  # bytes: smaller files are not compressed
 
 
 def keep(path: Path, run: Path) -> None:
-    """Leave the trace in ``path`` in the folder ``run``, packed where it is large. Raises OSError.
+    """Copy the trace in ``path`` into the folder ``run``, gzipped if it is large. Raises OSError.
 
-    A list of events alone gets the object around it that export and other readers expect.
+    A bare list of events is put into the object that the export and other readers expect.
     """
     bare = _is_bare(path)
     if not bare and is_packed(path):
@@ -43,5 +43,5 @@ def _copy(source: Text, out: IO[bytes]) -> None:
     try:
         while block := source.read(_BLOCK):
             out.write(block)
-    except EOFError:  # a packed file that is cut: the reader says so
+    except EOFError:  # a truncated gzip file: the reader reports it
         return

@@ -11,16 +11,16 @@ Bools = NDArray[np.bool_]
 
 
 class Names(tuple[str, ...]):
-    """Names by number, as the ``name`` columns have them.
+    """Names by number, as in the ``name`` columns.
 
-    Each mask is computed once. It has a row for every name and at its end one more that is False, so that a
-    column of events can be looked up even where there are no names at all, and -1 means "no name".
+    Each mask is computed once. It has one entry per name, and a last one that is False: so an index of -1
+    means "no name", and a lookup works even if there are no names.
     """
 
     _masks: dict[object, Bools]
 
     def __new__(cls, names: Iterable[str] = ()) -> Names:
-        """Made as ``tuple(names)`` is."""
+        """The same as ``tuple(names)``."""
         made = super().__new__(cls, names)
         made._masks = {}
         return made

@@ -1,8 +1,8 @@
-"""Which span lies in which, by columns.
+"""Nesting of spans, computed on columns.
 
-Spans of one thread nest (a call ends before its caller). Depth is counted, not walked: the number
-of spans begun before, less those ended before. The parent of a span of depth *d* is the last one of
-depth *d - 1* begun before it.
+Spans of one thread nest (a call ends before its caller). The depth of a span is the number of spans that
+began before it minus the number that ended before it. The parent of a span of depth *d* is the last span of
+depth *d - 1* that began before it.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from warpline.trace.columns import Bools, Ints, take
 
 
 def order(thread: Ints, start: Ints, end: Ints) -> Ints:
-    """Permutation to: by thread, then start, outer before inner; equal spans keep their order."""
+    """Permutation that sorts by thread, then start, outer before inner; equal spans keep their order."""
     return np.lexsort((-end, start, thread))
 
 
 def depth_and_parent(thread: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
     """Depth and parent index (-1: none) of spans sorted as :func:`order` sorts them.
 
-    A span that outlives its parent (a malformed one, or a range closed late by hand) is given to
-    the nearest span that does contain it.
+    A span that ends after its parent (a malformed one, or a range that was closed late by hand) gets the
+    nearest span that contains it as its parent.
     """
     count = len(start)
     depth = np.zeros(count, np.int64)
     parent = np.full(count, -1, np.int64)
     bounds = np.searchsorted(thread, np.arange(thread[-1] + 2)) if count else np.zeros(1, np.int64)
     for low, high in pairwise(bounds.tolist()):
-        # An empty span would count as ended before it began.
+        # Without this, an empty span would count as ended before it began.
         ends = np.sort(np.maximum(end[low:high], start[low:high] + 1))
         begun = np.arange(high - low)
         depth[low:high] = np.maximum(begun - np.searchsorted(ends, start[low:high], "right"), 0)
@@ -51,10 +51,11 @@ def _parents(depth: Ints, parent: Ints, base: int) -> None:
 
 
 def nearest(parent: Ints, depth: Ints, *chosen: Bools) -> list[Ints]:
-    """The innermost chosen span around each span, itself included, for each of several choices (-1: none).
+    """The innermost chosen span around each span, itself included; -1 if none. One column per mask in
+    ``chosen``.
 
-    All choices are found in one pass over the levels. A choice of nothing takes neither time nor memory: its
-    answer is a read-only column."""
+    All masks are handled in one pass over the levels. A mask without any span costs neither time nor memory:
+    its column is read-only."""
     index, nothing = np.arange(len(parent)), np.broadcast_to(np.int64(-1), len(parent))
     found: list[Ints] = [np.where(each, index, -1) if each.any() else nothing for each in chosen]
     wanted = [one for one in found if one is not nothing]
@@ -70,10 +71,10 @@ def nearest(parent: Ints, depth: Ints, *chosen: Bools) -> list[Ints]:
 
 
 def innermost(thread: Ints, start: Ints, end: Ints, depth: Ints, parent: Ints) -> tuple[Ints, Ints, Ints]:
-    """When the innermost span of a thread changes: (thread, time, span or -1 for none), sorted.
+    """Changes of the innermost span of each thread: (thread, time, span or -1 for none), sorted.
 
-    Of changes at one moment the last is what holds: ends come before starts, inner ends before
-    outer ends, outer starts before inner ones.
+    Of several changes at one time, the last one applies: ends come before starts, inner ends before outer
+    ends, outer starts before inner ones.
     """
     count = len(start)
     index = np.arange(count)
@@ -91,7 +92,7 @@ def innermost(thread: Ints, start: Ints, end: Ints, depth: Ints, parent: Ints) -
 def covering(spans: tuple[Ints, Ints, Ints], parent: Ints, thread: Ints, time: Ints) -> Ints:
     """Innermost of ``spans`` (thread, start, end, sorted by :func:`order`) around each moment, or -1.
 
-    ``parent``: of the spans, as :func:`depth_and_parent` gives it.
+    ``parent``: parents of the spans, from :func:`depth_and_parent`.
     """
     of_thread, start, end = spans
     at = last_before(of_thread, start, thread, time)
@@ -103,7 +104,8 @@ def covering(spans: tuple[Ints, Ints, Ints], parent: Ints, thread: Ints, time: I
 
 
 def last_before(of_thread: Ints, when: Ints, thread: Ints, time: Ints) -> Ints:
-    """Index of the last row (sorted by thread, then time) at or before each moment of its thread, or -1."""
+    """Index of the last row at or before each moment on its thread, or -1; rows are sorted by thread, then
+    time."""
     found = np.full(len(time), -1, np.int64)
     for each in np.unique(thread):
         low, high = np.searchsorted(of_thread, [each, each + 1])

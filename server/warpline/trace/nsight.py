@@ -1,6 +1,6 @@
 """An Nsight Compute report -> :class:`warpline.model.kernel.KernelInside`, through NVIDIA's ``ncu_report``.
 
-``capture.nsight_module`` says where that is. Metric names are Nsight Compute's.
+``capture.nsight_module`` finds that module. The metric names are Nsight Compute's.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from warpline.model.problem import Problem
 _SECTORS = "memory_l2_theoretical_sectors_global"
 _IDEAL = "memory_l2_theoretical_sectors_global_ideal"
 _STALL = "smsp__pcsamp_warps_issue_stalled_"
-_NOT_ISSUED = "_not_issued"  # the same samples once more, of schedulers that issued nothing
+_NOT_ISSUED = "_not_issued"  # suffix: the same samples, only for cycles in which the scheduler issued nothing
 
-#: Samples in which a warp was not waiting but issued an instruction.
+#: Samples in which a warp issued an instruction and was not stalled.
 _ISSUING = "selected"
-#: ``MsgType`` of remarks that would change nothing, and ``SpeedupType`` of estimates for the whole kernel.
+#: ``MsgType`` of messages without advice, and ``SpeedupType`` of estimates for the whole kernel.
 _NONE, _OK, _WHOLE_KERNEL = 0, 1, 2
 _LINK = re.compile(
     r"@url:(?P<linked>[^@]*?):\w+://[^@]*@|@(?:section:[^:@]*|sass:[^:@]*|source:[^@]*?:\d+):(?P<text>[^@]*)@"
@@ -31,11 +31,11 @@ FileLine = tuple[str, int]
 
 
 def read(report: Path, folder: Path | None) -> KernelInside:
-    """The first kernel of ``report``. Raises Problem when it cannot be read or holds none.
+    """The first kernel of ``report``. Raises Problem if the report cannot be read or has no kernel.
 
-    ``folder`` is where ``ncu_report`` is imported from; None: from this interpreter's own packages.
+    ``folder``: where ``ncu_report`` is imported from; None: this interpreter's own packages.
     """
-    context = load(report, folder)  # what it holds lives no longer than it
+    context = load(report, folder)  # keep a reference: its contents are freed with it
     return inside(first_launch(context, report))
 
 
@@ -57,7 +57,7 @@ def first_launch(context: Any, report: Path) -> Any:
 
 
 def inside(action: Any) -> KernelInside:
-    """``action`` is an ``ncu_report.IAction``: one launch."""
+    """The details of ``action``, an ``ncu_report.IAction``, which is one launch."""
     sectors, ideal = _by_line(action, _SECTORS), _by_line(action, _IDEAL)
     stalls: dict[FileLine, dict[str, float]] = {}
     for name in action.metric_names():
@@ -106,7 +106,7 @@ def _text(action: Any, name: str) -> str:
 
 
 def _by_line(action: Any, name: str) -> dict[FileLine, float]:
-    """A metric that is kept by instruction, summed over each source line."""
+    """A metric by instruction, summed over the instructions of each source line."""
     metric = action.metric_by_name(name)
     found: dict[FileLine, float] = {}
     if metric is None or not metric.has_correlation_ids():
@@ -121,9 +121,9 @@ def _by_line(action: Any, name: str) -> dict[FileLine, float]:
 
 
 def _advice(action: Any) -> list[tuple[str, str]]:
-    """What Nsight Compute's own rules would change, by the speedup they expect of it for the whole kernel.
+    """Advice of Nsight Compute's own rules, largest estimated speedup of the whole kernel first.
 
-    Remarks that would change nothing are left out; older versions cannot be asked this way.
+    Messages without advice are omitted. Older versions have no interface for this: () for those.
     """
     found: list[tuple[float, str, str]] = []
     for result in getattr(action, "rule_results_as_dicts", list)():
@@ -140,5 +140,5 @@ def _advice(action: Any) -> list[tuple[str, str]]:
 
 
 def _plain(message: str) -> str:
-    """Without links: ``@section:ID:text@`` and ``@url:text:address@``, which leave their text."""
+    """``message`` without links: ``@section:ID:text@`` and ``@url:text:address@`` become their text."""
     return _LINK.sub(lambda link: link["text"] or link["linked"], message)

@@ -1,11 +1,11 @@
 """Exports of Nsight Systems (``nsys export --type sqlite``) -> events as Kineto writes them.
 
-The tables are those of NVIDIA's "SQLite Export Schema Reference". They are made only when there is something
-to put in, and versions differ in their columns, so what is missing counts as empty. Only tables are read (a
-view of a stranger's file could compute for ever), and the file is opened for reading only.
+The tables are those of NVIDIA's "SQLite Export Schema Reference". An export has only tables with rows, and
+versions differ in their columns, so a missing table or column counts as empty. Only tables are read (a view
+in a stranger's file could run forever), and the file is opened read-only.
 
-Ranges that PyTorch writes as NVTX (``nsys profile --pytorch=autograd-nvtx``, ``emit_nvtx``) are operators,
-other ranges marks. Lines come from ``warpline profile --nvtx`` under nsys, which names each range by its
+NVTX ranges of PyTorch (``nsys profile --pytorch=autograd-nvtx``, ``emit_nvtx``) become operators, other
+ranges become marks. Lines come from ``warpline profile --nvtx`` under nsys, which names each range by its
 line, else from Python frames in the backtraces of CUDA calls.
 """
 
@@ -35,7 +35,7 @@ _STEP = re.compile(
 _OP = re.compile(r"(?P<name>[\w:<>~.]+), (?:seq = (?P<seq>\d+)|op_id = \d+)(?P<rest>.*)$", re.DOTALL)
 _SIZES = re.compile(r"sizes = (\[.*\])")
 _VERSION = re.compile(r"_v\d+(?:_ptsz|_ptds)?$")
-#: Of ``CUpti_ActivityMemcpyKind``, as Kineto writes them.
+#: Values of ``CUpti_ActivityMemcpyKind``, with Kineto's names.
 _COPIES = {
     1: "HtoD",
     2: "DtoH",
@@ -69,8 +69,7 @@ def is_export(path: Path) -> bool:
 
 
 def read(path: Path) -> Export:
-    """Everything we know how to read in ``path``. Raises Problem where it is not an export, or a broken
-    one."""
+    """Read the export in ``path``. Raises Problem if the file is not an export, or is damaged."""
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             connection.execute("PRAGMA trusted_schema = OFF")
@@ -86,7 +85,7 @@ def read(path: Path) -> Export:
 
 
 def _notes(export: Found) -> list[str]:
-    """What a reader of the report must know about where it comes from."""
+    """Notes for the report about its origin."""
     found = []
     if not export.lines:
         found.append(
@@ -129,7 +128,7 @@ def _read(database: Database) -> Found:
 
 
 def _event(category: str, name: str, span: tuple[int, int], where: tuple[int, int], args: Event) -> Event:
-    """Times in microseconds, as in a Chrome trace; three decimals are nanoseconds."""
+    """An event as in a Chrome trace, with times in microseconds; three decimals are nanoseconds."""
     start, end = span
     return {
         "ph": "X", "cat": category, "name": name, "pid": where[0], "tid": where[1],
@@ -138,7 +137,7 @@ def _event(category: str, name: str, span: tuple[int, int], where: tuple[int, in
 
 
 def _correlation(process: int | None, number: int | None) -> int:
-    """Calls are numbered by process; -1 is none."""
+    """A number for a call that is unique over processes; -1 if it has none."""
     return -1 if number is None else ((process or 0) >> 24 & 0xFFFFFF) << 32 | (number & 0xFFFFFFFF)
 
 
@@ -224,7 +223,7 @@ def _ranges(database: Database, export: Found) -> None:
                 key = tid, re.sub(r"\d+$", "", name)
                 steps.setdefault(key, []).append((start + export.base_ns, end + export.base_ns))
             export.events.append(_event("user_annotation", name, (start, end), (pid, tid), {}))
-    if steps:  # of several names those that cover most
+    if steps:  # if several names look like steps: those that cover the most time
         (_, export.step_name), spans = max(
             steps.items(), key=lambda item: sum(end - start for start, end in item[1])
         )
@@ -232,7 +231,7 @@ def _ranges(database: Database, export: Found) -> None:
 
 
 def _apart(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The spans that begin after the one before has ended."""
+    """The spans that begin after the previous one has ended."""
     kept: list[tuple[int, int]] = []
     for start, end in spans:
         if end > start and (not kept or start >= kept[-1][1]):

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-#: How ``warpline profile --nvtx`` names the range of a line.
+#: The name that ``warpline profile --nvtx`` gives to the range of a line.
 LINE = re.compile(r"(?P<function>\S+) (?P<file>[^:\s]+\.py):(?P<line>\d+)$")
 _FILE = re.compile(r"(?P<file>.+\.py)(?::(?P<line>\d+))?$")
 _NUMBER = re.compile(r"(?P<function>.*?)[:( ]+(?P<line>\d+)\)?$")
@@ -30,7 +30,8 @@ class Database:
         return table in self.tables
 
     def rows(self, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
-        """The rows in the order of the file. What is not a number, or does not fit, has SQLite's own type."""
+        """The rows in the order of the file. A value that is not a number, or does not fit, has SQLite's
+        type."""
         if table not in self.tables:
             return
         known = {row[1] for row in self.connection.execute(f'PRAGMA table_info("{table}")')}
@@ -38,14 +39,14 @@ class Database:
         yield from self.connection.execute(f'SELECT {chosen} FROM "{table}"')
 
     def dicts(self, table: str, *columns: str) -> Iterator[dict[str, Any]]:
-        """Rows with a start and an end; others are left out."""
+        """The rows that have a start and an end, as dicts."""
         for row in self.rows(table, *columns):
             named = dict(zip(columns, row, strict=True))
             if isinstance(named["start"], int) and isinstance(named["end"], int):
                 yield named
 
     def text(self, number: int | None) -> str:
-        """The string with a number; ``unknown`` where the export lacks it."""
+        """The string with a number; ``unknown`` if the export lacks it."""
         return self.strings.get(number, "unknown") if number is not None else "unknown"
 
     def labels(self, table: str) -> dict[int, str]:
@@ -60,7 +61,7 @@ class Database:
                 yield start, end, thread or 0, str(text) if text is not None else self.text(number)
 
     def sizes(self, text: str) -> list[Any]:
-        """``[[64, 8], [8]]`` as lists; empty where it is something else."""
+        """``[[64, 8], [8]]`` as lists; [] for any other text."""
         if text not in self._sizes:
             try:
                 value = json.loads(text) if len(text) <= _MOST_SIZES else []
@@ -70,9 +71,9 @@ class Database:
         return self._sizes[text]
 
     def frames(self) -> dict[int, str]:
-        """Call chain -> its innermost Python frame that is in a file, as "file.py(12): function".
+        """Call chain -> its innermost Python frame with a file, as "file.py(12): function".
 
-        A Python frame's module is its file; the line is behind the one or the other, if at all.
+        A Python frame's module is its file. The line, if there is one, follows the file or the function.
         """
         found: dict[int, tuple[int, str]] = {}
         for chain, symbol, module, depth in self.rows(

@@ -1,7 +1,6 @@
-"""When the other ranks of a run were exchanging, and what their hosts need for a step, from what they left in
-``ranks/``.
+"""The collectives of a run's other ranks, and their hosts' own time per step, from the traces in ``ranks/``.
 
-Only that is read: a whole trace for each rank would make the report wait.
+Nothing else is read from these traces: decoding a whole trace for each rank would delay the report.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from warpline.wire.run import TRACE
 
 Captured = Sequence[tuple[int, int]]
 
-#: Ranges on Gloo's own threads, kernels of NCCL and RCCL, as Kineto writes them.
+#: Gloo's ranges and the kernels of NCCL and RCCL, in Kineto's form.
 _EVENT = re.compile(
     rb'"cat": "(?:kernel|user_annotation)",\s*"name": "(?:gloo:|ncclDevKernel|ncclKernel|rccl)[^"]*",\s*'
     rb'"pid": \d+,\s*"tid": \d+,\s*"ts": ([\d.]+),\s*"dur": ([\d.]+)'
@@ -38,9 +37,9 @@ _UNREADABLE: tuple[type[Exception], ...] = (Problem, OSError, ValueError, Overfl
 
 
 def peers(run: Path) -> tuple[Peer, ...]:
-    """Each other rank of this machine, by its number, with all its collectives that were recorded.
+    """The other ranks on this machine, by number, with all their recorded collectives.
 
-    () for a run of one process, and where one rank left no readable trace: the last to come may be that one.
+    () for a run of one process, and if one rank left no readable trace, since that one may be the late rank.
     """
     found = []
     for folder in runs.rank_folders(run):
@@ -74,7 +73,7 @@ def _read(text: mmap.mmap | bytes, captured: Captured) -> Peer:
 
 
 def _spans(times: Sequence[Sequence[bytes]], base_ns: int) -> tuple[Ints, Ints]:
-    """Start and end of (start, length) as the trace has them."""
+    """Start and end in ns of unix time, from (start, length) as in the trace."""
     us = np.array(times, np.float64).reshape(-1, 2)
     start = np.round(us[:, 0] * 1000).astype(np.int64) + base_ns
     return start, start + np.round(us[:, 1] * 1000).astype(np.int64)

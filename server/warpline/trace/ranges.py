@@ -1,7 +1,7 @@
-"""A large plain trace, read by several processes: each decodes parts of some megabytes.
+"""Reads a large uncompressed trace with several processes, each of which decodes parts of some megabytes.
 
-What comes out is the same as from one process. That holds for traces as Kineto writes them only: where a part
-is cut or malformed in any way, all of it is read by one process, which knows what to do about that.
+The result is the same as from one process. This works for intact traces in Kineto's form only. If any part is
+cut or malformed, one process reads the whole trace, and handles the damage.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_PROCESSES = 8  # beyond that the merging takes longer than the reading
 LIMIT_S, SLOWEST = 60.0, 1 << 20
 _WINDOW = 1 << 16  # bytes in which the end of an event is looked for
 _LENGTH = 8  # bytes before each answer
-#: The child has the folders of our own modules, and never the working folder.
+#: The child imports from our own modules' folders, and never from the working folder.
 _CHILD = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
     "from warpline.trace.ranges import answer; answer(sys.argv[2], json.loads(sys.argv[3]))"
@@ -42,7 +42,7 @@ _CHILD = (
 
 
 def tables_of(path: Path, processes: int | None = None) -> tuple[Tables, Chrome, list[str]]:
-    """The events of a trace, the rest of it, notes on what of it could not be read.
+    """The events of a trace, the rest of the file, and notes on parts that could not be read.
 
     Raises Problem. ``processes``: how many may read it at once; None: one for each core.
     """
@@ -61,8 +61,8 @@ def cores() -> Sequence[int]:
 
 
 def together(path: Path, processes: int) -> tuple[Tables, Chrome] | None:
-    """The events of the trace in ``path`` and the rest of it, by up to ``processes`` processes; None where
-    one has to read it all."""
+    """The events of the trace in ``path`` and the rest of the file, read by up to ``processes`` processes;
+    None if one process has to read all of it."""
     try:
         if processes < 2 or not sys.executable or path.stat().st_size < SMALLEST or is_packed(path):
             return None
@@ -76,11 +76,11 @@ def together(path: Path, processes: int) -> tuple[Tables, Chrome] | None:
 
 
 def split(path: Path) -> list[Part]:
-    """Parts of about ``PART`` bytes, which end where events seem to end; none where that cannot be said."""
+    """Parts of about ``PART`` bytes, which end where events seem to end; [] if no such ends are found."""
     head, size = decode.head_of(path), path.stat().st_size
     bounds: list[int] = [len(head)]
     with path.open("rb") as file:
-        if file.read(len(head)) != head:  # a list of events alone
+        if file.read(len(head)) != head:  # a bare list of events
             return []
         for at in range(len(head) + PART, size - PART // 2, PART):
             file.seek(at)
@@ -101,7 +101,7 @@ def _children(path: Path, parts: Sequence[Part], count: int) -> Iterator[list[IO
     own = str(Path(__file__).resolve().parents[2])
     others = (one for one in sys.path if isinstance(one, str) and one not in ("", str(Path.cwd())))
     folders = json.dumps([own, *others])  # scripts put paths of pathlib there, which Python passes over
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # each would start a thread for every core
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # else each starts a thread for every core
     started: list[subprocess.Popen[bytes]] = []
 
     def end() -> None:
@@ -135,8 +135,8 @@ def _children(path: Path, parts: Sequence[Part], count: int) -> Iterator[list[IO
 
 
 def answer(path: str, parts: Sequence[Sequence[int]], out: IO[bytes] | None = None) -> None:
-    """Called in a child: decode ``parts`` (fields of :class:`Part`) and write each one's tables to ``out``,
-    which is standard output by default. Ends early where one is not clean."""
+    """Runs in a child process: decode ``parts`` (fields of :class:`Part`) and write the tables of each to
+    ``out``, which is standard output by default. Ends early if a part is not clean."""
     out = out or sys.stdout.buffer
     with decode.collector_paused(), contextlib.suppress(Unclean, OSError):
         for part in parts:
@@ -149,7 +149,8 @@ def answer(path: str, parts: Sequence[Sequence[int]], out: IO[bytes] | None = No
 
 
 def merged(answers: Sequence[IO[bytes]]) -> tuple[Tables, Chrome]:
-    """``answers``: where to read the answer for each part. Raises Unclean where one is missing."""
+    """Merge the tables of all parts. ``answers``: the files to read the answers from. Raises Unclean if one
+    is missing."""
     whole, rest = Tables(), Chrome()
     for file in answers:
         length = int.from_bytes(file.read(_LENGTH), "little")

@@ -33,7 +33,7 @@ NO_PAIRS: Pairs = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A run folder's parts beside the trace."""
+    """The parts of a run folder other than the trace."""
 
     manifest: Manifest
     facts: Facts
@@ -45,7 +45,7 @@ class Parts:
 
 
 def read(run: Path, processes: int | None = None) -> Trace:
-    """Everything in the run folder ``run``, linked. Raises Problem when it is not a complete run.
+    """Everything in the run folder ``run``, linked. Raises Problem if it is not a complete run.
 
     ``processes``: how many may read it at once; None: one for each core.
     """
@@ -66,7 +66,7 @@ def read(run: Path, processes: int | None = None) -> Trace:
 
 
 def _libraries(run: Path, threads: int) -> tuple[LibraryLocations, Pairs]:
-    """Lines of libraries, in runs that have them."""
+    """Library lines and their records; empty for runs without them."""
     if not (run / INSIDE_TABLE).exists():
         return LibraryLocations(), NO_PAIRS
     table = runs.read(run, INSIDE_TABLE, LibraryLocations)
@@ -74,8 +74,9 @@ def _libraries(run: Path, threads: int) -> tuple[LibraryLocations, Pairs]:
 
 
 def pairs(path: Path, threads: int, locations: int) -> tuple[Pairs, int]:
-    """The records of ``path`` (none when it is absent) and how many malformed ones were left out, given the
-    number of threads and locations that they may name. Raises Problem."""
+    """The records of ``path`` (none if it is absent), and the number of malformed ones that were omitted.
+    ``threads``, ``locations``: how many of each exist; a record with a larger number is malformed. Raises
+    Problem."""
     try:
         data = path.read_bytes()
         data = packed.unpacked(data) if path.suffix == ".gz" else data
@@ -102,7 +103,7 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
     marks = build.marks(tables, base, names, threads)
     memory = build.memory(tables, base, threads)
     forward = build.forward_threads(tables, base, host, threads)
-    known = tuple(threads.index) or (0,)  # a trace of kernels alone: a thread that did nothing
+    known = tuple(threads.index) or (0,)  # a trace with kernels only: one thread without events
     captured = parts.manifest.captured
     lines = records(parts.lines, of_record, len(known))
     if len(kernels):  # on a CPU the compiled kernels themselves run there
@@ -147,18 +148,18 @@ def records(raw: Pairs, threads: Ints, count: int) -> Records:
 
 
 def _stepping(tables: Tables) -> list[Any]:
-    """Threads that step an optimizer, the one that does so most first."""
+    """Threads that step an optimizer, the one with the most steps first."""
     name, names = tables[MARKS].numbered("name")
     thread, values = tables[MARKS].numbered("tid")
     return _busiest(thread[Names(names).mask(STEPPED)[name]], values)
 
 
 def _main(tables: Tables, threads: tuple[int, ...], handlers: set[int], stepping: list[Any]) -> int:
-    """The thread that drives the steps: the process's first one, else the busiest.
+    """The thread that drives the steps: the process's first thread, or the busiest one if that is unknown.
 
-    When the first one calls no operator at all (it waits for another thread), the one that steps the
-    optimizer (``stepping``); where a step is a forward, of a server's handler say, the busiest of
-    ``handlers``. Not otherwise: an optimizer may be stepped by hooks, on autograd's threads.
+    If the first thread calls no operators (it waits for another thread), it is the thread that steps the
+    optimizer (``stepping``), else the busiest of ``handlers`` (in a server, a step is a forward pass). They
+    are not used if the first thread calls operators: hooks may step an optimizer on autograd's threads.
     """
     of_ops = _busiest(*tables["cpu_op"].numbered("tid"))
     processes = Counter(process for process in tables.processes if isinstance(process, int))

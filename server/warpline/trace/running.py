@@ -1,8 +1,9 @@
-"""The function that was running when a trace began: the line of each of its calls.
+"""Finds the lines of the calls of a function that was already running when the trace began.
 
-torch names every frame by the line of its ``def``, but a frame that is on the stack when recording begins
-by the line that it was at: ``prof.step()``, or ``with profile(...)``. What a training loop does itself would
-all be there. Its calls are events with names, and the source has them in their order.
+torch names a frame by the line of its ``def``. But a frame that is on the stack when the recording begins is
+named by its line at that time: ``prof.step()``, or ``with profile(...)``. All work of a training loop would
+be shown at that line. So the recorded calls of the loop are matched, by name and in order, with the calls in
+the source.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from warpline.trace.columns import Ints
 
 PROFILER = "torch/profiler/"
 _CALLED = re.compile(r"<(?:built-in )?(?:method|function) '?(?P<builtin>\w+)|.+\(\d+\): (?P<function>.+)$")
-_NEXT = "__next__"  # what a for loop calls
+_NEXT = "__next__"  # called by a for loop
 
-Site = tuple[str, int]  # what is called, line
+Site = tuple[str, int]  # name of the called function, line
 
 
 def begun_in(start: Ints, end: Ints, profilers: Ints) -> Ints:
@@ -36,12 +37,11 @@ def begun_in(start: Ints, end: Ints, profilers: Ints) -> Ints:
 
 
 def lines_of(source: str, at: int, called: Sequence[str]) -> list[int]:
-    """The line of each of ``called`` (frames as torch names them, in order of time).
+    """The line of each of ``called`` (frames by torch's names, in order of time).
 
-    They were called by the function that was at line ``at``, the first one (the profiler) from there. Sites
-    are gone through in the order in which Python comes to them, from the loop's end back to its beginning.
-    A call of another name than that in the source (a module, a decorated function) is the next one that no
-    other call answers to.
+    The caller is the function at line ``at``, where it made the first call (to the profiler). The call sites
+    are visited in execution order; after the loop's end comes its beginning. A call whose name is not in the
+    source (a module, a decorated function) gets the next call site that no other call matches.
     """
     sites = _sites(source, at)
     names = [_name(frame) for frame in called]
@@ -71,7 +71,7 @@ def _name(frame: str) -> str:
 
 
 def _coming(names: Sequence[str], known: set[str]) -> list[tuple[str, int]]:
-    """The next call with a name in the source, for each call, and how many calls come before that."""
+    """The next call whose name is in the source, for each call, and how many calls come before that one."""
     coming: list[tuple[str, int]] = []
     last, left = "", 0
     for name in reversed(names):
@@ -90,7 +90,8 @@ def _until(order: list[int], sites: list[Site], name: str) -> Iterator[int]:
 
 
 def _sites(source: str, at: int) -> list[Site]:
-    """The calls of the innermost loop around line ``at``, else of what comes after it in its function."""
+    """The call sites of the innermost loop around line ``at``; without a loop, those after it in its
+    function."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -106,13 +107,13 @@ def _sites(source: str, at: int) -> list[Site]:
             loop = node
     try:
         sites = [site for site in _calls(loop or scope) if loop is not None or site[1] > at]
-    except RecursionError:  # a sum of a thousand terms is as deep
+    except RecursionError:  # deeply nested source, such as a sum of a thousand terms
         return []
     return [site for site in sites if not isinstance(getattr(builtins, site[0], None), type)]
 
 
 def _calls(node: ast.AST) -> Iterator[Site]:
-    """Calls in the order in which Python makes them, without those in nested functions."""
+    """The calls in the order of execution, without those in nested functions."""
     children: Iterable[ast.AST] = ast.iter_child_nodes(node)
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         children = node.body
@@ -131,5 +132,5 @@ def _calls(node: ast.AST) -> Iterator[Site]:
 
 
 def _is_range(node: ast.AST) -> bool:
-    """Whose iterator is written in C: it leaves no event."""
+    """Whether ``node`` is a call of ``range``, whose iterator is written in C and leaves no event."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"

@@ -1,4 +1,4 @@
-"""Where events end in the text of a Chrome trace, found without parsing it."""
+"""Finds the ends of events in the text of a Chrome trace without parsing it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_BETWEEN = b"\n  },\n"  # how Kineto goes from one event to the next; no string of JSON has a line feed in it
-#: One object ends and another one begins. It may be in a string, or between objects in an event.
+_BETWEEN = b"\n  },\n"  # Kineto's text between two events; a JSON string cannot contain a line feed
+#: The end of one object and the beginning of the next. It may also match in a string, or inside an event.
 EVENT_ENDS = re.compile(rb"\}\s*,\s*\{")
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _ESCAPE = re.compile(rb"\\[^u]|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..")
 _HALF = 6  # characters of the escape for half of a UTF-16 pair
-_TRIES = 4  # where an event may end, before a piece without one is read on; each costs a parse
-_NEAR = 1 << 14  # bytes: where the last ends are looked for first
+_TRIES = 4  # possible ends that are tried in a piece, before more text is read; each try is a parse
+_NEAR = 1 << 14  # bytes at the end of a text that are searched first
 
 
 def last_ends(text: bytes) -> Iterator[tuple[int, int]]:
-    """Where an event may end in ``text`` and where the next one begins, the last ones first; a few."""
+    """A few positions where an event may end in ``text`` and the next one begin, the last ones first."""
     if (cut := text.rfind(_BETWEEN)) >= 0:
         yield cut + 4, cut + 5
     ends = list(EVENT_ENDS.finditer(text, max(0, len(text) - _NEAR))) or list(EVENT_ENDS.finditer(text))
@@ -26,7 +26,7 @@ def last_ends(text: bytes) -> Iterator[tuple[int, int]]:
 
 
 def first_end(text: bytes) -> tuple[int, int] | None:
-    """Where the first event that ends in ``text`` seems to do so, and where the next one begins."""
+    """The positions where the first event in ``text`` seems to end, and where the next one begins."""
     if (cut := text.find(_BETWEEN)) >= 0:
         return cut + 4, cut + 5
     end = EVENT_ENDS.search(text)
@@ -36,12 +36,12 @@ def first_end(text: bytes) -> tuple[int, int] | None:
 @dataclass(slots=True)
 class Split:
     events: list[bytes]
-    rest: bytes  # an event without an end, or what is behind the list
-    ended: bool  # the list of events
+    rest: bytes  # an incomplete event, or the text after the list
+    ended: bool  # whether the list of events has ended
 
 
 def split(text: bytes) -> Split:
-    """The objects of a list, each as it stands; ``text`` begins in the list, between two of them."""
+    """The objects of a list, each as raw text; ``text`` begins in the list, between two objects."""
     events: list[bytes] = []
     depth, begin = 0, 0
     for token in _TOKEN.finditer(text):
@@ -63,6 +63,6 @@ def split(text: bytes) -> Split:
 
 
 def mended(raw: bytes) -> bytes:
-    """JSON in which what is no UTF-8, and halves of UTF-16 pairs, became U+FFFD."""
+    """The JSON text ``raw`` with invalid UTF-8, and unpaired UTF-16 surrogates, replaced by U+FFFD."""
     text = raw.decode("utf-8", "replace").encode()
     return _ESCAPE.sub(lambda found: b"\\ufffd" if len(found[0]) == _HALF else found[0], text)

@@ -1,4 +1,4 @@
-"""Tables of events as bytes, from the process that decoded them to the one that asked."""
+"""Serializes tables of events, to send them from the process that decoded them to its parent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Tables(msgspec.Struct, array_like=True):
 
 
 def sent(tables: Tables, chrome: Chrome | None) -> bytes:
-    """``chrome``: the rest of the file, from the process that has read its end."""
+    """``tables`` as bytes. ``chrome``: the rest of the file, from the process that read its end."""
     found = [
         _Table(
             name,
@@ -43,13 +43,13 @@ def sent(tables: Tables, chrome: Chrome | None) -> bytes:
 
 
 def _packed(column: Any, numbered: bool) -> tuple[str, bytes]:
-    """Numbers of values are few: half the bytes do."""
+    """Type and bytes of a column. Numbers of values are small, so half the bytes are enough for them."""
     column = column.astype(np.int32) if numbered else column
     return column.dtype.str, column.tobytes()
 
 
 def received(data: bytes) -> tuple[Tables, Chrome | None]:
-    """What :func:`sent` made ``data`` of."""
+    """The inverse of :func:`sent`."""
     found = msgspec.msgpack.decode(data, type=_Tables)
     tables = Tables()
     tables.left_out, tables.processes = found.left_out, found.processes
@@ -61,6 +61,6 @@ def received(data: bytes) -> tuple[Tables, Chrome | None]:
             column.pieces.append(np.frombuffer(numbers, kind))
             table.columns[field] = column
         for field, values in one.values.items():
-            # What was a tuple comes as a list.
+            # Tuples arrive as lists.
             table.values[field] = Interned(tuple(one) if isinstance(one, list) else one for one in values)
     return tables, found.chrome

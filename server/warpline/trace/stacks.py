@@ -1,4 +1,4 @@
-"""Python frames of a trace made elsewhere -> which line each thread is at, from when on."""
+"""Python frames of another tool's trace -> line records: the line of each thread over time."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def of_frames(table: Table, base_ns: int, frames: Frames, threads: Interned) -> 
     of_outer = np.full(len(called), thread[np.flatnonzero(users == outer)[0]])
     when, who = np.concatenate([called, when]), np.concatenate([of_outer, who])
     where = np.concatenate([place, where])
-    kept = np.lexsort((when, who))  # at one moment a frame that begins comes after the call of it
+    kept = np.lexsort((when, who))  # a frame comes after its call at the same time
     return (when[kept], who[kept], where[kept]), [DEFS, BEGUN]
 
 
 def _begun(
     start: Ints, end: Ints, thread: Ints, name: Ints, names: list[str], location: Ints, frames: Frames
 ) -> tuple[int, Ints, Ints] | None:
-    """The user's frame that called the profiler as the trace began: its number, and when it called
-    something, in order, and at which location. None where there is none, or its source is not here."""
+    """The user's frame that called the profiler when the trace began: its number, and the times and locations
+    of its calls, in order. None if there is none, or if its source is not on this machine."""
     known = {number for number, text in enumerate(names) if text.startswith(running.PROFILER)}
     profilers = np.flatnonzero(np.isin(name, list(known)))
     if not len(profilers):

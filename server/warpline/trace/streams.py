@@ -1,4 +1,4 @@
-"""Streams of devices: what came before each kernel in its own."""
+"""Streams of devices: the previous kernel in each kernel's stream."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import numpy as np
 
 from warpline.trace.columns import Ints
 
-#: Long before any trace; half of what an int64 holds, so that times can be taken off it.
+#: A time long before any trace. It is half the range of an int64, so that subtracting a time does not
+#: overflow.
 NEVER_NS = np.iinfo(np.int64).min // 2
 
 
 def one_before(stream: Ints, start: Ints, column: Ints) -> Ints:
-    """``column`` of the kernel before each one in its stream, in order of ``start``; ``NEVER_NS`` for the
-    first."""
+    """The value of ``column`` for the previous kernel in each kernel's stream, in order of ``start``;
+    ``NEVER_NS`` for the first kernel of a stream."""
     by = np.lexsort((start, stream))
     same = np.flatnonzero(np.diff(stream[by]) == 0)
     before = np.full(len(by), NEVER_NS)

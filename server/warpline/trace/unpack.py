@@ -1,4 +1,4 @@
-"""Files that may be gzipped, read from the front for as long as they can be unpacked."""
+"""Reads files that may be gzipped; a damaged one is read up to the damage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BLOCK = 64 << 10  # bytes read from the file at a time
 
 class Text(Protocol):
     def read(self, size: int, /) -> bytes:
-        """At most ``size`` characters; none at the end."""
+        """At most ``size`` bytes; none at the end."""
 
     def __enter__(self) -> Text: ...
     def __exit__(
@@ -29,9 +29,9 @@ def is_packed(path: Path) -> bool:
 
 
 def opened(path: Path) -> Text:
-    """``path`` for reading. Where it is gzipped, and cut or damaged, ``read`` raises EOFError there.
+    """Open ``path`` for reading. If it is gzipped and cut or damaged, ``read`` raises EOFError at that point.
 
-    ``gzip.open`` would lose up to a buffer of what comes before that.
+    ``gzip.open`` would lose up to a buffer of the text before that point.
     """
     return Unpacked(path) if is_packed(path) else path.open("rb")
 
@@ -44,7 +44,7 @@ class Unpacked:
         self._error = ""
 
     def read(self, size: int, /) -> bytes:
-        """Up to ``size`` bytes, fewer at the end only. Raises EOFError where it cannot be unpacked."""
+        """``size`` bytes, fewer only at the end. Raises EOFError at the point where unpacking fails."""
         found: list[bytes] = []
         while size > 0 and not self._error and self._refilled():
             try:
@@ -56,7 +56,7 @@ class Unpacked:
             self._packed = self._stream.unconsumed_tail or self._stream.unused_data
             if (
                 self._stream.eof and self._packed[:1] == GZIP_MAGIC[:1]
-            ):  # several packed files, one after another
+            ):  # several gzip members, one after another
                 self._stream = packed.inflating()
         if self._error and not found:
             raise EOFError(self._error)
