@@ -60,7 +60,7 @@ class Interval:
 
 
 def ratio_interval(log_ratios: Sequence[float], first: int = FIRST) -> Interval:
-    """The interval from all rounds, of which the ``first`` ones decided the number.
+    """The interval from all rounds. The ``first`` ones decided how many there are.
 
     With one round the interval is 0 to infinity, since there is no spread.
     """

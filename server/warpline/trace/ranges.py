@@ -1,4 +1,4 @@
-"""Reads a large uncompressed trace with several processes, each of which decodes parts of some megabytes.
+"""Reads a large uncompressed trace with several processes; each decodes parts of some megabytes.
 
 The result is the same as from one process. This works for intact traces in Kineto's form only. If any part is
 cut or malformed, one process reads the whole trace, and handles the damage.
@@ -26,11 +26,12 @@ from warpline.trace.events import Tables
 from warpline.trace.sent import received, sent
 from warpline.trace.unpack import is_packed
 
-#: Bytes of a part. The processes end at about the same time, and what waits to be merged is small.
+#: Bytes of a part: so few that the processes end at about the same time, and little waits to be merged.
 PART = 24 << 20
-SMALLEST = 4 * PART  # bytes of a file. A process takes 0.17 s to start, in which one reads 40 MB
-MOST_PROCESSES = 8  # beyond that the merging takes longer than the reading
-#: Children get so many seconds, and one more for so many bytes of the file: far more than a slow disk takes.
+SMALLEST = 4 * PART  # bytes of a file. Starting a process takes 0.17 s, in which one reads 40 MB
+MOST_PROCESSES = 8  # with more, merging takes longer than reading
+#: Time limit for the children: ``LIMIT_S`` seconds, and one more for every ``SLOWEST`` bytes of the file. A
+#: slow disk takes far less.
 LIMIT_S, SLOWEST = 60.0, 1 << 20
 _WINDOW = 1 << 16  # bytes in which the end of an event is looked for
 _LENGTH = 8  # bytes before each answer
@@ -96,8 +97,8 @@ def split(path: Path) -> list[Part]:
 
 @contextmanager
 def _children(path: Path, parts: Sequence[Part], count: int) -> Iterator[list[IO[bytes]]]:
-    """``count`` processes, and what each says: the answers for every ``count``-th part, in their order. They
-    are killed when the block ends, and after ``LIMIT_S``."""
+    """Start ``count`` processes. The output of each has the answers for every ``count``-th part, in order.
+    They are killed when the block ends, and at the latest after the time limit."""
     own = str(Path(__file__).resolve().parents[2])
     others = (one for one in sys.path if isinstance(one, str) and one not in ("", str(Path.cwd())))
     folders = json.dumps([own, *others])  # scripts put paths of pathlib there, which Python passes over
