@@ -24,7 +24,12 @@ def less_device_time(
 
 
 def without(context: Context, cost: LineCost, saved_ms: float) -> Scale:
-    """``saved_ms`` a step less, at most, of the operators on one line, which has device time. On a CPU, where
-    operators are the host's work, its time shrinks with them."""
-    left = 1 - saved_ms / cost.device_ms
-    return Scale(((cost.file, cost.line),), left, 1.0 if context.on_gpu else left, at_most=True)
+    """``saved_ms`` a step less, at most, of the operators on one line; 0 if it has no device time."""
+    left = max(0.0, 1 - saved_ms / cost.device_ms) if cost.device_ms > 0 else 1.0
+    return leaving(context, (cost.file, cost.line), left)
+
+
+def leaving(context: Context, place: tuple[str, int], left: float) -> Scale:
+    """The operators of one line take ``left`` (0 to 1) of their time, at the least. On a CPU, where operators
+    are the host's work, its time shrinks with them."""
+    return Scale((place,), left, 1.0 if context.on_gpu else left, at_most=True)

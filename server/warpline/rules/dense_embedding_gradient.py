@@ -133,7 +133,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from warpline.model.change import Scale, Together
+from warpline.model.change import Together
 from warpline.model.costs import bound
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
@@ -141,6 +141,7 @@ from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.embeddings import MOST_READ, Table, share_of, tables
 from warpline.rulekit.holders import argument, holder
+from warpline.rulekit.saving import leaving
 from warpline.wire.run import Site
 from warpline.wire.sites import Module, Optimizer, facts_of
 
@@ -214,7 +215,7 @@ def _judged(context: Context, table: Table, site: Site) -> Iterator[Draft]:
             cost_ms=spent,
             saving_ms=spent * (1 - table.read / table.rows),
             # The sparse update itself was not timed, so this is a bound.
-            change=Together(tuple(_scaled(context, at, share) for at, share in saved.items())),
+            change=Together(tuple(leaving(context, at, 1 - share) for at, share in saved.items())),
             fixes=[partial(_fix, context, table, made, site, kind)],
         )
 
@@ -249,10 +250,6 @@ def _updating(cost: LineCost, table: Table, of_table: float) -> float:
 def _spent(context: Context, parts: dict[tuple[str, int], float], place: tuple[str, int]) -> float:
     cost = context.cost(*place)
     return cost.step_ms * parts[place] if cost is not None else 0.0
-
-
-def _scaled(context: Context, place: tuple[str, int], saved: float) -> Scale:
-    return Scale((place,), device=1 - saved, host=1.0 if context.on_gpu else 1 - saved, at_most=True)
 
 
 def _made(context: Context, table: Table) -> list[Site]:

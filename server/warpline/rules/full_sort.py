@@ -81,12 +81,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from warpline.model.change import Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.graph.sorts import SORTS, PartlyRead, partly_read
+from warpline.rulekit.saving import without
 
 
 class FullSort(Rule):
@@ -117,7 +117,6 @@ def _sorting(cost: LineCost) -> float:
 
 def _draft(context: Context, cost: LineCost, found: PartlyRead, spent: float) -> Draft:
     place = (cost.file, cost.line)
-    left = max(0.0, 1 - spent / cost.device_ms) if cost.device_ms > 0 else 0.0
     return context.draft(
         place,
         place,
@@ -130,7 +129,7 @@ def _draft(context: Context, cost: LineCost, found: PartlyRead, spent: float) ->
         },
         cost_ms=spent,
         # What `topk` takes instead was not tried.
-        change=Scale((place,), device=left, host=1.0 if context.on_gpu else left, at_most=True),
+        change=without(context, cost, spent),
         fixes=[partial(_by_hand, found)],
     )
 

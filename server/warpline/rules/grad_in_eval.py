@@ -179,6 +179,7 @@ from warpline.rulekit.calling import (
 )
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.graph.unheld import of_unheld
+from warpline.rulekit.saving import without
 from warpline.rulekit.ungraphed import in_inference_mode, without_graph
 from warpline.rulekit.unheld import for_weights_ms, frozen_weights, unheld_at
 from warpline.syntax.source import Source
@@ -329,14 +330,9 @@ def _frozen(context: Context) -> Iterator[Draft]:
             "share": percent("gradients of weights", context.share(total)),
         },
         cost_ms=total,
-        change=Together(tuple(_without(context, cost, own) for cost, own in spent.items())),
+        change=Together(tuple(without(context, cost, own) for cost, own in spent.items())),
         fixes=[_by_hand],
     )
-
-
-def _without(context: Context, cost: LineCost, spent: float) -> Scale:
-    left = max(0.0, 1 - spent / cost.device_ms) if cost.device_ms > 0 else 1.0
-    return Scale(((cost.file, cost.line),), device=left, host=1.0 if context.on_gpu else left, at_most=True)
 
 
 def _by_hand() -> Fix:

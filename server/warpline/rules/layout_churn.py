@@ -84,12 +84,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from warpline.model.change import Scale, Together
+from warpline.model.change import Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
 from warpline.rulekit.graph import Graph, Node, graph_of
 from warpline.rulekit.graph.copies import AGAIN, ANY_LAYOUT, CAST_BACK, THERE_AND_BACK, needless
 from warpline.rulekit.graph.parts import Part, parts
+from warpline.rulekit.saving import leaving
 
 _WHY = {
     ANY_LAYOUT: "everything that reads the copy accepts any layout",
@@ -152,14 +153,9 @@ def _draft(context: Context, graph: Graph, found: dict[Node, str], own: list[Par
         },
         cost_ms=spent,
         # What reads the tensor may be slower without the copy.
-        change=Together(tuple(_without(context, part) for part in own)),
+        change=Together(tuple(leaving(context, part.place, part.left) for part in own)),
         fixes=[partial(_by_hand, why)],
     )
-
-
-def _without(context: Context, part: Part) -> Scale:
-    host = 1.0 if context.on_gpu else part.left
-    return Scale((part.place,), device=part.left, host=host, at_most=True)
 
 
 def _by_hand(why: str) -> Fix:

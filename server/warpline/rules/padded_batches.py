@@ -66,12 +66,12 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Scale, Together
-from warpline.model.profile import LineCost
+from warpline.model.change import Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
 from warpline.rulekit.graph import Graph, graph_of
 from warpline.rulekit.padding import filled_at
+from warpline.rulekit.saving import leaving
 from warpline.wire.dataflow import Padding
 
 #: Of the positions of a batch. Batches of rows sorted by length have less padding. Chosen, not fitted.
@@ -106,7 +106,9 @@ class PaddedBatches(Rule):
                 "share": percent("padding", context.share(spent)),
             },
             cost_ms=spent,
-            change=Together(tuple(_without(context, cost, _share(worst)) for cost in costs)),
+            change=Together(
+                tuple(leaving(context, (cost.file, cost.line), 1 - _share(worst)) for cost in costs)
+            ),
             fixes=[partial(_by_hand, worst)],
         )
 
@@ -126,11 +128,6 @@ def _places(graph: Graph, found: Padding) -> list[tuple[str, int]]:
         if site is not None and any(flat in shape[:2] or both <= set(shape[:3]) for shape in shapes):
             places.append((site.file, site.line))
     return places
-
-
-def _without(context: Context, cost: LineCost, share: float) -> Scale:
-    host = 1.0 if context.on_gpu else 1 - share
-    return Scale(((cost.file, cost.line),), device=1 - share, host=host, at_most=True)
 
 
 def _place(context: Context, found: Padding) -> tuple[str, int] | None:
