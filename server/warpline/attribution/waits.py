@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.trace.alone import NOT_SYNCS, SYNCS
+from warpline.trace.alone import waiting
 from warpline.trace.columns import COPY, RUNTIME, Bools, Ints, Trace, take
 
 #: The runtime calls of torch.cuda.synchronize().
@@ -16,8 +16,7 @@ PAGEABLE = ("Memcpy HtoD (Pageable", "Memcpy DtoH (Device -> Pageable")
 
 def sync_calls(trace: Trace) -> Bools:
     """Which host events wait for the device."""
-    waits = trace.names.mask(*SYNCS) & ~trace.names.mask(*NOT_SYNCS)
-    found: Bools = waits[trace.host.name] & (trace.host.kind == RUNTIME)
+    found: Bools = waiting(trace.names)[trace.host.name] & (trace.host.kind == RUNTIME)
     return found
 
 

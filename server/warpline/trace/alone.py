@@ -41,6 +41,11 @@ NOT_SYNCS = (
 _LAUNCH = "LaunchKernel"
 
 
+def waiting(names: Names) -> Bools:
+    """Which of ``names`` are runtime calls that wait for the device."""
+    return names.mask(*SYNCS) & ~names.mask(*NOT_SYNCS)
+
+
 def host_alone_ns(trace: Trace) -> float | None:
     """The host's own time per captured step in ns; None if no runtime call or no step was recorded."""
     calls = trace.host.kind == RUNTIME
@@ -64,7 +69,7 @@ def alone_ns(
         return None
     begin, end = captured[0][0], captured[-1][1]
     length = np.minimum(end_ns, end) - np.maximum(start_ns, begin)
-    syncs: Bools = (names.mask(*SYNCS) & ~names.mask(*NOT_SYNCS))[name]
+    syncs: Bools = waiting(names)[name]
     launches = length[names.containing(_LAUNCH)[name] & (length > 0)]
     quick = float(np.quantile(launches, 0.25)) if len(launches) else 0.0
     waits = np.where(syncs, length, length - quick)
