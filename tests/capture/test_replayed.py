@@ -130,10 +130,10 @@ def test_an_empty_input_is_none() -> None:
         assert descriptor is None
 
 
-def test_nothing_is_taken_from_the_pipe_for_a_script_that_does_not_read(pipe: Pipe) -> None:
+def test_nothing_is_taken_from_the_pipe_for_a_script_that_does_not_read(pipe: Pipe, tmp_path: Path) -> None:
     read, write = pipe
     write.write(b"next.py\n")
-    given = Input(read.fileno(), reads=False)
+    given = Input(read.fileno(), tmp_path)
     with given.run() as descriptor:
         assert descriptor == read.fileno()
     assert os.read(read.fileno(), 100) == b"next.py\n"

@@ -12,7 +12,7 @@ from warpline.capture import probe
 from warpline.capture.control import write_control
 from warpline.capture.outcome import Outcome
 from warpline.capture.process import Target
-from warpline.capture.replayed import Input, may_read
+from warpline.capture.replayed import Input
 from warpline.capture.requests import check
 from warpline.capture.rescue import rescue
 from warpline.capture.tries import Tries
@@ -66,7 +66,7 @@ def capture(
 
     cancel = cancelled or threading.Event()
     tries = Tries(request, probe.sampler())
-    given = Input(stdin, request.module or may_read(Path(request.target).parent))
+    given = Input(stdin, None if request.module else Path(request.target).parent)
     try:
         while not tries.over:
             control = write_control(

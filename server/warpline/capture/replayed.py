@@ -29,17 +29,17 @@ class Input:
 
     A file is read again from where it stood. Of a pipe or a socket a copy is kept in a file without a name,
     and a run reads through a pipe of ours, which is filled only as fast as it reads. A terminal is handed
-    on as it is. So is a pipe if ``reads`` is False: it may hold the list of a shell's ``while read`` around
-    us, and nothing is taken from it.
+    on as it is. So is a pipe if nothing in ``folder`` (the script's; None: not known) may read it: it may
+    hold the list of a shell's ``while read`` around us, and nothing is taken from it.
     """
 
-    def __init__(self, stdin: int | None, reads: bool = True) -> None:
+    def __init__(self, stdin: int | None, folder: Path | None = None) -> None:
         self.stdin = stdin
         self.begin = position(stdin)
         self.kept: IO[bytes] | None = None
         self.size = 0
         self.again = stdin is None or self.begin is not None  # whether the next run reads all of it
-        if stdin is not None and reads and _is_piped(stdin):
+        if stdin is not None and _is_piped(stdin) and (folder is None or may_read(folder)):
             with contextlib.suppress(OSError):  # no folder for it can be written: a run reads the pipe itself
                 self.kept = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # ``close``
                 self.again = True
