@@ -96,8 +96,7 @@ def late_rank(waits: Floats) -> tuple[int, Floats] | None:
 
     Args:
         waits: shape (ranks, steps), in milliseconds: how much longer each rank was in its collectives than
-        the
-            last one to enter them
+            the last one to enter them
     """
     rank = int(waits.sum(axis=1).argmin())
     if (waits.argmin(axis=0) != rank).any():

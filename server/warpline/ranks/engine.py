@@ -27,7 +27,7 @@ def reduced(paths: Sequence[Path], dask: str = "", workers: int | None = None) -
     """
     if dask:
         return _on_dask(paths, dask)
-    count = min(len(paths), workers or len(cores()))
+    count = min(len(paths), workers or cores())
     if count < 2:
         return [table_of(path) for path in paths]
     try:

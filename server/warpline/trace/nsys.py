@@ -137,7 +137,7 @@ def _event(category: str, name: str, span: tuple[int, int], where: tuple[int, in
 
 
 def _correlation(process: int | None, number: int | None) -> int:
-    """A number for a call that is unique over processes; -1 if it has none."""
+    """A number that identifies a call across processes; -1 if it has none."""
     return -1 if number is None else ((process or 0) >> 24 & 0xFFFFFF) << 32 | (number & 0xFFFFFFFF)
 
 

@@ -33,6 +33,7 @@ MOST_PROCESSES = 8  # with more, merging takes longer than reading
 #: Time limit for the children: ``LIMIT_S`` seconds, and one more for every ``SLOWEST`` bytes of the file. A
 #: slow disk takes far less.
 LIMIT_S, SLOWEST = 60.0, 1 << 20
+END_S = 10.0  # for a child that was killed to be gone
 _WINDOW = 1 << 16  # bytes in which the end of an event is looked for
 _LENGTH = 8  # bytes before each answer
 #: The child imports from our own modules' folders, and never from the working folder.
@@ -47,7 +48,7 @@ def tables_of(path: Path, processes: int | None = None) -> tuple[Tables, Chrome,
 
     Raises Problem. ``processes``: how many may read it at once; None: one for each core.
     """
-    found = together(path, len(cores()) if processes is None else processes)
+    found = together(path, cores() if processes is None else processes)
     if found is not None:
         return *found, Damage(left_out=found[0].left_out).notes()
     tables = Tables()
@@ -56,9 +57,9 @@ def tables_of(path: Path, processes: int | None = None) -> tuple[Tables, Chrome,
     return tables, chrome, damage.notes()
 
 
-def cores() -> Sequence[int]:
-    """The cores that this process may use."""
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def together(path: Path, processes: int) -> tuple[Tables, Chrome] | None:
@@ -132,7 +133,10 @@ def _children(path: Path, parts: Sequence[Part], count: int) -> Iterator[list[IO
         for child in started:
             if child.stdout is not None:
                 child.stdout.close()
-            child.wait()
+            with contextlib.suppress(
+                subprocess.TimeoutExpired
+            ):  # it hangs in the kernel: a dead network disk
+                child.wait(END_S)
 
 
 def answer(path: str, parts: Sequence[Sequence[int]], out: IO[bytes] | None = None) -> None:

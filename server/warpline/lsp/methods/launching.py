@@ -137,7 +137,7 @@ def launcher_with(words: Sequence[str], python: str) -> tuple[str, ...]:
 
 
 def with_any_python(words: Sequence[str], python: str) -> tuple[str, ...]:
-    """A launcher of an earlier run, for another interpreter than the run's ``python``."""
+    """The launcher of an earlier run, with that run's interpreter (``python``) left open."""
     return tuple(PYTHON if python and word == python else word for word in words)
 
 
