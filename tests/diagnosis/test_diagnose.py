@@ -51,7 +51,7 @@ class Fixed(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         place = (FILE, self.line)
-        yield context.draft(place, place, "{a}", {"a": ms("a", self.cost_ms)}, cost_ms=self.cost_ms)
+        yield context.draft(place, "{a}", {"a": ms("a", self.cost_ms)}, cost_ms=self.cost_ms)
 
 
 def test_a_rule_that_raises_costs_itself_and_leaves_one_note() -> None:

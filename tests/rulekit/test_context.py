@@ -34,7 +34,6 @@ def test_a_refused_fix_is_not_what_is_predicted(first: object, second: object, c
     example = read_example("y = x @ w\n")
     draft = Context(example.profile, texts(example)).draft(
         (FILE, 1),
-        (FILE, 1),
         "Slow.",
         {},
         cost_ms=1.0,

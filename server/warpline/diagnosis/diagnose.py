@@ -118,7 +118,7 @@ def _matters(context: Context, draft: Draft) -> bool:
 
 
 def _suppressed(rule: Rule, draft: Draft, texts: Texts, known: dict[str, Suppressions]) -> bool:
-    for file, line in ((draft.file, draft.line), (draft.cause.file, draft.cause.line)):
+    for file, line in (draft.place, draft.cause.place):
         if file not in known:
             known[file] = Suppressions(texts(file) or "")
         if known[file].holds(rule.name, line):
@@ -139,15 +139,12 @@ def _merged(drafts: list[tuple[Rule, Draft]]) -> list[tuple[Rule, Draft]]:
     return [
         (rule, draft)
         for rule, draft in best.values()
-        if not any(
-            (rule.name, place) in covered
-            for place in ((draft.file, draft.line), (draft.cause.file, draft.cause.line))
-        )
+        if not any((rule.name, place) in covered for place in (draft.place, draft.cause.place))
     ]
 
 
 def _places(draft: Draft) -> set[tuple[str, int]]:
-    places = {(draft.file, draft.line), (draft.cause.file, draft.cause.line)}
+    places = {draft.place, draft.cause.place}
     return places | set(getattr(draft.change, "places", ()))
 
 

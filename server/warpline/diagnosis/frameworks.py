@@ -31,7 +31,7 @@ def at_setting(context: Context, rule: str, draft: Draft) -> Draft:
     text at another line than the hot one, unless the setting is better than that. An argument that the
     installed version does not have, or that is passed already, is not offered.
     """
-    own = bool(draft.fixes) and (draft.file, draft.line) != (draft.cause.file, draft.cause.line)
+    own = bool(draft.fixes) and draft.place != draft.cause.place
     for one in constructions():
         every = [each for each in one.settings if each.rule == rule and (each.first or not own)]
         if not every or not _runs_in(context, draft, one):
@@ -111,7 +111,7 @@ def _place(found: tuple[Source, cst.Call], made: list[Fix], site: Site) -> tuple
     first, last = source.span(call)[0][0], source.span(call)[1][0]
     edit = main_edit(made[0]) if made else None
     if edit is None or (edit.file == site.file and first - 1 <= edit.start[0] <= last + 1):
-        return site.file, site.line
+        return site.place
     own = own_class(source, facts_of(Framework, site).type)
     if own is not None and edit.file == site.file:
         begins, ends = source.span(own)[0][0], source.span(own)[1][0]

@@ -69,9 +69,7 @@ def rebase(profile: Profile, texts: Texts, moves: Moves | None = None) -> Profil
     if not any(moves.changed(file) for file in files):
         return profile
     lines = [
-        replace(cost, line=place[1])
-        for cost in profile.lines
-        if (place := moves.now((cost.file, cost.line))) is not None
+        replace(cost, line=place[1]) for cost in profile.lines if (place := moves.now(cost.place)) is not None
     ]
     sites = [
         replace(
@@ -81,17 +79,17 @@ def rebase(profile: Profile, texts: Texts, moves: Moves | None = None) -> Profil
             frames=tuple(
                 replace(frame, line=there[1])
                 for frame in site.frames
-                if (there := moves.now((frame.file, frame.line))) is not None
+                if (there := moves.now(frame.place)) is not None
             ),
             arguments=tuple(_argument(one, moves) for one in site.arguments),
         )
         for site in profile.facts.sites
-        if (place := moves.now((site.file, site.line))) is not None
+        if (place := moves.now(site.place)) is not None
     ]
     events = [
         replace(event, line=place[1])
         for event in profile.facts.compile_events
-        if (place := moves.now((event.file, event.line))) is not None
+        if (place := moves.now(event.place)) is not None
     ]
     groups = [
         replace(group, lines=tuple(place for place in map(moves.now, group.lines) if place is not None))
@@ -103,7 +101,7 @@ def rebase(profile: Profile, texts: Texts, moves: Moves | None = None) -> Profil
             lines=tuple(
                 replace(line, line=place[1])
                 for line in kernel.lines
-                if (place := moves.now((line.file, line.line))) is not None
+                if (place := moves.now(line.place)) is not None
             ),
         )
         for kernel in profile.inside
@@ -123,7 +121,7 @@ def _argument(argument: Argument, moves: Moves) -> Argument:
     holder = argument.holder
     if holder is None or not moves.changed(holder.file):
         return argument
-    place = moves.now((holder.file, holder.line))
+    place = moves.now(holder.place)
     if place is None:
         return replace(argument, holder=None)
     column = holder.column if moves.same(holder.file, holder.line) else -1
@@ -132,7 +130,7 @@ def _argument(argument: Argument, moves: Moves) -> Argument:
 
 def _dataflow(flow: Dataflow, moves: Moves) -> Dataflow:
     """The record with its sites moved; line 0 for sites with a deleted line."""
-    places = (moves.now((site.file, site.line)) for site in flow.sites)
+    places = (moves.now(site.place) for site in flow.sites)
     sites = (
         replace(site, line=0 if place is None else place[1])
         for site, place in zip(flow.sites, places, strict=True)

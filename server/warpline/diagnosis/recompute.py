@@ -20,9 +20,9 @@ def fixes(profile: Profile, finding: Finding, texts: Callable[[str], str | None]
     if rule is None:
         return ()
     moves = Moves(profile, texts)
-    site = moves.now((finding.file, finding.line))
+    site = moves.now(finding.place)
     if site is None:
         return ()
     context = Context(rebase(profile, texts, moves), texts)
-    near = [draft for draft in rule.find(context) if (draft.file, draft.line) == site]
+    near = [draft for draft in rule.find(context) if draft.place == site]
     return max(near, key=lambda draft: draft.saving_ms).fixes if near else ()

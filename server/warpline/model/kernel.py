@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from warpline.text.lines import line_at
+from warpline.wire.places import Placed
 
 #: Format number of ``kernel-….json`` in a run folder and of ``warpline kernel --json``.
 KERNEL_FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class KernelLine:
+class KernelLine(Placed):
     """Sums over the instructions compiled from one source line."""
 
     file: str

@@ -19,6 +19,7 @@ from warpline.model.report import (
     Steps,
     Unattributed,
 )
+from warpline.wire.places import Placed
 from warpline.wire.run import Facts, Manifest
 
 
@@ -77,7 +78,7 @@ class Op:
 
 
 @dataclass(frozen=True, slots=True)
-class LineCost:
+class LineCost(Placed):
     file: str
     line: int
     function: str

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from warpline.wire.places import Placed
 from warpline.wire.workers import Workers
 
 FORMAT = 1
@@ -171,7 +172,7 @@ class Attributed:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceLine:
+class SourceLine(Placed):
     file: str
     line: int
 
@@ -226,7 +227,7 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Placed):
     """A problem at a line. ``file``/``line``: the edit site. ``cause``: the hot line (it may be the same)."""
 
     id: str

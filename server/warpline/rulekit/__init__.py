@@ -45,13 +45,13 @@ cost first and at the source only to find the edit::
                 source = context.source(cost.file)
                 call = source.call(cost.line, "item") if source else None
                 yield context.draft(
-                    (cost.file, cost.line), (cost.file, cost.line),   # edit site, hot line
+                    cost.place,   # edit site; cause= is the hot line, where that is another
                     "The host waits {wait} for the device here.",      # no digits in a template:
                     {"wait": ms("sync wait", cost.sync_ms)},           # every number is evidence
                     cost_ms=cost.sync_ms,                              # below the threshold: dropped
                     saving_ms=cost.sync_ms,                            # bound of the gain
-                    change=RemoveSyncs(((cost.file, cost.line),)),     # warpline.model.change
-                    fixes=[partial(fix, source, call)],                # each gives a Fix or raises Refused
+                    change=RemoveSyncs((cost.place,)),                 # warpline.model.change
+                    fixes=[partial(fix, source, call)],                # a Fix, Refused, or advice as text
                 )
 
     def fix(source, call):
@@ -66,7 +66,8 @@ Class attributes of a rule: ``area``, ``needs`` (capabilities of the device), ``
 
 ``Context``: ``profile``, ``step_ms``, ``device``, ``on_gpu``, ``cost(file, line)``, ``costs(places)``,
 ``costs_within(file, first, last)``, ``sites(kind)``, ``share(ms)`` (percent), ``matters(ms)``,
-``text(file)``, ``source(file)``, ``note(text)`` (abstain: say once why), ``draft(…)``.
+``text(file)``, ``source(file)``, ``note(text)`` (abstain: say once why), ``draft(…)``, ``spent(metric, ms)``
+(the evidence ``spent`` and ``share``).
 
 ``Source`` (a parsed file): ``call(line, *names)``, ``calls``, ``at(line, *types)``,
 ``statement_at(line)``, ``statement(node)``, ``block(node)``, ``loops(node)``, ``enclosing(node, *types)``,

@@ -27,7 +27,7 @@ def autocast_at(step: TrainingStep, hottest: LineCost) -> tuple[str, int]:
         if any(step.source.code(call.func) == name for call in descend(one, cst.Call))
     )
     place = in_step or (next(calling, None) if name is not None else None) or step.forward[0]
-    return step.source.path, step.source.line(place)
+    return step.source.place(place)
 
 
 def under_autocast(step: TrainingStep) -> bool:

@@ -26,18 +26,18 @@ def function_of(cost: LineCost) -> Function:
 def callers(context: Context, function: Function) -> list[LineCost]:
     """Lines that called ``function`` in the captured steps, in the order of the text."""
     found = [cost for cost in context.profile.lines if function in cost.called]
-    return sorted(found, key=lambda cost: (cost.file, cost.line))
+    return sorted(found, key=lambda cost: cost.place)
 
 
 def below(context: Context, cost: LineCost) -> list[LineCost]:
     """The line, and all lines of the functions that it calls, and of those that these call."""
-    found, reached = {(cost.file, cost.line): cost}, set(cost.called)
+    found, reached = {cost.place: cost}, set(cost.called)
     waiting = list(cost.called)
     while waiting:
         function = waiting.pop()
         for line in context.profile.lines:
             if function_of(line) == function:
-                found[line.file, line.line] = line
+                found[line.place] = line
                 fresh = set(line.called) - reached
                 reached |= fresh
                 waiting += fresh
@@ -112,7 +112,7 @@ def evaluated_at(
 
 def _step_loops(context: Context) -> Iterator[tuple[str, int]]:
     """Heads of loops that begin a round in each step."""
-    for cost in sorted(context.profile.lines, key=lambda cost: (cost.file, cost.line)):
+    for cost in sorted(context.profile.lines, key=lambda cost: cost.place):
         if not 0.5 <= cost.calls <= 1.5:
             continue
         source = context.source(cost.file)
@@ -120,10 +120,10 @@ def _step_loops(context: Context) -> Iterator[tuple[str, int]]:
         if source is None or not isinstance(statement, (cst.For, cst.While)):
             continue
         if source.line(statement) == cost.line:
-            yield cost.file, cost.line
+            yield cost.place
 
 
 def _makes(context: Context, source: Source, function: cst.FunctionDef) -> bool:
     start, end = source.span(function)
-    made = [(site.file, site.line) for kind in ("module", "optimizer") for site in context.sites(kind)]
+    made = [site.place for kind in ("module", "optimizer") for site in context.sites(kind)]
     return any(file == source.path and start[0] <= line <= end[0] for file, line in made)

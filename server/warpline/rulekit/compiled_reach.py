@@ -18,12 +18,12 @@ MOST_TURNS = figures.bound("turns-compiled")
 
 def in_order(context: Context, costs: Sequence[LineCost]) -> list[LineCost]:
     """The lines of a function as they run, each after the lines of the functions that it calls."""
-    own = {(cost.file, cost.line) for cost in costs}
+    own = {cost.place for cost in costs}
     found: dict[tuple[str, int], LineCost] = {}
     for cost in sorted(costs, key=lambda cost: cost.line):
-        inner = [line for line in below(context, cost) if (line.file, line.line) not in own]
-        for line in (*sorted(inner, key=lambda line: (line.file, line.line)), cost):
-            found.setdefault((line.file, line.line), line)
+        inner = [line for line in below(context, cost) if line.place not in own]
+        for line in (*sorted(inner, key=lambda line: line.place), cost):
+            found.setdefault(line.place, line)
     return list(found.values())
 
 

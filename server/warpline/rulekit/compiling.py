@@ -94,7 +94,7 @@ def _ran_compiled(context: Context) -> bool:
 
 def compiled_lines(context: Context) -> set[tuple[str, int]]:
     """``(file, line)`` of what ran as compiled code in the steps, or called it; empty where nothing did."""
-    ran = {(cost.file, cost.line) for cost in context.profile.lines if _has_compiled(cost)}
+    ran = {cost.place for cost in context.profile.lines if _has_compiled(cost)}
     known = {place[:2] for kernel in context.profile.facts.compiled_kernels for place in kernel.lines}
     return ran and ran | known
 

@@ -75,7 +75,7 @@ def _callers(context: Context, function: str) -> list[_Caller]:
         calls = source.calls(cost.line) if source is not None else []
         for call in calls:
             if source is not None and source.is_named(call.func, name) and source.line(call) == cost.line:
-                found.append(_Caller(source, call, (cost.file, cost.line), cost.function))
+                found.append(_Caller(source, call, cost.place, cost.function))
     return found
 
 

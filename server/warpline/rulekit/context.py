@@ -11,6 +11,7 @@ from warpline.model.profile import LineCost, Profile
 from warpline.model.report import Evidence, Fix, Severity, SourceLine
 from warpline.rulekit.draft import Draft
 from warpline.rulekit.message import message as fill
+from warpline.rulekit.message import ms, percent
 from warpline.rulekit.reached import Reached, main_edit, touches
 from warpline.syntax.edits import Refused
 from warpline.syntax.source import Source, Unreadable, parsed
@@ -37,7 +38,7 @@ class Context:
         self._texts = texts
         self._sources: dict[str, Source | None] = {}
         self.reached = Reached(profile)
-        self._costs = {(cost.file, cost.line): cost for cost in profile.lines}
+        self._costs = {cost.place: cost for cost in profile.lines}
 
     def can(self, capability: Capability) -> bool:
         """Whether the device of the run has ``capability``."""
@@ -98,37 +99,43 @@ class Context:
         if text not in self.notes:
             self.notes.append(text)
 
+    def spent(self, metric: str, milliseconds: float) -> dict[str, Evidence]:
+        """The evidence ``spent``, a time per step, and its ``share`` of the step."""
+        return {"spent": ms(metric, milliseconds), "share": percent(metric, self.share(milliseconds))}
+
     # -- what is found --------------------------------------------------------------------------
 
     def draft(
         self,
         site: tuple[str, int],
-        cause: tuple[str, int],
         message: str,
         evidence: Mapping[str, Evidence],
         *,
         cost_ms: float | None,
+        cause: tuple[str, int] | None = None,
         saving_ms: float | None = None,
         change: Change | None = None,
-        fixes: Sequence[Callable[[], Fix]] = (),
+        fixes: Sequence[Callable[[], Fix] | str] = (),
         severity: Severity | None = None,
         alternative: Change | None = None,
         unseen: bool = False,
     ) -> Draft:
-        """A finding: ``site`` is the line to edit, ``cause`` the line where the time is seen.
+        """A finding: ``site`` is the line to edit, ``cause`` another line where the time is seen.
 
         ``message`` is a template over ``evidence`` (``"waits {wait}"``). ``cost_ms`` is the measured
         time per step that it is about: below the threshold the finding is dropped (None: it is about
         memory, and the rule has a threshold of its own). ``saving_ms`` (at most ``cost_ms``, its
         default) is the bound of what the change saves. ``fixes`` are functions that give a Fix or
-        raise Refused; a Fix that would not take effect is refused, too. When all refuse, the first reason
-        ends the message. ``alternative``: what the last of them changes, used instead if the first one
-        refuses or its change gains nothing.
-        ``unseen``: ``cost_ms`` is an upper end that a replay cannot lower
-        (see :class:`Draft`).
+        raise Refused, or texts that say what to do by hand; a Fix that would not take effect is refused, too.
+        When all refuse, the first reason ends the message. ``alternative``: what the last of them changes,
+        used instead if the first one refuses or its change gains nothing. ``unseen``: ``cost_ms`` is an upper
+        end that a replay cannot lower (see :class:`Draft`).
         """
         made, reasons, first = [], [], False
         for which, make in enumerate(fixes):
+            if isinstance(make, str):
+                reasons.append(make)
+                continue
             try:
                 fix = make()
                 unreached = self.reached.refusal(fix, self.source)
@@ -152,7 +159,7 @@ class Context:
         saving = most if saving_ms is None else min(saving_ms, most)
         return Draft(
             *site,
-            SourceLine(*cause),
+            SourceLine(*(cause or site)),
             text,
             tuple(evidence.values()),
             cost_ms,

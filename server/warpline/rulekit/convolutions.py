@@ -25,7 +25,7 @@ def convolutions(cost: LineCost) -> list[Op]:
 def another_way(spent: Mapping[LineCost, float], way: str, saving_ms: float) -> Replace:
     """Convolutions of the lines, which take ``spent`` there, computed in another ``way`` that can be tried
     ("channels_last", "benchmark"); where it was not tried, ``saving_ms`` is the most that it saves."""
-    places = tuple((cost.file, cost.line) for cost in spent)
+    places = tuple(cost.place for cost in spent)
     shares = tuple(min(1.0, time / cost.device_ms) if cost.device_ms else 1.0 for cost, time in spent.items())
     otherwise = less_device_time(spent, saving_ms, at_most=True)
     return Replace("convolution", places, otherwise, (way,), shares)

@@ -21,7 +21,7 @@ class Costed:
     def hottest(self) -> tuple[str, int]:
         """File and line that take most of the step."""
         cost = max(self.costs, key=lambda cost: cost.step_ms)
-        return cost.file, cost.line
+        return cost.place
 
     @property
     def step_ms(self) -> float:
@@ -31,7 +31,7 @@ class Costed:
     @property
     def places(self) -> tuple[tuple[str, int], ...]:
         """File and line of each cost, in order."""
-        return tuple((cost.file, cost.line) for cost in self.costs)
+        return tuple(cost.place for cost in self.costs)
 
     def fused_ms(self) -> float:
         """The least that a fused version costs, in ms: the widest kernel of each phase (on a CPU, the widest

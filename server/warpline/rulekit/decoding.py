@@ -111,7 +111,7 @@ def loop_call(context: Context, places: tuple[tuple[str, int, str], ...]) -> tup
             calling = callers(context, name)
             if len(calling) != 1:
                 break
-            place, name = (calling[0].file, calling[0].line), function_of(calling[0])
+            place, name = calling[0].place, function_of(calling[0])
     return _made_for_the_loop(context)
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from warpline.model.change import Change
 from warpline.model.report import Evidence, Fix, Severity, SourceLine
+from warpline.wire.places import Placed
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Placed):
     file: str  # the edit site
     line: int
     cause: SourceLine

@@ -56,7 +56,7 @@ def _call(op: Op) -> Call:
 
 def masks_at(flow: Dataflow, file: str, line: int) -> list[Masked]:
     """The masks that a line's calls were given in the recorded step."""
-    sites = {at for at, site in enumerate(flow.sites) if (site.file, site.line) == (file, line)}
+    sites = {at for at, site in enumerate(flow.sites) if site.place == (file, line)}
     return [one for one in flow.masked if flow.site[one.operator] in sites]
 
 

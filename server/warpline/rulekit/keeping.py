@@ -25,7 +25,7 @@ def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, c
     """Values that a line of each step keeps, where the step itself makes the value. ``graph``: only
     values with a graph; else any, and not what is added to a sum, which takes no more memory."""
     own = {cost.function.rpartition(".")[2] for cost in context.profile.lines if cost.calls >= 0.5}
-    for cost in sorted(context.profile.lines, key=lambda cost: (cost.file, cost.line)):
+    for cost in sorted(context.profile.lines, key=lambda cost: cost.place):
         source = context.source(cost.file) if cost.calls >= 0.5 else None
         statement = source.statement_at(cost.line) if source is not None else None
         if source is None or not isinstance(statement, cst.SimpleStatementLine):
@@ -88,11 +88,7 @@ def _sent_back(context: Context, source: Source, keeper: str, statement: cst.Sim
             return True
     own = source.line(statement)
     for cost in context.profile.lines:
-        if (
-            cost.calls < 0.5
-            or cost.nodes <= cost.unused_nodes
-            or (cost.file, cost.line) == (source.path, own)
-        ):
+        if cost.calls < 0.5 or cost.nodes <= cost.unused_nodes or cost.place == (source.path, own):
             continue
         other = context.source(cost.file)
         found = other.statement_at(cost.line) if other is not None else None

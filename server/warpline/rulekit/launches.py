@@ -35,7 +35,7 @@ def launched_at(context: Context, idle: dict[LineCost, float], hottest: LineCost
         alone = any(map(is_forward, (*cost.called, function_of(cost))))
         if sum(idle.get(line, 0.0) for line in below(context, cost)) >= least:
             if not alone:
-                return cost.file, cost.line
+                return cost.place
             break
         calling = callers(context, function_of(cost))
         source = context.source(cost.file)
@@ -45,7 +45,7 @@ def launched_at(context: Context, idle: dict[LineCost, float], hottest: LineCost
             return cost.file, source.line(loops[-1])
         cost = calling[0] if len(calling) == 1 else cost
     born = model_born(context, hottest)
-    return (born.file, born.line) if born is not None else (hottest.file, hottest.line)
+    return born.place if born is not None else hottest.place
 
 
 def is_looping(cost: LineCost) -> bool:

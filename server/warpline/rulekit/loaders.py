@@ -128,9 +128,7 @@ def waits(context: Context, site: Site) -> list[LineCost]:
         found += [
             cost
             for cost in context.profile.lines
-            if cost.loader_ms > 0
-            and (cost.file, cost.line) not in at_use
-            and (len(used) == 1 or cost.file in own_files)
+            if cost.loader_ms > 0 and cost.place not in at_use and (len(used) == 1 or cost.file in own_files)
         ]
     return sorted(found, key=lambda cost: (-cost.loader_ms, cost.file, cost.line))
 
@@ -149,7 +147,7 @@ def made_in_step(context: Context, site: Site) -> bool:
     Not for a loader that is made in the head of the loop over it: that line is begun for each batch.
     """
     cost = context.cost(site.file, site.line)
-    return cost is not None and cost.calls >= 0.5 and (site.file, site.line) not in site.uses
+    return cost is not None and cost.calls >= 0.5 and site.place not in site.uses
 
 
 def iterates_itself(context: Context, site: Site) -> bool:
@@ -169,7 +167,7 @@ def iterates_itself(context: Context, site: Site) -> bool:
 def iterated_at(context: Context, site: Site) -> tuple[str, int]:
     """The line that iterates the loader, the one that waits longest of several."""
     costs = sorted(context.costs(site.uses), key=lambda cost: -cost.loader_ms)
-    return (costs[0].file, costs[0].line) if costs else (site.uses or ((site.file, site.line),))[0]
+    return costs[0].place if costs else (site.uses or (site.place,))[0]
 
 
 def loader_call(context: Context, site: Site) -> tuple[Source, cst.Call]:
@@ -209,9 +207,9 @@ def edit_site(context: Context, site: Site, name: str) -> tuple[str, int]:
     """The line to change ``name`` at: where its value is written, else the call that makes the loader."""
     held = holder(site, name)
     if held is not None:
-        return held.file, held.line
+        return held.place
     found = setting(context, site, name)
-    return (found.file, found.line) if found is not None and found.editable else (site.file, site.line)
+    return found.place if found is not None and found.editable else site.place
 
 
 def whence(context: Context, site: Site, name: str) -> str:

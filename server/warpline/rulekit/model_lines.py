@@ -170,4 +170,4 @@ def model_place(step: TrainingStep) -> tuple[str, int]:
     name, _ = trained(step)
     made = model_made(step, name) if name is not None else None
     statement = made or (step.forward[0] if step.forward else None)
-    return step.source.path, step.source.line(statement if statement is not None else step.backward)
+    return step.source.place(statement if statement is not None else step.backward)

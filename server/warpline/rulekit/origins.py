@@ -43,6 +43,11 @@ class Origin:
         return self.source.line(self.node)
 
     @property
+    def place(self) -> tuple[str, int]:
+        """Both, as a key."""
+        return self.file, self.line
+
+    @property
     def editable(self) -> bool:
         """Whether another literal may be written at ``node``."""
         return self.kind != "unknown" and self.source.literal(self.node) is not NOT_LITERAL
@@ -164,9 +169,7 @@ def _values(source: Source, scope: cst.CSTNode, name: str) -> Iterator[cst.BaseE
                 yield value
 
 
-def _pairs(
-    node: cst.Assign | cst.AnnAssign,
-) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+def _pairs(node: cst.Assign | cst.AnnAssign) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
     """The targets with what each gets; those of a tuple one by one."""
     for target in [node.target] if isinstance(node, cst.AnnAssign) else [one.target for one in node.targets]:
         if isinstance(target, cst.Tuple) and isinstance(node.value, cst.Tuple):

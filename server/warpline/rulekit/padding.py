@@ -24,7 +24,7 @@ def filled_at(context: Context, columns: int) -> tuple[str, int] | None:
     functions |= {(one.dataset_file, one.dataset_line) for one in used}
     found = _filling(context, functions, columns)
     if not found:
-        ran = {(cost.file, cost.line) for cost in context.profile.lines if not is_forward(function_of(cost))}
+        ran = {cost.place for cost in context.profile.lines if not is_forward(function_of(cost))}
         found = _filling(context, ran, columns)
     return min(found) if len(found) == 1 else None
 

@@ -30,7 +30,7 @@ class Reached:
         self._executed = facts.executed
         self._lines = {file: frozenset(lines) for file, lines in facts.executed.lines.items()}
         self._roots = tuple(root.rstrip("/\\") + os.sep for root in profile.manifest.roots)
-        self._births = {(frame.file, frame.line) for site in facts.sites for frame in site.frames}
+        self._births = {frame.place for site in facts.sites for frame in site.frames}
         # Code that Python does not run itself: compiled, of a kernel, in a worker process.
         self._elsewhere = bool(facts.compiled_kernels or facts.compile_events) or any(
             site.kind in (Compile.KIND, Triton.KIND)

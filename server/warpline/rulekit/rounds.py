@@ -92,7 +92,7 @@ def _hands_over(source: Source, loop: Loop, line: int) -> bool:
 def _again(context: Context, costs: list[LineCost]) -> int:
     """Rounds that each work on the same tensors, by the recorded step."""
     flow = context.profile.facts.dataflow
-    places = {(cost.file, cost.line) for cost in costs}
+    places = {cost.place for cost in costs}
     return repeated(graph_of(flow), places, LEAST_ROUNDS) if flow.name and not flow.missing else 0
 
 
@@ -121,7 +121,7 @@ def _often(cost: LineCost, recorded: Often | None = None) -> dict[str, float]:
     for op in (op for op in cost.ops if op.outer or op.name not in _LOOK_UPS):
         found[op.name] = found.get(op.name, 0.0) + (op.count if op.phase == "forward" else 0.0)
         most[op.name] = max(most.get(op.name, 0.0), op.count)
-    for name, often in (recorded or {}).get((cost.file, cost.line), {}).items():
+    for name, often in (recorded or {}).get(cost.place, {}).items():
         found[name] = max(found.get(name, 0.0), float(often))
     return {
         name: max(most.get(name, 0.0), min(often, cost.calls) if cost.calls else 0.0)
@@ -138,7 +138,7 @@ def _recorded(context: Context) -> Often:
     for node in graph.nodes:
         site = graph.site(node)
         if site is not None:
-            names = found.setdefault((site.file, site.line), {})
+            names = found.setdefault(site.place, {})
             names[f"aten::{node.name}"] = names.get(f"aten::{node.name}", 0) + 1
     return found
 

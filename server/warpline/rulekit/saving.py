@@ -19,14 +19,14 @@ def less_device_time(
     """
     whole = sum(cost.device_ms for cost in costs)
     left = 1 - min(1.0, saving_ms / whole) if whole > 0 else 1.0
-    places = tuple((cost.file, cost.line) for cost in costs)
+    places = tuple(cost.place for cost in costs)
     return Scale(places, device=left, at_most=at_most, assumed=assumed)
 
 
 def without(context: Context, cost: LineCost, saved_ms: float) -> Scale:
     """``saved_ms`` a step less, at most, of the operators on one line; 0 if it has no device time."""
     left = max(0.0, 1 - saved_ms / cost.device_ms) if cost.device_ms > 0 else 1.0
-    return leaving(context, (cost.file, cost.line), left)
+    return leaving(context, cost.place, left)
 
 
 def leaving(context: Context, place: tuple[str, int], left: float) -> Scale:

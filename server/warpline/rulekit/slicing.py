@@ -35,8 +35,8 @@ def sliced(context: Context) -> Iterator[Origin]:
             if overridden(context, found) is not None:
                 continue
             size = found.source.literal(found.node) if found.editable else None
-            if type(size) is int and size > 0 and (found.file, found.line) not in seen:
-                seen.add((found.file, found.line))
+            if type(size) is int and size > 0 and found.place not in seen:
+                seen.add(found.place)
                 yield found
 
 

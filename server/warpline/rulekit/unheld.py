@@ -24,7 +24,7 @@ def unheld_at(context: Context, unheld: Unheld, cost: LineCost) -> LineCost | No
     lines of one function, which run in the order of their operators. None where that does not tell which is
     which.
     """
-    apart = unheld.shares.get((cost.file, cost.line)) == 1
+    apart = unheld.shares.get(cost.place) == 1
     order = unheld.order.get(function_of(cost), [])
     for _ in range(_DEPTH):
         calling = callers(context, function_of(cost))

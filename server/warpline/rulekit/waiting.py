@@ -50,11 +50,11 @@ def waits(context: Context) -> list[Wait]:
     found: dict[tuple[str, int], list[Sync]] = {}
     functions: dict[tuple[str, int], str] = {}
     for site in context.sites(Sync.KIND):
-        found.setdefault((site.file, site.line), []).append(facts_of(Sync, site))
-        functions[site.file, site.line] = site.function
+        found.setdefault(site.place, []).append(facts_of(Sync, site))
+        functions[site.place] = site.function
     idle = context.idle_ms()
     slowed = max(0.0, (context.profile.facts.flags.surveyed_ms or 0.0) - context.step_ms)
-    places = dict.fromkeys([(cost.file, cost.line) for cost in context.profile.lines if cost.sync_ms > 0])
+    places = dict.fromkeys([cost.place for cost in context.profile.lines if cost.sync_ms > 0])
     made = []
     for place in [*places, *(place for place in found if place not in places)]:
         cost = context.cost(*place) or LineCost(*place, functions.get(place, ""))

@@ -9,7 +9,6 @@ from warpline.model.report import Fix
 from warpline.rulekit.context import Context
 from warpline.rulekit.costed import Costed
 from warpline.rulekit.draft import Draft
-from warpline.rulekit.message import ms, percent
 
 
 def written_out(
@@ -26,9 +25,9 @@ def written_out(
     spent = costed.step_ms
     return context.draft(
         place,
-        costed.hottest,
         f"{kind} is written out op by op, which takes {{spent}} a step ({{share}}){rest}",
-        {"spent": ms(metric, spent), "share": percent(metric, context.share(spent))},
+        context.spent(metric, spent),
+        cause=costed.hottest,
         cost_ms=spent,
         # The products of an attention stay: its widest kernel stands for them.
         saving_ms=spent - costed.fused_ms(),

@@ -77,7 +77,7 @@ import libcst as cst
 from warpline.model.change import Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, origin, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, origin
 from warpline.syntax.source import Source
 
 #: What autograd calls to look for NaN after each backward function.
@@ -96,13 +96,13 @@ class AnomalyDetectionOn(Rule):
         if not context.matters(spent):
             return
         hottest = max(costs, key=_checking)
-        cause = (hottest.file, hottest.line)
+        cause = hottest.place
         found = _switch(context)
         yield context.draft(
             _site(context, found) or cause,
-            cause,
             "Anomaly detection is on: checking every gradient for NaN takes {spent} of each step ({share}).",
-            {"spent": ms("NaN checks", spent), "share": percent("NaN checks", context.share(spent))},
+            context.spent("NaN checks", spent),
+            cause=cause,
             cost_ms=spent,
             change=_change(costs, spent),
             fixes=[partial(_fix, context, found)],
@@ -134,7 +134,7 @@ def _change(costs: list[LineCost], spent: float) -> Scale:
     own, so what that costs is not known.
     """
     left = 1 - min(1.0, spent / max(sum(cost.step_ms for cost in costs), spent))
-    return Scale(tuple((cost.file, cost.line) for cost in costs), device=left, host=left, assumed=True)
+    return Scale(tuple(cost.place for cost in costs), device=left, host=left, assumed=True)
 
 
 def _site(context: Context, found: tuple[Source, cst.Call] | None) -> tuple[str, int] | None:
@@ -144,9 +144,7 @@ def _site(context: Context, found: tuple[Source, cst.Call] | None) -> tuple[str,
     source, call = found
     argument = source.argument(call, "mode", 0)
     value = origin(context, source, argument.value) if argument is not None else None
-    return (
-        (value.file, value.line) if value is not None and value.editable else (source.path, source.line(call))
-    )
+    return value.place if value is not None and value.editable else source.place(call)
 
 
 def _fix(context: Context, found: tuple[Source, cst.Call] | None) -> Fix:

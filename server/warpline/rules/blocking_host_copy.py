@@ -109,7 +109,7 @@ import libcst as cst
 
 from warpline.model.change import OverlapCopies
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, Source, ms, percent
+from warpline.rulekit import Context, Draft, Refused, Rule, Source
 from warpline.rulekit.copies import host_to_device, move_calls, without_waiting
 
 _FACTORIES = ("empty", "zeros", "ones", "full", "rand", "randn", "tensor", "empty_like", "zeros_like")
@@ -126,16 +126,12 @@ class BlockingHostCopy(Rule):
             wait = min(cost.sync_ms, max(copied, context.idle_ms())) if copied > 0 else 0.0
             if not context.matters(wait):
                 continue
-            place = (cost.file, cost.line)
+            place = cost.place
             yield context.draft(
                 place,
-                place,
-                "The host waits {wait} of each step ({share}) for a copy from pinned memory. With "
+                "The host waits {spent} of each step ({share}) for a copy from pinned memory. With "
                 "non_blocking=True the copy would overlap with compute.",
-                {
-                    "wait": ms("wait for the copy", wait),
-                    "share": percent("wait for the copy", context.share(wait)),
-                },
+                context.spent("wait for the copy", wait),
                 cost_ms=wait,
                 change=OverlapCopies((place,)),
                 fixes=[partial(_fix, context, place)],

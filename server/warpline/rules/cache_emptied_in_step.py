@@ -61,7 +61,7 @@ import libcst as cst
 from warpline.model.change import Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule
 
 
 class CacheEmptiedInStep(Rule):
@@ -76,16 +76,12 @@ class CacheEmptiedInStep(Rule):
             source = context.source(cost.file) if context.matters(spent) else None
             if source is None or source.call(cost.line, "empty_cache") is None:
                 continue
-            place = (cost.file, cost.line)
+            place = cost.place
             yield context.draft(
-                place,
                 place,
                 "Emptying the memory cache takes {spent} of each step ({share}). Later allocations "
                 "have to call the driver again.",
-                {
-                    "spent": ms("time at the line", spent),
-                    "share": percent("time at the line", context.share(spent)),
-                },
+                context.spent("time at the line", spent),
                 cost_ms=spent,
                 change=Scale((place,), device=1.0, host=0.0),
                 fixes=[partial(_fix, context, cost)],

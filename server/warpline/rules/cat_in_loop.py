@@ -168,8 +168,7 @@ from functools import partial
 
 from warpline.model.change import Replace, Scale
 from warpline.model.profile import LineCost
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, Source, count
 from warpline.rulekit.growing import grows, new_share
 from warpline.rulekit.joining import concatenated_once, is_read, join_in_loop
 
@@ -193,16 +192,15 @@ class CatInLoop(Rule):
                     yield _kept(context, source, cost, rounds)
                 continue
             # Of n rounds that copy n/2 pieces on average, one that copies n remains.
-            place = (cost.file, cost.line)
+            place = cost.place
             left = 2 / rounds if rounds > 2 else new_share(joins) if rounds < 2 else 1.0
             yield context.draft(
-                *(place, place),
+                place,
                 f"`{growth.name}` grows by concatenation in a loop: it is copied completely {{rounds}} "
                 "times a step, which takes {spent} ({share}).",
                 {
                     "rounds": count("concatenations", round(rounds), "per step"),
-                    "spent": ms("growing tensor", cost.step_ms),
-                    "share": percent("growing tensor", context.share(cost.step_ms)),
+                    **context.spent("growing tensor", cost.step_ms),
                 },
                 cost_ms=cost.step_ms,
                 saving_ms=cost.step_ms * (1 - left),
@@ -223,23 +221,17 @@ def _kept(context: Context, source: Source, cost: LineCost, rounds: float) -> Dr
     share = sum(op.device_ms for op in cost.ops if op.name == "aten::cat") / whole if whole else 1.0
     spent, left = share * cost.step_ms, 1 - share * (1 - 1 / max(rounds, 2))
     return context.draft(
-        (cost.file, cost.line),
-        (cost.file, cost.line),
+        cost.place,
         "A tensor grows here with each call: it is copied completely {rounds} times a step, "
         "which takes {spent} ({share}), and more as it grows.",
         {
             "rounds": count("concatenations", round(rounds), "per step"),
-            "spent": ms("growing tensor", spent),
-            "share": percent("growing tensor", context.share(spent)),
+            **context.spent("growing tensor", spent),
         },
         cost_ms=spent,
-        change=Scale(((cost.file, cost.line),), device=left),
-        fixes=[_allocate],
-    )
-
-
-def _allocate() -> Fix:
-    raise Refused(
-        "each call needs the earlier pieces: allocate the tensor once at its final length, "
-        "write each piece into a slice of it, and pass on the filled part"
+        change=Scale((cost.place,), device=left),
+        fixes=[
+            "each call needs the earlier pieces: allocate the tensor once at its final length, "
+            "write each piece into a slice of it, and pass on the filled part"
+        ],
     )

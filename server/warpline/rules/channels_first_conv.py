@@ -105,7 +105,7 @@ from warpline.model.change import ChannelsLast
 from warpline.model.kernel_name import turns_layout
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms
 from warpline.rulekit.convolutions import another_way, convolutions
 from warpline.rulekit.inference import steps
 from warpline.rulekit.model_lines import about_model, model_place
@@ -131,15 +131,11 @@ class ChannelsFirstConv(Rule):
         hottest = max(spent, key=lambda cost: spent[cost])
         step = next((found for found in steps(context) if found.forward), None)
         yield context.draft(
-            model_place(step) if step is not None else (hottest.file, hottest.line),
-            (hottest.file, hottest.line),
+            model_place(step) if step is not None else hottest.place,
             "Convolutions on NCHW tensors take {spent} a step ({share}). Converting their layout "
             "for the tensor cores and back takes {turned} of the step.",
-            {
-                "spent": ms("convolutions on NCHW", total),
-                "share": percent("convolutions on NCHW", context.share(total)),
-                "turned": ms("layout conversion", turned),
-            },
+            {**context.spent("convolutions on NCHW", total), "turned": ms("layout conversion", turned)},
+            cause=hottest.place,
             cost_ms=total,
             saving_ms=max(turned, slower),
             # Where nothing is turned a slower kernel was taken, and how much slower is not known.

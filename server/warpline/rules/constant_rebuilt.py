@@ -142,8 +142,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warpline.model.change import Scale, Together
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.constants import made_at
 from warpline.rulekit.graph import Graph, Node, graph_of
 from warpline.rulekit.graph.constants import constant_nodes
@@ -186,22 +185,18 @@ def _draft(context: Context, place: tuple[str, int], nodes: list[Node], own: lis
     hottest = max(own, key=lambda part: part.step_ms)
     return context.draft(
         place,
-        hottest.place,
         "The same tensor is computed again in each step, although nothing that it depends on changes: "
         "{calls} "
         "operators, which take {spent} ({share}).",
         {
             "calls": count("operators on constants", len(nodes), "per step"),
-            "spent": ms("computing constants", spent),
-            "share": percent("computing constants", context.share(spent)),
+            **context.spent("computing constants", spent),
         },
+        cause=hottest.place,
         cost_ms=spent,
         change=Together(tuple(Scale((part.place,), device=part.left, host=part.left) for part in own)),
-        fixes=[_by_hand],
-    )
-
-
-def _by_hand() -> Fix:
-    raise Refused(
-        "compute it once before the loop, or in `__init__` with `register_buffer`, if its inputs never change"
+        fixes=[
+            "compute it once before the loop, or in `__init__` with `register_buffer`, if its inputs "
+            "never change"
+        ],
     )

@@ -123,18 +123,7 @@ import libcst as cst
 
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import (
-    NOT_LITERAL,
-    Context,
-    Draft,
-    Edits,
-    Refused,
-    Rule,
-    Source,
-    count,
-    ms,
-    percent,
-)
+from warpline.rulekit import NOT_LITERAL, Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.graph.biased import Biased, biased
 from warpline.rulekit.holders import argument, by_hand, holder, literal_at
@@ -161,15 +150,14 @@ class ConvBiasBeforeNorm(Rule):
         for source, calls in found.items():
             held = _held(context, source, calls)
             yield context.draft(
-                (source.path, source.line(calls[0])) if held is None else (held.file, held.line),
-                (hottest.file, hottest.line),
+                source.place(calls[0]) if held is None else held.place,
                 "Adding the biases of convolutions and summing their gradients takes {spent} a step "
                 "({share}). The batch norm directly after {calls} of them subtracts the bias again.",
                 {
-                    "spent": ms("convolution biases", total),
-                    "share": percent("convolution biases", context.share(total)),
+                    **context.spent("convolution biases", total),
                     "calls": count("convolutions before a norm", len(calls), "convolutions"),
                 },
+                cause=hottest.place,
                 cost_ms=total,
                 change=less_device_time(spent, total),
                 fixes=[partial(_fix, source, calls) if held is None else partial(_at, context, calls, held)],
@@ -333,7 +321,7 @@ def _at(context: Context, calls: list[cst.Call], held: Holder) -> Fix:
         raise Refused(reason)
     # Linear layers and norms often share such an option.
     given = [site for site in context.sites(Module.KIND) if holder(site, "bias") == held]
-    if len({(site.file, site.line) for site in given}) > len(calls):
+    if len({site.place for site in given}) > len(calls):
         raise Refused("layers without a batch norm directly after them get their bias from there too")
     source, node = literal_at(context, held, True)
     edits = Edits(source)

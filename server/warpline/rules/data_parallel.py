@@ -89,8 +89,7 @@ class DataParallel(Rule):
                 continue
             hottest = max(lines, key=lambda cost: cost.idle_ms + cost.copy_ms + cost.communication_ms)
             yield context.draft(
-                (site.file, site.line),
-                (hottest.file, hottest.line),
+                site.place,
                 "DataParallel copies the model to {devices} devices in every step: idle time, copies "
                 "and collectives at this call take {spent} ({share}). DistributedDataParallel, with "
                 "one process per device, avoids this.",
@@ -99,5 +98,6 @@ class DataParallel(Rule):
                     "spent": ms("idle, copies and collectives at the call", spent),
                     "share": percent("idle, copies and collectives", context.share(spent)),
                 },
+                cause=hottest.place,
                 cost_ms=spent,
             )

@@ -137,7 +137,7 @@ from warpline.model.change import Together
 from warpline.model.costs import bound
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Refused, Rule, count
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.embeddings import MOST_READ, Table, share_of, tables
 from warpline.rulekit.holders import argument, holder
@@ -187,11 +187,11 @@ def _judged(context: Context, table: Table, site: Site) -> Iterator[Draft]:
     many = max(1, len(modules))
     steps = context.costs(site.uses)
     of_table = many * table.rows * table.columns / elements
-    parts = {(cost.file, cost.line): _updating(cost, table, of_table) for cost in steps}
-    place = (table.cost.file, table.cost.line)
+    parts = {cost.place: _updating(cost, table, of_table) for cost in steps}
+    place = table.cost.place
     parts[place] = min(1.0, parts.get(place, 0.0) + table.filled)
     costs = context.costs(parts)
-    spent = sum(cost.step_ms * parts[cost.file, cost.line] for cost in costs) / many
+    spent = sum(cost.step_ms * parts[cost.place] for cost in costs) / many
     if kind in _OTHER_RESULT:
         if of_table < MOST_OF_THE_MODEL or context.share(spent) < MUCH_OF_THE_STEP:
             return
@@ -202,16 +202,15 @@ def _judged(context: Context, table: Table, site: Site) -> Iterator[Draft]:
     for made in found or [None]:
         held = holder(made, "sparse") if made is not None else None
         yield context.draft(
-            (held.file, held.line) if held else (made.file, made.line) if made is not None else place,
-            max(((cost.file, cost.line) for cost in costs), key=lambda at: _spent(context, parts, at)),
+            held.place if held else made.place if made is not None else place,
             "A step reads at most {read} of the {rows} rows of this embedding, but computes a "
             "gradient for all rows and updates all of them, which takes {spent} ({share}).",
             {
                 "read": count("rows read", round(table.read), "rows"),
                 "rows": count("rows of the table", table.rows, "rows"),
-                "spent": ms("gradient and update of the table", spent),
-                "share": percent("gradient and update of the table", context.share(spent)),
+                **context.spent("gradient and update of the table", spent),
             },
+            cause=max((cost.place for cost in costs), key=lambda at: _spent(context, parts, at)),
             cost_ms=spent,
             saving_ms=spent * (1 - table.read / table.rows),
             # The sparse update itself was not timed, so this is a bound.

@@ -65,7 +65,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule
 from warpline.rulekit.parallel import exposed_communication, wrapper_call, wrapper_name, wrappers
 from warpline.wire.run import Site
 from warpline.wire.sites import Parallel, facts_of
@@ -81,16 +81,13 @@ class ExposedCommunication(Rule):
         exposed, lines = exposed_communication(context)
         if not lines or context.share(exposed) < MINIMUM_PERCENT:
             return
-        hottest = (lines[0].file, lines[0].line)
+        hottest = lines[0].place
         site = next(iter(wrappers(context, "DistributedDataParallel", "FSDP")), None)
         yield context.draft(
-            (site.file, site.line) if site is not None else hottest,
-            hottest,
-            "Communication that is not overlapped with compute takes {exposed} of each step ({share}).",
-            {
-                "exposed": ms("exposed communication", exposed),
-                "share": percent("exposed communication", context.share(exposed)),
-            },
+            site.place if site is not None else hottest,
+            "Communication that is not overlapped with compute takes {spent} of each step ({share}).",
+            context.spent("exposed communication", exposed),
+            cause=hottest,
             cost_ms=exposed,
             saving_ms=exposed / 2,  # half the bytes
             fixes=[partial(_fix, context, site)],

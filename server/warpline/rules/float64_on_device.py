@@ -164,7 +164,7 @@ from warpline.model.change import Replace
 from warpline.model.dtypes import tf32_allowed
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source
 from warpline.rulekit.saving import less_device_time
 from warpline.wire.precision import DOUBLE, FLOATS
 from warpline.wire.sites import Autocast, facts_of
@@ -200,18 +200,18 @@ class Float64OnDevice(Rule):
         source, nodes = _origins(
             context, [cost.file for cost in sorted(spent, key=lambda cost: -spent[cost])]
         )
-        place = (hottest.file, hottest.line)
+        place = hottest.place
         saving = (1 - costs.value("single-precision")) * total
         yield context.draft(
-            (source.path, source.line(nodes[0])) if source is not None else place,
-            place,
+            source.place(nodes[0]) if source is not None else place,
             "The device computes in float64 for {spent} a step ({share}).",
-            {"spent": ms("float64", total), "share": percent("float64", context.share(total))},
+            context.spent("float64", total),
+            cause=place,
             cost_ms=total,
             saving_ms=saving,
             change=Replace(
                 "narrower",
-                tuple((cost.file, cost.line) for cost in spent),
+                tuple(cost.place for cost in spent),
                 less_device_time(spent, saving, assumed=True),
                 _products_run_in(context),
                 shares=tuple(

@@ -177,7 +177,7 @@ from warpline.model.change import MatmulRate
 from warpline.model.dtypes import tf32_allowed
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
 from warpline.rulekit.autocasting import autocast_at, under_autocast, with_autocast
 from warpline.rulekit.fused_attention import attention_share, runs_math
 from warpline.rulekit.inference import steps
@@ -220,7 +220,7 @@ class Fp32Matmul(Rule):
             return
         hottest = max(spent, key=lambda cost: spent[cost])
         step = next((found for found in steps(context) if found.forward), None)
-        place = (hottest.file, hottest.line)
+        place = hottest.place
         if step is not None and under_autocast(step) and not flags.autocast:
             return  # edited since the run
         if step is not None and not under_autocast(step) and not flags.autocast:
@@ -236,13 +236,12 @@ class Fp32Matmul(Rule):
         only = not context.matters(sum(products.values()))
         off = _switched_off(context) if not only and tuple(capability) >= _TF32 else None
         place = (off.frames[0].file, off.frames[0].line) if off is not None else place
-        places = tuple((cost.file, cost.line) for cost in spent)
+        places = tuple(cost.place for cost in spent)
         lower, rounded = MatmulRate(precision, places, elementwise=True), MatmulRate("tf32", places)
         autocast = partial(with_autocast, context, step)
         what = "convolution" if only else "matrix product"
         yield context.draft(
             place,
-            (hottest.file, hottest.line),
             "{products} "
             + what
             + (" a step runs" if calls == 1 else "s a step run")
@@ -250,9 +249,9 @@ class Fp32Matmul(Rule):
             + ": {spent} ({share} of the step).",
             {
                 "products": count(f"float32 {what}s", calls, "calls"),
-                "spent": ms(f"float32 {what}s", total),
-                "share": percent(f"float32 {what}s", context.share(total)),
+                **context.spent(f"float32 {what}s", total),
             },
+            cause=hottest.place,
             cost_ms=total,
             saving_ms=min(gained, total),
             change=rounded if off is not None else lower,

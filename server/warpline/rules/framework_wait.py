@@ -108,11 +108,10 @@ class FrameworkWait(Rule):
             lost = min(waited, context.idle_ms())
             if not context.matters(lost):
                 continue
-            place = (cost.file, cost.line)
+            place = cost.place
             name = next(iter(setting.arguments))
             yield context.draft(
-                (site.file, site.line),
-                place,
+                site.place,
                 f"{package} makes the host wait {{wait}} of each step for the device and queue nothing "
                 f"meanwhile. The device is idle for {{idle}} a step in total. `{name}` turns this off.",
                 {
@@ -120,6 +119,7 @@ class FrameworkWait(Rule):
                     "idle": ms("device idle", context.idle_ms()),
                     "share": percent("at most lost", context.share(lost)),
                 },
+                cause=place,
                 cost_ms=lost,
                 fixes=[partial(setting_fix, context, site, one, setting)],
             )

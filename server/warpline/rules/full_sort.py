@@ -79,11 +79,9 @@ No edit is offered. Values are the same; of equal entries `topk` may take other 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from warpline.model.profile import LineCost
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.graph.sorts import SORTS, PartlyRead, partly_read
 from warpline.rulekit.saving import without
@@ -101,11 +99,11 @@ class FullSort(Rule):
         for found in partly_read(graph):
             site = graph.site(found.node)
             if site is not None:
-                by_line.setdefault((site.file, site.line), found)
+                by_line.setdefault(site.place, found)
         for cost in context.costs(by_line):
             spent = _sorting(cost)
             if context.matters(spent):
-                yield _draft(context, cost, by_line[cost.file, cost.line], spent)
+                yield _draft(context, cost, by_line[cost.place], spent)
 
 
 def _sorting(cost: LineCost) -> float:
@@ -116,24 +114,17 @@ def _sorting(cost: LineCost) -> float:
 
 
 def _draft(context: Context, cost: LineCost, found: PartlyRead, spent: float) -> Draft:
-    place = (cost.file, cost.line)
+    smallest = "" if found.largest else " and `largest=False`"
     return context.draft(
-        place,
-        place,
+        cost.place,
         "{size} entries are sorted and only {read} are read. The sort takes {spent} a step ({share}).",
         {
             "size": count("entries sorted", found.size),
             "read": count("entries read", found.read),
-            "spent": ms("sort", spent),
-            "share": percent("sort", context.share(spent)),
+            **context.spent("sort", spent),
         },
         cost_ms=spent,
         # What `topk` takes instead was not tried.
         change=without(context, cost, spent),
-        fixes=[partial(_by_hand, found)],
+        fixes=[f"call `torch.topk` for as many entries as are read, with the same `dim`{smallest}"],
     )
-
-
-def _by_hand(found: PartlyRead) -> Fix:
-    smallest = "" if found.largest else " and `largest=False`"
-    raise Refused(f"call `torch.topk` for as many entries as are read, with the same `dim`{smallest}")

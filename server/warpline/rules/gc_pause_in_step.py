@@ -91,7 +91,7 @@ import libcst as cst
 from warpline.model.change import Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule
 from warpline.syntax.source import Source
 
 #: Below this share of the step the collector does what it is there for.
@@ -110,7 +110,7 @@ class GcPauseInStep(Rule):
         pauses = [cost for cost in context.profile.lines if cost.gc_ms > 0]
         explicit = [cost for cost in pauses if _collect(context, cost) is not None]
         for cost in explicit:
-            place = (cost.file, cost.line)
+            place = cost.place
             yield self._draft(context, place, place, [cost], partial(_remove, context, cost))
         automatic = [cost for cost in pauses if cost not in explicit]
         seen = sum(cost.gc_ms for cost in automatic)
@@ -126,9 +126,9 @@ class GcPauseInStep(Rule):
         if not lines:
             return  # no line of the user is known
         hottest = max(lines, key=lambda cost: (cost.gc_ms, cost.cpu_ms))
-        cause = (hottest.file, hottest.line)
+        cause = hottest.place
         loop = _training_loop(context, cause)
-        site = cause if loop is None else (loop[0].path, loop[0].line(loop[1]))
+        site = cause if loop is None else loop[0].place(loop[1])
         if spent <= ALIKE * seen:
             yield self._draft(context, site, cause, automatic, partial(_freeze, loop))
         else:
@@ -145,35 +145,24 @@ class GcPauseInStep(Rule):
         spent = sum(cost.gc_ms for cost in costs)
         return context.draft(
             site,
-            cause,
             "Python's garbage collector takes {spent} of each step on average ({share}).",
-            {
-                "spent": ms("garbage collection", spent),
-                "share": percent("garbage collection", context.share(spent)),
-            },
+            context.spent("garbage collection", spent),
+            cause=cause,
             cost_ms=spent,
-            change=Scale(tuple((cost.file, cost.line) for cost in costs), host=1 - _part(costs, spent)),
+            change=Scale(tuple(cost.place for cost in costs), host=1 - _part(costs, spent)),
             fixes=[fix] if context.matters(spent) else (),
         )
 
     def _unseen(
-        self,
-        context: Context,
-        site: tuple[str, int],
-        cause: tuple[str, int],
-        spent: float,
-        fix: partial[Fix],
+        self, context: Context, site: tuple[str, int], cause: tuple[str, int], spent: float, fix: partial[Fix]
     ) -> Draft:
         """Full collections are seldom: the few captured steps had fewer, and no line has their time."""
         return context.draft(
             site,
-            cause,
             "Python's garbage collector takes {spent} of each timed step on average ({share}): full "
             "collections come less often than once a step, and the captured steps had fewer.",
-            {
-                "spent": ms("garbage collection", spent),
-                "share": percent("garbage collection", context.share(spent)),
-            },
+            context.spent("garbage collection", spent),
+            cause=cause,
             cost_ms=spent,
             fixes=[fix],
         )
@@ -190,7 +179,7 @@ def _timed_ms(context: Context, explicit: list[LineCost]) -> float | None:
 
 def _collects_seldom(context: Context, explicit: list[LineCost]) -> bool:
     """Whether the script calls ``gc.collect()`` in a loop or a function, and the captured steps did not."""
-    seen = {(cost.file, cost.line) for cost in explicit}
+    seen = {cost.place for cost in explicit}
     return any(
         source.is_named(call.func, "gc.collect")
         and (path, source.line(call)) not in seen

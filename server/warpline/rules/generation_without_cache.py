@@ -100,8 +100,7 @@ from collections.abc import Iterator
 
 from warpline.model.change import Together
 from warpline.model.profile import LineCost, Op
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.decoding import Growing, growing, loop_call
 from warpline.rulekit.saving import without
 
@@ -122,22 +121,21 @@ class GenerationWithoutCache(Rule):
             return
         again = 1 - found.piece / found.mean
         hottest = max(spent, key=lambda cost: spent[cost])
-        cause = (hottest.file, hottest.line)
+        cause = hottest.place
         yield context.draft(
             loop_call(context, found.places) or cause,
-            cause,
             "Each call of the model computes the whole sequence again, {length} positions on average, to add "
             "{piece}. What grows with the sequence takes {spent} a step ({share}).",
             {
                 "length": count("positions", round(found.mean)),
                 "piece": count("new positions", found.piece),
-                "spent": ms("growing sequence", whole),
-                "share": percent("growing sequence", context.share(whole)),
+                **context.spent("growing sequence", whole),
             },
+            cause=cause,
             cost_ms=whole,
             saving_ms=whole * again,
             change=Together(tuple(without(context, cost, part * again) for cost, part in spent.items())),
-            fixes=[_by_hand],
+            fixes=["keep the keys and values of each layer, and give the model only the new positions"],
         )
 
 
@@ -147,7 +145,3 @@ def _growing_ops(cost: LineCost, found: Growing) -> list[Op]:
     for op in cost.ops:
         sizes.setdefault(op.name, set()).add(op.shapes)
     return [op for op in cost.ops if op.phase == "forward" and len(sizes[op.name]) >= len(found.lengths)]
-
-
-def _by_hand() -> Fix:
-    raise Refused("keep the keys and values of each layer, and give the model only the new positions")

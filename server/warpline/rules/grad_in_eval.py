@@ -166,17 +166,8 @@ import libcst as cst
 
 from warpline.model.change import Scale, Together
 from warpline.model.profile import LineCost
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
-from warpline.rulekit.calling import (
-    MOSTLY,
-    Function,
-    below,
-    callers,
-    evaluated_at,
-    function_of,
-    records_at,
-)
+from warpline.rulekit import Context, Draft, Rule, count, ms, percent
+from warpline.rulekit.calling import MOSTLY, Function, below, callers, evaluated_at, function_of, records_at
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.graph.unheld import of_unheld
 from warpline.rulekit.saving import without
@@ -209,7 +200,7 @@ class GradInEval(Rule):
             return
         hottest = max(forward, key=lambda cost: sum(op.cpu_ms for op in cost.ops if op.outer))
         calling = records_at(context) or hottest
-        at = calling.file, calling.line
+        at = calling.place
         place = evaluated_at(context, at)
         if _trains(context, place):
             context.note(
@@ -217,11 +208,11 @@ class GradInEval(Rule):
             )
             return
         yield context.draft(
-            (place[0].path, place[0].line(place[1])) if place is not None else at,
-            (hottest.file, hottest.line),
+            place[0].place(place[1]) if place is not None else at,
             "Gradients are recorded, but no backward pass follows. The recording operators take "
             "{host} of host time a step ({share}).",
             {"host": ms("host time in operators", host), "share": percent("host time", context.share(host))},
+            cause=hottest.place,
             cost_ms=host,
             saving_ms=0.0,  # how much of it is the recording is not measured
             fixes=[partial(in_inference_mode, place)],
@@ -245,8 +236,7 @@ def _never_visited(context: Context) -> Iterator[Draft]:
         hottest = max(below(context, place), key=lambda cost: cost.unused_nodes)
         nodes = round(sum(cost.total_unused_nodes for cost in costs))
         yield context.draft(
-            (place.file, place.line),
-            (hottest.file, hottest.line),
+            place.place,
             "Each step records {nodes} autograd nodes here that no backward pass visits. Their "
             "tensors stay in memory, and the operators take {host} of host time ({share}).",
             {
@@ -254,9 +244,10 @@ def _never_visited(context: Context) -> Iterator[Draft]:
                 "host": ms("host time in operators", host),
                 "share": percent("host time", context.share(host)),
             },
+            cause=hottest.place,
             cost_ms=host,
             saving_ms=0.0,  # how much of it is the recording is not measured
-            fixes=[partial(without_graph, context, (place.file, place.line))],
+            fixes=[partial(without_graph, context, place.place)],
         )
 
 
@@ -281,26 +272,26 @@ def _for_nobody(context: Context) -> Iterator[Draft]:
     costs = [cost for cost in context.costs(unheld.shares) if cost.backward_ms > 0]
     if not costs:
         return
-    hottest = max(costs, key=lambda cost: cost.backward_ms * unheld.shares[cost.file, cost.line])
+    hottest = max(costs, key=lambda cost: cost.backward_ms * unheld.shares[cost.place])
     place = unheld_at(context, unheld, hottest)
     if place is None:
         return
     lines = below(context, place)
     whole = sum(cost.backward_ms for cost in lines)
-    at = place.file, place.line
+    at = place.place
     if at in unheld.shares:  # the operators are on the line itself, or on some beside it
         lines, whole = costs, sum(cost.backward_ms for cost in costs)
-        spent = sum(cost.backward_ms * unheld.shares[cost.file, cost.line] for cost in costs)
+        spent = sum(cost.backward_ms * unheld.shares[cost.place] for cost in costs)
     else:
         spent = min(place.total_backward_ms, whole)
     if not context.matters(spent):
         return
     yield context.draft(
         at,
-        (hottest.file, hottest.line),
-        "The backward pass takes {backward} of each step here ({share}) for gradients of parameters that no "
+        "The backward pass takes {spent} of each step here ({share}) for gradients of parameters that no "
         "optimizer has.",
-        {"backward": ms("backward pass", spent), "share": percent("backward pass", context.share(spent))},
+        context.spent("backward pass", spent),
+        cause=hottest.place,
         cost_ms=spent,
         change=Together(tuple(_forward_only(cost, spent / whole) for cost in lines if cost.backward_ms > 0)),
         fixes=[partial(without_graph, context, at)],
@@ -317,33 +308,29 @@ def _frozen(context: Context) -> Iterator[Draft]:
     if not context.matters(total) or context.sites("parallel"):
         return
     hottest = max(spent, key=lambda cost: spent[cost])
-    at = (hottest.file, hottest.line)
+    at = hottest.place
     models = [site for site in context.sites("module") if "." in (facts_of(Module, site).type or "")]
     yield context.draft(
-        (models[0].file, models[0].line) if models else at,
-        at,
+        models[0].place if models else at,
         "The backward pass computes the gradients of {weights} weight matrices that no optimizer has: "
         "{spent} a step ({share}).",
         {
             "weights": count("weights without an optimizer", sum(weights.values())),
-            "spent": ms("gradients of weights", total),
-            "share": percent("gradients of weights", context.share(total)),
+            **context.spent("gradients of weights", total),
         },
+        cause=at,
         cost_ms=total,
         change=Together(tuple(without(context, cost, own) for cost, own in spent.items())),
-        fixes=[_by_hand],
-    )
-
-
-def _by_hand() -> Fix:
-    raise Refused(
-        "call `requires_grad_(False)` on what is not trained, as on the whole model before adapters are added"
+        fixes=[
+            "call `requires_grad_(False)` on what is not trained, as on the whole model before adapters "
+            "are added"
+        ],
     )
 
 
 def _forward_only(cost: LineCost, share: float) -> Scale:
     left = max(0.0, 1 - share * cost.backward_ms / cost.step_ms) if cost.step_ms > 0 else 1.0
-    return Scale(((cost.file, cost.line),), device=left, host=left, at_most=True)
+    return Scale((cost.place,), device=left, host=left, at_most=True)
 
 
 def _trains(context: Context, place: tuple[Source, cst.FunctionDef | cst.For | cst.While] | None) -> bool:

@@ -75,7 +75,7 @@ import libcst as cst
 
 from warpline.model.change import RemoveLaunches
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.message import NUMBER
 from warpline.rulekit.terms import function_at
 from warpline.wire.run import CompileEvent
@@ -92,17 +92,15 @@ class GraphBreak(Rule):
             if not context.matters(spent):
                 continue
             yield context.draft(
-                (event.file, event.line),
-                (event.file, event.line),
+                event.place,
                 f"Graph break of torch.compile{_reason(event)}: the host works and the device waits "
                 "for {spent} a step ({share}).",
                 {
-                    "spent": ms("host time at the break", spent),
-                    "share": percent("host time at the break", context.share(spent)),
+                    **context.spent("host time at the break", spent),
                     "breaks": count("graph breaks reported", event.count, "breaks"),
                 },
                 cost_ms=spent,
-                change=RemoveLaunches(((event.file, event.line),)),
+                change=RemoveLaunches((event.place,)),
                 fixes=[partial(_fix, context.source(event.file), event.line)],
             )
 

@@ -224,12 +224,12 @@ class GraphKeptAlive(Rule):
             for node in _kept_losses(source)
         ]
         for source, node in losses or list(keepers(context))[:1]:
-            place = (source.path, source.line(node))
+            place = source.place(node)
             yield context.draft(
                 place,
-                (hottest.file, hottest.line) if hottest is not None else place,
                 "This keeps the graph of every step: memory grows by {growth} a step.",
                 {"growth": size("memory growth per step", growth)},
+                cause=hottest.place if hottest is not None else place,
                 cost_ms=None,
                 severity="warning",
                 fixes=[partial(_fix, source, node)],

@@ -141,8 +141,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.change import Fuse
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, ms, percent
+from warpline.rulekit import Context, Draft, Rule
 from warpline.rulekit.formulas.attention import attention, words
 from warpline.rulekit.formulas.attention_call import fused_call
 from warpline.rulekit.graph import ATTENTION, by_hand, matched, without_formulas
@@ -179,17 +178,12 @@ def _in_frameworks(context: Context, rule: str) -> Iterator[Draft]:
         spent = sum(each.step_ms for each in cost.inside if each.function.rpartition(".")[2] in names)
         if not context.matters(spent):
             continue
-        place, share = (cost.file, cost.line), min(1.0, spent / cost.step_ms)
+        place, share = cost.place, min(1.0, spent / cost.step_ms)
         yield context.draft(
             place,
-            place,
             f"The model's attention is written out{_REST[:-1]}: {{spent}} of the step ({{share}}).",
-            {"spent": ms(_METRIC, spent), "share": percent(_METRIC, context.share(spent))},
+            context.spent(_METRIC, spent),
             cost_ms=spent,
             change=Fuse((place,), shares=(share,)),
-            fixes=[_by_setting],
+            fixes=['use `attn_implementation="sdpa"` where the model or its configuration is made'],
         )
-
-
-def _by_setting() -> Fix:
-    raise Refused('use `attn_implementation="sdpa"` where the model or its configuration is made')

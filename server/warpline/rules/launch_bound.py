@@ -227,7 +227,7 @@ from functools import partial
 from warpline.model import costs
 from warpline.model.change import RemoveLaunches, Together
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
 from warpline.rulekit.compiling import (
     NOTHING_COMPILED,
     compile_model,
@@ -265,7 +265,7 @@ class LaunchBound(Rule):
         apart = {place for site in context.sites("optimizer") for place in site.uses}
         # What the loop does beside the model is not compiled with it.
         apart |= {(step.source.path, line) for line in step.beside} if step is not None else set()
-        lines = [cost for cost in profile.lines if not (is_looping(cost) or (cost.file, cost.line) in apart)]
+        lines = [cost for cost in profile.lines if not (is_looping(cost) or cost.place in apart)]
         part = launching_share(context)
         single = {cost: single_share(cost) for cost in lines}
         idle = {cost: waited for cost in lines if (waited := part * single[cost] * launching_ms(cost)) > 0}
@@ -276,7 +276,7 @@ class LaunchBound(Rule):
                 return
             # A graph of the compiled code changes nothing for the code around it.
             ran = compiled_lines(context)
-            idle = {cost: waited for cost, waited in idle.items() if (cost.file, cost.line) in ran}
+            idle = {cost: waited for cost, waited in idle.items() if cost.place in ran}
         total = sum(idle.values())
         launches = sum(single[cost] * cost.launches for cost in idle)
         mean_ms = sum(single[cost] * cost.device_ms for cost in idle) / max(1.0, launches)
@@ -285,16 +285,15 @@ class LaunchBound(Rule):
         hottest = max(idle, key=lambda cost: idle[cost])
         place = model_place(step) if step is not None else launched_at(context, idle, hottest)
         if nothing is not None and step is not None:
-            place = (step.source.path, step.source.line(nothing))
+            place = step.source.place(nothing)
         elif compiled is not None:
-            place = (compiled.file, compiled.line)
-        places = tuple((cost.file, cost.line) for cost in idle)
+            place = compiled.place
+        places = tuple(cost.place for cost in idle)
         promised = compiled is not None or runs_through_model(step)  # else nothing would be compiled
         graphs = Together((RemoveLaunches(places), RemoveLaunches(places, fuse=False)))
         yield context.draft(
             place,
-            (hottest.file, hottest.line),
-            "Launch overhead: the device is idle for {idle} a step ({share}) while the host "
+            "Launch overhead: the device is idle for {spent} a step ({share}) while the host "
             "launches {launches} kernels of {mean} each on average."
             + (
                 (
@@ -307,11 +306,11 @@ class LaunchBound(Rule):
                 else ""
             ),
             {
-                "idle": ms("idle while launching", total),
-                "share": percent("idle while launching", context.share(total)),
+                **context.spent("idle while launching", total),
                 "launches": count("launches", round(launches), "per step"),
                 "mean": ms("mean kernel", mean_ms),
             },
+            cause=hottest.place,
             cost_ms=total,
             saving_ms=(1 - _LEFT) * total if promised else 0.0,
             change=RemoveLaunches(places, fuse=compiled is None, keep=_LEFT) if promised else None,

@@ -82,11 +82,9 @@ No edit is offered. Results are the same, but the operators that follow get a te
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from warpline.model.change import Together
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.graph import Graph, Node, graph_of
 from warpline.rulekit.graph.copies import AGAIN, ANY_LAYOUT, CAST_BACK, THERE_AND_BACK, needless
 from warpline.rulekit.graph.parts import Part, parts
@@ -139,24 +137,18 @@ def _draft(context: Context, graph: Graph, found: dict[Node, str], own: list[Par
     why = next(
         why
         for node, why in found.items()
-        if (site := graph.site(node)) is not None and (site.file, site.line) == hottest.place
+        if (site := graph.site(node)) is not None and site.place == hottest.place
     )
     return context.draft(
-        hottest.place,
         hottest.place,
         f"{{copies}} copies a step change the layout or the type of a tensor without need: {_WHY[why]}. They "
         "take {spent} ({share}).",
         {
             "copies": count("needless copies", len(found), "per step"),
-            "spent": ms("needless copies", spent),
-            "share": percent("needless copies", context.share(spent)),
+            **context.spent("needless copies", spent),
         },
         cost_ms=spent,
         # What reads the tensor may be slower without the copy.
         change=Together(tuple(leaving(context, part.place, part.left) for part in own)),
-        fixes=[partial(_by_hand, why)],
+        fixes=[_BY_HAND[why]],
     )
-
-
-def _by_hand(why: str) -> Fix:
-    raise Refused(_BY_HAND[why])

@@ -117,7 +117,7 @@ from functools import partial
 
 from warpline.model.change import LoaderWorkers
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Refused, Rule, count
 from warpline.rulekit.loaders import (
     change_loader,
     edit_site,
@@ -156,20 +156,19 @@ class LoaderWithoutWorkers(Rule):
             left = max(0.0, batch / workers - (context.step_ms - wait))
             yield context.draft(
                 edit_site(context, site, "num_workers"),
-                iterated_at(context, site),
                 "The training process loads each batch itself (num_workers is {present}): each step "
-                "waits {wait} for it ({share} of the step). Worker processes would prefetch batches "
+                "waits {spent} for it ({share} of the step). Worker processes would prefetch batches "
                 "during the step; num_workers={workers} is enough here."
                 + whence(context, site, "num_workers"),
                 {
                     "present": count("num_workers", 0, "workers"),
-                    "wait": ms("exposed wait", wait),
-                    "share": percent("exposed wait", context.share(wait)),
+                    **context.spent("exposed wait", wait),
                     "workers": count("sensible num_workers", workers, "workers"),
                 },
+                cause=iterated_at(context, site),
                 cost_ms=wait,
                 saving_ms=wait - left,
-                change=LoaderWorkers(workers, tuple((cost.file, cost.line) for cost in lines), 0, True, wait),
+                change=LoaderWorkers(workers, tuple(cost.place for cost in lines), 0, True, wait),
                 fixes=[partial(_fix, context, site, workers)],
             )
 
@@ -177,20 +176,16 @@ class LoaderWithoutWorkers(Rule):
 def _picked(context: Context, site: Site, wait: float) -> Draft:
     """Rows of tensors in memory, picked one by one."""
     return context.draft(
-        (site.file, site.line),
-        iterated_at(context, site),
+        site.place,
         "The training process builds each batch row by row from tensors in memory: each step "
-        "waits {wait} for it ({share} of the step).",
-        {"wait": ms("exposed wait", wait), "share": percent("exposed wait", context.share(wait))},
+        "waits {spent} for it ({share} of the step).",
+        context.spent("exposed wait", wait),
+        cause=iterated_at(context, site),
         cost_ms=wait,
-        fixes=[_whole_batches],
-    )
-
-
-def _whole_batches() -> Fix:
-    raise Refused(
-        "worker processes would copy each batch once more: index whole batches instead, `for "
-        "rows in torch.randperm(len(x)).split(batch_size): x[rows], y[rows]`"
+        fixes=[
+            "worker processes would copy each batch once more: index whole batches instead, `for "
+            "rows in torch.randperm(len(x)).split(batch_size): x[rows], y[rows]`"
+        ],
     )
 
 
@@ -206,7 +201,7 @@ def _sensible(context: Context, site: Site, batch: float, rest: float) -> int:
 def _fix(context: Context, site: Site, workers: int) -> Fix:
     if iterates_itself(context, site):
         raise Refused("each worker would iterate over the whole dataset: split it by worker first")
-    if any(cost.kernels and (cost.file, cost.line) not in site.uses for cost in waits(context, site)):
+    if any(cost.kernels and cost.place not in site.uses for cost in waits(context, site)):
         raise Refused("the dataset uses the device, which worker processes cannot: do that in the loop")
     if _imported_again(context):
         raise Refused(

@@ -132,14 +132,7 @@ from functools import partial
 
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
-from warpline.rulekit.loaders import (
-    begins_again,
-    change_loader,
-    edit_site,
-    iterated_at,
-    start_ms,
-    waited_ms,
-)
+from warpline.rulekit.loaders import begins_again, change_loader, edit_site, iterated_at, start_ms, waited_ms
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
 
@@ -177,15 +170,14 @@ def _seen(context: Context, site: Site, loader: Loader, batches: int) -> Iterato
     # A bound: no simulation, as the captured steps seldom hold the beginning of an epoch.
     yield context.draft(
         _place(context, site, loader),
-        iterated_at(context, site),
         _how(loader) + "The workers restart every {batches} batches ({started} times so far): each step "
-        "waits {wait} for batches on average ({share} of the step)." + _advice(loader),
+        "waits {spent} for batches on average ({share} of the step)." + _advice(loader),
         {
             "batches": count("batches per epoch", batches, "batches"),
             "started": count("epochs started", loader.epochs_started or 0, "epochs"),
-            "wait": ms("exposed wait", wait),
-            "share": percent("exposed wait", context.share(wait)),
+            **context.spent("exposed wait", wait),
         },
+        cause=iterated_at(context, site),
         cost_ms=wait,
         fixes=[partial(_fix, context, site)],
     )
@@ -200,7 +192,6 @@ def _to_come(context: Context, site: Site, loader: Loader, batches: int) -> Iter
     share = start / (batches * context.step_ms + start)
     yield context.draft(
         _place(context, site, loader),
-        iterated_at(context, site),
         _how(loader) + "The workers restart every {batches} batches. No restart was measured; earlier steps "
         "waited {start} for one, which is {part} of an epoch's time." + _advice(loader),
         {
@@ -208,6 +199,7 @@ def _to_come(context: Context, site: Site, loader: Loader, batches: int) -> Iter
             "start": ms("start of an epoch", start),
             "part": percent("start of an epoch", 100 * share, "epoch"),
         },
+        cause=iterated_at(context, site),
         cost_ms=share * context.step_ms,
         fixes=[partial(_fix, context, site)],
     )
@@ -220,7 +212,7 @@ def _is_made_again(loader: Loader) -> bool:
 
 def _place(context: Context, site: Site, loader: Loader) -> tuple[str, int]:
     if _is_made_again(loader):
-        return site.file, site.line
+        return site.place
     return edit_site(context, site, "persistent_workers")
 
 

@@ -82,7 +82,7 @@ class MemoryGrowth(Rule):
         if growth is None or not kept:
             return
         line = max(kept, key=lambda cost: cost.kept_bytes)
-        cause = (line.file, line.line)
+        cause = line.place
         place = _keeper(context) or cause
         evidence = {
             "growth": size("memory growth per step", growth),
@@ -100,10 +100,10 @@ class MemoryGrowth(Rule):
         if context.on_gpu and context.device.memory_bytes and free > 0:
             evidence["left"] = count("steps until memory is full", round(free / growth), "steps")
             text += " At this rate, memory is full after {left} more steps."
-        yield context.draft(place, cause, text, evidence, cost_ms=None, severity="warning")
+        yield context.draft(place, text, evidence, cause=cause, cost_ms=None, severity="warning")
 
 
 def _keeper(context: Context) -> tuple[str, int] | None:
     """The only line that puts what a step makes where it outlives the step; None where there are several."""
-    found = {(source.path, source.line(node)) for source, node in keepers(context, graph=False)}
+    found = {source.place(node) for source, node in keepers(context, graph=False)}
     return found.pop() if len(found) == 1 else None

@@ -69,9 +69,8 @@ class MemoryHeadroom(Rule):
         if share < WARNING:
             return
         most = max(holding, key=lambda cost: cost.memory_bytes)
-        place = (most.file, most.line)
+        place = most.place
         yield context.draft(
-            place,
             place,
             "The step's memory peak is {share} of the device's memory; {held} of it was allocated here.",
             {

@@ -78,7 +78,7 @@ from warpline.model import costs
 from warpline.model.change import Replace
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.holders import by_hand, literal_at
 from warpline.rulekit.saving import less_device_time
 from warpline.wire.births import Holder
@@ -114,21 +114,20 @@ class MisalignedMatmul(Rule):
             saving = (1 - costs.value("misaligned")) * whole
             yield context.draft(
                 place,
-                (hottest.file, hottest.line),
                 "Matrix products with a dimension of {size} take {spent} ({share}). {size} is not a "
                 "multiple of {piece}; {padded} would fit the tensor cores.",
                 {
                     "size": count("size", size, "elements"),
                     "piece": count("elements a tensor core loads at a time", _PIECE, "elements"),
-                    "spent": ms("misaligned products", whole),
-                    "share": percent("misaligned products", context.share(whole)),
+                    **context.spent("misaligned products", whole),
                     "padded": count("padded size", padded, "elements"),
                 },
+                cause=hottest.place,
                 cost_ms=whole,
                 saving_ms=saving,
                 change=Replace(
                     "padded",
-                    tuple((cost.file, cost.line) for cost in spent),
+                    tuple(cost.place for cost in spent),
                     less_device_time(spent, saving, assumed=True),
                     (str(size), str(padded)),
                     tuple(
@@ -198,13 +197,9 @@ def _literals(context: Context, cost: LineCost, size: int) -> tuple[Source | Non
 
 def _place(context: Context, cost: LineCost, size: int, holder: Holder | None) -> tuple[str, int]:
     if holder is not None and context.source(holder.file) is not None:
-        return holder.file, holder.line
+        return holder.place
     source, found = _literals(context, cost, size)
-    return (
-        (source.path, source.line(found[0]))
-        if source is not None and len(found) == 1
-        else (cost.file, cost.line)
-    )
+    return source.place(found[0]) if source is not None and len(found) == 1 else cost.place
 
 
 def _fix(context: Context, cost: LineCost, size: int, padded: int, holder: Holder | None) -> Fix:

@@ -143,7 +143,7 @@ from warpline.model.costs import bound
 from warpline.model.dtypes import ELEMENT_BYTES
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, ms, percent, size
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, size
 from warpline.rulekit.flags import Switch, switch_of, turned
 from warpline.rulekit.terms import atom
 
@@ -180,18 +180,17 @@ class NeedlessCheckpointing(Rule):
         hottest = max(costs, key=lambda cost: cost.recompute_ms)
         called = _called(context)
         switch = _switch(context, called)
-        place = (called[0].file, called[0].line) if len(called) == 1 else (hottest.file, hottest.line)
+        place = called[0].place if len(called) == 1 else hottest.place
         yield context.draft(
-            (switch.flag.file, switch.flag.line) if switch is not None and switch.on else place,
-            (hottest.file, hottest.line),
+            switch.flag.place if switch is not None and switch.on else place,
             "The backward pass computes activations again: {spent}, {share}. They would take at most {most}, "
             "and {free} of the device's memory are free.",
             {
-                "spent": ms("recomputation", spent),
-                "share": percent("recomputation", context.share(spent)),
+                **context.spent("recomputation", spent),
                 "most": size("read by recomputed operators", most),
                 "free": size("free device memory", float(free)),
             },
+            cause=hottest.place,
             cost_ms=spent,
             change=Together(tuple(_without(cost) for cost in costs)),
             fixes=[partial(_fix, context, called, switch)],
@@ -216,7 +215,7 @@ def _read(op: Op) -> float:
 
 def _without(cost: LineCost) -> Scale:
     device, host = _again_shares(cost)
-    return Scale(((cost.file, cost.line),), device=1 - device, host=1 - host)
+    return Scale((cost.place,), device=1 - device, host=1 - host)
 
 
 def _again_shares(cost: LineCost) -> tuple[float, float]:

@@ -62,13 +62,11 @@ give other batches, so the loss follows another path.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import libcst as cst
 
 from warpline.model.change import Together
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.graph import Graph, graph_of
 from warpline.rulekit.padding import filled_at
 from warpline.rulekit.saving import leaving
@@ -94,22 +92,19 @@ class PaddedBatches(Rule):
             return
         hottest = max(costs, key=lambda cost: cost.step_ms)
         yield context.draft(
-            _place(context, worst) or (site.file, site.line),
-            (hottest.file, hottest.line),
+            _place(context, worst) or site.place,
             "{padded} of the {all} tokens of a batch are padding. Their share of the lines that work on the "
             "batch is {spent} a step ({share})." + (_SHARED if worst.shared else ""),
             {
                 "padded": count("padding tokens", worst.padded),
                 "all": count("tokens of the batch", worst.rows * worst.columns),
                 **({"shared": count("columns of padding", worst.shared)} if worst.shared else {}),
-                "spent": ms("padding", spent),
-                "share": percent("padding", context.share(spent)),
+                **context.spent("padding", spent),
             },
+            cause=hottest.place,
             cost_ms=spent,
-            change=Together(
-                tuple(leaving(context, (cost.file, cost.line), 1 - _share(worst)) for cost in costs)
-            ),
-            fixes=[partial(_by_hand, worst)],
+            change=Together(tuple(leaving(context, cost.place, 1 - _share(worst)) for cost in costs)),
+            fixes=[_by_hand(worst)],
         )
 
 
@@ -126,7 +121,7 @@ def _places(graph: Graph, found: Padding) -> list[tuple[str, int]]:
         shapes = [graph.shape(value) for value in (*node.inputs, *node.outputs)]
         site = graph.site(node)
         if site is not None and any(flat in shape[:2] or both <= set(shape[:3]) for shape in shapes):
-            places.append((site.file, site.line))
+            places.append(site.place)
     return places
 
 
@@ -138,7 +133,7 @@ def _place(context: Context, found: Padding) -> tuple[str, int] | None:
         for call in source.nodes(cst.Call) if source is not None else ():
             wanted = source.argument(call, "padding") if source is not None else None
             if source is not None and wanted is not None and source.literal(wanted.value) == "max_length":
-                return source.path, source.line(call)
+                return source.place(call)
     filled = filled_at(context, found.columns)
     if filled is not None:
         return filled
@@ -146,12 +141,12 @@ def _place(context: Context, found: Padding) -> tuple[str, int] | None:
     made = graph.producer.get(graph.origin(found.value))
     site = graph.site(made) if made is not None else None
     if site is not None:
-        return site.file, site.line
+        return site.place
     loaders = [one for one in context.sites("loader") if one.uses]
-    return (loaders[0].file, loaders[0].line) if len(loaders) == 1 else None
+    return loaders[0].place if len(loaders) == 1 else None
 
 
-def _by_hand(found: Padding) -> Fix:
+def _by_hand(found: Padding) -> str:
     if 2 * found.shared * found.rows > found.padded:
-        raise Refused("pad each batch to its own longest row, and not to a fixed length")
-    raise Refused("put rows of similar length into one batch, or several short rows into one")
+        return "pad each batch to its own longest row, and not to a fixed length"
+    return "put rows of similar length into one batch, or several short rows into one"

@@ -134,7 +134,7 @@ from warpline.model.change import OverlapCopies
 from warpline.model.costs import value
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, ms, percent
+from warpline.rulekit import Context, Draft, Refused, Rule
 from warpline.rulekit.copies import host_to_device, loop_over, never_wait, without_waiting
 from warpline.rulekit.loaders import change_loader, edit_site
 from warpline.wire.run import Site
@@ -156,17 +156,14 @@ class PageableHostCopy(Rule):
             if not context.matters(time):
                 continue
             hottest = max(costs, key=lambda cost: host_to_device(cost, pageable=True))
-            place = (hottest.file, hottest.line)
-            places = [(cost.file, cost.line) for cost in costs]
+            place = hottest.place
+            places = [cost.place for cost in costs]
             yield context.draft(
                 edit_site(context, site, "pin_memory") if site is not None else place,
-                place,
-                "The host waits for copies from pageable memory to the device: {time} of each step "
+                "The host waits for copies from pageable memory to the device: {spent} of each step "
                 "({share}).",
-                {
-                    "time": ms("pageable copies", time),
-                    "share": percent("pageable copies", context.share(time)),
-                },
+                context.spent("pageable copies", time),
+                cause=place,
                 cost_ms=time,
                 change=OverlapCopies(tuple(places), PINNED_RATE),
                 fixes=[partial(_fix, context, site, places, _in_loading(context, hottest))],
@@ -182,7 +179,7 @@ def _by_loader(context: Context, copies: list[LineCost]) -> Iterator[tuple[Site 
         if _in_loading(context, cost):
             groups.setdefault(-1, []).append(cost)
             continue
-        around = loop_over(context, (cost.file, cost.line))
+        around = loop_over(context, cost.place)
         own = [i for i, site in enumerate(loaders) if set(around) & set(site.uses)]
         if not own and len(loaders) == 1:
             own = [0]
@@ -194,7 +191,7 @@ def _by_loader(context: Context, copies: list[LineCost]) -> Iterator[tuple[Site 
 def _in_loading(context: Context, cost: LineCost) -> bool:
     """Whether a line of a dataset or a collate function, in the training process, makes the copy."""
     iterating = {place for site in context.sites("loader") for place in site.uses}
-    return cost.loader_ms > 0 and (cost.file, cost.line) not in iterating
+    return cost.loader_ms > 0 and cost.place not in iterating
 
 
 def _fix(context: Context, site: Site | None, places: list[tuple[str, int]], loading: bool) -> Fix:

@@ -77,8 +77,7 @@ import libcst as cst
 
 from warpline.model.change import FuseOptimizer
 from warpline.model.profile import LineCost, Op
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, Source, count
 from warpline.wire.dataflow import DIRECT
 from warpline.wire.sites import Optimizer, facts_of
 
@@ -103,7 +102,7 @@ class ParameterLoop(Rule):
         stepped = {place for site in context.sites(Optimizer.KIND) for place in site.uses}
         stepped |= _by_a_call(context)
         for cost in context.profile.lines:
-            own_code = (cost.file, cost.line) not in stepped and _updates(cost)
+            own_code = cost.place not in stepped and _updates(cost)
             source = context.source(cost.file) if own_code else None
             loop = _loop(source, cost, sizes) if source is not None else None
             if loop is not None:
@@ -113,22 +112,23 @@ class ParameterLoop(Rule):
             if not context.matters(spent):
                 continue
             hottest = max(own, key=lambda cost: cost.step_ms)
-            place = (hottest.file, hottest.line)
+            place = hottest.place
             calls = sum(op.count for cost in own for op in _updating(cost))
             yield context.draft(
-                place,
                 place,
                 "A Python loop updates {tensors} tensors one by one, with {calls} operations a step. "
                 "It takes {spent} ({share}).",
                 {
                     "tensors": count("tensors", round(max(map(_often, own))), "per step"),
                     "calls": count("operations in the loop", round(calls), "per step"),
-                    "spent": ms("loop over tensors", spent),
-                    "share": percent("loop over tensors", context.share(spent)),
+                    **context.spent("loop over tensors", spent),
                 },
                 cost_ms=spent,
-                change=FuseOptimizer(tuple((cost.file, cost.line) for cost in own)),
-                fixes=[_by_hand],
+                change=FuseOptimizer(tuple(cost.place for cost in own)),
+                fixes=[
+                    "call `torch._foreach_lerp_`, `torch._foreach_mul_` and the like with lists of "
+                    "tensors, or use `AveragedModel`, `clip_grad_norm_` or one of torch's optimizers"
+                ],
             )
 
 
@@ -166,7 +166,7 @@ def _by_a_call(context: Context) -> set[tuple[str, int]]:
         short = flow.names[name].rpartition(".")[0].replace(".", "::")
         if 0 <= site < len(flow.sites) and short in _UPDATES:
             where = flow.sites[site]
-            ways.setdefault((where.file, where.line), set()).add(where.via)
+            ways.setdefault(where.place, set()).add(where.via)
     return {place for place, seen in ways.items() if DIRECT not in seen}
 
 
@@ -186,10 +186,3 @@ def _loop(source: Source, cost: LineCost, sizes: dict[tuple[int, ...], int]) -> 
     if around and same >= max(LEAST_TENSORS, sum(sizes.values()) / 2):
         return source.line(around[0])
     return None
-
-
-def _by_hand() -> Fix:
-    raise Refused(
-        "call `torch._foreach_lerp_`, `torch._foreach_mul_` and the like with lists of "
-        "tensors, or use `AveragedModel`, `clip_grad_norm_` or one of torch's optimizers"
-    )

@@ -154,7 +154,7 @@ from warpline.model.change import FuseOptimizer, Replace, Scale
 from warpline.model.costs import value
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
 from warpline.rulekit.filled import maker_of
 from warpline.rulekit.holders import by_hand, literal_at
 from warpline.rulekit.optimizer_step import (
@@ -216,20 +216,19 @@ class PerTensorOptimizer(Rule):
             if not context.on_gpu and context.share(saving) < _CPU_PERCENT:
                 continue
             hottest = max(costs, key=lambda cost: cost.step_ms)
-            places = tuple((cost.file, cost.line) for cost in costs)
+            places = tuple(cost.place for cost in costs)
             held = set_at(site) or unpacked(context, site, kind)
             yield context.draft(
-                (held.file, held.line) if held is not None else (site.file, site.line),
-                (hottest.file, hottest.line),
+                held.place if held is not None else site.place,
                 f"The optimizer updates {{tensors}} tensors one by one, with {{calls}} "
                 f"{'kernels' if context.on_gpu else 'operations'} "
                 "a step. It takes {spent} ({share}).",
                 {
                     "tensors": count("parameter tensors", tensors, "tensors"),
                     "calls": count("optimizer launches", round(calls), "per step"),
-                    "spent": ms("optimizer step", spent),
-                    "share": percent("optimizer step", context.share(spent)),
+                    **context.spent("optimizer step", spent),
                 },
+                cause=hottest.place,
                 cost_ms=spent,
                 saving_ms=saving,
                 # Without kernels a simulation cannot tell one tensor's operations from another's.
@@ -249,18 +248,17 @@ def _grouped(context: Context, site: Site, kind: str, costs: list[LineCost]) -> 
     hottest = max(costs, key=lambda cost: cost.step_ms)
     return context.draft(
         _groups_at(context, site, kind),
-        (hottest.file, hottest.line),
         "The optimizer works on one group of parameters after the other, with {launches} kernels for "
         "{tensors} tensors. It takes {spent} ({share}). Put parameters with the same settings into one "
         "group.",
         {
             "launches": count("optimizer launches", round(sum(cost.launches for cost in costs)), "per step"),
             "tensors": count("parameter tensors", tensors, "tensors"),
-            "spent": ms("optimizer step", spent),
-            "share": percent("optimizer step", context.share(spent)),
+            **context.spent("optimizer step", spent),
         },
+        cause=hottest.place,
         cost_ms=spent,
-        change=FuseOptimizer(tuple((cost.file, cost.line) for cost in costs)),
+        change=FuseOptimizer(tuple(cost.place for cost in costs)),
     )
 
 
@@ -268,7 +266,7 @@ def _groups_at(context: Context, site: Site, kind: str) -> tuple[str, int]:
     source = context.source(site.file)
     call = making_call(source, site, kind) if source is not None else None
     if source is None or call is None:
-        return site.file, site.line
+        return site.place
     return site.file, source.line(maker_of(source, call, "params"))
 
 

@@ -173,7 +173,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from warpline.model.change import Change, Replace, Scale, Together
-from warpline.rulekit import Context, Draft, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.rounds import Rounds, piecework_ms, rounds, takes_piece
 from warpline.rulekit.vectorised import at_once
 
@@ -191,7 +191,7 @@ class PythonLoopOverTensor(Rule):
             costs = found.costs
             spent = sum(cost.step_ms for cost in costs)
             calls = sum(op.count for cost in costs for op in cost.ops if op.outer)
-            pieces = {(cost.file, cost.line): piecework_ms(cost) for cost in costs}
+            pieces = {cost.place: piecework_ms(cost) for cost in costs}
             device = sum(cost.device_ms for cost in costs) - sum(pieces.values())
             launches = sum(cost.launches for cost in costs)
             # Rounds that keep the device busy are not what the loop costs, unless it is with taking pieces.
@@ -206,15 +206,13 @@ class PythonLoopOverTensor(Rule):
                 key=lambda cost: (not found.whole and takes_piece(cost), cost.step_ms),
             )
             yield context.draft(
-                (hottest.file, hottest.line),
-                (hottest.file, hottest.line),
+                hottest.place,
                 f"A Python loop works on {_WHOLE if found.whole else _SLICES}: {{rounds}} iterations and "
                 "{calls} operations a step, which take {spent} ({share}).",
                 {
                     "rounds": count("rounds", round(found.count), "per step"),
                     "calls": count("operations in the loop", round(calls), "per step"),
-                    "spent": ms("loop over a tensor", spent),
-                    "share": percent("loop over a tensor", context.share(spent)),
+                    **context.spent("loop over a tensor", spent),
                 },
                 cost_ms=spent,
                 saving_ms=spent * (1 - 1 / found.count),
@@ -226,13 +224,13 @@ class PythonLoopOverTensor(Rule):
 def _change(found: Rounds, short: bool, pieces: Mapping[tuple[str, int], float]) -> Change:
     """One round for all pieces. Where that was not tried: one round's time on the host, and on a device that
     is done with a piece as soon as it begins; else of taking the pieces (``pieces``: ms by line) alone."""
-    places = tuple((cost.file, cost.line) for cost in found.costs)
+    places = tuple(cost.place for cost in found.costs)
     gone = 1 - 1 / found.count
     otherwise = Together(
         tuple(
             Scale(
-                ((cost.file, cost.line),),
-                device=1 - gone * (1.0 if short else pieces[cost.file, cost.line] / (cost.device_ms or 1.0)),
+                (cost.place,),
+                device=1 - gone * (1.0 if short else pieces[cost.place] / (cost.device_ms or 1.0)),
                 host=1 - gone,
             )
             for cost in found.costs

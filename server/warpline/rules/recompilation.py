@@ -161,8 +161,7 @@ class Recompilation(Rule):
                 "sizes change" if _by_size(event) else f"`{number[1]}` changes" if number is not None else ""
             )
             yield context.draft(
-                held or ((site.file, site.line) if site is not None else (event.file, event.line)),
-                (event.file, event.line),
+                held or (site.place if site is not None else event.place),
                 "This code was recompiled {times} times, which took {total}"
                 + (f", because {why}." if why else "."),
                 {
@@ -172,6 +171,7 @@ class Recompilation(Rule):
                 },
                 # Compile time lies outside the steps: spread over those seen it is this, and a replay of
                 # the steps knows nothing of it.
+                cause=event.place,
                 cost_ms=spent,
                 saving_ms=0.0,
                 fixes=[partial(_fix, context, site, event)],
@@ -183,7 +183,7 @@ def _by_place(events: Iterable[CompileEvent]) -> Iterable[CompileEvent]:
     found: dict[tuple[str, int], CompileEvent] = {}
     for event in events:
         if event.kind == "recompile":
-            place = (event.file, event.line)
+            place = event.place
             spent, times = event.milliseconds, event.count
             if (before := found.get(place)) is not None:
                 spent, times = spent + before.milliseconds, times + before.count
@@ -202,7 +202,7 @@ def _set_at(context: Context, event: CompileEvent, guarded: str, name: str) -> t
         for target in assign.targets:
             at = target.target
             if source is not None and isinstance(at, cst.Attribute) and source.code(at) == f"self.{name}":
-                return source.path, source.line(assign)
+                return source.place(assign)
     return None
 
 

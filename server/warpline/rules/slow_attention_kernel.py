@@ -131,7 +131,7 @@ import libcst as cst
 from warpline.model.change import Fuse, Replace, Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
 from warpline.rulekit.attention_arguments import expanded, may_be_none, rewritten
 from warpline.rulekit.attention_plans import planned_calls, planning_ms
 from warpline.rulekit.causal import NAME, attention_call, is_causal, made_causal
@@ -177,16 +177,14 @@ class SlowAttentionKernel(Rule):
 
 
 def _planned(context: Context, cost: LineCost, spent: float) -> Draft:
-    place = (cost.file, cost.line)
+    place = cost.place
     return context.draft(
-        place,
         place,
         "cuDNN's attention makes a plan for each new size of its inputs, in {calls} calls a step: the device "
         "is idle for {spent} ({share}) meanwhile. Flash attention needs none.",
         {
             "calls": count("calls that planned", round(planned_calls(cost)), "per step"),
-            "spent": ms("planning", spent),
-            "share": percent("planning", context.share(spent)),
+            **context.spent("planning", spent),
         },
         cost_ms=spent,
         change=Scale((place,), host=max(0.0, 1 - spent / max(cost.cpu_ms, spent)), at_most=True),
@@ -207,16 +205,15 @@ def _without_cudnn(context: Context) -> Fix:
 
 
 def _fallback(context: Context, cost: LineCost, calls: list[Call], share: float) -> Draft:
-    place, spent = (cost.file, cost.line), cost.step_ms * share
+    place, spent = cost.place, cost.step_ms * share
     reason = _reason(context, calls)
     options = [reason.replace(" ", "-")] if reason in ("no heads", "broadcast", "switched off") else []
     change = Fuse((place,), shares=(share,))
     return context.draft(
         place,
-        place,
         "Attention falls back to torch's math implementation, which takes {spent} a step ({share}): "
         f"{_WORDS[reason]}.",
-        {"spent": ms(_METRIC, spent), "share": percent(_METRIC, context.share(spent))},
+        context.spent(_METRIC, spent),
         cost_ms=spent,
         change=Replace("fused_attention", (place,), change, tuple(options), (share,)) if options else change,
         fixes=[partial(_mended, context, cost, calls, reason)],
@@ -268,16 +265,16 @@ def _mended(context: Context, cost: LineCost, calls: list[Call], reason: str) ->
 
 
 def _causal(context: Context, cost: LineCost, share: float) -> Draft:
-    place, spent = (cost.file, cost.line), cost.step_ms * share
+    place, spent = cost.place, cost.step_ms * share
     # Half of the scores are hidden; that flash attention is faster too is for the trial to show.
     otherwise = less_device_time({cost: spent}, spent / 2, assumed=True)
     held = _unpacked_mask(context, cost)
     return context.draft(
-        place if held is None else (held.file, held.line),
-        place,
+        place if held is None else held.place,
         "A causal mask is passed as a tensor: flash attention cannot run, and the hidden half of the scores "
         "is computed as well. That takes {spent} a step ({share}).",
-        {"spent": ms(_METRIC, spent), "share": percent(_METRIC, context.share(spent))},
+        context.spent(_METRIC, spent),
+        cause=place,
         cost_ms=spent,
         change=Replace("fused_attention", (place,), otherwise, ("causal",), (share,)),
         fixes=[partial(_without_mask, context, cost)],

@@ -113,19 +113,18 @@ class SlowSampleLine(Rule):
                 continue
             lines = waits(context, site)
             loading = sum(cost.loader_ms for cost in lines)
-            hottest = next((cost for cost in lines if (cost.file, cost.line) not in site.uses), None)
+            hottest = next((cost for cost in lines if cost.place not in site.uses), None)
             if hottest is None or loading <= 0:
                 continue
             part = 100 * hottest.loader_ms / loading
             exposed = exposed_ms(context, hottest)
             if part < PART_OF_LOADING or context.share(exposed) < SHARE_OF_STEP:
                 continue
-            place = (hottest.file, hottest.line)
+            place = hottest.place
             short = hottest.calls * _SHORT_MS > hottest.loader_ms
             repeated = _repeated_at(context, lines, place) if short else None
             yield context.draft(
                 repeated.place if repeated else place,
-                iterated_at(context, site),
                 (f"A line of `{repeated.function}`, which runs here," if repeated else "This line")
                 + " takes {spent} of each step, {part} of the loading time of a batch (it runs "
                 + ("once" if round(hottest.calls) == 1 else "{calls} times")
@@ -135,6 +134,7 @@ class SlowSampleLine(Rule):
                     "part": percent("time at the line", part, "batch time"),
                     "calls": count("calls", hottest.calls, "per step"),
                 },
+                cause=iterated_at(context, site),
                 cost_ms=exposed,
                 saving_ms=exposed,
                 change=Scale((place,), device=0.0, host=0.0),
@@ -148,7 +148,7 @@ class SlowSampleLine(Rule):
             return
         spent: dict[tuple[str, int], float] = {}  # a comprehension is a function of its own, at that line
         for line in workers.lines:
-            place = (line.file, line.line)
+            place = line.place
             spent[place] = spent.get(place, 0.0) + line.batch_ms
         hottest = max(spent, key=lambda place: spent[place])
         waited, needed = waited_ms(context, site), keeping_up_ms(context, site)
@@ -157,13 +157,12 @@ class SlowSampleLine(Rule):
         part = 100 * spent[hottest] / workers.batch_ms if workers.batch_ms else 0.0
         if part < PART_OF_LOADING or context.share(waited) < SHARE_OF_STEP:
             return
-        calls = sum(line.calls for line in workers.lines if (line.file, line.line) == hottest)
+        calls = sum(line.calls for line in workers.lines if line.place == hottest)
         short = calls * _SHORT_MS > spent[hottest]
         repeated = _repeated_at(context, workers.lines, hottest) if short else None
         evidence = {"calls": count("calls", round(calls), "per batch")} if repeated else {}
         yield context.draft(
             repeated.place if repeated else hottest,
-            iterated_at(context, site),
             (
                 f"A line of `{repeated.function}`, which runs here {{calls}} times a batch,"
                 if repeated
@@ -177,6 +176,7 @@ class SlowSampleLine(Rule):
                 "part": percent("time at the line", part, "batch time"),
                 "wait": ms("exposed wait", waited),
             },
+            cause=iterated_at(context, site),
             cost_ms=waited,
             saving_ms=waited * part / 100,
         )
@@ -203,7 +203,7 @@ def _repeated_at(
         if function is None:
             return None
         callers = {
-            (line.file, line.line): (other, call)
+            line.place: (other, call)
             for line in lines
             if (other := context.source(line.file)) is not None
             for call in other.calls(line.line, function.name.value)

@@ -195,7 +195,6 @@ class SmallBatch(Rule):
                 evidence["thin"] = ms("kernels that fill less than half the device", filling)
             yield context.draft(
                 batch.place,
-                (hottest.file, hottest.line),
                 (
                     "With {size} samples per batch, the device is idle for {idle} a step ({share}) "
                     "because of launch overhead"
@@ -204,6 +203,7 @@ class SmallBatch(Rule):
                 + ", and uses {memory} of its memory. A larger batch takes less time per sample."
                 + batch.whence,
                 evidence,
+                cause=hottest.place,
                 cost_ms=waiting + filling,
                 saving_ms=saving,
                 change=_change(thin),
@@ -228,9 +228,7 @@ def _batches(context: Context) -> Iterator[_Batch]:
             yield _Batch(place, size, whence(context, site, "batch_size"), partial(_fix, context, site, size))
     for found in sliced(context):
         size = found.source.literal(found.node)
-        yield _Batch(
-            (found.file, found.line), size, f" Its value is {found.words}.", partial(_sliced, context, found)
-        )
+        yield _Batch(found.place, size, f" Its value is {found.words}.", partial(_sliced, context, found))
 
 
 def _sliced(context: Context, found: Origin) -> Fix:
@@ -258,7 +256,7 @@ def _thin_ms(context: Context, cost: LineCost) -> float:
 def _change(thin: Mapping[LineCost, float]) -> Change:
     """Twice the batch; what half fills the device now takes no longer for it."""
     filled = (
-        Scale(((cost.file, cost.line),), device=1 - (1 - 1 / _FACTOR) * min(1.0, spent / cost.device_ms))
+        Scale((cost.place,), device=1 - (1 - 1 / _FACTOR) * min(1.0, spent / cost.device_ms))
         for cost, spent in thin.items()
         if cost.device_ms > 0
     )

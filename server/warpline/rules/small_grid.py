@@ -87,7 +87,7 @@ from collections.abc import Iterator
 
 from warpline.model.kernel_name import readable
 from warpline.model.profile import Kernel
-from warpline.rulekit import Context, Draft, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.own_kernels import is_own
 from warpline.rulekit.saving import less_device_time
 
@@ -117,16 +117,14 @@ class SmallGrid(Rule):
                 # Nsight Compute's estimate for a grid below the number of multiprocessors.
                 saving = spent * (processors - blocks) / processors
                 yield context.draft(
-                    (cost.file, cost.line),
-                    (cost.file, cost.line),
+                    cost.place,
                     f"The kernel `{readable(kernel.name)}` has {{blocks}} blocks for {{processors}} "
                     "multiprocessors and takes {spent} a step ({share}). Most of the device is idle "
                     "meanwhile.",
                     {
                         "blocks": count("blocks", blocks, "blocks"),
                         "processors": count("multiprocessors", processors, "multiprocessors"),
-                        "spent": ms("kernel", spent),
-                        "share": percent("kernel", context.share(spent)),
+                        **context.spent("kernel", spent),
                     },
                     cost_ms=spent,
                     saving_ms=saving,

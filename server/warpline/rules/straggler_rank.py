@@ -71,10 +71,9 @@ class StragglerRank(Rule):
         late = totals.get("late_rank_ms", 0.0)
         if not lines or context.share(late) < LATE_RANK_PERCENT:
             return
-        place = (lines[0].file, lines[0].line)
+        place = lines[0].place
         who = "This rank waits for" if totals["late_rank"] else "The other ranks wait for"
         yield context.draft(
-            place,
             place,
             who + " rank {rank} at collectives for {late} of each step ({share}).",
             {

@@ -155,7 +155,7 @@ import libcst as cst
 
 from warpline.model.change import Scale
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
 from warpline.rulekit.parallel import exposed_communication, wrapper_name, wrappers
 from warpline.rulekit.terms import descend
 from warpline.rulekit.training import TrainingStep, training_steps
@@ -177,24 +177,23 @@ class SyncEveryAccumulationStep(Rule):
             return
         for site in wrappers(context, "DistributedDataParallel"):
             for step in training_steps(context):
-                file, line = step.source.path, step.source.line(step.backward)
+                file, line = step.source.place(step.backward)
                 cost = context.cost(file, line)
                 passes = round(cost.calls) if cost is not None else 0
                 if passes < 2 or any(word in step.source.text for word in SYNC_SWITCHES):
                     continue
                 needless = exposed * (passes - 1) / passes
-                places = tuple((cost.file, cost.line) for cost in lines)
+                places = tuple(cost.place for cost in lines)
                 yield context.draft(
                     (file, line),
-                    places[0],
                     "All {passes} backward passes per optimizer step all-reduce the gradients, but only "
-                    "the last all-reduce is needed: {exposed} of the step ({share}) is communication that "
+                    "the last all-reduce is needed: {spent} of the step ({share}) is communication that "
                     "is not overlapped with compute.",
                     {
                         "passes": count("backward passes per step", passes, "passes"),
-                        "exposed": ms("exposed communication", exposed),
-                        "share": percent("exposed communication", context.share(exposed)),
+                        **context.spent("exposed communication", exposed),
                     },
+                    cause=places[0],
                     cost_ms=exposed,
                     saving_ms=needless,
                     change=Scale(places, device=1 - needless / max(context.step_ms, needless)),

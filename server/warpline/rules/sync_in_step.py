@@ -217,9 +217,8 @@ class SyncInStep(Rule):
                 kernel.kind == "copy" and "HtoD" in kernel.name for kernel in cost.kernels
             ):
                 continue  # waiting for a copy to the device: the data rules
-            place, seen = (cost.file, cost.line), context.matters(wait.lost_ms)
+            place, seen = cost.place, context.matters(wait.lost_ms)
             yield context.draft(
-                place,
                 place,
                 (_SEEN if seen else _UNSEEN) + _by_hand(context, wait),
                 {

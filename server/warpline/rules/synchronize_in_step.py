@@ -111,9 +111,8 @@ class SynchronizeInStep(Rule):
             source = context.source(cost.file) if context.matters(wait.most_ms) else None
             if source is None or source.call(cost.line, "synchronize") is None:
                 continue
-            place = (cost.file, cost.line)
+            place = cost.place
             yield context.draft(
-                place,
                 place,
                 "The host waits {wait} of each step in a synchronization, and the device is idle "
                 "afterwards, for {idle} a step.",

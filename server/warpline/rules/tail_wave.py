@@ -97,7 +97,7 @@ from collections.abc import Iterator
 
 from warpline.model.kernel_name import readable
 from warpline.model.profile import Kernel
-from warpline.rulekit import Context, Draft, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, count, percent
 from warpline.rulekit.occupancy import waves
 from warpline.rulekit.own_kernels import is_own
 from warpline.rulekit.saving import less_device_time
@@ -132,14 +132,12 @@ class TailWave(Rule):
                 spent = min(kernel.device_ms, cost.step_ms)
                 saving = spent * (1 - part) / (whole + 1)
                 yield context.draft(
-                    (cost.file, cost.line),
-                    (cost.file, cost.line),
+                    cost.place,
                     f"The kernel `{readable(kernel.name)}` runs in {{waves}} waves and takes {{spent}} a "
                     "step ({share}). During the last wave, {idle} of the device is idle.",
                     {
                         "waves": count("waves", round(number, 2), "waves"),
-                        "spent": ms("kernel", spent),
-                        "share": percent("kernel", context.share(spent)),
+                        **context.spent("kernel", spent),
                         "idle": percent("idle in the last wave", 100 * (1 - part), "device"),
                     },
                     cost_ms=spent,

@@ -167,7 +167,7 @@ import libcst as cst
 from warpline.model import costs as assumed
 from warpline.model.change import Scale
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Origin, Refused, Rule, ms, origin, percent, size
+from warpline.rulekit import Context, Draft, Edits, Origin, Refused, Rule, origin, size
 from warpline.rulekit.copies import move_calls, moved_to
 from warpline.rulekit.origins import unpacked_origin
 from warpline.syntax.source import Source
@@ -195,7 +195,7 @@ class TensorMadeOnHost(Rule):
         # A batch that the loader puts together is no tensor of the user's making.
         fetched = {place for site in context.sites("loader") for place in site.uses}
         for site in context.sites("tensor"):
-            if (site.file, site.line) in fetched:
+            if site.place in fetched:
                 continue
             tensor = facts_of(HostTensor, site)
             if (tensor.device or "cpu") != "cpu" or "cuda" not in (tensor.to or ""):
@@ -203,30 +203,29 @@ class TensorMadeOnHost(Rule):
             makers = _makers(context, site)
             if tensor.op in OF_DATA and not makers:
                 continue  # data that the script has: the rules about copies
-            costs = context.costs([(site.file, site.line), *makers, *site.uses])
+            costs = context.costs([site.place, *makers, *site.uses])
             spent = sum(cost.step_ms for cost in costs)
             if not context.matters(spent):
                 continue
             hottest = max(costs, key=lambda cost: cost.step_ms)
             named = _host_named_at(context, site)
             yield context.draft(
-                (site.file, site.line) if named is None else (named.file, named.line),
-                (hottest.file, hottest.line),
+                site.place if named is None else named.place,
                 "A tensor of {bytes} is created on the host and copied to the device, which takes "
                 "{spent} of each step ({share}).",
                 {
                     "bytes": size("tensor", float(tensor.bytes or 0)),
-                    "spent": ms("making and moving it", spent),
-                    "share": percent("making and moving it", context.share(spent)),
+                    **context.spent("making and moving it", spent),
                 },
+                cause=hottest.place,
                 cost_ms=spent,
                 change=Scale(
-                    tuple((cost.file, cost.line) for cost in costs),
+                    tuple(cost.place for cost in costs),
                     device=assumed.value("made-on-device"),
                     host=assumed.value("made-on-device"),
                     assumed=True,
                 ),
-                fixes=[partial(_fix, context, site) if named is None else partial(_by_hand, named)],
+                fixes=[partial(_fix, context, site) if named is None else _by_hand(named)],
             )
 
 
@@ -258,8 +257,8 @@ def _made(source: Source, site: Site) -> list[cst.Call]:
     ]
 
 
-def _by_hand(named: Origin) -> Fix:
-    raise Refused(f"{named.words} says where it is created: name the device there that it is moved to")
+def _by_hand(named: Origin) -> str:
+    return f"{named.words} says where it is created: name the device there that it is moved to"
 
 
 def _makers(context: Context, site: Site) -> list[tuple[str, int]]:
@@ -276,7 +275,7 @@ def _makers(context: Context, site: Site) -> list[tuple[str, int]]:
         if targets & names and source.line(assign) <= site.line:
             found.append(assign)
     lines = [(site.file, source.line(node)) for node in found if _fills(source, node.value)]
-    return lines or ([(site.file, site.line)] if _fills(source, statement) else [])
+    return lines or ([site.place] if _fills(source, statement) else [])
 
 
 def _fills(source: Source, node: cst.CSTNode) -> bool:

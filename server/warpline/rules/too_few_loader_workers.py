@@ -73,7 +73,7 @@ from functools import partial
 
 from warpline.model.change import LoaderWorkers
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.loaders import (
     change_loader,
     edit_site,
@@ -112,20 +112,17 @@ class TooFewLoaderWorkers(Rule):
             left = max(0.0, batch_ms / workers - (context.step_ms - wait))
             yield context.draft(
                 edit_site(context, site, "num_workers"),
-                iterated_at(context, site),
-                "num_workers={present} is too low: each step waits {wait} for the next batch ({share} "
+                "num_workers={present} is too low: each step waits {spent} for the next batch ({share} "
                 "of the step). {workers} workers would keep up." + whence(context, site, "num_workers"),
                 {
                     "present": count("num_workers", present, "workers"),
-                    "wait": ms("exposed wait", wait),
-                    "share": percent("exposed wait", context.share(wait)),
+                    **context.spent("exposed wait", wait),
                     "workers": count("sensible num_workers", workers, "workers"),
                 },
+                cause=iterated_at(context, site),
                 cost_ms=wait,
                 saving_ms=wait - left,
-                change=LoaderWorkers(
-                    workers, tuple((cost.file, cost.line) for cost in lines), present, True, batch_ms
-                ),
+                change=LoaderWorkers(workers, tuple(cost.place for cost in lines), present, True, batch_ms),
                 fixes=[partial(_fix, context, site, workers)],
                 unseen=wait > captured,
             )

@@ -140,7 +140,7 @@ from functools import partial
 
 from warpline.model.change import Change, Fuse
 from warpline.model.kernel import KernelInside
-from warpline.rulekit import Context, Draft, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, count, percent
 from warpline.rulekit.addresses import accesses_of
 from warpline.rulekit.saving import less_device_time
 from warpline.rulekit.terms import follow
@@ -185,8 +185,7 @@ def _estimated(context: Context, kernel: TritonKernel, spent: float) -> Iterator
     roofline = kernel.cost.roofline
     for access in scattered:
         yield context.draft(
-            (kernel.source.path, kernel.source.line(access.call)),
-            (kernel.cost.file, kernel.cost.line),
+            kernel.source.place(access.call),
             f"Uncoalesced {'stores' if access.store else 'loads'}: about {{used}} of every "
             "{sector} bytes transferred here are used. The kernel "
             f"`{kernel.function.name.value}` takes {{spent}} a step ({{share}}). (An estimate from "
@@ -194,9 +193,9 @@ def _estimated(context: Context, kernel: TritonKernel, spent: float) -> Iterator
             {
                 "sector": count("bytes moved", _SECTOR_BYTES, "bytes per sector"),
                 "used": count("bytes used", used, "bytes per sector, estimated"),
-                "spent": ms("kernel", spent),
-                "share": percent("kernel", context.share(spent)),
+                **context.spent("kernel", spent),
             },
+            cause=kernel.cost.place,
             cost_ms=spent,
             saving_ms=saving,
             change=_at_bandwidth(kernel, roofline.bytes if roofline is not None else 0.0, saving),
@@ -217,8 +216,7 @@ def _measured(context: Context, kernel: TritonKernel, inside: KernelInside, spen
         if used is None or used >= _USED_PERCENT or line.file != kernel.source.path:
             continue
         yield context.draft(
-            (line.file, line.line),
-            (kernel.cost.file, kernel.cost.line),
+            line.place,
             "{used} of the bytes transferred here are used: {sectors} sectors of global "
             "memory per launch, counted by Nsight Compute, where {ideal} would be enough. The "
             f"kernel `{kernel.function.name.value}` takes {{spent}} a step ({{share}}).",
@@ -226,9 +224,9 @@ def _measured(context: Context, kernel: TritonKernel, inside: KernelInside, spen
                 "used": percent("bytes used", used, "bytes moved"),
                 "sectors": count("sectors moved", line.sectors, "sectors"),
                 "ideal": count("sectors needed", line.ideal_sectors, "sectors"),
-                "spent": ms("kernel", spent),
-                "share": percent("kernel", context.share(spent)),
+                **context.spent("kernel", spent),
             },
+            cause=kernel.cost.place,
             cost_ms=spent,
             saving_ms=spent * (1 - keep),
             change=_at_bandwidth(kernel, needed, spent * (1 - keep)),
@@ -245,7 +243,7 @@ def _at_bandwidth(kernel: TritonKernel, needed: float, saving_ms: float) -> Chan
     """
     if not needed:
         return less_device_time([kernel.cost], saving_ms)
-    return Fuse(((kernel.cost.file, kernel.cost.line),), kernels=1, bytes=needed)
+    return Fuse((kernel.cost.place,), kernels=1, bytes=needed)
 
 
 def _inside(context: Context, kernel: TritonKernel) -> KernelInside | None:

@@ -155,7 +155,7 @@ import libcst as cst
 from warpline.model.change import Change, CompiledCalls, Fuse, RemoveLaunches, Together
 from warpline.model.profile import Kernel, LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order, unrolled
 from warpline.rulekit.compiling import NOTHING_COMPILED, compile_model, compiled_for_nothing, is_compiled
 from warpline.rulekit.formulas.activation import activation
@@ -200,7 +200,7 @@ class UnfusedElementwise(Rule):
             broken = breaks_at(context, source, function) if step is None else None
             own = len(kernels)
             if step is None and broken is None:
-                inside = [one for one in in_order(context, costs) if (one.file, one.line) not in told]
+                inside = [one for one in in_order(context, costs) if one.place not in told]
                 runs = [run for run in _runs(inside, recorded) if run.passes >= _PASSES]
                 kernels = [kernel for run in runs for kernel in run.kernels]
                 spent = _spent(runs)
@@ -209,16 +209,15 @@ class UnfusedElementwise(Rule):
             saving = max(0.0, spent - max(kernel.device_ms for kernel in kernels)) if broken is None else 0.0
             name = f"`{function.name.value}`" if step is None else "The model"
             yield context.draft(
-                (source.path, source.line(function)) if step is None else _model_place(step, nothing),
-                (hottest.file, hottest.line),
+                source.place(function) if step is None else _model_place(step, nothing),
                 f"{name}{' and what it calls run' if len(kernels) > own else ' runs'} {{calls}} "
                 "elementwise and reduction kernels, which take {spent} ({share}). torch.compile "
                 "would fuse them into a few." + (f" {NOTHING_COMPILED}" if nothing is not None else ""),
                 {
                     "calls": count("elementwise kernels", round(sum(k.count for k in kernels)), "per step"),
-                    "spent": ms("elementwise kernels", spent),
-                    "share": percent("elementwise kernels", context.share(spent)),
+                    **context.spent("elementwise kernels", spent),
                 },
+                cause=hottest.place,
                 cost_ms=spent,
                 saving_ms=saving,
                 severity="information" if context.share(saving) >= _WORTH_COMPILING else "hint",
@@ -233,7 +232,7 @@ class UnfusedElementwise(Rule):
 
 
 def _compiled(runs: Sequence[_Run], calls: float) -> Change:
-    places = tuple((cost.file, cost.line) for run in runs for cost in run.costs)
+    places = tuple(cost.place for run in runs for cost in run.costs)
     return Together((*(run.change for run in runs), CompiledCalls(places, calls)))
 
 
@@ -245,7 +244,7 @@ def _spent(runs: Sequence[_Run]) -> float:
 
 def _model_place(step: TrainingStep, compiled: Statement | None) -> tuple[str, int]:
     if compiled is not None:
-        return step.source.path, step.source.line(compiled)
+        return step.source.place(compiled)
     return model_place(step)
 
 
@@ -270,9 +269,7 @@ class _Run:
         """The passes, of both phases; what only the backward pass of a product makes is none of them."""
         found: list[Kernel] = []
         for cost in self.costs:
-            share = (
-                1.0 if self.recorded is None else self.recorded.get((cost.file, cost.line), Passes()).share
-            )
+            share = 1.0 if self.recorded is None else self.recorded.get(cost.place, Passes()).share
             found += [
                 replace(kernel, count=kernel.count * share, device_ms=kernel.device_ms * share)
                 for kernel in cost.kernels
@@ -292,11 +289,11 @@ class _Run:
     def _passes_of(self, cost: LineCost) -> float:
         if self.recorded is None:
             return _passes(cost) / _times(cost)
-        return self.recorded.get((cost.file, cost.line), Passes()).count
+        return self.recorded.get(cost.place, Passes()).count
 
     @property
     def change(self) -> Change:
-        places = tuple((cost.file, cost.line) for cost in self.costs)
+        places = tuple(cost.place for cost in self.costs)
         # Only what follows one another in the trace is merged where products lie between.
         return RemoveLaunches(places, keep=1.0) if self.products else Fuse(places)
 
@@ -334,7 +331,7 @@ def _by_function(
 ) -> dict[tuple[Source, cst.FunctionDef], list[LineCost]]:
     found: dict[tuple[Source, cst.FunctionDef], list[LineCost]] = {}
     for cost in context.profile.lines:
-        if not cost.kernels or cost.group or (cost.file, cost.line) in told:
+        if not cost.kernels or cost.group or cost.place in told:
             continue
         source = context.source(cost.file)
         function = function_at(source, cost.line) if source is not None else None

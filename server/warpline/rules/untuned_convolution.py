@@ -88,7 +88,7 @@ import libcst as cst
 
 from warpline.model import costs
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule
 from warpline.rulekit.convolutions import another_way, convolution_ms, convolutions
 from warpline.rulekit.training import after_imports
 
@@ -111,14 +111,10 @@ class UntunedConvolution(Rule):
             return
         hottest = max(spent, key=lambda cost: spent[cost])
         yield context.draft(
-            (hottest.file, hottest.line),
-            (hottest.file, hottest.line),
+            hottest.place,
             "Convolutions of constant shapes take {spent} a step ({share}), and cuDNN does not "
             "time its algorithms (torch.backends.cudnn.benchmark is off).",
-            {
-                "spent": ms("convolutions", total),
-                "share": percent("convolutions", context.share(total)),
-            },
+            context.spent("convolutions", total),
             cost_ms=total,
             # What the heuristic misses is often nothing at all.
             saving_ms=costs.value("conv-search") * total,

@@ -107,8 +107,7 @@ from collections.abc import Iterator
 
 from warpline.model.change import Together
 from warpline.model.profile import LineCost, Op
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Refused, Rule, count, ms, percent
+from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.rows import PartlyUsed, partly_used
@@ -145,25 +144,24 @@ def _judged(context: Context, graph: Graph, found: PartlyUsed, place: tuple[str,
     hottest = max(spent, key=lambda cost: spent[cost])
     yield context.draft(
         place,
-        (hottest.file, hottest.line),
         "A layer with {columns} outputs is computed for {rows} positions, but the step uses only {used}. "
         "All of them take {spent} a step ({share}) here and in what follows.",
         {
             "columns": count("outputs", found.columns),
             "rows": count("positions", found.rows),
             "used": count("positions used", found.used),
-            "spent": ms("all positions", whole),
-            "share": percent("all positions", context.share(whole)),
+            **context.spent("all positions", whole),
         },
+        cause=hottest.place,
         cost_ms=whole * unused,
         change=Together(tuple(without(context, cost, part * unused) for cost, part in spent.items())),
-        fixes=[_by_hand],
+        fixes=["select the positions that are used before this layer, and compute it only for them"],
     )
 
 
 def _place(graph: Graph, node: Node) -> tuple[str, int] | None:
     site = graph.site(node)
-    return (site.file, site.line) if site is not None else None
+    return site.place if site is not None else None
 
 
 def _spent(cost: LineCost, found: PartlyUsed) -> float:
@@ -180,7 +178,3 @@ def _is_whole(op: Op, found: PartlyUsed) -> bool:
         return len(tables) > 1 and math.prod(tables[0][:-1]) * tables[1][0] == whole
     products = ("aten::mm", "aten::addmm", "aten::bmm")
     return op.name in products and len(tables) > 1 and tables[-2][-2] * tables[-1][-1] == whole
-
-
-def _by_hand() -> Fix:
-    raise Refused("select the positions that are used before this layer, and compute it only for them")

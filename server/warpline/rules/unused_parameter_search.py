@@ -82,14 +82,14 @@ class UnusedParameterSearch(Rule):
                 continue
             hottest = max(lines, key=lambda cost: cost.idle_ms)
             yield context.draft(
-                (site.file, site.line),
-                (hottest.file, hottest.line),
+                site.place,
                 "DistributedDataParallel searches the graph for unused parameters in every step, and "
                 "the device is idle for {idle} at this line ({share}).",
                 {
                     "idle": ms("device idle at the call", idle),
                     "share": percent("device idle", context.share(idle)),
                 },
+                cause=hottest.place,
                 cost_ms=idle,
                 saving_ms=0.0,  # how much of the idle time is the search is not measured
                 fixes=[partial(_fix, context, site)],

@@ -117,7 +117,7 @@ from warpline.model import costs
 from warpline.model.change import Scale, Together
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
-from warpline.rulekit import NOT_LITERAL, Context, Draft, Edits, Refused, Rule, Source, count, ms, percent
+from warpline.rulekit import NOT_LITERAL, Context, Draft, Edits, Refused, Rule, Source, count, ms
 from warpline.rulekit.flags import turned
 from warpline.rulekit.origins import Origin, origin, unpacked_origin, written
 from warpline.rulekit.saving import less_device_time
@@ -139,26 +139,25 @@ class ZeroedGradients(Rule):
             flag = _flag(context, source, call, fills) if source is not None and fills else None
             if source is None or (call is None and flag is None):
                 continue
-            added = _added(context, (cost.file, cost.line))
+            added = _added(context, cost.place)
             adding = {"added": ms("adding gradients to zeros", sum(added.values()))} if added else {}
             on_gpu, on_cpu = costs.value("gradients-unset"), costs.value("gradients-unset-cpu")
             left = on_gpu if context.on_gpu else on_cpu
             yield context.draft(
-                (flag.file, flag.line) if flag is not None else (cost.file, cost.line),
-                (cost.file, cost.line),
+                flag.place if flag is not None else cost.place,
                 "Gradients are filled with zeros: {calls} calls a step, which take {spent} ({share})"
                 + (", and {added} when" if added else ". Then")
                 + " the backward pass adds to the zeros.",
                 {
                     "calls": count("fills", round(sum(op.count for op in fills)), "per step"),
-                    "spent": ms("zeroing gradients", cost.step_ms),
-                    "share": percent("zeroing gradients", context.share(cost.step_ms)),
+                    **context.spent("zeroing gradients", cost.step_ms),
                     **adding,
                 },
+                cause=cost.place,
                 cost_ms=cost.step_ms + sum(added.values()),
                 change=Together(
                     (
-                        Scale(((cost.file, cost.line),), device=0.0, host=left, assumed=True),
+                        Scale((cost.place,), device=0.0, host=left, assumed=True),
                         *(less_device_time([line], spent) for line, spent in added.items()),
                     )
                 ),

@@ -290,7 +290,7 @@ def by_line(timeline: Timeline, places: Places, profile: Profile) -> Timeline:
     """
     if timeline.has_kernels:
         return timeline
-    costs = {(cost.file, cost.line): cost.step_ms for cost in profile.lines}
+    costs = {cost.place: cost.step_ms for cost in profile.lines}
     costs["", 0] = profile.unattributed.step_ms
     seen = np.bincount(timeline.place, timeline.host_ns, len(places.lines))
     known = np.array([costs.get(place, -1.0) for place in places.lines]) * 1e6 * timeline.steps

@@ -165,6 +165,10 @@ class Source:
         """The line that a node starts on, from 1."""
         return self.span(node)[0][0]
 
+    def place(self, node: cst.CSTNode) -> tuple[str, int]:
+        """The file and the line that a node starts on."""
+        return self.path, self.line(node)
+
     def code(self, node: cst.CSTNode) -> str:
         """The text of a node, to the letter."""
         return self.slice(*self.span(node))

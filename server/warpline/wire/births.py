@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from .places import Placed
+
 
 @dataclass(frozen=True)
-class UserFrame:
+class UserFrame(Placed):
     """A frame of the user's that was running; ``line`` is the one it was at."""
 
     file: str
@@ -16,7 +18,7 @@ class UserFrame:
 
 
 @dataclass(frozen=True)
-class Holder:
+class Holder(Placed):
     """The place in the user's files that holds an argument's value: change it there.
 
     ``kind``:

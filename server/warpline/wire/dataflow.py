@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .places import Placed
+
 #: A step of more operators is recorded up to here. A 48-layer GPT has about 2,000 in its forward pass.
 MOST_OPERATORS = 10_000
 #: Of a list of more tensors (an optimizer's), none is recorded.
@@ -24,7 +26,7 @@ DIRECT, MODULE, OPTIMIZER, LIBRARY = "", "module", "optimizer", "library"
 
 
 @dataclass(frozen=True)
-class OperatorSite:
+class OperatorSite(Placed):
     """An instruction of the user's code, and the way from there to the operator."""
 
     file: str

@@ -37,6 +37,7 @@ from .cudagraphs import CapturedGraph, Replay
 from .dataflow import Dataflow
 from .facts import Flags, MeasuredPeaks, Memory, Nvml
 from .loops import Loop
+from .places import Placed
 from .samples import Samples
 from .workers import Workers
 
@@ -123,7 +124,7 @@ class Locations:
 
 
 @dataclass(frozen=True)
-class Site:
+class Site(Placed):
     """Where an object was made, and what it was made with.
 
     ``kind`` and what ``facts`` holds then: "loader", "optimizer", "parallel", "tensor", "compile", "to",
@@ -143,7 +144,7 @@ class Site:
 
 
 @dataclass(frozen=True)
-class CompileEvent:
+class CompileEvent(Placed):
     """A graph break, recompilation or compiled graph that Dynamo reported."""
 
     kind: str  # "graph_break" | "recompile" | "compile"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .places import Placed
+
 
 @dataclass(frozen=True)
-class WorkerLine:
+class WorkerLine(Placed):
     """A line of the user's in a worker; library code below it counts for it."""
 
     file: str

@@ -68,20 +68,18 @@ def _place(graph: Graph, match: Match) -> FileLine | None:
     (most, _), *_ = functions.most_common(1)
     result = graph.site(match.result)
     if result is not None and (result.file, result.function) == most:
-        return result.file, result.line
-    return next((site.file, site.line) for site in reversed(sites) if (site.file, site.function) == most)
+        return result.place
+    return next(site.place for site in reversed(sites) if (site.file, site.function) == most)
 
 
 def _costed(context: Context, graph: Graph, place: FileLine, matches: list[Match]) -> Matched | None:
     # Of the layers that run the same lines only some were looked at: the others are counted by their sites.
     own = {(node.site, graph.called(node)) for match in matches for node in match.nodes}
-    lines = {
-        (site.file, site.line) for match in matches for node in match.nodes if (site := graph.site(node))
-    }
+    lines = {site.place for match in matches for node in match.nodes if (site := graph.site(node))}
     all_uses, own_uses = Uses(), Uses()
     for node in graph.nodes:
         site = graph.site(node)
-        if site is not None and (site.file, site.line) in lines and node.name not in _MOVING:
+        if site is not None and site.place in lines and node.name not in _MOVING:
             name = graph.called(node)
             all_uses[site.file, site.line, name] += 1
             own_uses[site.file, site.line, name] += (node.site, name) in own
@@ -101,5 +99,5 @@ def _share(cost: LineCost, all_uses: Uses, own_uses: Uses) -> float:
             mine += op.device_ms * own_uses[key] / all_uses[key]
     if whole > 0:
         return mine / whole
-    here = [key for key in all_uses if key[:2] == (cost.file, cost.line)]
+    here = [key for key in all_uses if key[:2] == cost.place]
     return sum(own_uses[key] for key in here) / max(1, sum(all_uses[key] for key in here))

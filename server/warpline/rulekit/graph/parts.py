@@ -32,7 +32,7 @@ class Part:
 
     @property
     def place(self) -> tuple[str, int]:
-        return self.cost.file, self.cost.line
+        return self.cost.place
 
     @property
     def left(self) -> float:
@@ -46,19 +46,19 @@ def parts(context: Context, graph: Graph, own: Collection[Node]) -> list[Part]:
     whole: collections.Counter[tuple[str, int]] = collections.Counter()
     wanted = {node.index for node in own}
     copying: dict[tuple[str, int], set[bool]] = {}  # by line: whether those that copy are wanted
-    lines = {(site.file, site.line) for node in own if (site := graph.site(node)) is not None}
+    lines = {site.place for node in own if (site := graph.site(node)) is not None}
     for node in graph.nodes:
         site = graph.site(node)
-        if site is not None and (site.file, site.line) in lines and node.name not in VIEWS:
-            whole[site.file, site.line] += traffic(graph, node)
-            mine[site.file, site.line] += traffic(graph, node) if node.index in wanted else 0
+        if site is not None and site.place in lines and node.name not in VIEWS:
+            whole[site.place] += traffic(graph, node)
+            mine[site.place] += traffic(graph, node) if node.index in wanted else 0
             if node.name in _COPYING or node.index in wanted:
                 copies = node.name in _COPYING and node.index in wanted
-                copying.setdefault((site.file, site.line), set()).add(copies)
+                copying.setdefault(site.place, set()).add(copies)
     found = []
     for cost in context.costs(sorted(lines)):
-        share = mine[cost.file, cost.line] / max(1, whole[cost.file, cost.line])
-        if copying.get((cost.file, cost.line)) == {True}:
+        share = mine[cost.place] / max(1, whole[cost.place])
+        if copying.get(cost.place) == {True}:
             share = _timed(cost, lambda name: name == _COPIED) or share
         elif share < 1:
             share = min(share, 1 - (_timed(cost, is_product) or 0.0))

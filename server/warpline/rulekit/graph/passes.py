@@ -48,11 +48,11 @@ def of_graph(graph: Graph, cost_of: Callable[[str, int], LineCost | None]) -> di
     for node in graph.nodes:
         site = graph.site(node)
         if _is_pass(graph, node) and _has_neighbour(graph, node) and site is not None:
-            own.setdefault((site.file, site.line), []).append(node)
+            own.setdefault(site.place, []).append(node)
     everything: collections.Counter[tuple[str, int, str]] = collections.Counter()
     for node in graph.nodes:
         site = graph.site(node)
-        if site is not None and (site.file, site.line) in own:
+        if site is not None and site.place in own:
             everything[site.file, site.line, node.name] += 1
     found = {}
     for place, nodes in own.items():

@@ -18,7 +18,7 @@ def repeated(graph: Graph, places: Collection[tuple[str, int]], least: int) -> i
     one made, other than to add it up: no whole tensor can take the place of such rounds.
     """
     own = [node for node in graph.nodes if (site := graph.site(node)) is not None
-           and (site.file, site.line) in places]  # fmt: skip
+           and site.place in places]  # fmt: skip
     if any(value in graph.parameters for node in own for value in node.inputs):
         return 0
     by_site: dict[tuple[int, str], list[Node]] = {}

@@ -42,7 +42,7 @@ def of_unheld(graph: Graph) -> Unheld:
         if site is None or not kind:
             continue
         own = kind == _UNHELD
-        sizes = lines.setdefault((site.file, site.line), {True: 0, False: 0})
+        sizes = lines.setdefault(site.place, {True: 0, False: 0})
         sizes[own] += _numbers(graph, node)
         turns = order.setdefault((site.file, site.function), [])
         if turns[-1:] != [own]:

@@ -40,7 +40,7 @@ class Formula(Costed, Generic[Found]):
     def place(self) -> tuple[str, int]:
         """Where the new expression goes."""
         source = self.flow.source
-        return source.path, source.line(self.rewrite.node)
+        return source.place(self.rewrite.node)
 
 
 def formulas(context: Context, match: Callable[[Flow, Term], Found | None]) -> Iterator[Formula[Found]]:
