@@ -12,7 +12,7 @@ class Clock:
 
     ``own_s``: limit in seconds for the target's own time; None: no limit. It starts again when the target
     gets its first turn, because importing torch is not part of what is timed. ``turn_s``: limit in seconds
-    for each wait; None if there are no turns.
+    for each wait; None if the target limits its waits itself.
     """
 
     def __init__(self, own_s: float | None, turn_s: float | None) -> None:

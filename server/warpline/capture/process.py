@@ -163,8 +163,8 @@ class Target:
             message = heard.message
             if isinstance(message, Progress) and heard.rank == 0:
                 before, stage = stage, message.stage
+                clock.at(before, stage)
                 if self.turn is not None:
-                    clock.at(before, stage)
                     self.turn.waits(stage)
                 outcome.stepped = outcome.stepped or stage not in stages.BEFORE_STEPS
                 on_progress(message)

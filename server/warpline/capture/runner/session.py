@@ -22,6 +22,7 @@ from . import children, endings, imports, ranks, seeds
 from .agreement import Agreement
 from .before import Before
 from .device import kinds
+from .device.alone import Alone
 from .endings import Stopped, stop
 from .lines.tracing import WatchedThreads
 from .observers import Observers
@@ -75,6 +76,7 @@ class Session:
         self.awaited = bool(control.request.first_line)  # ``first_line`` has not run yet
         self.torch: Any = None
         self._recorder: Recorder | None = None
+        self.alone = Alone()
         self.step_ns = 0  # a typical step of the warm-up
         self.host_step_ns: int | None = None  # the host's time for such a step, device not included
         self.host_forward_ns: int | None = None  # and for its forward
@@ -293,6 +295,7 @@ class Session:
     def forget(self) -> None:
         """Stop all observation in a forked child, such as a loader's worker."""
         self.pipe.close()
+        self.alone.let_go()
         self.before.executed.stop()
         if self._recorder is not None:
             self._recorder.forget()
@@ -349,6 +352,7 @@ class Session:
             self.stage.excuse(time_ns() - begin, long)
 
     def _take_hands_off(self) -> None:
+        self.alone.let_go()
         self.steps.remove()
         self.loops.stop()
         self.own_profiler.measuring = False

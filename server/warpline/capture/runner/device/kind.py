@@ -29,6 +29,10 @@ class Kind:
         """DeviceFacts as a dict."""
         raise NotImplementedError
 
+    def identity(self) -> Optional[str]:
+        """Which of the machine's devices it is, the same in every process. None where that is not known."""
+        return None
+
     def peak_bytes(self) -> int:
         """The most memory that was allocated at once so far."""
         raise NotImplementedError

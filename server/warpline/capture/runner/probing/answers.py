@@ -11,8 +11,13 @@ from dataclasses import asdict
 import torch
 
 from ....wire.probing import Answer, Question, QuestionBatch, batch_from_json
+from ..device import kinds
+from ..device.alone import Alone
 from . import agreement, clock
 from .kinds import KINDS, Pair
+
+#: Seconds to wait for a profile on the same GPU, within the 30 that the server gives the import of torch.
+ALONE_S = 10.0
 
 
 def run() -> None:
@@ -23,8 +28,10 @@ def run() -> None:
     if wanted.threads:
         torch.set_num_threads(wanted.threads)
     torch.manual_seed(0)
+    alone = Alone()  # until this function ends
     if wanted.device == "cuda":
         torch.zeros(1, device="cuda")
+        alone.take(kinds.used(torch).identity(), ALONE_S)
     out.write("{}\n")  # torch is there
     out.flush()
     ends = time.monotonic() + wanted.seconds

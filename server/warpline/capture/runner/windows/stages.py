@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from time import time_ns
 from typing import TYPE_CHECKING
 
-from ....wire.stages import WAITING, WARMUP
+from ....wire.control import Purpose
+from ....wire.stages import RESTING, WAITING, WARMUP
 from ..device import kinds
 from . import lengths
 from .ownprofiler import MOST_STEPS, PATIENCE_STEPS
@@ -77,8 +78,20 @@ class Waiting(Stage):
         session = self.session
         self.abandon()
         session.boundaries = 1
+        self._wait_for_others()
         session.missed = session.steps.heard_of_anchor() - 1
         session.go(session.after_warmup if session.windows.warmup == 0 else Warmup)
+
+    def _wait_for_others(self) -> None:
+        """Wait until no other profile measures on this GPU. Ranks do not: they would wait for each other."""
+        session, control = self.session, self.session.control
+        if control.purpose is Purpose.PROFILE and control.world == 1:
+            session.alone.take(
+                kinds.used(session.torch).identity(),
+                on_wait=lambda: session.pipe.progress(
+                    RESTING, 0, None, "waiting for another profile on this GPU"
+                ),
+            )
 
     def can_restart(self, better: bool) -> bool:
         return True

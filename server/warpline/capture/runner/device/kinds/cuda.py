@@ -32,6 +32,11 @@ class Device(Kind):
             "bf16": cuda.is_bf16_supported(),
         }
 
+    def identity(self) -> Optional[str]:
+        cuda = self.torch.cuda
+        uuid = getattr(cuda.get_device_properties(cuda.current_device()), "uuid", None)
+        return None if uuid is None else "GPU-%s" % uuid
+
     def peak_bytes(self) -> int:
         return int(self.torch.cuda.max_memory_allocated())
 

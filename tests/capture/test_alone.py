@@ -1,0 +1,111 @@
+"""Two profiles on one GPU measure one after the other."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from warpline.capture.runner.device.alone import Alone
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has abstract names of sockets")
+
+SERVER = Path(__file__).parents[2] / "server"
+OTHER = """
+import sys
+from warpline.capture.runner.device.alone import Alone
+alone = Alone()
+alone.take(sys.argv[1])
+print("held", flush=True)
+sys.stdin.readline()
+alone.let_go()
+print("free", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def gpu() -> str:
+    return f"GPU-{uuid.uuid4()}"
+
+
+@pytest.fixture
+def other(gpu: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the GPU."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", OTHER, gpu],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(SERVER)},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.wait(10)
+
+
+def waited(alone: Alone, gpu: str | None, most_s: float) -> float:
+    begin = time.monotonic()
+    alone.take(gpu, most_s)
+    return time.monotonic() - begin
+
+
+def test_waits_until_the_other_lets_go(gpu: str, other: subprocess.Popen[str]) -> None:
+    told: list[str] = []
+    mine = Alone()
+
+    def let_go() -> None:
+        told.append("waiting")
+        assert other.stdin is not None
+        other.stdin.write("\n")
+        other.stdin.flush()
+
+    mine.take(gpu, 30, let_go)
+    assert told == ["waiting"]
+    assert waited(Alone(), gpu, 0.2) >= 0.2, "this process holds it now"
+    mine.let_go()
+    assert waited(Alone(), gpu, 30) < 30
+
+
+def test_a_process_that_died_holds_nothing(gpu: str, other: subprocess.Popen[str]) -> None:
+    other.kill()
+    other.wait(10)
+    told: list[str] = []
+    Alone().take(gpu, 30, lambda: told.append("waiting"))
+    assert told == []
+
+
+def test_goes_on_after_the_limit(gpu: str, other: subprocess.Popen[str]) -> None:
+    assert 0.3 <= waited(Alone(), gpu, 0.3) < 20
+
+
+def test_another_gpu_and_an_unknown_one_are_free(other: subprocess.Popen[str]) -> None:
+    told: list[str] = []
+    for identity in (f"GPU-{uuid.uuid4()}", None):
+        Alone().take(identity, 30, lambda: told.append("waiting"))
+    assert told == []
+
+
+def test_a_forked_worker_does_not_keep_it(gpu: str) -> None:
+    mine = Alone()
+    mine.take(gpu)
+    worker = os.fork()
+    if worker == 0:
+        mine.let_go()  # as ``Session.forget`` does
+        time.sleep(30)
+        os._exit(0)
+    try:
+        time.sleep(0.2)
+        mine.let_go()
+        assert waited(Alone(), gpu, 30) < 25
+    finally:
+        os.kill(worker, 9)
+        os.waitpid(worker, 0)
