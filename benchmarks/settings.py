@@ -1,0 +1,129 @@
+"""How much of what an expert would set in a framework's script Warpline found at its line, as Markdown.
+
+    python benchmarks/first_contact.py ROUND --out DIR ...
+    python benchmarks/settings.py ROUND DIR [--device gpu]
+
+The scripts of ROUND have `# expert: WHAT` on the call, class, dict or argument that the expert edits, and
+`# expert-gpu: WHAT` where that pays on a GPU only. WHAT begins with the name of the setting, an argument or a
+method. A mark is found at its line where a finding stands within the statement, and found with its edit where
+the code or the title of one of that finding's edits has that name.
+
+For each script also: how far the lines and what is unattributed are from the step, and how much of the
+device's time, on the user's lines that call a framework, is below a line of it and below a module's path.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from first_contact import statement_lines  # beside this file
+
+MARK = re.compile(r"#\s*expert(-gpu)?:\s*(.+)")
+NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[a-z][a-z0-9]*(?==)")
+
+
+@dataclass
+class Mark:
+    """``lines``: those of the marked statement. ``at_line`` and ``edit``: the rules of the findings."""
+
+    what: str
+    line: int
+    lines: set[int]
+    at_line: list[str]
+    edit: list[str]
+
+
+def marks(script: Path, report: dict[str, Any], device: str) -> list[Mark]:
+    text = script.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        mark = MARK.search(line)
+        if mark is None or (mark.group(1) and device == "cpu"):
+            continue
+        lines = statement_lines(tree, number)
+        here = [
+            one
+            for one in report["findings"]
+            if one["line"] in lines and Path(one["file"]).name == script.name
+        ]
+        names = NAME.findall(mark.group(2))
+        right = [one for one in here if any(name in said(one) for name in names[:1])]
+        found.append(Mark(mark.group(2), number, lines, rules(here), rules(right)))
+    return found
+
+
+def said(finding: dict[str, Any]) -> str:
+    edits = [edit["text"] for fix in finding["fixes"] for edit in fix["edits"]]
+    return " ".join([*edits, *(fix["title"] for fix in finding["fixes"])])
+
+
+def rules(findings: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(one["rule"] for one in findings))
+
+
+def inside(report: dict[str, Any]) -> tuple[float, float]:
+    """Percent of the device's time below a framework's line and below a module, of lines that call one."""
+    opaque = [line for line in report["lines"] if line["inside"]]
+    whole = sum(line["device_ms"] for line in opaque)
+    entries = [entry for line in opaque for entry in line["inside"]]
+    library = sum(entry["device_ms"] for entry in entries)
+    module = sum(entry["device_ms"] for entry in entries if entry["module"])
+    return (100 * library / whole, 100 * module / whole) if whole else (0.0, 0.0)
+
+
+def closing(report: dict[str, Any]) -> float:
+    """How far the sum of all lines is from the step, in percent of it."""
+    step = report["steps"]["step_ms"]
+    total = sum(line["step_ms"] for line in report["lines"]) + report["unattributed"]["step_ms"]
+    return 100 * (total / step - 1) if step else 0.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("round", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    options = parser.parse_args()
+    print("| script | step ms | sum off | library | module | expert's mark | at its line | with its edit |")
+    print("|" + "---|" * 8)
+    every: list[Mark] = []
+    scripts = sorted(options.round.glob("*.py"))
+    for script in scripts:
+        path = options.out / "reports" / f"{script.stem}.json"
+        if not path.exists():
+            print(f"| {script.stem} | no report |" + " |" * 6)
+            continue
+        report = json.loads(path.read_text(encoding="utf-8"))
+        mine = marks(script, report, options.device)
+        every += mine
+        library, module = inside(report)
+        head = [script.stem, f"{report['steps']['step_ms']:.1f}", f"{closing(report):+.2f} %"]
+        head += [f"{library:.1f} %", f"{module:.1f} %"]
+        rows: list[Mark | None] = [*mine] or [None]
+        for one in rows:
+            cells = (
+                [f"{one.line}: {one.what}", *(", ".join(each) or "NO" for each in (one.at_line, one.edit))]
+                if one
+                else ["none", "", ""]
+            )
+            print(f"| {' | '.join([*head, *cells])} |")
+            head = [""] * 5
+        others = [one for one in report["findings"] if not any(one["line"] in mark.lines for mark in mine)]
+        if others:
+            told = ", ".join(f"`{one['rule']}` {one['severity']} at {one['line']}" for one in others)
+            print(f"| | | | | | elsewhere | {told} | |")
+    found, edits = sum(bool(one.at_line) for one in every), sum(bool(one.edit) for one in every)
+    print(f"\n{found} of {len(every)} marks have a finding at their line, {edits} one with the expert's edit")
+
+
+if __name__ == "__main__":
+    main()
