@@ -42,8 +42,8 @@ cost first and at the source only to find the edit::
             for cost in context.profile.lines:                    # evidence first
                 if not context.matters(cost.sync_ms):
                     continue
-                source = context.source(cost.file)
-                call = source.call(cost.line, "item") if source else None
+                source = context.source(cost.file)                    # without text if it is gone
+                call = source.call(cost.line, "item")
                 yield context.draft(
                     cost.place,   # edit site; cause= is the hot line, where that is another
                     "The host waits {wait} for the device here.",      # no digits in a template:
@@ -55,7 +55,7 @@ cost first and at the source only to find the edit::
                 )
 
     def fix(source, call):
-        if source is None or call is None:
+        if call is None:
             raise Refused("the call is not on that line")
         edits = Edits(source)
         edits.replace(call, source.code(call.func.value) + ".detach()")

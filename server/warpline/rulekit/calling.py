@@ -94,8 +94,8 @@ def evaluated_at(
     uses = [use for site in context.sites("loader") for use in site.uses]
     for file, line in [cause, *uses, *_step_loops(context), cause]:
         source = context.source(file)
-        statement = source.statement_at(line) if source is not None else None
-        if source is None or statement is None:
+        statement = source.statement_at(line)
+        if statement is None:
             continue
         loops = source.loops_from(statement)
         function = source.enclosing(statement, cst.FunctionDef)
@@ -116,8 +116,8 @@ def _step_loops(context: Context) -> Iterator[tuple[str, int]]:
         if not 0.5 <= cost.calls <= 1.5:
             continue
         source = context.source(cost.file)
-        statement = source.statement_at(cost.line) if source is not None else None
-        if source is None or not isinstance(statement, (cst.For, cst.While)):
+        statement = source.statement_at(cost.line)
+        if not isinstance(statement, (cst.For, cst.While)):
             continue
         if source.line(statement) == cost.line:
             yield cost.place

@@ -19,8 +19,8 @@ def attention_call(context: Context, cost: LineCost) -> tuple[Source, cst.Call]:
     """The line's only call of scaled_dot_product_attention. Raises Refused where there is none, or
     several."""
     source = context.source(cost.file)
-    calls = source.calls(cost.line, NAME) if source is not None else []
-    if source is None or len(calls) != 1:
+    calls = source.calls(cost.line, NAME)
+    if len(calls) != 1:
         raise Refused("change the arguments of the attention where it is called")
     return source, calls[0]
 

@@ -28,9 +28,9 @@ def made_at(context: Context, graph: Graph, nodes: Sequence[Node], own: Sequence
     hottest = max(own, key=lambda part: part.step_ms)
     place = hottest.place
     source = context.source(place[0])
-    statement = source.statement_at(place[1]) if source is not None else None
+    statement = source.statement_at(place[1])
     # The other parts of a line that computes more than constants may use the loop's names as they like.
-    if source is not None and statement is not None and hottest.share == 1 and _counts(source, statement):
+    if statement is not None and hottest.share == 1 and _counts(source, statement):
         return None
     site = graph.site(nodes[0])
     function = site.function if site is not None else ""
@@ -72,9 +72,9 @@ def _callers(context: Context, function: str) -> list[_Caller]:
     found = []
     for cost in context.profile.lines:
         source = context.source(cost.file)
-        calls = source.calls(cost.line) if source is not None else []
+        calls = source.calls(cost.line)
         for call in calls:
-            if source is not None and source.is_named(call.func, name) and source.line(call) == cost.line:
+            if source.is_named(call.func, name) and source.line(call) == cost.line:
                 found.append(_Caller(source, call, cost.place, cost.function))
     return found
 

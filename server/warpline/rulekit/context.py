@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+
+import libcst as cst
 
 from warpline.devices import Capability, can
 from warpline.model.change import Change
@@ -36,7 +39,7 @@ class Context:
         self.on_gpu = self.can("kernels")
         self.notes: list[str] = []
         self._texts = texts
-        self._sources: dict[str, Source | None] = {}
+        self._sources: dict[str, Source] = {}
         self.reached = Reached(profile)
         self._costs = {cost.place: cost for cost in profile.lines}
 
@@ -82,10 +85,10 @@ class Context:
         """A file as it is now; None when it is gone or not the user's."""
         return self._texts(file)
 
-    def source(self, file: str) -> Source | None:
-        """A file parsed; None (and one note for all rules) when it is gone or cannot be parsed."""
+    def source(self, file: str) -> Source:
+        """A file parsed; without text (and one note for all rules) where it is gone or cannot be parsed."""
         if file not in self._sources:
-            self._sources[file] = None
+            self._sources[file] = Source(file, "")
             text = self._texts(file)
             if text is not None and file.endswith(_PYTHON):
                 try:
@@ -93,6 +96,30 @@ class Context:
                 except Unreadable as reason:
                     self.note(f"{file}: no fix is offered, because {reason}")
         return self._sources[file]
+
+    @cached_property
+    def each_step(self) -> list[tuple[LineCost, Source, cst.SimpleStatementLine]]:
+        """The simple statements that each step runs, in the order of the text, with their cost."""
+        lines = sorted(
+            (cost for cost in self.profile.lines if cost.calls >= 0.5), key=lambda cost: cost.place
+        )
+        found = ((cost, source := self.source(cost.file), source.statement_at(cost.line)) for cost in lines)
+        return [
+            (cost, source, statement)
+            for cost, source, statement in found
+            if isinstance(statement, cst.SimpleStatementLine)
+        ]
+
+    def sources(self) -> Iterator[Source]:
+        """The files of the profile, parsed."""
+        yield from map(self.source, self.profile.sources)
+
+    def calls(self, *names: str) -> Iterator[tuple[Source, cst.Call]]:
+        """Calls in these files, of functions with one of ``names`` (see :meth:`Source.is_named`)."""
+        for source in self.sources():
+            for call in source.nodes(cst.Call):
+                if not names or source.is_named(call.func, *names):
+                    yield source, call
 
     def note(self, text: str) -> None:
         """Say once why something could not be judged."""

@@ -58,8 +58,7 @@ def without_waiting(context: Context, places: list[FileLine]) -> dict[str, Edits
     known: dict[int, bool] = {}
     for file, line in sorted(places):
         source = context.source(file)
-        for call in move_calls(source, line) if source is not None else ():
-            assert source is not None
+        for call in move_calls(source, line):
             present = source.argument(call, "non_blocking", 2 if _is_to(call) else 1)
             if id(call) in known or (present is not None and source.literal(present.value) is True):
                 continue
@@ -75,8 +74,7 @@ def never_wait(context: Context, places: list[FileLine]) -> bool:
     found = []
     for file, line in places:
         source = context.source(file)
-        for call in move_calls(source, line) if source is not None else ():
-            assert source is not None
+        for call in move_calls(source, line):
             present = source.argument(call, "non_blocking", 2 if _is_to(call) else 1)
             found.append(present is not None and source.literal(present.value) is True)
     return bool(found) and all(found)
@@ -85,8 +83,8 @@ def never_wait(context: Context, places: list[FileLine]) -> bool:
 def _beside(context: Context, place: FileLine) -> list[FileLine]:
     """Lines of the same block with a move to the same place, be it ever so quick."""
     source = context.source(place[0])
-    moves = move_calls(source, place[1]) if source is not None else []
-    if source is None or not moves:
+    moves = move_calls(source, place[1])
+    if not moves:
         return []
     wanted = {_target(source, call) for call in moves}
     return [
@@ -109,8 +107,8 @@ def _is_to(call: cst.Call) -> bool:
 def loop_over(context: Context, place: FileLine) -> tuple[FileLine, ...]:
     """The lines of the ``for`` statements around ``place`` (none for a place in another function)."""
     source = context.source(place[0])
-    node = source.statement_at(place[1]) if source is not None else None
-    if source is None or node is None:
+    node = source.statement_at(place[1])
+    if node is None:
         return ()
     return tuple((place[0], source.line(loop)) for loop in source.loops(node))
 

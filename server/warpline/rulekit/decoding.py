@@ -133,8 +133,8 @@ def _called_before(context: Context, file: str, line: int) -> tuple[str, int] | 
     """The statement of the same block that made, by a call, what the statement at ``line`` reads; else that
     line."""
     source = context.source(file)
-    statement = source.statement_at(line) if source is not None else None
-    if source is None or statement is None:
+    statement = source.statement_at(line)
+    if statement is None:
         return None
     read = {name.value for name in source.nodes(cst.Name, within=statement)}
     block = source.block(statement)

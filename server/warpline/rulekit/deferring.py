@@ -24,8 +24,8 @@ _TELLS = (
 def read_later(context: Context, cost: LineCost) -> Fix:
     """A fix for the value that the line of ``cost`` reads in each step. Raises Refused."""
     source = context.source(cost.file)
-    call = read_call(source, cost.line) if source is not None else None
-    if source is None or call is None:
+    call = read_call(source, cost.line)
+    if call is None:
         raise Refused("the wait is not a plain `.item()` or `.cpu()`")
     statement = source.statement(call)
     loops = source.loops(call)

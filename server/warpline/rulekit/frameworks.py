@@ -21,8 +21,6 @@ def construction_call(context: Context, site: Site, one: Construction) -> tuple[
     """The call at ``site`` in the text, or of the parser that makes the object; None where neither is there:
     the framework makes that object itself, from another one."""
     source = context.source(site.file)
-    if source is None:
-        return None
     type_ = facts_of(Framework, site).type
     names = [*(one.called or (one.name,)), *([type_] if type_ else []), *one.parsers]
     call = source.call(site.line, *names)

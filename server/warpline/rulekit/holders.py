@@ -63,7 +63,7 @@ def by_hand(holder: Holder, name: str) -> str:
 def literal_at(context: Context, holder: Holder, value: object) -> tuple[Source, cst.BaseExpression]:
     """The expression that holds the value, to put another literal there. Raises Refused."""
     source = context.source(holder.file)
-    if source is None:
+    if not source.text:
         raise Refused(f"the value is in {Path(holder.file).name}, which cannot be read")
     near = [
         node

@@ -60,8 +60,7 @@ def _in_library(cost: LineCost) -> bool:
 
 def _step(context: Context, cost: LineCost) -> InferenceStep | None:
     source = context.source(cost.file)
-    for call in source.calls(cost.line) if source is not None else ():
-        assert source is not None
+    for call in source.calls(cost.line):
         name = source.code(call.func)
         step = InferenceStep(source, call, context.reached)
         if model_name(step) != name:

@@ -25,11 +25,7 @@ def keepers(context: Context, *, graph: bool = True) -> Iterator[tuple[Source, c
     """Values that a line of each step keeps, where the step itself makes the value. ``graph``: only
     values with a graph; else any, and not what is added to a sum, which takes no more memory."""
     own = {cost.function.rpartition(".")[2] for cost in context.profile.lines if cost.calls >= 0.5}
-    for cost in sorted(context.profile.lines, key=lambda cost: cost.place):
-        source = context.source(cost.file) if cost.calls >= 0.5 else None
-        statement = source.statement_at(cost.line) if source is not None else None
-        if source is None or not isinstance(statement, cst.SimpleStatementLine):
-            continue
+    for _, source, statement in context.each_step:
         for small in statement.body:
             if (
                 isinstance(small, cst.Expr)
@@ -64,11 +60,7 @@ def _is_made(context: Context, source: Source, value: cst.BaseExpression, graph:
 
 def _emptied(context: Context, keeper: str) -> bool:
     """Whether each step makes ``keeper`` (its last name) again, or takes something out of it."""
-    for cost in context.profile.lines:
-        source = context.source(cost.file) if keeper and cost.calls >= 0.5 else None
-        statement = source.statement_at(cost.line) if source is not None else None
-        if source is None or not isinstance(statement, cst.SimpleStatementLine):
-            continue
+    for cost, source, statement in context.each_step if keeper else ():
         targets = [one.target for one in source.nodes(cst.AssignTarget, within=statement)]
         anew = any(not isinstance(one, cst.Subscript) and _last(one) == keeper for one in targets)
         if anew and keeper not in _names(source, statement):
@@ -86,19 +78,11 @@ def _sent_back(context: Context, source: Source, keeper: str, statement: cst.Sim
     for back in source.nodes(cst.Return, within=function) if function is not None else ():
         if keeper in _names(source, back):
             return True
-    own = source.line(statement)
-    for cost in context.profile.lines:
-        if cost.calls < 0.5 or cost.nodes <= cost.unused_nodes or cost.place == (source.path, own):
-            continue
-        other = context.source(cost.file)
-        found = other.statement_at(cost.line) if other is not None else None
-        if (
-            other is not None
-            and isinstance(found, cst.SimpleStatementLine)
-            and keeper in _names(other, found)
-        ):
-            return True
-    return False
+    own = source.place(statement)
+    return any(
+        cost.nodes > cost.unused_nodes and cost.place != own and keeper in _names(other, found)
+        for cost, other, found in context.each_step
+    )
 
 
 def _goes_back(source: Source, keeper: str) -> bool:
@@ -244,9 +228,8 @@ def _made(context: Context, source: Source, name: cst.Name, depth: int, graph: b
     method = bool(names) and names[0] in ("self", "cls")
     position = names.index(name.value) - method
     for cost in context.profile.lines:
-        other = context.source(cost.file) if cost.calls >= 0.5 else None
-        for call in other.calls(cost.line, function.name.value) if other is not None else ():
-            assert other is not None
+        other = context.source(cost.file)
+        for call in other.calls(cost.line, function.name.value) if cost.calls >= 0.5 else ():
             given = other.argument(call, name.value, position)
             value = given.value if given is not None else None
             if isinstance(value, cst.Name) and _made(context, other, value, depth - 1, graph):
@@ -279,8 +262,6 @@ def _ran(context: Context, source: Source, node: cst.CSTNode, graph: bool) -> bo
 def _gives_tensor(context: Context, cost: LineCost) -> bool:
     """Whether the function of a line may return a tensor with its graph: no number, and no tuple."""
     source, name = context.source(cost.file), cost.function.rpartition(".")[2]
-    if source is None:
-        return False
     around = [one for one in source.at(cost.line, cst.FunctionDef) if one.name.value == name]
     backs = [
         back.value

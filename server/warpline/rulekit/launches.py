@@ -39,9 +39,9 @@ def launched_at(context: Context, idle: dict[LineCost, float], hottest: LineCost
             break
         calling = callers(context, function_of(cost))
         source = context.source(cost.file)
-        statement = source.statement_at(cost.line) if source is not None else None
-        loops = source.loops(statement) if source is not None and statement is not None else []
-        if source is not None and loops and not calling and not is_forward(function_of(cost)):
+        statement = source.statement_at(cost.line)
+        loops = source.loops(statement) if statement is not None else []
+        if loops and not calling and not is_forward(function_of(cost)):
             return cost.file, source.line(loops[-1])
         cost = calling[0] if len(calling) == 1 else cost
     born = model_born(context, hottest)

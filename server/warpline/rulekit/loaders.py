@@ -63,8 +63,8 @@ def begins_again(context: Context, site: Site) -> bool:
     function that is called in one."""
     for file, line in site.uses:
         source = context.source(file)
-        statement = source.statement_at(line) if source is not None else None
-        if source is None or statement is None:
+        statement = source.statement_at(line)
+        if statement is None:
             continue
         function = source.enclosing(statement, cst.FunctionDef)
         name = function.name.value if function is not None else ""
@@ -154,11 +154,11 @@ def iterates_itself(context: Context, site: Site) -> bool:
     """Whether the dataset is an iterable one that does not share its samples out among workers."""
     dataset = facts_of(Loader, site)
     file, line = dataset.dataset_file, dataset.dataset_line
-    source = context.source(file) if file is not None and file in context.profile.sources else None
-    function = (
-        next(iter(source.at(int(line), cst.FunctionDef)), None) if source is not None and line else None
-    )
-    if source is None or function is None:
+    if file is None or file not in context.profile.sources:
+        return "Iterable" in (dataset.dataset_type or "")
+    source = context.source(file)
+    function = next(iter(source.at(int(line), cst.FunctionDef)), None) if line else None
+    if function is None:
         return "Iterable" in (dataset.dataset_type or "")
     owner = source.enclosing(function, cst.ClassDef) or function
     return function.name.value == "__iter__" and "get_worker_info" not in source.code(owner)
@@ -173,8 +173,6 @@ def iterated_at(context: Context, site: Site) -> tuple[str, int]:
 def loader_call(context: Context, site: Site) -> tuple[Source, cst.Call]:
     """The call that makes the loader. Raises Refused when it is not found on the site's line."""
     source = context.source(site.file)
-    if source is None:
-        raise Refused("the file that creates the loader cannot be read")
     named = source.call(site.line, "DataLoader", "super.__init__", "__init__")
     if named is not None:
         return source, named

@@ -44,14 +44,14 @@ def launches_for_lists(cost: LineCost) -> float:
 def is_step(context: Context, cost: LineCost) -> bool:
     """Whether the line calls ``step()``. A line that only clears gradients does not change with the fix."""
     source = context.source(cost.file)
-    return source is None or source.call(cost.line, "step") is not None
+    return not source.text or source.call(cost.line, "step") is not None
 
 
 def stands_alone(context: Context, cost: LineCost) -> bool:
     """Whether the line does little else than the optimizer's step, so that its cost is the step's."""
     source = context.source(cost.file)
-    step = source.call(cost.line, "step") if source is not None else None
-    if source is None or step is None:
+    step = source.call(cost.line, "step")
+    if step is None:
         return True
     return all(
         source.inside(call, step) or source.is_named(call.func, "step", "zero_grad", "update")
@@ -84,8 +84,8 @@ def unpacked(context: Context, site: Site, kind: str) -> Origin | None:
     """The value of ``foreach`` or ``fused`` in a mapping that the call unpacks. None where it is not known to
     have one."""
     source = context.source(site.file)
-    call = making_call(source, site, kind) if source is not None else None
-    if source is None or call is None:
+    call = making_call(source, site, kind)
+    if call is None:
         return None
     found = (
         unpacked_origin(context, source, value, name)

@@ -194,8 +194,7 @@ def _defaults(
     passed = []
     for path in context.profile.sources:
         other = context.source(path)
-        for call in other.nodes(cst.Call) if other is not None else ():
-            assert other is not None
+        for call in other.nodes(cst.Call):
             if other.is_named(call.func, called) and not call.lpar:
                 position = order.index(name) if name in order else None
                 arg = other.argument(call, name, position)

@@ -35,9 +35,9 @@ def _filling(
     """The first line that pads rows, in each function that is at one of ``places`` or contains it."""
     found = set()
     for file, line in places:
-        source = context.source(file) if file is not None and file in context.profile.sources else None
-        statement = source.statement_at(line) if source is not None and line else None
-        if source is None or statement is None:
+        source = context.source(file if file is not None and file in context.profile.sources else "")
+        statement = source.statement_at(line) if line else None
+        if statement is None:
             continue
         around = source.enclosing(statement, cst.FunctionDef)
         function = statement if isinstance(statement, cst.FunctionDef) else around

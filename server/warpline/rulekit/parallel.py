@@ -24,8 +24,8 @@ def calls_of(context: Context, site: Site) -> list[LineCost]:
     name = wrapper_name(context, site)
     found = []
     for cost in context.profile.lines:
-        source = context.source(cost.file) if name else None
-        if source is not None and any(source.code(call.func) == name for call in source.calls(cost.line)):
+        source = context.source(cost.file)
+        if name and any(source.code(call.func) == name for call in source.calls(cost.line)):
             found.append(cost)
     return found
 
@@ -45,15 +45,16 @@ def wrapper_name(context: Context, site: Site) -> str:
 def wrapper_call(context: Context, site: Site) -> tuple[Source, cst.Call] | None:
     """The ``DDP(...)`` or other wrapper's call at a site, or None where the text shows none."""
     source = context.source(site.file)
-    call = source.call(site.line, str(facts_of(Parallel, site).type), "DDP") if source is not None else None
-    if source is not None and call is None:
+    call = source.call(site.line, str(facts_of(Parallel, site).type), "DDP")
+    if call is None:
         call = next((c for c in source.calls(site.line) if c.args), None)
-    return (source, call) if source is not None and call is not None else None
+    return (source, call) if call is not None else None
 
 
 def _sends_back(context: Context, cost: LineCost) -> bool:
-    source = context.source(cost.file) if context.matters(cost.idle_ms) else None
-    return source is not None and source.call(cost.line, "backward") is not None
+    if not context.matters(cost.idle_ms):
+        return False
+    return context.source(cost.file).call(cost.line, "backward") is not None
 
 
 def exposed_communication(context: Context) -> tuple[float, list[LineCost]]:

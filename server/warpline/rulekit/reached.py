@@ -65,14 +65,14 @@ class Reached:
         first, last = source.line(function), source.span(function)[1][0]
         return not any(file == source.path and first <= line <= last for file, line in self._births)
 
-    def refusal(self, fix: Fix, source_of: Callable[[str], Source | None]) -> str | None:
+    def refusal(self, fix: Fix, source_of: Callable[[str], Source]) -> str | None:
         """Why ``fix`` would change nothing that was measured, in words for the end of a message."""
         for edit in fix.edits:
             if self._roots and not edit.file.startswith(self._roots):
                 return f"`{Path(edit.file).name}` belongs to another project"
         for edit in fix.edits:
             source = source_of(edit.file)
-            if source is not None and self._edit(source, edit) is False:
+            if self._edit(source, edit) is False:
                 return f"`{source.lines[edit.start[0] - 1].strip()}` did not run before the measured steps"
         return None
 
@@ -97,13 +97,13 @@ class Reached:
         return None if None in beside or not beside else False
 
 
-def touches(fix: Fix, place: tuple[str, int], source_of: Callable[[str], Source | None]) -> bool:
+def touches(fix: Fix, place: tuple[str, int], source_of: Callable[[str], Source]) -> bool:
     """Whether ``fix`` edits the statement on the line of ``place``, or the lines beside it."""
     file, line = place
     source = source_of(file)
-    statement = source.statement_at(line) if source is not None else None
+    statement = source.statement_at(line)
     first, last = (line, line)
-    if source is not None and statement is not None:
+    if statement is not None:
         first, last = _own_lines(source, statement)
         first, last = min(first, line), max(last, line)
     return any(edit.file == file and edit.start[0] <= last + 1 and first <= edit.end[0] for edit in fix.edits)

@@ -55,8 +55,8 @@ def rounds(context: Context) -> Iterator[Rounds]:
         if max([most, *(line.calls for line in _called(context, cost))]) < LEAST_ROUNDS:
             continue
         source = context.source(cost.file)
-        loop = _around(source, cost.line) if source is not None else None
-        if source is None or loop is None or id(loop) in seen:
+        loop = _around(source, cost.line)
+        if loop is None or id(loop) in seen:
             continue
         seen.add(id(loop))
         start, end = source.span(loop)

@@ -24,8 +24,8 @@ def sliced(context: Context) -> Iterator[Origin]:
     seen: set[tuple[str, int]] = set()
     for cost in context.profile.lines:
         source = context.source(cost.file)
-        statement = source.statement_at(cost.line) if source is not None else None
-        if source is None or statement is None or abs(cost.calls - 1) > _ONCE:
+        statement = source.statement_at(cost.line)
+        if statement is None or abs(cost.calls - 1) > _ONCE:
             continue
         for loop in source.loops(statement)[:1]:
             step = _step(source, loop)

@@ -16,8 +16,6 @@ import libcst as cst
 from warpline.rulekit.context import Context
 from warpline.rulekit.reached import Reached
 from warpline.rulekit.terms.evaluate import descend
-from warpline.syntax.edits import Edits, Refused
-from warpline.syntax.imports import import_line
 from warpline.syntax.source import Source, Statement
 
 #: Calls that bring a batch to the model and compute nothing.
@@ -165,8 +163,6 @@ def training_steps(context: Context) -> list[TrainingStep]:
         [context.profile.manifest.script, *(cost.file for cost in context.profile.lines)]
     ):
         source = context.source(file)
-        if source is None:
-            continue
         for call in source.nodes(cst.Call):
             if isinstance(call.func, cst.Attribute) and call.func.attr.value in _BACKWARD:
                 found.append(TrainingStep(source, call, context.reached))
@@ -225,15 +221,6 @@ def _receiver(call: cst.Call) -> cst.BaseExpression:
 def _spent(context: Context, step: TrainingStep) -> float:
     cost = context.cost(step.source.path, step.source.line(step.backward))
     return cost.step_ms if cost is not None else 0.0
-
-
-def after_imports(source: Source, edits: Edits, code: str) -> None:
-    """``code`` as a paragraph below the imports at the top. Raises Refused if there are none."""
-    index = import_line(source.module)
-    body = source.module.body
-    if not index:
-        raise Refused("the file does not start with imports, so there is no place for the setting")
-    edits.insert_after(body[index - 1], code, apart=True)
 
 
 def _bound(statement: Statement) -> Iterator[str]:

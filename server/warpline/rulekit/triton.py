@@ -76,9 +76,9 @@ def definition(context: Context, name: str) -> tuple[Source, cst.FunctionDef] | 
             continue
         # Older versions end the kernel's name with a signature: `add_kernel_0d1d2d`.
         wanted = [found for found in _functions(text) if name == found or name.startswith(f"{found}_0d")]
-        source = context.source(file) if wanted else None
-        for function in source.nodes(cst.FunctionDef) if source is not None else ():
-            if source is not None and function.name.value in wanted and _is_jit(source, function):
+        source = context.source(file if wanted else "")
+        for function in source.nodes(cst.FunctionDef):
+            if function.name.value in wanted and _is_jit(source, function):
                 return source, function
     return None
 
@@ -98,12 +98,8 @@ def _is_jit(source: Source, function: cst.FunctionDef) -> bool:
 
 def _launch(context: Context, cost: LineCost, name: str) -> tuple[Source, cst.Call] | None:
     source = context.source(cost.file)
-    statement = source.statement_at(cost.line) if source is not None else None
+    statement = source.statement_at(cost.line)
     for call in descend(statement, cst.Call) if statement is not None else ():
-        if (
-            isinstance(call.func, cst.Subscript)
-            and source is not None
-            and source.is_named(call.func.value, name)
-        ):
+        if isinstance(call.func, cst.Subscript) and source.is_named(call.func.value, name):
             return source, call
     return None

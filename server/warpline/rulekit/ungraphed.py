@@ -21,8 +21,8 @@ def without_graph(context: Context, place: tuple[str, int]) -> Fix:
     """The statement at ``place`` under ``torch.no_grad()``. Raises Refused, also where the statement calls
     more than one part of the model: the others may need their gradients."""
     source = context.source(place[0])
-    statement = source.statement_at(place[1]) if source is not None else None
-    if source is None or not isinstance(statement, cst.SimpleStatementLine):
+    statement = source.statement_at(place[1])
+    if not isinstance(statement, cst.SimpleStatementLine):
         raise Refused("put the call of this part under `torch.no_grad()`")
     around = [source.code(item) for outer in source.ancestors(statement) if isinstance(outer, cst.With)
               for item in outer.items]  # fmt: skip

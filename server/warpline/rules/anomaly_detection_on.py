@@ -116,14 +116,11 @@ def _checking(cost: LineCost) -> float:
 def _switch(context: Context) -> tuple[Source, cst.Call] | None:
     """The call that turned it on, the script's own file first."""
     script = context.profile.manifest.script
-    for path in sorted(context.profile.sources, key=lambda path: (path != script, path)):
-        source = context.source(path)
-        for call in source.nodes(cst.Call) if source is not None else ():
-            assert source is not None
-            if source.is_named(call.func, "set_detect_anomaly", "detect_anomaly"):
-                first = source.argument(call, "mode", 0)
-                if first is None or source.literal(first.value) is not False:
-                    return source, call
+    found = context.calls("set_detect_anomaly", "detect_anomaly")
+    for source, call in sorted(found, key=lambda entry: (entry[0].path != script, entry[0].path)):
+        first = source.argument(call, "mode", 0)
+        if first is None or source.literal(first.value) is not False:
+            return source, call
     return None
 
 

@@ -140,8 +140,8 @@ class BlockingHostCopy(Rule):
 
 def _fix(context: Context, place: tuple[str, int]) -> Fix:
     source, pins = context.source(place[0]), _pins(context)
-    moves = move_calls(source, place[1]) if source is not None and pins else []
-    if source is not None and any(_is_filled(source, call) for call in moves):
+    moves = move_calls(source, place[1]) if pins else []
+    if any(_is_filled(source, call) for call in moves):
         raise Refused(
             "the script fills this host tensor again, and with `non_blocking=True` the copy may not be done "
             "by then: use two such tensors in turn, and wait for the copy before filling one again"
@@ -165,11 +165,7 @@ def _is_filled(source: Source, move: cst.Call) -> bool:
 
 def _pins(context: Context) -> bool:
     """Whether the script pins memory by other means than a loader."""
-    sources = filter(None, map(context.source, context.profile.sources))
-    return any(_is_pinning(source, call) for source in sources for call in source.nodes(cst.Call))
-
-
-def _is_pinning(source: Source, call: cst.Call) -> bool:
-    if source.is_named(call.func, "pin_memory"):
-        return True
-    return source.is_named(call.func, *_FACTORIES) and source.argument(call, "pin_memory") is not None
+    filled = context.calls(*_FACTORIES)
+    return any(context.calls("pin_memory")) or any(
+        source.argument(call, "pin_memory") for source, call in filled
+    )

@@ -73,8 +73,9 @@ class CacheEmptiedInStep(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         for cost in context.profile.lines:
             spent = max(cost.step_ms, cost.idle_ms)
-            source = context.source(cost.file) if context.matters(spent) else None
-            if source is None or source.call(cost.line, "empty_cache") is None:
+            if not context.matters(spent):
+                continue
+            if context.source(cost.file).call(cost.line, "empty_cache") is None:
                 continue
             place = cost.place
             yield context.draft(
@@ -90,9 +91,9 @@ class CacheEmptiedInStep(Rule):
 
 def _fix(context: Context, cost: LineCost) -> Fix:
     source = context.source(cost.file)
-    call = source.call(cost.line, "empty_cache") if source is not None else None
-    statement = source.statement(call) if source is not None and call is not None else None
-    if source is None or call is None or statement is None or not isinstance(source.parent(call), cst.Expr):
+    call = source.call(cost.line, "empty_cache")
+    statement = source.statement(call) if call is not None else None
+    if call is None or statement is None or not isinstance(source.parent(call), cst.Expr):
         raise Refused("the call is not a statement of its own")
     edits = Edits(source)
     edits.remove(statement)

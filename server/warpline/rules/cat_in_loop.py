@@ -168,7 +168,7 @@ from functools import partial
 
 from warpline.model.change import Replace, Scale
 from warpline.model.profile import LineCost
-from warpline.rulekit import Context, Draft, Rule, Source, count
+from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.growing import grows, new_share
 from warpline.rulekit.joining import concatenated_once, is_read, join_in_loop
 
@@ -181,15 +181,13 @@ class CatInLoop(Rule):
             joins = [op for op in cost.ops if op.name == "aten::cat"]
             rounds = sum(op.count for op in joins if op.phase == "forward")
             # One round of the loop may be a step: then the tensor is longer in each.
-            source = (
-                context.source(cost.file)
-                if context.matters(cost.step_ms) and (rounds >= 2 or (rounds > 0 and grows(joins)))
-                else None
-            )
-            growth = join_in_loop(source, cost.line) if source is not None else None
+            if not context.matters(cost.step_ms) or not (rounds >= 2 or (rounds > 0 and grows(joins))):
+                continue
+            source = context.source(cost.file)
+            growth = join_in_loop(source, cost.line)
             if growth is None or is_read(growth):
-                if source is not None and cost.backward_ms == 0 and grows(joins):
-                    yield _kept(context, source, cost, rounds)
+                if source.text and cost.backward_ms == 0 and grows(joins):
+                    yield _kept(context, cost, rounds)
                 continue
             # Of n rounds that copy n/2 pieces on average, one that copies n remains.
             place = cost.place
@@ -212,7 +210,7 @@ class CatInLoop(Rule):
             )
 
 
-def _kept(context: Context, source: Source, cost: LineCost, rounds: float) -> Draft:
+def _kept(context: Context, cost: LineCost, rounds: float) -> Draft:
     """A tensor that is longer in each call, as a cache of keys and values is.
 
     The line may call a whole model: only the part of its time that the joins take counts.

@@ -168,14 +168,14 @@ def _found(context: Context, spent: Iterable[LineCost]) -> dict[Source, list[cst
     """The calls that make layers whose biases are subtracted again, by the recorded step or by the text."""
     sites = context.sites(Module.KIND)
     files = dict.fromkeys([*(cost.file for cost in spent), *(site.file for site in sites)])
-    found = {source: _followed(source) for file in files if (source := context.source(file)) is not None}
+    found = {source: _followed(source) for source in map(context.source, files)}
     flow = context.profile.facts.dataflow
     recorded = biased(graph_of(flow)) if flow.name and not flow.missing else []
     for site in sites:
         source = context.source(site.file)
-        calls = source.calls(site.line, *_CONVOLUTIONS) if source is not None else []
+        calls = source.calls(site.line, *_CONVOLUTIONS)
         # Several on one line are one site, which has the arguments of the first.
-        if source is None or len(calls) != 1 or calls[0] in found[source]:
+        if len(calls) != 1 or calls[0] in found[source]:
             continue
         if _is_subtracted(source, calls[0], site, recorded):
             found[source].append(calls[0])

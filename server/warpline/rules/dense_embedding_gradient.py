@@ -278,9 +278,9 @@ def _fix(context: Context, table: Table, made: Site | None, optimizer: Site, kin
         raise Refused("`clip_grad_norm_` does not accept sparse gradients: clip only the other parameters")
     if table.by not in _BY_MODULES:
         raise Refused("look the rows up with `F.embedding(ids, table, sparse=True)` instead of an index")
-    source = context.source(made.file) if made is not None else None
-    call = source.call(made.line, *_MODULES) if source is not None and made is not None else None
-    if source is None or call is None or made is None:
+    source = context.source(made.file if made is not None else "")
+    call = source.call(made.line, *_MODULES) if made is not None else None
+    if call is None or made is None:
         raise Refused("pass `sparse=True` where the embedding is created")
     bag = source.is_named(call.func, "EmbeddingBag")  # it has no `padding_idx` before these
     scaled = source.argument(call, "scale_grad_by_freq", 4 if bag else 5)

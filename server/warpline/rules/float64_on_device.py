@@ -260,7 +260,7 @@ def _origins(context: Context, hot: list[str]) -> tuple[Source | None, list[cst.
     """What makes float64 numbers, in the file of the hottest line first."""
     for file in dict.fromkeys([*hot, context.profile.manifest.script]):
         source = context.source(file)
-        if source is not None and (nodes := _explicit(source) or _from_numpy(source)):
+        if nodes := _explicit(source) or _from_numpy(source):
             return source, nodes
     return None, []
 

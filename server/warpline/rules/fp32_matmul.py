@@ -181,7 +181,7 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
 from warpline.rulekit.autocasting import autocast_at, under_autocast, with_autocast
 from warpline.rulekit.fused_attention import attention_share, runs_math
 from warpline.rulekit.inference import steps
-from warpline.rulekit.training import after_imports
+from warpline.rulekit.settings import set_in_script
 from warpline.wire.births import Setting
 from warpline.wire.precision import Precision
 
@@ -274,8 +274,8 @@ def _switched_off(context: Context) -> Setting | None:
 def _switch_on(context: Context, off: Setting) -> Fix:
     place = off.frames[0]
     source = context.source(place.file)
-    for node in source.at(place.line, cst.Name, cst.SimpleString) if source is not None else ():
-        if source is not None and source.literal(node) == off.value:
+    for node in source.at(place.line, cst.Name, cst.SimpleString):
+        if source.literal(node) == off.value:
             edits = Edits(source)
             edits.replace(node, "True" if off.value is False else '"high"')
             return edits.fix("Allow TF32 for float32 matrix products", "unsafe")
@@ -312,12 +312,11 @@ def _allow_tf32(context: Context) -> Fix:
     capability = context.device.capability
     if capability is None or tuple(capability) < _TF32:
         raise Refused("the device does not support TF32")
-    source = context.source(context.profile.manifest.script)
-    if source is None:
-        raise Refused("the source of the script is not available")
-    if any(node.value in ("set_float32_matmul_precision", "allow_tf32") for node in source.nodes(cst.Name)):
-        raise Refused("the script already sets the precision of matrix products")
-    edits = Edits(source)
-    name = edits.add_import("torch.set_float32_matmul_precision", "import torch")
-    after_imports(source, edits, f'{name}("high")')
-    return edits.fix("Allow TF32 for float32 matrix products", "unsafe")
+    return set_in_script(
+        context,
+        "torch.set_float32_matmul_precision",
+        '{name}("high")',
+        "Allow TF32 for float32 matrix products",
+        unless=("set_float32_matmul_precision", "allow_tf32"),
+        reason="the script already sets the precision of matrix products",
+    )

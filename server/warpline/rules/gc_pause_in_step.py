@@ -181,12 +181,9 @@ def _collects_seldom(context: Context, explicit: list[LineCost]) -> bool:
     """Whether the script calls ``gc.collect()`` in a loop or a function, and the captured steps did not."""
     seen = {cost.place for cost in explicit}
     return any(
-        source.is_named(call.func, "gc.collect")
-        and (path, source.line(call)) not in seen
+        source.place(call) not in seen
         and (source.loops(call) or source.enclosing(call, cst.FunctionDef) is not None)
-        for path in context.profile.sources
-        if (source := context.source(path)) is not None
-        for call in source.nodes(cst.Call)
+        for source, call in context.calls("gc.collect")
     )
 
 
@@ -197,8 +194,8 @@ def _part(costs: list[LineCost], spent: float) -> float:
 
 def _collect(context: Context, cost: LineCost) -> tuple[Source, cst.Call] | None:
     source = context.source(cost.file)
-    call = source.call(cost.line, "gc.collect") if source is not None else None
-    return (source, call) if source is not None and call is not None else None
+    call = source.call(cost.line, "gc.collect")
+    return (source, call) if call is not None else None
 
 
 def _remove(context: Context, cost: LineCost) -> Fix:
@@ -233,8 +230,8 @@ def _training_loop(context: Context, cause: tuple[str, int]) -> tuple[Source, cs
     uses = [use for kind in ("loader", "optimizer") for site in context.sites(kind) for use in site.uses]
     for file, line in [*uses, cause]:
         source = context.source(file)
-        statement = source.statement_at(line) if source is not None else None
-        if source is None or statement is None:
+        statement = source.statement_at(line)
+        if statement is None:
             continue
         loops = source.loops_from(statement)
         if loops:

@@ -110,8 +110,8 @@ def _lost_ms(context: Context, event: CompileEvent) -> float:
     own = context.cost(event.file, event.line)
     spent = own.step_ms if own is not None else 0.0
     source = context.source(event.file)
-    function = function_at(source, event.line) if source is not None else None
-    if source is None or function is None:
+    function = function_at(source, event.line)
+    if function is None:
         return spent
     (first, _), (last, _) = source.span(function)
     return max(spent, sum(cost.idle_ms for cost in context.costs_within(event.file, first, last)))
@@ -125,9 +125,9 @@ def _reason(event: CompileEvent) -> str:
     )
 
 
-def _fix(source: Source | None, line: int) -> Fix:
-    statement = source.statement_at(line) if source is not None else None
-    if source is None or not isinstance(statement, cst.SimpleStatementLine):
+def _fix(source: Source, line: int) -> Fix:
+    statement = source.statement_at(line)
+    if not isinstance(statement, cst.SimpleStatementLine):
         raise Refused("what to do instead depends on what the line is for")
     small = statement.body[0]
     call = small.value if isinstance(small, cst.Expr) else None

@@ -217,12 +217,7 @@ class GraphKeptAlive(Rule):
             return
         kept = [cost for cost in context.profile.lines if cost.kept_bytes > 0]
         hottest = max(kept, key=lambda cost: cost.kept_bytes, default=None)
-        losses = [
-            (source, node)
-            for path in context.profile.sources
-            if (source := context.source(path)) is not None
-            for node in _kept_losses(source)
-        ]
+        losses = [(source, node) for source in context.sources() for node in _kept_losses(source)]
         for source, node in losses or list(keepers(context))[:1]:
             place = source.place(node)
             yield context.draft(

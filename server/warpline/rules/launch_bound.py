@@ -325,8 +325,6 @@ def _graph(context: Context, site: Site) -> Fix:
     if facts_of(Compile, site).dynamic:
         raise Refused("it is compiled for changing sizes, and each size would need its own CUDA graph")
     source = context.source(site.file)
-    if source is None:
-        raise Refused("the call of torch.compile was not found")
     edits = Edits(source)
     set_option(source, edits, site.line, "mode", '"reduce-overhead"')
     return edits.fix("Launch the compiled kernels as CUDA graphs", "unsafe")

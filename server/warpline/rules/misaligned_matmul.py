@@ -188,15 +188,14 @@ def _literals(context: Context, cost: LineCost, size: int) -> tuple[Source | Non
     modules = [site.file for site in context.sites("module")]
     for file in dict.fromkeys([cost.file, context.profile.manifest.script, *modules]):
         source = context.source(file)
-        if source is not None:
-            found = [node for node in source.nodes(cst.Integer) if node.evaluated_value == size]
-            if found:
-                return source, found
+        found = [node for node in source.nodes(cst.Integer) if node.evaluated_value == size]
+        if found:
+            return source, found
     return None, []
 
 
 def _place(context: Context, cost: LineCost, size: int, holder: Holder | None) -> tuple[str, int]:
-    if holder is not None and context.source(holder.file) is not None:
+    if holder is not None and context.source(holder.file).text:
         return holder.place
     source, found = _literals(context, cost, size)
     return source.place(found[0]) if source is not None and len(found) == 1 else cost.place
@@ -221,7 +220,7 @@ def _fix(context: Context, cost: LineCost, size: int, padded: int, holder: Holde
 def _held(context: Context, holder: Holder, size: int, padded: int) -> tuple[Source, cst.BaseExpression, str]:
     """The expression that holds the size, and what to write for it. Raises Refused."""
     source = context.source(holder.file)
-    if source is not None and holder.kind == "computed":
+    if holder.kind == "computed":
         sums = [
             node
             for node in source.at(holder.line, cst.BinaryOperation)

@@ -237,7 +237,7 @@ def _called(context: Context) -> list[LineCost]:
 
 def _calls(context: Context, cost: LineCost) -> list[tuple[Source, cst.Call]]:
     source = context.source(cost.file)
-    return [(source, call) for call in source.calls(cost.line, "checkpoint")] if source is not None else []
+    return [(source, call) for call in source.calls(cost.line, "checkpoint")]
 
 
 def _switch(context: Context, called: list[LineCost]) -> Switch | None:

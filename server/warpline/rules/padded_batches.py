@@ -63,8 +63,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from warpline.model.change import Together
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.graph import Graph, graph_of
@@ -128,12 +126,10 @@ def _places(graph: Graph, found: Padding) -> list[tuple[str, int]]:
 def _place(context: Context, found: Padding) -> tuple[str, int] | None:
     """Where batches are filled up, or made: the call that pads to a fixed length, the line of a collate
     function or dataset that does, the line of the step that took the batch from padded rows, the loader."""
-    for file in context.profile.sources:
-        source = context.source(file)
-        for call in source.nodes(cst.Call) if source is not None else ():
-            wanted = source.argument(call, "padding") if source is not None else None
-            if source is not None and wanted is not None and source.literal(wanted.value) == "max_length":
-                return source.place(call)
+    for source, call in context.calls():
+        wanted = source.argument(call, "padding")
+        if wanted is not None and source.literal(wanted.value) == "max_length":
+            return source.place(call)
     filled = filled_at(context, found.columns)
     if filled is not None:
         return filled

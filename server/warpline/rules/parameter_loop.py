@@ -102,9 +102,9 @@ class ParameterLoop(Rule):
         stepped = {place for site in context.sites(Optimizer.KIND) for place in site.uses}
         stepped |= _by_a_call(context)
         for cost in context.profile.lines:
-            own_code = cost.place not in stepped and _updates(cost)
-            source = context.source(cost.file) if own_code else None
-            loop = _loop(source, cost, sizes) if source is not None else None
+            if cost.place in stepped or not _updates(cost):
+                continue
+            loop = _loop(context.source(cost.file), cost, sizes)
             if loop is not None:
                 loops.setdefault((cost.file, loop), []).append(cost)
         for own in loops.values():

@@ -264,8 +264,8 @@ def _grouped(context: Context, site: Site, kind: str, costs: list[LineCost]) -> 
 
 def _groups_at(context: Context, site: Site, kind: str) -> tuple[str, int]:
     source = context.source(site.file)
-    call = making_call(source, site, kind) if source is not None else None
-    if source is None or call is None:
+    call = making_call(source, site, kind)
+    if call is None:
         return site.place
     return site.file, source.line(maker_of(source, call, "params"))
 
@@ -275,8 +275,8 @@ def _fix(context: Context, site: Site, kind: str) -> Fix:
     if version < _FUSED[kind]:
         raise Refused("this version of torch has no fused version of it")
     source = context.source(site.file)
-    call = making_call(source, site, kind) if source is not None else None
-    if source is None or call is None:
+    call = making_call(source, site, kind)
+    if call is None:
         raise Refused("the call that creates the optimizer was not found on that line")
     present = source.argument(call, "fused")
     if present is not None and source.literal(present.value) not in (False, None):

@@ -130,8 +130,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
-import libcst as cst
-
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
 from warpline.rulekit.compiling import set_option
@@ -197,13 +195,9 @@ def _by_size(event: CompileEvent) -> bool:
 
 def _set_at(context: Context, event: CompileEvent, guarded: str, name: str) -> tuple[str, int] | None:
     """Where a method of that file first gives an attribute of its object a value."""
-    source = context.source(event.file) if guarded.endswith(f".{name}") else None
-    for assign in source.nodes(cst.Assign) if source is not None else ():
-        for target in assign.targets:
-            at = target.target
-            if source is not None and isinstance(at, cst.Attribute) and source.code(at) == f"self.{name}":
-                return source.place(assign)
-    return None
+    source = context.source(event.file)
+    given = source.assigned(f"self.{name}") if guarded.endswith(f".{name}") else []
+    return source.place(given[0]) if given else None
 
 
 def _fix(context: Context, site: Site | None, event: CompileEvent) -> Fix:
@@ -215,9 +209,9 @@ def _fix(context: Context, site: Site | None, event: CompileEvent) -> Fix:
         )
     if not _by_size(event):
         raise Refused("the failed guard is not about a size; Dynamo's log names it (TORCH_LOGS=recompiles)")
-    source = context.source(site.file) if site is not None else None
-    if source is None or site is None:
+    if site is None:
         raise Refused("the call of torch.compile was not found")
+    source = context.source(site.file)
     edits = Edits(source)
     set_option(source, edits, site.line, "dynamic", "True")
     return edits.fix("Compile for dynamic shapes", "unsafe")

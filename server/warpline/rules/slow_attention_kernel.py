@@ -138,8 +138,8 @@ from warpline.rulekit.causal import NAME, attention_call, is_causal, made_causal
 from warpline.rulekit.fused_attention import Call, attention_share, calls_of, runs_math
 from warpline.rulekit.origins import Origin, unpacked_origin
 from warpline.rulekit.saving import less_device_time
+from warpline.rulekit.settings import set_in_script
 from warpline.rulekit.terms import atom
-from warpline.rulekit.training import after_imports
 
 _METRIC = "attention"
 #: Switches of fused kernels, as settings name them.
@@ -193,15 +193,14 @@ def _planned(context: Context, cost: LineCost, spent: float) -> Draft:
 
 
 def _without_cudnn(context: Context) -> Fix:
-    source = context.source(context.profile.manifest.script)
-    if source is None:
-        raise Refused("the source of the script is not available")
-    if any(source.is_named(call.func, "enable_cudnn_sdp", "sdpa_kernel") for call in source.nodes(cst.Call)):
-        raise Refused("the script chooses the attention kernels itself: remove cuDNN's there")
-    edits = Edits(source)
-    name = edits.add_import("torch.backends.cuda.enable_cudnn_sdp", "import torch")
-    after_imports(source, edits, f"{name}(False)")
-    return edits.fix("Leave attention to flash attention", "unsafe")
+    return set_in_script(
+        context,
+        "torch.backends.cuda.enable_cudnn_sdp",
+        "{name}(False)",
+        "Leave attention to flash attention",
+        unless=("enable_cudnn_sdp", "sdpa_kernel"),
+        reason="the script chooses the attention kernels itself: remove cuDNN's there",
+    )
 
 
 def _fallback(context: Context, cost: LineCost, calls: list[Call], share: float) -> Draft:
@@ -284,8 +283,8 @@ def _causal(context: Context, cost: LineCost, share: float) -> Draft:
 def _unpacked_mask(context: Context, cost: LineCost) -> Origin | None:
     """The mask in a mapping that the call unpacks."""
     source = context.source(cost.file)
-    call = source.call(cost.line, NAME) if source is not None else None
-    if source is None or call is None:
+    call = source.call(cost.line, NAME)
+    if call is None:
         return None
     found = (unpacked_origin(context, source, value, "attn_mask") for value in source.unpacked(call))
     return next((one for one in found if one is not None), None)
@@ -293,15 +292,15 @@ def _unpacked_mask(context: Context, cost: LineCost) -> Origin | None:
 
 def _read_elsewhere(context: Context, held: Origin) -> bool:
     """Whether something else may read the mask of that mapping: by its key, or by unpacking the mapping."""
-    written, unpacking = 0, 0
-    for path in context.profile.sources:
-        source = context.source(path)
-        if source is None:
-            continue
-        written += sum(source.literal(node) == "attn_mask" for node in source.nodes(cst.SimpleString))
-        for call in source.nodes(cst.Call):
-            found = [unpacked_origin(context, source, value, "attn_mask") for value in source.unpacked(call)]
-            unpacking += any(one is not None and one.node is held.node for one in found)
+    written = sum(
+        source.literal(node) == "attn_mask"
+        for source in context.sources()
+        for node in source.nodes(cst.SimpleString)
+    )
+    unpacking = 0
+    for source, call in context.calls():
+        found = [unpacked_origin(context, source, value, "attn_mask") for value in source.unpacked(call)]
+        unpacking += any(one is not None and one.node is held.node for one in found)
     return written > 1 or unpacking > 1
 
 

@@ -194,8 +194,8 @@ def _repeated_at(
     the line, and where several lines call it."""
     for _ in range(_DEPTH):
         source = context.source(place[0])
-        statement = source.statement_at(place[1]) if source is not None else None
-        if source is None or statement is None or _repeats(source, statement):
+        statement = source.statement_at(place[1])
+        if statement is None or _repeats(source, statement):
             return None
         if source.nodes(*_COMPREHENSIONS, within=statement):
             return None
@@ -205,7 +205,7 @@ def _repeated_at(
         callers = {
             line.place: (other, call)
             for line in lines
-            if (other := context.source(line.file)) is not None
+            for other in [context.source(line.file)]
             for call in other.calls(line.line, function.name.value)
             if other.line(call) == line.line
         }

@@ -238,8 +238,8 @@ class SyncInStep(Rule):
 def _by_hand(context: Context, wait: Wait) -> str:
     """What to do where no edit can be written: by what the host waits for."""
     source = context.source(wait.cost.file)
-    call = read_call(source, wait.cost.line) if source is not None else None
-    statement = source.statement(call) if source is not None and call is not None else None
+    call = read_call(source, wait.cost.line)
+    statement = source.statement(call) if call is not None else None
     told = [words for what, words in _ADVICE.items() if what in wait.what]
     decides = not isinstance(statement, cst.SimpleStatementLine)
     by_itself = any(what in wait.what for what in ("cpu", "numpy", "linalg"))

@@ -108,8 +108,9 @@ class SynchronizeInStep(Rule):
             return
         for wait in waits(context):
             cost = wait.cost
-            source = context.source(cost.file) if context.matters(wait.most_ms) else None
-            if source is None or source.call(cost.line, "synchronize") is None:
+            if not context.matters(wait.most_ms):
+                continue
+            if context.source(cost.file).call(cost.line, "synchronize") is None:
                 continue
             place = cost.place
             yield context.draft(
@@ -131,9 +132,9 @@ class SynchronizeInStep(Rule):
 
 def _fix(context: Context, cost: LineCost) -> Fix:
     source = context.source(cost.file)
-    call = source.call(cost.line, "synchronize") if source is not None else None
-    statement = source.statement(call) if source is not None and call is not None else None
-    if source is None or statement is None or not isinstance(source.parent(call or statement), cst.Expr):
+    call = source.call(cost.line, "synchronize")
+    statement = source.statement(call) if call is not None else None
+    if statement is None or not isinstance(source.parent(call or statement), cst.Expr):
         raise Refused("the call is not a statement of its own")
     edits = Edits(source)
     edits.remove(statement)

@@ -232,8 +232,7 @@ class TensorMadeOnHost(Rule):
 def _host_named_at(context: Context, site: Site) -> Origin | None:
     """Where the ``device=`` that it is created with says "cpu": in a config, or a constant."""
     source = context.source(site.file)
-    for call in _made(source, site) if source is not None else []:
-        assert source is not None
+    for call in _made(source, site):
         given = source.argument(call, "device")
         found = [origin(context, source, given.value)] if given is not None else []
         found += [
@@ -264,8 +263,8 @@ def _by_hand(named: Origin) -> str:
 def _makers(context: Context, site: Site) -> list[tuple[str, int]]:
     """Lines of the same function that fill, with NumPy, what the site makes a tensor of."""
     source = context.source(site.file)
-    statement = source.statement_at(site.line) if source is not None else None
-    if source is None or statement is None:
+    statement = source.statement_at(site.line)
+    if statement is None:
         return []
     function = source.enclosing(statement, cst.FunctionDef) or source.module
     names = {name.value for name in source.nodes(cst.Name, within=statement)}
@@ -292,8 +291,6 @@ def _of_torch(source: Source, call: cst.Call) -> bool:
 
 def _fix(context: Context, site: Site) -> Fix:
     source = context.source(site.file)
-    if source is None:
-        raise Refused("the file cannot be read")
     for move in move_calls(source, site.line):
         made = move.func.value if isinstance(move.func, cst.Attribute) else None
         if not isinstance(made, cst.Call) or not source.name(made.func).startswith("torch."):

@@ -334,8 +334,8 @@ def _by_function(
         if not cost.kernels or cost.group or cost.place in told:
             continue
         source = context.source(cost.file)
-        function = function_at(source, cost.line) if source is not None else None
-        if source is not None and function is not None and not source.call(cost.line, "step", "backward"):
+        function = function_at(source, cost.line)
+        if function is not None and not source.call(cost.line, "step", "backward"):
             found.setdefault((source, function), []).append(cost)
     return found
 

@@ -84,13 +84,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-import libcst as cst
-
 from warpline.model import costs
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule
+from warpline.rulekit import Context, Draft, Rule
 from warpline.rulekit.convolutions import another_way, convolution_ms, convolutions
-from warpline.rulekit.training import after_imports
+from warpline.rulekit.settings import set_in_script
 
 
 class UntunedConvolution(Rule):
@@ -119,17 +116,15 @@ class UntunedConvolution(Rule):
             # What the heuristic misses is often nothing at all.
             saving_ms=costs.value("conv-search") * total,
             change=another_way(spent, "benchmark", costs.value("conv-search") * total),
-            fixes=[partial(_fix, context)],
+            fixes=[
+                partial(
+                    set_in_script,
+                    context,
+                    "torch.backends.cudnn.benchmark",
+                    "{name} = True",
+                    "Turn on torch.backends.cudnn.benchmark",
+                    unless=("cudnn.benchmark",),
+                    reason="the script already sets it",
+                )
+            ],
         )
-
-
-def _fix(context: Context) -> Fix:
-    source = context.source(context.profile.manifest.script)
-    if source is None:
-        raise Refused("the source of the script is not available")
-    if any(source.is_named(node, "cudnn.benchmark") for node in source.nodes(cst.Attribute)):
-        raise Refused("the script already sets it")
-    edits = Edits(source)
-    name = edits.add_import("torch.backends.cudnn.benchmark", "import torch")
-    after_imports(source, edits, f"{name} = True")
-    return edits.fix("Turn on torch.backends.cudnn.benchmark", "unsafe")

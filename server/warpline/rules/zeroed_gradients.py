@@ -134,10 +134,12 @@ class ZeroedGradients(Rule):
             fills = [op for op in cost.ops if op.name in _FILLS and op.outer] or [
                 op for op in cost.ops if op.name in _FILLS
             ]
-            source = context.source(cost.file) if fills else None
-            call = _clearing(source, cost.line) if source is not None else None
-            flag = _flag(context, source, call, fills) if source is not None and fills else None
-            if source is None or (call is None and flag is None):
+            if not fills:
+                continue
+            source = context.source(cost.file)
+            call = _clearing(source, cost.line)
+            flag = _flag(context, source, call, fills)
+            if call is None and flag is None:
                 continue
             added = _added(context, cost.place)
             adding = {"added": ms("adding gradients to zeros", sum(added.values()))} if added else {}

@@ -47,8 +47,6 @@ def formulas(context: Context, match: Callable[[Flow, Term], Found | None]) -> I
     """The largest expressions that ``match`` knows, in functions with enough time in total."""
     for source_file, function in _hot_functions(context):
         source = context.source(source_file)
-        if source is None:
-            continue
         flow = follow(source, function)
         consumed: set[Step] = set()
         for step in reversed(flow.steps):
@@ -102,8 +100,7 @@ def _span(flow: Flow, node: cst.CSTNode) -> range:
 def _hot_functions(context: Context) -> list[tuple[str, cst.FunctionDef]]:
     found: dict[tuple[str, cst.FunctionDef], float] = {}
     for cost in context.profile.lines:
-        source = context.source(cost.file) if cost.step_ms > 0 else None
-        inner = function_at(source, cost.line) if source is not None else None
+        inner = function_at(context.source(cost.file), cost.line) if cost.step_ms > 0 else None
         if inner is not None:
             found[cost.file, inner] = found.get((cost.file, inner), 0.0) + cost.step_ms
     return [key for key, spent in found.items() if context.matters(spent)]
