@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpline.rulekit.example import Project, read_project
+from tests.annotated import Project, read_project
 
 HERE = Path(__file__).parent
 _HEADER = re.compile(r"# corpus: run(?:, may (.*))?")

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.annotated import FILE, read_example
 from warpline.diagnosis import diagnose
 from warpline.model.profile import Profile
 from warpline.model.report import Finding, Predicted
 from warpline.rulekit import Context, Draft, Rule, ms
-from warpline.rulekit.example import FILE, read_example
 from warpline.rules import rule_named
 
 CODE = """\

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.annotated import FILE, Example, read_example
 from warpline.diagnosis import diagnose, fixes, together
-from warpline.rulekit.example import FILE, Example, read_example
 from warpline.text.alignment import matched
 from warpline.text.edits import apply
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.annotated import read_example
 from warpline.diagnosis import diagnose
 from warpline.model.report import Finding
-from warpline.rulekit.example import read_example
 from warpline.text.edits import apply
 from warpline.wire.frameworks import constructions
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.annotated import FILE, read_example
 from warpline.diagnosis.rebase import rebase
 from warpline.model.profile import Profile
-from warpline.rulekit.example import FILE, read_example
 from warpline.rulekit.reached import Reached
 from warpline.syntax.source import Source
 from warpline.wire.births import Argument, Executed, Holder, UserFrame

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.annotated import read_example, texts
 from warpline.diagnosis.diagnose import Diagnosis, diagnose
 from warpline.model.change import Change
 from warpline.model.profile import Profile
 from warpline.model.report import Predicted
-from warpline.rulekit.example import read_example, texts
 
 CODE = """\
 #> totals idle_ms=8

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.annotated import FILE, read_example, texts
 from warpline.model.profile import LineCost
 from warpline.rulekit import Context
 from warpline.rulekit.calling import below, model_born, records_at
-from warpline.rulekit.example import FILE, read_example, texts
 
 SCRIPT = """\
 class Block:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import libcst as cst
 
+from tests.annotated import FILE, read_example, texts
 from warpline.model.change import CompiledCalls, Fuse, Together
 from warpline.rulekit import Context, Draft
 from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order
-from warpline.rulekit.example import FILE, read_example, texts
 from warpline.rules.unfused_elementwise import UnfusedElementwise
 
 SCRIPT = """\

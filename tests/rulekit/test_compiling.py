@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context, Refused
 from warpline.rulekit.compiling import compile_model
-from warpline.rulekit.example import FILE, read_example, texts
 from warpline.rulekit.training import training_steps
 from warpline.text.edits import apply
 from warpline.wire.births import Executed

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.annotated import FILE, read_example, texts
 from warpline.model.change import MatmulRate
 from warpline.model.report import Edit, Fix
 from warpline.rulekit import Context
-from warpline.rulekit.example import FILE, read_example, texts
 from warpline.syntax.edits import Refused
 
 LOWER, ROUNDED = MatmulRate("bf16", ((FILE, 1),)), MatmulRate("tf32", ((FILE, 1),))

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.annotated import read_project
 from warpline.rulekit import Context
 from warpline.rulekit.compiling import compile_model
-from warpline.rulekit.example import read_project
 from warpline.rulekit.inference import steps
 from warpline.rulekit.model_lines import about_model
 from warpline.rulekit.training import TrainingStep, training_steps

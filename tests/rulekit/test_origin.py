@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.annotated import read_project
 from warpline.rulekit import Context, origin
-from warpline.rulekit.example import read_project
 from warpline.rulekit.origins import unpacked_origin
 
 CASES = {

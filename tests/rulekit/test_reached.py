@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.annotated import FILE, read_example
 from warpline.model.profile import Profile
 from warpline.model.report import Edit, Fix
-from warpline.rulekit.example import FILE, read_example
 from warpline.rulekit.reached import Reached, main_edit, touches
 from warpline.syntax.source import Source
 from warpline.wire.births import Executed

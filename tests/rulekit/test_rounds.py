@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context
-from warpline.rulekit.example import FILE, read_example, texts
 from warpline.rulekit.rounds import rounds
 
 SCRIPT = """\

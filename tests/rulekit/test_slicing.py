@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.annotated import read_example, texts
 from warpline.rulekit.context import Context
-from warpline.rulekit.example import read_example, texts
 from warpline.rulekit.slicing import sliced
 
 RANGE = """\

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.annotated import read_project
 from warpline.rulekit import Context
-from warpline.rulekit.example import read_project
 from warpline.rulekit.model_lines import about_model, is_torchs
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.syntax.edits import Edits, Refused

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.annotated import read_example, texts
 from warpline.rulekit.context import Context
-from warpline.rulekit.example import read_example, texts
 from warpline.rulekit.triton import triton_kernels
 
 CODE = """\

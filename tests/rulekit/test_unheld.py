@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context
-from warpline.rulekit.example import FILE, read_example, texts
 from warpline.rulekit.graph.unheld import Unheld
 from warpline.rulekit.unheld import unheld_at
 from warpline.rules.grad_in_eval import GradInEval

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.annotated import read_example, texts
 from warpline.diagnosis.diagnose import diagnose
-from warpline.rulekit.example import read_example, texts
 from warpline.text.edits import apply
 
 MASKED = """\

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.annotated import read_example, texts
 from warpline.diagnosis.diagnose import diagnose
 from warpline.model.report import Finding
-from warpline.rulekit.example import read_example, texts
 from warpline.wire.births import Argument, Holder
 
 HEAD = "from torch import nn\n"

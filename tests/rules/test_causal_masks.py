@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.annotated import FILE, read_example, texts
 from warpline.diagnosis.diagnose import diagnose
 from warpline.model.report import Finding
-from warpline.rulekit.example import FILE, read_example, texts
 from warpline.wire.dataflow import Dataflow, Masked, OperatorSite
 
 CALL = 5

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.annotated import read_example, texts
 from warpline.rulekit import Context, Draft
-from warpline.rulekit.example import read_example, texts
 from warpline.rules import rule_named
 from warpline.text.edits import apply
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.annotated import read_example
 from warpline.rulekit import Context
-from warpline.rulekit.example import read_example
 from warpline.rules.loader_without_workers import LoaderWithoutWorkers
 
 CODE = """\

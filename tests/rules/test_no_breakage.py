@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from tests.annotated import read_example, texts
 from warpline.diagnosis.diagnose import diagnose
 from warpline.model.profile import Profile
 from warpline.model.report import Finding
-from warpline.rulekit.example import read_example, texts
 from warpline.text.edits import apply
 
 

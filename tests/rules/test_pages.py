@@ -6,9 +6,9 @@ import ast
 
 import pytest
 
+from tests.annotated import FILE, Example, read_example, texts
 from warpline.diagnosis.rebase import rebase
 from warpline.rulekit import Context, Draft, Rule, shown
-from warpline.rulekit.example import FILE, Example, read_example, texts
 from warpline.rulekit.message import NUMBER
 from warpline.rulekit.page import REQUIRED, without_annotations
 from warpline.rules import rules

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context
-from warpline.rulekit.example import FILE, read_example, texts
 from warpline.rules.parameter_loop import ParameterLoop
 from warpline.wire.dataflow import DIRECT, MODULE, Dataflow, OperatorSite
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context, Draft
-from warpline.rulekit.example import FILE, read_example, texts
 from warpline.rules import rule_named
 from warpline.text.edits import apply
 from warpline.wire.births import Argument, Holder

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context, Draft
-from warpline.rulekit.example import FILE, read_example, texts
 from warpline.rules import rule_named
 from warpline.text.edits import apply
 from warpline.wire.births import Setting, UserFrame

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.annotated import read_example, texts
 from warpline.diagnosis.diagnose import diagnose
-from warpline.rulekit.example import read_example, texts
 from warpline.wire.facts import Nvml
 from warpline.wire.workers import WorkerLine, Workers
 

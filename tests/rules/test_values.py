@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import torch
 
+from tests.annotated import FILE, read_example, texts
 from tests.rules.snippets import REFUSED, SNIPPETS, Snippet
 from warpline.model.profile import LineCost
 from warpline.rulekit import Context, Draft
-from warpline.rulekit.example import FILE, read_example, texts
 from warpline.rules import rule_named
 from warpline.text.edits import apply
 

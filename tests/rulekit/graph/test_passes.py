@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.annotated import FILE, read_example
 from tests.rulekit.graph.recording import recorded
 from warpline.model.profile import LineCost, Op
-from warpline.rulekit.example import FILE, read_example
 from warpline.rulekit.graph.passes import Passes, of_graph
 
 torch = pytest.importorskip("torch")

@@ -1,6 +1,28 @@
 """The annotated code of a rule's page, as text and as a profile that the rule can look at.
 
-Annotations are comments that begin with ``#>`` or ``#^``; see :mod:`warpline.rulekit` for the grammar.
+**Annotations** are comments ``#> clause; clause; …`` at the end of a line (about that line) or on a
+line of their own (``#^ …``: about the line above; ``#> …``: about the run); they are no part of the
+text. A clause is a verb and ``key=value`` words, values being literals without blanks (quote them
+otherwise), ``true``/``false`` or plain text:
+
+- ``found``: the rule finds something here (and nowhere else)
+- ``cost step_ms= device_ms= backward_ms= idle_ms= cpu_ms= sync_ms= loader_ms= calls= launches= …``: fields
+  of LineCost; ``step_ms`` defaults to the larger of ``cpu_ms`` and ``device_ms``
+- ``op aten::mm count= device_ms= cpu_ms= phase= shapes=[[8,4],[4,4]] dtypes=float,float outer=false``
+- ``inside file=/lib/trainer.py line=12 step_ms= sync_ms= text=`` (a line of a library below this one)
+- ``kernel NAME count= device_ms= phase= grid=(1,1,1) block=(128,1,1) kind=copy tensor_cores=false``
+- ``site loader num_workers=0 …`` (kinds and keys: warpline.wire.run.Site); ``use loader``: the sites of
+  that kind are used on this line (``site loader as=valid …`` and ``use valid`` name one of several);
+  ``with.lr=0.1`` is an argument that it was made with
+- ``event graph_break reason="…"`` (CompileEvent)
+- ``padding rows=32 columns=512 padded=9000 shared=100``: what the embedding on this line looked up
+- ``node aten.mul.Tensor args=[%0,2] shape=[8,4] dtype=float32 function=f``: an operator of the recorded step,
+  ``%0`` being the result of the first one; a number that no operator has is a tensor from before the step
+- ``tensor %9 shape=[8,4] parameter=true unscored=3``: such a tensor; of its entries so many count for nothing
+  in a loss
+- for the run: ``device …`` (DeviceFacts; an H200 unless said), ``steps step_ms= device_busy_percent=``
+  (``step_ms`` defaults to the lines' sum), ``flags …``, ``memory …``, ``peaks …``, ``totals …``,
+  ``manifest …``, ``gc ms=5``, ``workers batch_ms=100`` (of loaders)
 """
 
 from __future__ import annotations
