@@ -51,6 +51,14 @@ def value(name: str) -> float:
     return table()[name].value
 
 
+def high(name: str) -> float:
+    """The upper end of the range of ``name``. Raises KeyError if the table lacks it or has no range."""
+    found = table()[name].high
+    if found is None:
+        raise KeyError(name)
+    return found
+
+
 def bound(name: str) -> float:
     """The chosen bound ``name``. Raises KeyError if the table lacks it."""
     return bounds()[name].value

@@ -55,6 +55,24 @@ for batch in DataLoader(Lines(), batch_size=32):
 
 Let `__iter__` yield only the worker's part (`torch.utils.data.get_worker_info()`), then add workers.
 
+## Example
+
+If a batch takes less time than its transfer from a worker, workers would make the step longer:
+
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(points, batch_size=32)
+#^ found; site loader num_workers=0 in_main_ms=0.3
+for batch in loader:  #> cost cpu_ms=0.3 idle_ms=0.3 loader_ms=0.3; use loader
+    train(batch)  #> cost device_ms=0.9
+```
+
+## Use instead
+
+Keep the samples in one tensor and index whole batches:
+`for rows in torch.randperm(len(points)).split(32): train(points[rows])`.
+
 ## Near misses
 
 A loader that is as slow, but has workers (`too-few-loader-workers` reports that):
@@ -115,6 +133,7 @@ import math
 from collections.abc import Iterator
 from functools import partial
 
+from warpline.model import costs
 from warpline.model.change import LoaderWorkers
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule, count
@@ -133,6 +152,9 @@ from warpline.wire.sites import Loader, facts_of
 
 #: Their samples are rows of tensors in memory: a worker would copy each batch once more (56 % slower).
 IN_MEMORY = ("TensorDataset",)
+#: The most that taking a batch from a worker costs: one that takes less to build is not worth a worker. Two
+#: of them, for batches of 0.3 ms, made a step of 1.2 ms 1.7 times as long (H100).
+TAKE_MS = costs.high("batch-take-ns") / 1e6
 
 
 class LoaderWithoutWorkers(Rule):
@@ -147,11 +169,11 @@ class LoaderWithoutWorkers(Rule):
             wait = sum(exposed_ms(context, cost) for cost in lines)
             if not context.matters(wait):
                 continue
-            if loader.dataset_type in IN_MEMORY:
-                yield _picked(context, site, wait)
-                continue
             # What the device does meanwhile hides a part of what a batch costs.
             batch = max(wait, min(loader.in_main_ms or 0.0, context.step_ms))
+            if loader.dataset_type in IN_MEMORY or batch < TAKE_MS:
+                yield _picked(context, site, wait)
+                continue
             workers = _sensible(context, site, batch, context.step_ms - wait)
             left = max(0.0, batch / workers - (context.step_ms - wait))
             yield context.draft(
@@ -174,17 +196,18 @@ class LoaderWithoutWorkers(Rule):
 
 
 def _picked(context: Context, site: Site, wait: float) -> Draft:
-    """Rows of tensors in memory, picked one by one."""
+    """Rows of tensors in memory, or batches that take too little time for a worker."""
     return context.draft(
         site.place,
-        "The training process builds each batch row by row from tensors in memory: each step "
-        "waits {spent} for it ({share} of the step).",
+        "The training process builds each batch sample by sample. Each step waits {spent} for it "
+        "({share} of the step).",
         context.spent("exposed wait", wait),
         cause=iterated_at(context, site),
         cost_ms=wait,
         fixes=[
-            "worker processes would copy each batch once more: index whole batches instead, `for "
-            "rows in torch.randperm(len(x)).split(batch_size): x[rows], y[rows]`"
+            "worker processes would copy each batch once more, which costs about as much: keep the data as "
+            "tensors and index whole batches, `for rows in torch.randperm(len(x)).split(batch_size): "
+            "x[rows], y[rows]`"
         ],
     )
 
