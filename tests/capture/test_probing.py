@@ -6,13 +6,31 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from warpline.capture import probing
-from warpline.wire.probing import KINDS, LOOPED, Probed, Question, Tensor
+from warpline.wire.probing import COMPILED, KINDS, LOOPED, Part, Probed, Question, Tensor
 from warpline.wire.run import Request
 
 SMALL = (Tensor((4, 8, 16)),)
+#: ``unbind(x)[0] @ w.t()``, then dropout and a change in place, of which the mask is not used.
+PART = Part(
+    (
+        ("aten.unbind.int", ["%0", 0], (2, 3)),
+        ("aten.t.default", ["%1"], (4,)),
+        ("aten.mm.default", ["%2", "%4"], (5,)),
+        ("aten._to_copy.default", ["%5", {"dtype": "float64", "device": None}], (6,)),
+        ("aten.native_dropout.default", ["%6", 0.5, True], (7, 8)),
+        ("aten.relu_.default", ["%7"], (9,)),
+        ("aten.embedding.default", ["%1", "%10"], (11,)),
+    ),
+    (0, 1, 10),
+    (1,),
+    (9, 11),
+)
+GIVEN = (Tensor((2, 8, 16), "float32"), Tensor((4, 16), "float32"), Tensor((3,), "int64"))
+COMPILES = Question("compiled", GIVEN, (msgspec.json.encode(PART).decode(),), backward=True)
 FILTERS = (Tensor((2, 4, 8, 8)), Tensor((4, 4, 3, 3)))
 SQUARES = (Tensor((16, 16)), Tensor((16, 16)))
 HEADS = (Tensor((2, 2, 8, 4)), Tensor((2, 2, 4, 8), strides=(64, 32, 1, 4)), Tensor((2, 2, 8, 4)))
@@ -42,6 +60,7 @@ QUESTIONS = (
                 "convolution",
                 "cat",
                 "loop",
+                "compiled",
             }
         )
     ),
@@ -94,7 +113,7 @@ def tried() -> Probed:
 
 
 def test_every_kind_is_tried_and_gives_the_same(tried: Probed) -> None:
-    assert {one.kind for one in QUESTIONS} >= KINDS
+    assert {one.kind for one in QUESTIONS} >= KINDS - {COMPILED}
     assert [one.question for one in tried.answers] == list(QUESTIONS)
     for one in tried.answers[:-2]:
         assert not one.error, one
@@ -102,6 +121,24 @@ def test_every_kind_is_tried_and_gives_the_same(tried: Probed) -> None:
         assert one.after is not None
         assert min(one.before.device_ns, one.after.device_ns, one.after.host_ns) > 0
         assert one.difference <= 1
+
+
+def test_recorded_operators_are_tried_compiled_and_leave_nothing_behind() -> None:
+    pytest.importorskip("torch")
+    broken = Question(
+        "compiled",
+        SMALL,
+        ('{"operators": [["os.system.default", ["%0"], [1]]], "inputs": [0], "leaves": [], "results": [1]}',),
+    )
+    asked = (broken, COMPILES, Question("gelu", SMALL))
+    found = probing.probe(Request(python=sys.executable), asked, 60.0, device="cpu", threads=1)
+    assert [one.question for one in found.answers] == [asked[2], broken, COMPILES]  # what compiles comes last
+    gelu, refused, compiled = found.answers
+    assert gelu.after is not None
+    assert "os.system.default" in refused.error
+    assert not compiled.error
+    assert compiled.before is not None
+    assert compiled.after is not None
 
 
 def test_what_cannot_be_tried_has_a_reason_and_no_figures(tried: Probed) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import libcst as cst
 
 from tests.annotated import FILE, read_example, texts
-from warpline.model.change import CompiledCalls, Fuse, Together
+from warpline.model.change import CompiledCalls, Fuse, Replace, Together
 from warpline.rulekit import Context, Draft
 from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order
 from warpline.rules.unfused_elementwise import UnfusedElementwise
@@ -70,8 +70,11 @@ def test_the_kernels_of_what_it_calls_are_part_of_what_compiling_it_saves() -> N
     assert drafts[1].cost_ms == 8
     assert drafts[5].cost_ms == 20
     change = drafts[5].change
-    assert isinstance(change, Together)
-    fused, calls = change.changes
+    assert isinstance(change, Replace)
+    assert change.options == ("", "60")
+    assert isinstance(change.otherwise, Together)
+    fused, calls = change.otherwise.changes
+    assert change.places == fused.places
     assert isinstance(fused, Fuse)
     assert [line for _, line in fused.places] == [2, 3, 6, 7, 8]
     assert calls == CompiledCalls(fused.places, 60)

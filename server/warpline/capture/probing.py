@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import signal
 import subprocess
 import tempfile
 import threading
@@ -18,7 +17,7 @@ import msgspec
 
 from warpline.capture import interpreter, signals, tree
 from warpline.model.problem import Problem
-from warpline.wire.probing import Answer, Probed, Question, QuestionBatch
+from warpline.wire.probing import COMPILED, Answer, Probed, Question, QuestionBatch
 from warpline.wire.run import Request
 
 _START = Path(__file__).parent / "runner" / "probing" / "start.py"
@@ -26,6 +25,8 @@ _START = Path(__file__).parent / "runner" / "probing" / "start.py"
 START_S = 30.0
 #: Seconds on top of that, so that the trial that is running can end.
 LATE_S = 2.0
+#: Compiling may take so many times the seconds of all other trials: 30 by default.
+COMPILING = 3.0
 
 
 def probe(
@@ -38,23 +39,26 @@ def probe(
     cancelled: threading.Event | None = None,
     on_answer: Callable[[int, int], None] | None = None,
 ) -> Probed:
-    """The answers that arrive within ``seconds`` after torch is imported, in the order of the questions.
+    """The answers that arrive within ``seconds`` after torch is imported, those of what is compiled last and
+    within ``COMPILING`` times as long on top.
 
     ``on_answer(done, of)`` reports progress. An answer that does not arrive, for any reason, is left out.
     Raises only KeyboardInterrupt, and Problem if ``cancelled`` was set. The child has ended on return.
     """
     began = time.monotonic()
     answers: list[Answer] = []
-    note = ""
-    with tempfile.TemporaryFile() as asked, tempfile.TemporaryDirectory() as empty:
-        asked.write(msgspec.json.encode(QuestionBatch(device, threads, seconds, tuple(questions))))
+    note, mark = "", f"{os.getpid()}-probing-{time.monotonic_ns()}"
+    compiling = COMPILING * seconds if any(one.kind == COMPILED for one in questions) else 0.0
+    room = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # a compiler may still be writing
+    with tempfile.TemporaryFile() as asked, room as empty:
+        asked.write(msgspec.json.encode(QuestionBatch(device, threads, seconds, compiling, tuple(questions))))
         asked.seek(0)
         with signals.held_back():
             try:
                 child = subprocess.Popen(
                     [interpreter.find(request), str(_START)],
                     cwd=empty,  # so that no file of the user's can be imported
-                    env={**os.environ, **request.environment, tree.MARK: f"{os.getpid()}-probing"},
+                    env={**os.environ, **request.environment, **_caches(empty), tree.MARK: mark},
                     stdin=asked,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
@@ -77,14 +81,14 @@ def probe(
                 if line is None:
                     break
                 if line == b"{}\n":  # torch is imported
-                    late = time.monotonic() + seconds + LATE_S
+                    late = time.monotonic() + seconds + compiling + LATE_S
                     continue
                 with contextlib.suppress(msgspec.MsgspecError):
                     answers.append(msgspec.json.decode(line, type=Answer))
                 if on_answer is not None:
                     on_answer(len(answers), len(questions))
         finally:
-            _end(child)
+            _end(child, mark)
     if not answers:
         note = "replacements could not be tried: the interpreter gave no answer in time"
     return Probed(tuple(answers), time.monotonic() - began, len(questions) - len(answers), note)
@@ -97,10 +101,14 @@ def _listen(stream: IO[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
     lines.put(None)
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """Kill the child and its process group: torch may have started processes in it."""
-    with contextlib.suppress(OSError):
-        os.killpg(child.pid, signal.SIGKILL)
+def _caches(folder: str) -> dict[str, str]:
+    """Keeps what is compiled in ``folder``: no other of the user's files is written."""
+    return {"TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor", "TRITON_CACHE_DIR": f"{folder}/triton"}
+
+
+def _end(child: subprocess.Popen[bytes], mark: str) -> None:
+    """Kill the child and what it has started: torch compiles in processes of its own."""
+    tree.kill(child, mark)
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(LATE_S)
     # The garbage collector closes our end of the pipe once the listener has read to its end.

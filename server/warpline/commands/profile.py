@@ -41,7 +41,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--probe",
         type=seconds_or_none,
         metavar="SECONDS",
-        help="time limit for trying replacements on the recorded shapes (10; 0: none)",
+        help="time limit for trying replacements on the recorded shapes (10; 0: none); compiling may take "
+        "three times as long on top",
     )
     parser.add_argument("--run-dir", metavar="DIR", help="where run folders go (.warpline/runs)")
     parser.add_argument(

@@ -9,8 +9,8 @@ from math import prod
 from warpline.devices import can
 from warpline.model.change import Change, Fuse, MatmulRate, Operator, Replace, Together
 from warpline.model.profile import LineCost, Profile
-from warpline.probing import inputs, optimizers
-from warpline.wire.probing import Answer, Probed, Question
+from warpline.probing import compiled, inputs, optimizers
+from warpline.wire.probing import COMPILED, Answer, Probed, Question
 
 Answers = Mapping[Question, Answer]
 
@@ -28,7 +28,9 @@ _READERS: dict[str, inputs.Reader] = {
 }
 #: Tried on what the operators themselves did. The other kinds are tried in one usual spelling, and what is
 #: written may cost more than that, or less.
-_AS_RECORDED = frozenset({"fused_attention", "cat", "padded", "narrower", "convolution", "loop", "optimizer"})
+_AS_RECORDED = frozenset({
+    "fused_attention", "cat", "padded", "narrower", "convolution", "loop", "optimizer", COMPILED,
+})  # fmt: skip
 #: A spelling that seems to cost more times the usual one, or less, was not counted right.
 _SPELLED = 4.0
 #: Products that are asked about, those that take longest first.
@@ -86,6 +88,8 @@ def informed(profile: Profile, change: Change, answers: Answers) -> tuple[Change
 def _asked(profile: Profile, change: Replace) -> inputs.Weighted:
     if change.by == "optimizer":
         return optimizers.questions_for(profile, change)
+    if change.by == COMPILED:
+        return compiled.questions_for(profile, change, _costs(profile, change.places))
     return _READERS.get(change.by, inputs.whole)(change.by, change.options, _costs(profile, change.places))
 
 

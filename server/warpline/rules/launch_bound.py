@@ -225,7 +225,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model import costs
-from warpline.model.change import RemoveLaunches, Together
+from warpline.model.change import Change, RemoveLaunches, Replace, Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
 from warpline.rulekit.compiling import (
@@ -242,6 +242,7 @@ from warpline.rulekit.inference import steps
 from warpline.rulekit.launches import is_looping, launched_at, launching_ms, single_share
 from warpline.rulekit.loaders import launching_share
 from warpline.rulekit.model_lines import model_place
+from warpline.wire.probing import COMPILED
 from warpline.wire.run import Site
 from warpline.wire.sites import Compile, facts_of
 
@@ -290,7 +291,11 @@ class LaunchBound(Rule):
             place = compiled.place
         places = tuple(cost.place for cost in idle)
         promised = compiled is not None or runs_through_model(step)  # else nothing would be compiled
-        graphs = Together((RemoveLaunches(places), RemoveLaunches(places, fuse=False)))
+        change: Change = RemoveLaunches(places, fuse=compiled is None, keep=_LEFT)
+        graphs: Change = Together((RemoveLaunches(places), RemoveLaunches(places, fuse=False)))
+        if compiled is None:
+            change = Replace(COMPILED, places, change, ("", "1"))
+            graphs = Replace(COMPILED, places, graphs, ("reduce-overhead", "1"))
         yield context.draft(
             place,
             "Launch overhead: the device is idle for {spent} a step ({share}) while the host "
@@ -313,7 +318,7 @@ class LaunchBound(Rule):
             cause=hottest.place,
             cost_ms=total,
             saving_ms=(1 - _LEFT) * total if promised else 0.0,
-            change=RemoveLaunches(places, fuse=compiled is None, keep=_LEFT) if promised else None,
+            change=change if promised else None,
             fixes=[partial(_graph, context, compiled)]
             if compiled is not None
             else [partial(compile_model, step), partial(compile_model, step, graphs=True)],

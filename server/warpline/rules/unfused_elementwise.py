@@ -152,7 +152,7 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Change, CompiledCalls, Fuse, RemoveLaunches, Together
+from warpline.model.change import Change, CompiledCalls, Fuse, RemoveLaunches, Replace, Together
 from warpline.model.profile import Kernel, LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
@@ -169,6 +169,7 @@ from warpline.rulekit.model_lines import model_place
 from warpline.rulekit.terms import Flow, Term, formulas, function_at
 from warpline.rulekit.training import TrainingStep
 from warpline.syntax.source import Statement
+from warpline.wire.probing import COMPILED
 
 #: Passes over the same tensors that a compiler would make one: fewer are seldom worth compiling for.
 _PASSES = 3
@@ -199,6 +200,7 @@ class UnfusedElementwise(Rule):
                 continue
             broken = breaks_at(context, source, function) if step is None else None
             own = len(kernels)
+            change: Change | None = None
             if step is None and broken is None:
                 inside = [one for one in in_order(context, costs) if one.place not in told]
                 runs = [run for run in _runs(inside, recorded) if run.passes >= _PASSES]
@@ -206,6 +208,10 @@ class UnfusedElementwise(Rule):
                 spent = _spent(runs)
                 if not kernels or not context.matters(spent):
                     continue  # a product in what it calls lies between its passes
+                calls, whole = calls_of(costs), tuple((one.file, one.line) for one in inside)
+                change = Replace(COMPILED, whole, _compiled(runs, calls), ("", str(round(calls))))
+            elif broken is None:
+                change = _compiled(runs, 1.0)
             saving = max(0.0, spent - max(kernel.device_ms for kernel in kernels)) if broken is None else 0.0
             name = f"`{function.name.value}`" if step is None else "The model"
             yield context.draft(
@@ -221,7 +227,7 @@ class UnfusedElementwise(Rule):
                 cost_ms=spent,
                 saving_ms=saving,
                 severity="information" if context.share(saving) >= _WORTH_COMPILING else "hint",
-                change=_compiled(runs, calls_of(costs) if step is None else 1.0) if broken is None else None,
+                change=change,
                 # A function that runs the backward pass as well is not compiled whole.
                 fixes=[
                     partial(_fix, source, function, broken is not None)

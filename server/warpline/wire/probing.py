@@ -11,11 +11,13 @@ from typing import Any, Optional
 
 #: In the run folder.
 PROBED = "probed.json"
+#: The kind that compiles, which takes longer than all others.
+COMPILED = "compiled"
 #: What can be tried: the kinds of ``capture/runner/probing``.
 KINDS = frozenset({
     "layer_norm", "rms_norm", "attention", "optimizer", "product", "padded", "narrower", "convolution", "cat",
     "gelu", "gelu_tanh", "silu", "mish", "hardswish", "sigmoid", "tanh", "softplus", "softmax", "leaky_relu",
-    "elu", "cross_entropy", "mse_loss", "binary_cross_entropy_with_logits", "loop",
+    "elu", "cross_entropy", "mse_loss", "binary_cross_entropy_with_logits", "loop", COMPILED,
 })  # fmt: skip
 #: Operators that a loop is tried with (``capture/runner/probing/loops.py``), as aten names them.
 LOOPED = frozenset({
@@ -51,6 +53,21 @@ class Question:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Operators that ran one after the other (``wire/dataflow.py``), of kind "compiled".
+
+    ``operators``: name, arguments and the numbers of the values made. ``inputs``: values that were there
+    before, in the order of the question's tensors; ``leaves``: those of them that get gradients, by position.
+    ``results``: values that are used afterwards.
+    """
+
+    operators: tuple[tuple[str, Any, tuple[int, ...]], ...]
+    inputs: tuple[int, ...]
+    leaves: tuple[int, ...]
+    results: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Cost:
     """The cost of one call. ``host_ns``: until the host has queued it; ``device_ns``: on the device alone. On
     a CPU both are its time."""
@@ -78,11 +95,13 @@ class Answer:
 
 @dataclass(frozen=True)
 class QuestionBatch:
-    """What the child is given. ``seconds``: for all of it, from when torch is imported."""
+    """What the child is given. ``seconds``: for all of it, from when torch is imported; ``compiling``: on top
+    of that for what is compiled."""
 
     device: str
     threads: Optional[int]  # noqa: UP045 - Python 3.9
     seconds: float
+    compiling: float
     questions: tuple[Question, ...]
 
 
@@ -102,6 +121,7 @@ def batch_from_json(fields: dict[str, Any]) -> QuestionBatch:
         fields["device"],
         fields["threads"],
         fields["seconds"],
+        fields["compiling"],
         tuple(question(one) for one in fields["questions"]),
     )
 
@@ -112,3 +132,9 @@ def question(fields: dict[str, Any]) -> Question:
         Tensor(tuple(one["shape"]), one["dtype"], tuple(one["strides"])) for one in fields["tensors"]
     )
     return Question(fields["kind"], tensors, tuple(fields["options"]), fields["backward"])
+
+
+def part_from_json(fields: dict[str, Any]) -> Part:
+    """A ``Part`` from what JSON made of it."""
+    operators = tuple((name, given, tuple(outputs)) for name, given, outputs in fields["operators"])
+    return Part(operators, tuple(fields["inputs"]), tuple(fields["leaves"]), tuple(fields["results"]))

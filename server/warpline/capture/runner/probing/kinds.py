@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable, Dict
 
 from ....wire.probing import Question
-from . import activations, attention, joins, loops, losses, norms, optimizers, products
+from . import activations, attention, compiled, joins, loops, losses, norms, optimizers, products
 from .pair import Pair
 
 __all__ = ["KINDS", "Pair"]
@@ -13,6 +13,7 @@ __all__ = ["KINDS", "Pair"]
 KINDS: Dict[str, Callable[[Question, str], Pair]] = {
     **activations.KINDS,
     **attention.KINDS,
+    **compiled.KINDS,
     **joins.KINDS,
     **loops.KINDS,
     **losses.KINDS,

@@ -1,0 +1,96 @@
+"""A part of the recorded forward passes: operator by operator as it ran, and compiled by torch.compile.
+
+The operators are those that ran below autograd, so both versions lack the Python of the user's modules.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable, Dict, List
+
+import torch
+import torch.fx
+
+from ....wire.dataflow import TENSOR
+from ....wire.probing import Part, Question, Tensor, part_from_json
+from .pair import Pair
+
+#: Values stay finite in 16 bits through many products.
+SMALL = 0.05
+
+
+def compiled(question: Question, device: str) -> Pair:
+    """Tensors: what the part is given; their dtypes have torch's names. Options: the part as JSON, and a mode
+    of ``torch.compile``, if any. Raises an error for an operator that is not torch's own."""
+    part = part_from_json(json.loads(question.options[0]))
+    module = _module(part)
+    mode = question.options[1] if len(question.options) > 1 else None
+    torch._dynamo.reset()  # what another question compiled counts towards Dynamo's limit
+    inputs = [_made(one, device) for one in question.tensors]
+    wanted = [inputs[at].requires_grad_() for at in part.leaves] if question.backward else []
+    before = _work(module, inputs, wanted)
+    # Dropout draws other numbers, and rounding grows with depth.
+    return Pair(before, _work(torch.compile(module, mode=mode), inputs, wanted), same=False)
+
+
+def _module(part: Part) -> Any:
+    graph = torch.fx.Graph()
+    values: Dict[int, Any] = {number: graph.placeholder("x%d" % number) for number in part.inputs}
+
+    def given(one: Any) -> Any:
+        if isinstance(one, str) and one.startswith(TENSOR):
+            return values[int(one[len(TENSOR) :])]
+        if isinstance(one, list):
+            return [given(each) for each in one]
+        if isinstance(one, str):
+            return float(one) if one in ("inf", "-inf", "nan") else getattr(torch, one)
+        return one
+
+    for name, arguments, outputs in part.operators:
+        operator = _operator(name)
+        positional = tuple(given(one) for one in arguments if not isinstance(one, dict))
+        named = arguments[-1] if len(positional) < len(arguments) else {}
+        # What was not recorded, such as a device, is as it is by default.
+        named = {key: given(one) for key, one in named.items() if one is not None}
+        node = graph.call_function(operator, positional, named)
+        returns = operator._schema.returns
+        several = len(returns) > 1 or returns[0].type.kind() == "ListType"
+        for at, number in enumerate(outputs):
+            values[number] = graph.call_function(_item, (node, at)) if several else node
+    graph.output(tuple(values[number] for number in part.results))
+    return torch.fx.GraphModule(torch.nn.Module(), graph)
+
+
+def _item(found: Any, at: int) -> Any:
+    return found[at]
+
+
+def _operator(name: str) -> Any:
+    space, operator, overload = name.split(".")
+    if space != "aten":
+        raise ValueError("%s is not an operator of torch's" % name)
+    return getattr(getattr(torch.ops.aten, operator), overload)
+
+
+def _made(one: Tensor, device: str) -> Any:
+    """Small numbers; zeros for what counts or chooses, which are valid indices and classes."""
+    dtype = getattr(torch, one.dtype)
+    if dtype.is_floating_point or dtype.is_complex:
+        return (torch.randn(one.shape, device=device) * SMALL).to(dtype)
+    return torch.zeros(one.shape, dtype=dtype, device=device)
+
+
+def _work(function: Callable[..., Any], inputs: List[Any], wanted: List[Any]) -> Callable[[], Any]:
+    def forward() -> Any:
+        with torch.no_grad():
+            return function(*inputs)
+
+    def both() -> Any:
+        results = [one for one in function(*inputs) if one.requires_grad]
+        given = [torch.ones_like(one) for one in results]
+        return torch.autograd.grad(results, wanted, given, allow_unused=True)
+
+    return both if wanted else forward
+
+
+KINDS: Dict[str, Callable[[Question, str], Pair]] = {"compiled": compiled}

@@ -1,0 +1,103 @@
+"""Compiled code: which of the recorded operators are tried."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.probing.test_changes import FILE, OTHERWISE, PLACE, op, run
+from warpline.model.change import Replace
+from warpline.probing import questions
+from warpline.probing.compiled import MOST_OPERATORS
+from warpline.wire.dataflow import Dataflow, OperatorSite
+from warpline.wire.probing import Part, Question, Tensor, part_from_json
+from warpline.wire.run import Facts
+
+
+def flowing(
+    *operators: tuple[str, int, list[object], tuple[int, ...]], parameters: tuple[int, ...]
+) -> Dataflow:
+    """Operators by name, line, arguments and results; all values are ten numbers."""
+    names = tuple(dict.fromkeys(name for name, *_ in operators))
+    lines = tuple(dict.fromkeys(line for _, line, *_ in operators))
+    count = 1 + max(value for *_, outputs in operators for value in outputs)
+    return Dataflow(
+        missing="",
+        names=names,
+        sites=tuple(OperatorSite(FILE, line, "f") for line in lines),
+        shapes=((10,),),
+        dtypes=("float32",),
+        name=tuple(names.index(name) for name, *_ in operators),
+        site=tuple(lines.index(line) for _, line, *_ in operators),
+        arguments=tuple(given for _, _, given, _ in operators),
+        outputs=tuple(outputs for *_, outputs in operators),
+        shape=(0,) * count,
+        dtype=(0,) * count,
+        parameters=parameters,
+    )
+
+
+def compiling(flow: Dataflow, calls: int = 1, mode: str = "") -> list[Question]:
+    found = run(op("mul", (10,)), op("mul", (10,), phase="backward"))
+    change = Replace("compiled", (PLACE,), OTHERWISE, (mode, str(calls)))
+    return questions(replace(found, facts=Facts(dataflow=flow)), change)
+
+
+def test_compiled_code_is_asked_about_by_the_recorded_operators_of_its_lines() -> None:
+    flow = flowing(
+        ("aten.mul.Tensor", 9, ["%0", "%1"], (2,)),  # before: what it makes is given
+        ("aten.exp.default", 10, ["%2"], (3,)),
+        ("aten.detach.default", 10, ["%3"], (3,)),  # autograd's
+        ("aten.add.Tensor", 10, ["%3", "%4"], (5,)),
+        ("aten.sum.default", 11, ["%5"], (6,)),  # after: what it reads is a result
+        ("aten.ones_like.default", 10, ["%6"], (7,)),
+        parameters=(0,),
+    )
+    (one,) = compiling(flow, mode="reduce-overhead")
+    assert one.kind == "compiled"
+    assert one.tensors == (Tensor((10,), "float32"),) * 2
+    assert one.backward
+    text, mode = one.options
+    assert mode == "reduce-overhead"
+    assert part_from_json(json.loads(text)) == Part(
+        (("aten.exp.default", ["%2"], (3,)), ("aten.add.Tensor", ["%3", "%4"], (5,))), (2, 4), (0,), (5,)
+    )
+
+
+def test_of_several_equal_calls_one_is_compiled() -> None:
+    twice = [
+        ("aten.exp.default", 10, [f"%{first}"], (first + 1,))
+        if one
+        else ("aten.sin.default", 10, [f"%{first}"], (first + 1,))
+        for first, one in ((0, True), (1, False), (2, True), (3, False))
+    ]
+    (one,) = compiling(flowing(*twice, parameters=(0,)), calls=2)
+    assert [name for name, *_ in json.loads(one.options[0])["operators"]] == [
+        "aten.exp.default",
+        "aten.sin.default",
+    ]
+    assert not compiling(flowing(*twice[:3], parameters=(0,)), calls=2)
+
+
+def test_of_a_long_model_the_middle_is_compiled() -> None:
+    many = [("aten.exp.default", 10, [f"%{at}"], (at + 1,)) for at in range(3 * MOST_OPERATORS)]
+    many[MOST_OPERATORS] = ("aten.exp_.default", *many[MOST_OPERATORS][1:])  # of a leaf that is refused
+    (one,) = compiling(flowing(*many, parameters=(0,)))
+    part = part_from_json(json.loads(one.options[0]))
+    assert len(part.operators) == MOST_OPERATORS
+    assert (part.inputs, part.leaves) == ((MOST_OPERATORS + 1,), (0,))
+
+
+@pytest.mark.parametrize(
+    "stray",
+    [("aten._local_scalar_dense.default", 10, ["%1"], ()), ("torchvision.nms.default", 10, ["%1"], (2,))],
+)
+def test_where_the_graph_would_break_nothing_is_compiled(
+    stray: tuple[str, int, list[object], tuple[int, ...]],
+) -> None:
+    assert not compiling(flowing(("aten.exp.default", 10, ["%0"], (1,)), stray, parameters=(0,)))
+    assert not compiling(
+        replace(flowing(("aten.exp.default", 10, ["%0"], (1,)), parameters=(0,)), missing="too many")
+    )
