@@ -36,7 +36,7 @@ pipe = StableDiffusionPipeline.from_pretrained(  # expert-gpu: torch_dtype=torch
 )
 pipe.to("cuda" if torch.cuda.is_available() else "cpu")
 pipe.enable_attention_slicing()  # expert: attention_slicing
-pipe.enable_vae_slicing()
+pipe.vae.enable_slicing()
 pipe.set_progress_bar_config(disable=True)
 
 count = 2 if SMALL else 8
