@@ -15,11 +15,12 @@ from warpline.wire.samples import Samples
 
 #: With fewer samples, the trace is more accurate.
 FEWEST = 200
-#: Standard deviation of the trace's estimate: half of it, and one sample, added in quadrature. It is that
-#: large because of the lines that tracing slows down most: nearly all of their recorded time is subtracted as
-#: overhead. A line with a few samples keeps about the trace's time; one with a hundred gets about the
-#: samples' time.
-OFF, OFF_SAMPLES = 0.5, 1.0
+#: Standard deviation of the trace's estimate: twice the estimate, and one sample, added in quadrature. It is
+#: that large because of the lines that tracing slows down most: nearly all of their recorded time is
+#: subtracted as overhead. In 44 runs of ``benchmarks/truth`` (22 scripts, Python 3.11 and 3.12) samples that
+#: had been held back were most likely with 1.5 or 2, of six values from 0.5 to 4, and of 200, 500 or 1,000
+#: samples. With 0.5, large lines were 0.1 to 0.2 % of the step further off (``benchmarks/sample_weight.py``).
+OFF, OFF_SAMPLES = 2.0, 1.0
 
 
 def factors(samples: Samples, table: LineTable, seen: Floats) -> Floats:
