@@ -200,7 +200,8 @@ class Session:
             self.torch, self.control, self.script(), locations, self.observers.marks, self.texts
         )
         # If the number of steps is fixed, there is only one search for quick loops.
-        self.recorder.events = self.windows.look and self.windows.timed is not None
+        self.recorder.few_steps = self.windows.timed is not None
+        self.recorder.events = self.windows.look and self.recorder.few_steps
         self.threads.tracing = self.recorder.lines
         self.observers.start_recording()
 

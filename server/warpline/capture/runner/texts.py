@@ -132,11 +132,11 @@ class Texts:
                 data, saved = file.read(), os.fstat(file.fileno()).st_mtime
             if saved < self._begun:
                 return data
-            ran = {_identity(code) for code in codes}
+            ran = {identity(code) for code in codes}
             made = compile(data, path, "exec", dont_inherit=True) if ran else None
         except (OSError, SyntaxError, ValueError):
             return None
-        return data if ran and ran <= set(_identities(made)) else None
+        return data if ran and ran <= set(identities(made)) else None
 
 
 def _process_began() -> float:
@@ -168,14 +168,16 @@ def decoded(data: bytes) -> str:
         return data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _identities(code: Any) -> Iterable[tuple[Any, ...]]:
+def identities(code: Any) -> Iterable[tuple[Any, ...]]:
+    """``identity`` of ``code`` and of all code inside it."""
     if isinstance(code, CodeType):
-        yield _identity(code)
+        yield identity(code)
         for constant in code.co_consts:
-            yield from _identities(constant)
+            yield from identities(constant)
 
 
-def _identity(code: CodeType) -> tuple[Any, ...]:
+def identity(code: CodeType) -> tuple[Any, ...]:
+    """What is the same for two code objects that were compiled from the same text."""
     lines = code.co_lines() if hasattr(code, "co_lines") else code.co_lnotab
     plain = tuple(repr(constant) for constant in code.co_consts if not isinstance(constant, _WITHOUT_ORDER))
     return code.co_name, code.co_firstlineno, code.co_code, tuple(lines), code.co_names, plain

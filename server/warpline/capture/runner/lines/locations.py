@@ -63,6 +63,11 @@ class Locations:
                 self.of_code[id(code)] = found
         return found
 
+    def stands_for(self, other: CodeType, code: CodeType) -> None:
+        """Record ``other`` under the locations of ``code``. The caller keeps ``other`` alive."""
+        self.of_code[id(other)] = self.of_code[id(code)]
+        self.begun[id(other)] = self.begun[id(code)]
+
     def codes(self) -> list[CodeType]:
         """Code of the user's files that ran while lines were recorded."""
         return [lines.code for lines in self.of_code.values()]

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING
 
 from ....wire.records import AGAIN
 from .flow import loops
 from .onlyline import GENERATOR
+from .paused import functions_of, rewritten, written
 
 if TYPE_CHECKING:
     from .locations import CodeLines, Locations
@@ -32,14 +33,18 @@ USUAL_RECORD_NS = 250
 LEAST_SHARE = 0.1  # share of a line's time that is kept when the cost of its records is subtracted
 MOST_RECORDS = 2_000_000  # examined per thread; the start of a longer step is enough
 SHORT_NS = 10_000  # the time of a shorter loop is not divided among its lines
+LONG = 50  # lines a run of a loop: a shorter one is not worth two calls that switch the trace function
 
 
 class Loop:
     """A quick loop: lines of one code object, by location, with their ``shares`` of the loop's time and the
     number of ``times`` that each began in the rehearsal.
 
-    ``offsets``: where line events are left out; None: in the whole function.
+    ``offsets``: where line events are left out; None: in the whole function. ``paused``: instead, code that
+    switches the trace function off around the loop.
     """
+
+    paused: CodeType | None = None
 
     def __init__(
         self, code: CodeType, offsets: set[int] | None, shares: dict[int, float], times: dict[int, float]
@@ -59,13 +64,20 @@ def worth_a_look(locations: Locations, step_ns: float) -> bool:
 
 
 def find(
-    locations: Locations, began_ns: list[int], record_ns: float, whole_functions: bool, never: set[CodeType]
+    locations: Locations,
+    began_ns: list[int],
+    record_ns: float,
+    whole_functions: bool,
+    never: set[CodeType],
+    *,
+    may_pause: bool = False,
 ) -> list[Loop]:
     """The quick loops in the recording.
 
     ``began_ns``: when operators and launches began. ``record_ns``: the cost of a line record.
     ``whole_functions``: line events can only be left out for whole functions. ``never``: code objects to
-    skip.
+    skip. ``may_pause``: the trace function may be switched off around a loop. More loops can be left out like
+    that, so an operator in one of them is more likely, after which the capture starts again.
     """
     seen = Seen(locations, began_ns)
     groups: Sequence[tuple[set[int] | None, Iterable[int | None]]]
@@ -74,11 +86,32 @@ def find(
         if lines.code in never:
             continue
         if whole_functions:
-            groups = [(None, list(lines))] if seen.is_quick_function(lines) else []
+            paused = _paused(seen, lines, locations, record_ns) if may_pause else []
+            found += paused
+            quick = not paused and seen.is_quick_function(lines)
+            groups = [(None, list(lines))] if quick else []
         else:
             groups = loops(lines.code, [line for line, place in lines.items() if seen.is_quick(place)])
         for offsets, members in groups:
             found.append(seen.loop(lines, offsets, members, record_ns))
+    return found
+
+
+def _paused(seen: Seen, lines: CodeLines, locations: Locations, record_ns: float) -> list[Loop]:
+    """The loops of a function around which the trace function can be switched off."""
+    code = lines.code
+    if code.co_flags & GENERATOR or not seen.is_quick_together(
+        [place for place in lines.values() if seen.is_quick(place)]
+    ):
+        return []
+    text = locations.names.text_of(locations.user_files[code.co_filename] or "")
+    loops = seen.long_loops(lines, written(code, text))
+    other = rewritten(code, text, loops) if loops and functions_of(code) else None
+    found = []
+    for members in loops.values() if other is not None else ():
+        loop = seen.loop(lines, set(), members, record_ns)
+        loop.paused = other
+        found.append(loop)
     return found
 
 
@@ -89,11 +122,13 @@ class Seen:
         self.counts: Counter[int] = Counter()
         self.spent: Counter[int] = Counter()
         self.busy: set[int] = set()
-        self.begun: Counter[int] = Counter()  # without returns to a line
+        self.begun: Counter[int] = Counter()  # without returns to a line; those are under ``AGAIN``
+        self.threads: list[list[int]] = []  # the places of each thread, in order
         for records in locations.all_records:
             times = records.pairs[0 : 2 * MOST_RECORDS : 2]
             begun = records.pairs[1 : 2 * MOST_RECORDS : 2]
             places = [place & ~AGAIN for place in begun]
+            self.threads.append(places)
             self.begun.update(begun)
             self.counts.update(places)
             for begin, end, place in zip(times, times[1:], places):
@@ -108,13 +143,36 @@ class Seen:
 
     def is_quick_function(self, lines: CodeLines) -> bool:
         """``is_quick`` for all lines of a function together. Never for generators: they are suspended."""
-        often = sum(self.counts[place] for place in lines.values())
-        spent = sum(self.spent[place] for place in lines.values())
-        return (
-            often >= OFTEN
-            and spent < QUICK_NS * often
-            and self.busy.isdisjoint(lines.values())
-            and not lines.code.co_flags & GENERATOR
+        return self.is_quick_together(lines.values()) and not lines.code.co_flags & GENERATOR
+
+    def is_quick_together(self, places: Collection[int]) -> bool:
+        """``is_quick`` for the sum of some places."""
+        often = sum(self.counts[place] for place in places)
+        spent = sum(self.spent[place] for place in places)
+        return often >= OFTEN and spent < QUICK_NS * often and self.busy.isdisjoint(places)
+
+    def long_loops(self, lines: CodeLines, written: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+        """The outermost long and quick loops that call no function of the user's: first line -> lines that
+        ran. ``written``: first and last line of all loops."""
+        found: dict[int, list[int]] = {}
+        done = 0
+        for first, last in sorted(written):
+            ran = [line for line in lines if first <= line <= last]
+            places = {lines[line] for line in ran}
+            calls = any(self.begun[AGAIN | place] for place in places)
+            if first > done and first in ran and not calls and self.is_quick_together(places):
+                runs = self._entered(lines[first], places)
+                if sum(self.begun[place] for place in places) >= LONG * runs:
+                    found[first] = ran
+                    done = last
+        return found
+
+    def _entered(self, first: int, places: set[int]) -> int:
+        """How often control came to ``first`` from outside of ``places``."""
+        return sum(
+            here == first and before not in places
+            for thread in self.threads
+            for before, here in zip([-1, *thread], thread)
         )
 
     def loop(

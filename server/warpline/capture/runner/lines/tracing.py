@@ -20,6 +20,7 @@ from ..patches import Patches
 from ..tracebacks import is_ours
 from .coroutines import COROUTINE, RETURN, only_task
 from .onlyline import GENERATOR, only_line
+from .paused import Swapped
 
 if TYPE_CHECKING:
     from ..patches import Function
@@ -43,14 +44,20 @@ class Tracing:
         self.pools = Patches()
         #: id(code) -> where a function begins that is recorded at its start and end only
         self.quick: dict[int, int] = {}
+        self.swapped = Swapped(self._pause, self._resume)
 
     def skip(self, loops: list[Loop]) -> None:
-        """Record functions of ``loops`` (Loops) only at their start and end, from the next start on."""
-        self.quick = {id(loop.code): next(iter(loop.shares)) for loop in loops}
+        """Record functions of ``loops`` (Loops) only at their start and end, or not while a loop of theirs
+        runs, from the next start on."""
+        self.quick = {id(loop.code): next(iter(loop.shares)) for loop in loops if loop.paused is None}
+        self.swapped.choose({loop.code: loop.paused for loop in loops if loop.paused is not None})
+        for code, other in self.swapped.codes.items():
+            self.locations.stands_for(other, code)
 
     def start(self) -> None:
         """Record from now on, in this thread, in the user's threads and in new ones."""
         self.running = True
+        self.swapped.begin()
         self._follow_pools()
         self.of_new_threads = _theirs(_trace_hook())
         threading.settrace(self._first_in_thread)
@@ -114,6 +121,7 @@ class Tracing:
     def stop(self) -> list[str]:
         """End all of it. Returns notes about what could not be recorded."""
         self.running = False
+        self.swapped.end()
         self.pools.restore()
         notes = []
         trace, theirs = self.entered.get(threading.get_ident(), (None, None))
@@ -134,6 +142,19 @@ class Tracing:
                 frame = frame.f_back
         self.entered.clear()
         return notes
+
+    def _pause(self, number: int) -> bool:
+        """Switch our trace function off in this thread, unless it calls another one as well."""
+        trace, theirs = self.entered.get(threading.get_ident(), (None, None))
+        if self.running and trace is not None and theirs is None and sys.gettrace() is trace:
+            sys.settrace(None)
+        return True
+
+    def _resume(self, number: int) -> bool:
+        trace, theirs = self.entered.get(threading.get_ident(), (None, None))
+        if self.running and trace is not None and theirs is None and sys.gettrace() is None:
+            sys.settrace(trace)
+        return True
 
     def _first_in_thread(self, frame: FrameType, event: str, argument: Any) -> Any:
         if not self.running:

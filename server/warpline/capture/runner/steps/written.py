@@ -64,7 +64,7 @@ class Calls(ast.NodeTransformer):
         number = self._number(node, _header(node))
         self.generic_visit(node)
         if number is not None:
-            node.iter = _call(ITEMS, number, node.iter, [node.iter])
+            node.iter = call(ITEMS, number, node.iter, [node.iter])
         return node
 
     def visit_While(self, node: ast.While) -> Union[ast.AST, List[ast.AST]]:
@@ -72,11 +72,11 @@ class Calls(ast.NodeTransformer):
         self.generic_visit(node)
         if number is None:
             return node
-        turn = _call(TURN, number, node.test, [])
+        turn = call(TURN, number, node.test, [])
         node.test = ast.copy_location(ast.BoolOp(ast.And(), [turn, node.test]), node.test)
         if not self.leaving:
             return node
-        leave = ast.copy_location(ast.Expr(_call(LEAVE, number, node, [])), node)
+        leave = ast.copy_location(ast.Expr(call(LEAVE, number, node, [])), node)
         return ast.copy_location(ast.Try(body=[node], handlers=[], orelse=[], finalbody=[leave]), node)
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
@@ -87,7 +87,7 @@ class Calls(ast.NodeTransformer):
         number = None if first.is_async else self._number(node, _header(first))
         super().generic_visit(node)
         if number is not None:
-            first.iter = _call(ITEMS, number, first.iter, [first.iter])
+            first.iter = call(ITEMS, number, first.iter, [first.iter])
         return node
 
 
@@ -99,12 +99,15 @@ def _dotted(decorator: ast.expr) -> str:
     return ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
 
 
-def _call(name: str, number: int, at: ast.AST, arguments: list[ast.expr]) -> ast.expr:
+def call(name: str, number: int, at: ast.AST, arguments: list[ast.expr]) -> ast.expr:
     """The expression ``name(number, *arguments)``. Code may run where the name does not exist: cloudpickle
     sends a function's code to another process. There the expression gives what the loop has without it."""
     made: Any = ast.parse(_ANYWHERE % (name, number), mode="eval").body
     for part in ast.walk(made):
-        ast.copy_location(part, at)
+        if hasattr(part, "lineno"):
+            ast.copy_location(part, at)
+            # Not the end of a loop of several lines: that is where Python 3.11 says that a method is called.
+            part.end_lineno, part.end_col_offset = part.lineno, part.col_offset  # type: ignore[attr-defined]
     made.args += arguments
     return made  # type: ignore[no-any-return]
 

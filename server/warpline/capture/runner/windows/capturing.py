@@ -118,6 +118,7 @@ class Capture(Stage):
         """Start the capture again, but one step later. A range that is open now would end in the next
         recording and write to freed memory of this one (torch only checks that some recording is active)."""
         self.resting = True
+        self.stamps = None  # what was captured until now does not count, even if the script ends here
         self.all_threads = all_threads
         ranks.writes_no_more(self.session.control)
 

@@ -55,6 +55,7 @@ class Recorder:
         self.line_marks: LineMarks | None = None
         self.operator_cost = OperatorCost(torch)
         self.recording = Recording(False)  # until ``start``
+        self.few_steps = False  # none is left for another capture, if this one does not hold
         self.events = False  # the next recording also keeps when operators began, which costs more
         self.saved = False  # its trace was written
         self.running = False
@@ -86,7 +87,10 @@ class Recorder:
         began_ns, cost = self.recording.began_ns(), line_record_ns(type(self.lines))
         if began_ns is not None and cost is not None:
             whole_functions = self.lines.kind == "settrace"
-            self.loops = loops.find(self.locations, began_ns, cost, whole_functions, self.never)
+            may_pause = whole_functions and not self.few_steps
+            self.loops = loops.find(
+                self.locations, began_ns, cost, whole_functions, self.never, may_pause=may_pause
+            )
             self.lines.skip(self.loops)
         self.events = bool(self.loops)
         self.discard()
