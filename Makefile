@@ -92,12 +92,13 @@ typescript := package.json package-lock.json node_modules/.package-lock.json
 readme: $(VENV)/.ready-examples
 	$(bin)/python docs/print_reports.py
 
-# All pictures in README.md and docs: a session in VS Code, one of a newcomer, one with the page of runs
-# recorded on a GPU. Five minutes; needs `make editors` once. Look at them before you commit them.
+# All pictures in README.md and docs: sessions in VS Code, and one with the page of runs recorded on a GPU.
+# Five minutes on a machine that does nothing else; needs `make editors` once. Look at them before you commit them.
 pictures: $(VENV)/.ready-dev node_modules/.package-lock.json
 	tests/editors/install.sh --check
 	WARPLINE_PICTURES=1 $(bin)/python -m pytest -m editor tests/html/test_browser.py \
-		"tests/editors/test_vscode.py::test_a_session[vscode-new]" tests/editors/test_vscode.py::test_a_newcomer
+		"tests/editors/test_vscode.py::test_a_session[vscode-new]" tests/editors/test_vscode.py::test_a_newcomer \
+		tests/editors/test_vscode.py::test_beside_the_code tests/editors/test_vscode.py::test_a_notebook
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null \

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Gets the editors that tests/editors drives, into .cache/editors (Chromium and libraries by apt).
+# Gets the editors that tests/editors drives, and Python 3.14, into .cache/editors (Chromium and libraries by apt).
 # What is already there is left alone, so it may be run as often as one likes.
 #
 #   tests/editors/install.sh             all of them
-#   tests/editors/install.sh emacs …     only these: vscode-new vscode-old nvim emacs helix
+#   tests/editors/install.sh emacs …     only these: vscode-new vscode-old nvim emacs helix python3.14
 #   tests/editors/install.sh --check     installs nothing; status 1 and the reason when something is missing
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -17,8 +17,9 @@ declare -A wanted=(
   [nvim]="Neovim, Debian forky"
   [emacs]="Emacs 30.1, Debian bookworm-backports"
   [helix]="Helix 25.07, Debian forky"
+  [python3.14]="Python 3.14, Debian forky"
 )
-order=(vscode-new vscode-old nvim emacs helix)
+order=(vscode-new vscode-old nvim emacs helix python3.14)
 packages=(chromium fonts-dejavu-core tmux patchelf ripgrep build-essential python3
           libkrb5-dev libsecret-1-dev iproute2 emacs-nox libtree-sitter0)
 

@@ -1,4 +1,4 @@
-"""Samples the lines of a running process with py-spy."""
+"""Samples the lines of a running process with py-spy, and has it time its steps where it can."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 
-from warpline.capture import counters, probe
+from warpline.capture import counters, probe, stepping
 from warpline.capture.counters import Counter
 from warpline.capture.mainthread import main_thread
+from warpline.capture.stepping import Stepped
 from warpline.model.problem import Problem
 from warpline.wire.samples import py_spy, stacks
 
@@ -28,18 +29,22 @@ _LIBRARY = re.compile(r"/(site|dist)-packages/|/lib/python3[.\d]*/|^<")
 class Attached:
     total: int  # samples of the main thread, waiting included
     lines: tuple[tuple[str, int, int], ...]  # (file, line, samples) of the innermost user line, most first
+    steps: tuple[Stepped, ...] = ()  # of each optimizer, the one that steps most first; Python 3.14 and later
     counters: tuple[Counter, ...] = ()  # local variables that count iterations, the fastest first
 
 
-def attach(pid: int, seconds: float) -> Attached:
-    """Sample process ``pid`` for ``seconds``. Raises Problem if it is not Python or may not be inspected."""
+def attach(pid: int, seconds: float, *, read_only: bool = False) -> Attached:
+    """Sample process ``pid`` for ``seconds``. Raises Problem if it is not Python or may not be inspected.
+
+    With ``read_only`` nothing of ours runs in the process.
+    """
     program = probe.sampler()
     if not program:
         raise Problem("py-spy is not installed in Warpline's environment")
     if not Path(f"/proc/{pid}").is_dir():
         raise Problem(f"there is no process {pid}")
     with tempfile.TemporaryDirectory() as folder:
-        written, said = Path(folder, "raw"), Path(folder, "said")
+        written, said, stepped = Path(folder, "raw"), Path(folder, "said"), Path(folder, "steps")
         command = py_spy(program, pid, RATE, str(written))
         command += ["--duration", str(max(1, round(seconds)))]
         # Into a file: a pipe would fill with warnings, since it is not read while the process is looked at.
@@ -50,6 +55,8 @@ def attach(pid: int, seconds: float) -> Attached:
             ) as records,
         ):
             try:
+                if not read_only:
+                    stepping.ask(pid, seconds, stepped)
                 looks = _looks(records, program, pid, seconds)
                 records.wait(seconds + START_S)
             except subprocess.TimeoutExpired:
@@ -60,7 +67,8 @@ def attach(pid: int, seconds: float) -> Attached:
             raise Problem(_refusal(pid, said.read_text(encoding="utf-8", errors="replace")))
         found = _counted(written.read_text(encoding="utf-8", errors="replace"), pid)
         grown = (one for one in counters.counters(looks) if one.name in counters.counted(one.file))
-        return replace(found, counters=tuple(grown))
+        steps = () if read_only else stepping.stepped(stepped.read_text(encoding="utf-8"))
+        return replace(found, steps=steps, counters=tuple(grown))
 
 
 def _looks(

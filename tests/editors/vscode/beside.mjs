@@ -17,7 +17,7 @@ try {
   window.expect("nothing of the page was refused", (await report.locator(".failed").count()) === 0);
   window.expect("it has a timeline", await report.locator("#timeline canvas").first().isVisible());
   const first = bright(await background());
-  await window.picture(`vscode-report-${first ? "light" : "dark"}`);
+  await window.picture("vscode-report");
 
   // A click on a line of the source opens the file there, in the column that the page does not hide.
   const row = report.locator("#source tr.costs").first();
@@ -36,7 +36,7 @@ try {
   // The other theme.
   await window.command("Preferences: Toggle between Light/Dark Themes");
   await window.until("the page has the editor's theme", async () => bright(await background()) !== first);
-  await window.picture(`vscode-report-${first ? "dark" : "light"}`);
+  await window.look("report-other-theme");
 
   // Another script of the project keeps its results; its costly line opens to what takes the time in the library.
   await window.openFile("settings.py");

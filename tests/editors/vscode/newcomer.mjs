@@ -113,7 +113,7 @@ try {
     await page.locator(".getting-started-step", { hasText: step }).first().click();
     await window.until(`a picture for: ${step}`, async () => (await media.count()) > 0 && (await media.first().evaluate((image) => image.complete && image.naturalWidth > 300)));
   }
-  await window.picture("vscode-walkthrough");
+  await window.look("walkthrough");
   await window.close();
 } catch (error) {
   await window.close(error);

@@ -32,10 +32,10 @@ try {
   await word.hover();
   const card = page.locator(".monaco-hover:visible", { hasText: "of the step" }).first();
   await card.waitFor();
-  await window.picture("vscode-notebook-light");
+  await window.picture("vscode-notebook");
   await page.mouse.move(700, 5);
   await window.command("Preferences: Toggle between Light/Dark Themes");
-  await window.picture("vscode-notebook-dark");
+  await window.look("notebook-dark");
 
   // The fix of a finding is put into its cell, and with it into the notebook.
   await cells.nth(1).locator(".view-line", { hasText: "DataLoader(" }).first().click();

@@ -91,7 +91,7 @@ export async function comparingSelected(session) {
   await page.keyboard.press("Enter");
   await window.until("the comparison has the older run first", async () =>
     / → [\d.]+ m?s a step: 10\.00?x/.test(await quick.innerText().catch(() => "")));
-  await window.picture("vscode-selected");
+  await window.look("selected");
   await page.keyboard.press("Escape");
   await quick.waitFor({ state: "hidden" });
   await window.until("the hints say the difference", async () => Object.values(await session.hints()).some((text) => / · -[\d.]+ m?s$/.test(text)));
