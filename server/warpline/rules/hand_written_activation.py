@@ -123,8 +123,10 @@ from functools import partial
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule
 from warpline.rulekit.formulas.activation import Activation, activation
+from warpline.rulekit.formulas.attention import Attention, attention
+from warpline.rulekit.formulas.loss import Loss, loss
 from warpline.rulekit.graph import ACTIVATION, ATTENTION, LOSS, by_hand, matched, without_formulas
-from warpline.rulekit.terms import Formula, formulas
+from warpline.rulekit.terms import Flow, Rewrite, Term, formulas
 from warpline.rulekit.written_out import written_out
 
 _METRIC = "hand-written activation"
@@ -135,17 +137,23 @@ class HandWrittenActivation(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        told = list(formulas(context, activation))
+        told = [(one, one.found) for one in formulas(context, _whole) if isinstance(one.found, Activation)]
         wholes = {place for one in matched(context, ATTENTION, LOSS) for place in one.places}
-        for formula in told:
-            if formula.found.kind == "Softmax" and wholes.intersection(formula.places):
+        for formula, found in told:
+            if found.kind == "Softmax" and wholes.intersection(formula.places):
                 continue  # it is a part of that formula
-            what = (_METRIC, formula.found.kind, _REST)
-            change = formula.replaced(_kind(formula.found))
-            yield written_out(context, formula, formula.place, what, change, [partial(_fix, formula)])
-        for one in without_formulas(matched(context, ACTIVATION), told):
+            what = (_METRIC, found.kind, _REST)
+            change = formula.replaced(_kind(found))
+            fix = partial(_fix, found, formula.rewrite)
+            yield written_out(context, formula, formula.place, what, change, [fix])
+        for one in without_formulas(matched(context, ACTIVATION), [one for one, _ in told]):
             what = (_METRIC, one.match.kind, _REST + by_hand(one.match))
             yield written_out(context, one, one.place, what, one.replaced(one.match.name))
+
+
+def _whole(flow: Flow, term: Term) -> Attention | Loss | Activation | None:
+    """A softmax inside attention and a sigmoid inside a loss are parts of those."""
+    return attention(flow, term) or loss(flow, term) or activation(flow, term)
 
 
 def _kind(found: Activation) -> str:
@@ -154,11 +162,10 @@ def _kind(found: Activation) -> str:
     return f"{name}_tanh" if any("tanh" in option for option in found.options) else name
 
 
-def _fix(formula: Formula[Activation]) -> Fix:
-    found, rewrite = formula.found, formula.rewrite
+def _fix(found: Activation, rewrite: Rewrite) -> Fix:
     if not found.call:
         raise Refused("this is an approximation of GELU that torch has no call for")
-    edits = Edits(formula.flow.source)
+    edits = Edits(rewrite.flow.source)
     arguments = [rewrite.spell(found.input), *found.options]
     name = edits.add_import(
         found.call, "import torch.nn.functional as F" if ".nn." in found.call else "import torch"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
+from functools import partial
 
+from warpline.rulekit.formulas.samples import Samples, computes, made_of
+from warpline.rulekit.graph.loss import FIRST, MOST_BETA, PROBABILITIES, SECOND, TOLERANCE, Error, forms
+from warpline.rulekit.graph.pointwise import Numbers
 from warpline.rulekit.terms.flow import Flow
-from warpline.rulekit.terms.term import Term, factors, polynomial, without_casts
+from warpline.rulekit.terms.term import Term, factors, without_casts
 
 #: A number as small as this beside a probability only keeps the logarithm finite.
 _GUARD = 1e-6
@@ -33,8 +38,7 @@ def loss(flow: Flow, term: Term) -> Loss | None:
     constant, inner = factors(without_casts(rest[0].args[0]))
     options = ('reduction="sum"',) if rest[0].op == "sum" else ()
     found = _negative(inner, rest[0].op) if constant * sign == -1 else None
-    if constant * sign == 1 and len(inner) == 1:
-        found = _error(inner[0])
+    found = found or _error(without_casts(rest[0].args[0]), sign)
     return Loss(found.kind, found.call, found.arguments, found.options + options) if found else None
 
 
@@ -55,7 +59,7 @@ def _negative(inner: list[Term], reduction: str) -> Loss | None:
         return Loss("Cross entropy", "cross_entropy", (scores, column)) if scores and column else None
     if term.op == "sum" and term.value[0] in ((1,), (-1,)):
         return _one_hot(term.args[0])
-    return _written_binary(term)
+    return None
 
 
 def _one_hot(term: Term) -> Loss | None:
@@ -110,64 +114,61 @@ def _unguarded(term: Term) -> Term:
     return term
 
 
-def _written_binary(term: Term) -> Loss | None:
-    """``y * log(p) + (1 - y) * log(1 - p)``."""
-    if term.op != "add":
-        return None
-    for first, second in (term.args, term.args[::-1]):
-        found, other = _log_factor(first), _log_factor(second)
-        if found is None or other is None:
-            continue
-        (target, p), (rest, complement) = found, other
-        if _is_complement(rest, target) and _is_complement(complement, p):
-            return _binary(p, target)
-    return None
-
-
-def _log_factor(term: Term) -> tuple[Term, Term] | None:
-    """``a * log(b)`` -> a, b."""
-    if term.op != "mul":
-        return None
-    for factor, log in (term.args, term.args[::-1]):
-        if log.op == "log":
-            return without_casts(factor), _unguarded(log.args[0])
-    return None
-
-
-def _is_complement(term: Term, whole: Term) -> bool:
-    return polynomial(term, whole) == {0: 1.0, 1: -1.0}
-
-
 def _binary(p: Term, target: Term) -> Loss:
     if p.op == "sigmoid":
         return Loss("Binary cross entropy", "binary_cross_entropy_with_logits", (p.args[0], target))
     return Loss("Binary cross entropy", "binary_cross_entropy", (p, target))
 
 
-def _error(term: Term) -> Loss | None:
-    """The loss in a difference: squared, absolute, or smooth."""
-    if term.op == "pow" and term.args[1].number == 2:
-        inner = term.args[0].args[0] if term.args[0].op == "abs" else term.args[0]
-        return Loss("A squared error", "mse_loss", inner.args) if inner.op == "sub" else None
-    if term.op == "abs" and term.args[0].op == "sub":
-        return Loss("An absolute error", "l1_loss", term.args[0].args)
-    if term.op == "where" and term.args[0].op in ("lt", "le"):
-        return _smooth(*term.args)
+def _error(term: Term, sign: float) -> Loss | None:
+    """The loss in two terms that ``sign`` times ``term`` is, known by its values: two of the terms that it is
+    computed of, and nothing else."""
+    best, operators = None, 1
+    parts = made_of(term) if computes(term) else []
+    given = {part: _given(part) for part in parts}
+    for first, second in itertools.permutations(parts[1:], 2):
+        if given[first] & given[second] or given[first] | given[second] != given[term]:
+            continue
+        for inputs in ((FIRST, SECOND), (PROBABILITIES, SECOND)):
+            samples = Samples({first: inputs[0], second: inputs[1]})
+            numbers = samples.of(term)
+            if numbers is None or len(samples.operators) <= operators:
+                continue
+            found = _named([sign * number for number in numbers], inputs, samples.operators)
+            if found is not None:
+                kind, call, options = found
+                best, operators = Loss(kind, call, (first, second), options), len(samples.operators)
+    return best
+
+
+def _given(term: Term) -> frozenset[Term]:
+    """The terms that it is made of and that are no operations on numbers."""
+    if term.number is not None:
+        return frozenset()
+    return frozenset(one for one in made_of(term) if not computes(one) and one.op != "cast")
+
+
+def _named(
+    numbers: list[float], inputs: tuple[Numbers, Numbers], operators: set[Term]
+) -> tuple[str, str, tuple[str, ...]] | None:
+    for kind, call, error in forms(set()):
+        if _are(numbers, error, inputs) and call and "smooth" not in call:
+            return kind, call.removeprefix("F."), ()
+    constants = {arg.number for one in operators for arg in one.args if arg.number is not None}
+    for delta in sorted(one for one in constants | {1.0} if 0 < one < MOST_BETA):
+        if _are(numbers, partial(_huber, delta), inputs):
+            return "A smooth error", "huber_loss", (f"delta={delta:g}",) if delta != 1 else ()
     return None
 
 
-def _smooth(test: Term, near: Term, far: Term) -> Loss | None:
-    """``where(|d| < delta, d ** 2 / 2, delta * (|d| - delta / 2))``."""
-    size, delta = test.args[0], test.args[1].number
-    if size.op != "abs" or size.args[0].op != "sub" or not delta:
-        return None
-    difference = size.args[0]
-    half, square = factors(near)
-    line = polynomial(far, size)
-    squared = len(square) == 1 and square[0].op == "pow" and square[0].args[0] in (size, difference)
-    if not squared or half != 0.5 or square[0].args[1].number != 2 or line is None:
-        return None
-    if abs(line.get(1, 0) - delta) > 1e-9 or abs(line.get(0, 0) + delta * delta / 2) > 1e-9:
-        return None
-    options = (f"delta={delta:g}",) if delta != 1 else ()
-    return Loss("A smooth error", "huber_loss", difference.args, options)
+def _huber(delta: float, x: float, y: float) -> float:
+    size = abs(x - y)
+    return size * size / 2 if size < delta else delta * (size - delta / 2)
+
+
+def _are(numbers: list[float], error: Error, inputs: tuple[Numbers, Numbers]) -> bool:
+    try:
+        wanted = [error(x, y) for x, y in zip(*inputs, strict=True)]
+    except ValueError:
+        return False
+    return all(abs(a - b) <= TOLERANCE * max(1.0, abs(b)) for a, b in zip(numbers, wanted, strict=True))

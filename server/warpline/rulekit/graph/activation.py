@@ -52,25 +52,26 @@ def _at(graph: Graph, result: Node) -> Match | None:
             continue
         if best is not None and len(evaluation.nodes) <= len(best.nodes):
             continue
-        named = _named(numbers)
+        found = named(numbers)
         nodes = tuple(evaluation.nodes)
-        if named is not None and is_written_out(graph, nodes):
-            kind, call = named
+        if found is not None and is_written_out(graph, nodes):
+            kind, call, _ = found
             best = Match(kind, call, nodes, result, "" if call else _NO_CALL)
     return best
 
 
-def _named(numbers: Numbers) -> tuple[str, str] | None:
-    """Kind and call of the function that gives ``numbers`` at the samples."""
+def named(numbers: Numbers) -> tuple[str, str, float] | None:
+    """Kind and call of the function that gives ``numbers`` at the samples, and the parameter of the call: 1
+    where it has none, or its default."""
     error, kind, call = min((_error(numbers, each), kind, call) for kind, call, each in _FIXED)
     if error <= TOLERANCE:
-        return kind, call
+        return kind, call, 1.0
     slope = numbers[0] / SAMPLES[0]
     if 0 < slope <= _MOST_SLOPE and _error(numbers, lambda x: x if x > 0 else slope * x) <= TOLERANCE:
-        return "Leaky ReLU", "F.leaky_relu"
+        return "Leaky ReLU", "F.leaky_relu", slope
     scale = numbers[0] / math.expm1(SAMPLES[0])
     if scale > 0 and _error(numbers, lambda x: x if x > 0 else scale * math.expm1(x)) <= TOLERANCE:
-        return "ELU", "F.elu"
+        return "ELU", "F.elu", scale
     return None
 
 

@@ -31,7 +31,7 @@ _FAR = 12
 #: A logarithm of a softmax of more operators is made of exponentials and sums.
 _SOFTMAX_NODES = 2
 #: Where a smooth error turns straight: the samples' errors go up to 2.8.
-_MOST_BETA = 2.5
+MOST_BETA = 2.5
 
 Error = Callable[[float, float], float]
 
@@ -106,13 +106,14 @@ def _between(graph: Graph, result: Node, first: int, second: int) -> tuple[str, 
         nodes = tuple(evaluation.nodes)
         if numbers is None or len(nodes) < 2:
             continue
-        for kind, call, error in _forms(_constants(nodes)):
+        for kind, call, error in forms(_constants(nodes)):
             if _fits(numbers, error, samples, targets):
                 return kind, call, nodes
     return None
 
 
-def _forms(constants: set[float]) -> Iterator[tuple[str, str, Error]]:
+def forms(constants: set[float]) -> Iterator[tuple[str, str, Error]]:
+    """Kind, call and formula of each error; smooth ones turn straight at one of ``constants``, or at 1."""
     yield "A squared error", "F.mse_loss", lambda x, y: (x - y) ** 2
     yield "An absolute error", "F.l1_loss", lambda x, y: abs(x - y)
     yield (
@@ -139,7 +140,7 @@ def _constants(nodes: tuple[Node, ...]) -> set[float]:
     return {
         float(one)
         for one in given
-        if isinstance(one, (int, float)) and not isinstance(one, bool) and 0 < one < _MOST_BETA
+        if isinstance(one, (int, float)) and not isinstance(one, bool) and 0 < one < MOST_BETA
     }
 
 

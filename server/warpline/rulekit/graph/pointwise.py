@@ -59,6 +59,7 @@ PLAIN: dict[str, Pointwise] = {
     "sign": lambda a: (a > 0) - (a < 0),
     "sgn": lambda a: (a > 0) - (a < 0),
     "relu": lambda a: max(a, 0.0),
+    "relu6": lambda a: min(max(a, 0.0), 6.0),
     "silu": lambda a: a * sigmoid(a),
     "maximum": max,
     "minimum": min,

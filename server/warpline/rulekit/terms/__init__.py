@@ -9,7 +9,7 @@ from warpline.rulekit.terms.evaluate import descend
 from warpline.rulekit.terms.flow import Flow, Step, follow
 from warpline.rulekit.terms.hot import Formula, formulas, function_at
 from warpline.rulekit.terms.rewrite import Rewrite, atom
-from warpline.rulekit.terms.term import Term, Terms, close, factors, flatten, polynomial, without_casts
+from warpline.rulekit.terms.term import Term, Terms, factors, without_casts
 
 __all__ = [
     "Flow",
@@ -19,13 +19,10 @@ __all__ = [
     "Term",
     "Terms",
     "atom",
-    "close",
     "descend",
     "factors",
-    "flatten",
     "follow",
     "formulas",
     "function_at",
-    "polynomial",
     "without_casts",
 ]

@@ -118,13 +118,6 @@ class Terms:
         )
 
 
-def flatten(term: Term, op: str) -> list[Term]:
-    """``mul(mul(a, b), c)`` -> ``[a, b, c]``; of ``add`` also ``sub`` and ``neg`` of constants are left."""
-    if term.op != op:
-        return [term]
-    return [leaf for arg in term.args for leaf in flatten(arg, op)]
-
-
 def factors(term: Term) -> tuple[float, list[Term]]:
     """A product as its constant and its other factors; a minus sign is -1."""
     constant, rest = 1.0, []
@@ -141,45 +134,6 @@ def factors(term: Term) -> tuple[float, list[Term]]:
         else:
             rest.append(item)
     return constant, rest
-
-
-def close(value: float | None, wanted: float) -> bool:
-    """The same constant as people type it: ``0.7979`` for sqrt(2 / pi)."""
-    return value is not None and abs(value - wanted) <= 1e-3 * abs(wanted)
-
-
-def polynomial(term: Term, x: Term) -> dict[int, float] | None:
-    """``0.5 * x + x ** 3`` -> ``{1: 0.5, 3: 1.0}``; None when anything but ``x`` and numbers is in it."""
-    if term is x:
-        return {1: 1.0}
-    if term.number is not None:
-        return {0: term.number}
-    if term.op not in ("add", "sub", "mul", "neg", "pow"):
-        return None
-    parts = [polynomial(arg, x) for arg in term.args]
-    first, second = parts[0], parts[-1]
-    if first is None or second is None:
-        return None
-    if term.op == "neg":
-        return {power: -value for power, value in first.items()}
-    if term.op == "pow":
-        times = term.args[1].number
-        result = {0: 1.0}
-        for _ in range(int(times) if times in (2, 3, 4) else 0):
-            result = _product(result, first)
-        return result if times in (2, 3, 4) else None
-    if term.op == "mul":
-        return _product(first, second)
-    sign = 1 if term.op == "add" else -1
-    return {power: first.get(power, 0.0) + sign * second.get(power, 0.0) for power in {*first, *second}}
-
-
-def _product(a: dict[int, float], b: dict[int, float]) -> dict[int, float]:
-    result: dict[int, float] = {}
-    for power, value in a.items():
-        for other, factor in b.items():
-            result[power + other] = result.get(power + other, 0.0) + value * factor
-    return result
 
 
 def without_casts(term: Term) -> Term:

@@ -1,0 +1,65 @@
+"""Terms computed at sample points: the same formula in every spelling.
+
+What :mod:`warpline.rulekit.graph.evaluate` does with the recorded operators of a step, for the text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+
+from warpline.rulekit.graph.evaluate import MOST_NODES
+from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, function
+from warpline.rulekit.terms.term import Term
+
+#: Terms of torch's operators under names of their own.
+_NAMES = {"not": "logical_not"}
+
+
+class Samples:
+    """``given``: numbers for some terms. ``operators``: the operations that were computed with them."""
+
+    def __init__(self, given: Mapping[Term, Numbers]) -> None:
+        self._known: dict[Term, Numbers | None] = dict(given)
+        self._count = len(next(iter(given.values())))
+        self.operators: set[Term] = set()
+
+    def of(self, term: Term) -> Numbers | None:
+        """The term at the samples; None where it is made of something else too."""
+        if term not in self._known:
+            self._known[term] = None
+            with contextlib.suppress(ArithmeticError, ValueError, TypeError):
+                self._known[term] = self._made(term)
+        return self._known[term]
+
+    def _made(self, term: Term) -> Numbers | None:
+        if term.number is not None:
+            return (term.number,) * self._count
+        if term.op == "cast":
+            return self.of(term.args[0])
+        if not computes(term):
+            return None
+        columns = [self.of(arg) for arg in term.args]
+        compute = function(_NAMES.get(term.op, term.op), dict(term.value or ()))
+        if compute is None or None in columns:
+            return None
+        self.operators.add(term)
+        return tuple(float(compute(*row)) for row in zip(*columns, strict=True))
+
+
+def computes(term: Term) -> bool:
+    """Whether a term is an operation on numbers, each by itself."""
+    return _NAMES.get(term.op, term.op) in POINTWISE and bool(term.args)
+
+
+def made_of(term: Term) -> list[Term]:
+    """``term`` and what it is computed of by operations on numbers, nearest first; at most ``MOST_NODES``."""
+    found: dict[Term, None] = {term: None}
+    waiting = [term]
+    while waiting and len(found) < MOST_NODES:
+        item = waiting.pop(0)
+        if computes(item) or item.op == "cast":
+            fresh = [arg for arg in item.args if arg not in found and arg.number is None]
+            found |= dict.fromkeys(fresh)
+            waiting += fresh
+    return list(found)
