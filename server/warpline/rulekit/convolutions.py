@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from warpline.model.change import Replace
 from warpline.model.profile import LineCost, Op
-from warpline.rulekit.saving import less_device_time
+from warpline.rulekit.saving import Spent, less_device_time
 
 #: The ops that launch the kernels, forward and backward (``conv2d`` and ``convolution`` only call them).
 _NAMES = {
@@ -22,13 +20,10 @@ def convolutions(cost: LineCost) -> list[Op]:
     return [op for op in cost.ops if op.name in _NAMES and op.device_ms > 0]
 
 
-def another_way(spent: Mapping[LineCost, float], way: str, saving_ms: float) -> Replace:
+def another_way(spent: Spent, way: str, saving_ms: float) -> Replace:
     """Convolutions of the lines, which take ``spent`` there, computed in another ``way`` that can be tried
     ("channels_last", "benchmark"); where it was not tried, ``saving_ms`` is the most that it saves."""
-    places = tuple(cost.place for cost in spent)
-    shares = tuple(min(1.0, time / cost.device_ms) if cost.device_ms else 1.0 for cost, time in spent.items())
-    otherwise = less_device_time(spent, saving_ms, at_most=True)
-    return Replace("convolution", places, otherwise, (way,), shares)
+    return spent.tried("convolution", way, otherwise=less_device_time(spent, saving_ms, at_most=True))
 
 
 def convolution_ms(cost: LineCost) -> float:

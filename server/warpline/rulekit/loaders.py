@@ -11,7 +11,7 @@ from warpline.model.report import Applicability, Fix
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
 from warpline.rulekit.holders import argument, holder, words
-from warpline.rulekit.origins import Origin, origin, unpacked_origin
+from warpline.rulekit.origins import Origin, argument_origin, origin
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import Source
 from warpline.wire.run import Site
@@ -191,14 +191,7 @@ def setting(context: Context, site: Site, name: str) -> Origin | None:
         source, call = loader_call(context, site)
     except Refused:
         return None
-    present = source.argument(call, name, _POSITIONS.get(name))
-    if present is not None:
-        return origin(context, source, present.value)
-    for value in source.unpacked(call):
-        found = unpacked_origin(context, source, value, name)
-        if found is not None:
-            return found
-    return None
+    return argument_origin(context, source, call, name, _POSITIONS.get(name))
 
 
 def edit_site(context: Context, site: Site, name: str) -> tuple[str, int]:

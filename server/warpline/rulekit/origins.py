@@ -77,6 +77,18 @@ def origin(context: Context, source: Source, expression: cst.BaseExpression, dep
     return unknown
 
 
+def argument_origin(
+    context: Context, source: Source, call: cst.Call, name: str, position: int | None = None
+) -> Origin | None:
+    """Where the value of an argument comes from, also in a mapping that the call unpacks; None where the call
+    does not pass it."""
+    given = source.argument(call, name, position)
+    if given is not None:
+        return origin(context, source, given.value)
+    found = (unpacked_origin(context, source, value, name) for value in source.unpacked(call))
+    return next((one for one in found if one is not None), None)
+
+
 def unpacked_origin(
     context: Context, source: Source, value: cst.BaseExpression, key: str, depth: int = _DEPTH
 ) -> Origin | None:

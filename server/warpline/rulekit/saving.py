@@ -1,12 +1,43 @@
-"""A change that takes device time off lines."""
+"""What some work takes of lines, and changes that take time off them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 
-from warpline.model.change import Scale
+from warpline.model.change import Change, Replace, Scale, Together
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
+
+
+class Spent(dict[LineCost, float]):
+    """Milliseconds a step that some work takes of each line; lines on which it takes none are left out."""
+
+    def __init__(self, costs: Iterable[LineCost], of: Callable[[LineCost], float]) -> None:
+        super().__init__((cost, spent) for cost in costs if (spent := of(cost)) > 0)
+
+    @property
+    def total(self) -> float:
+        """Milliseconds a step on all lines."""
+        return sum(self.values())
+
+    @property
+    def hottest(self) -> LineCost:
+        """The line on which it takes most. Raises ValueError where there is none."""
+        return max(self, key=lambda cost: self[cost])
+
+    @property
+    def places(self) -> tuple[tuple[str, int], ...]:
+        """The lines, as file and number."""
+        return tuple(cost.place for cost in self)
+
+    def tried(self, kind: str, *options: str, otherwise: Change) -> Replace:
+        """Something else that can be tried does the work; ``otherwise`` is simulated if it was not tried."""
+        shares = (min(1.0, spent / cost.device_ms) if cost.device_ms else 1.0 for cost, spent in self.items())
+        return Replace(kind, self.places, otherwise, options, tuple(shares))
+
+    def without(self, context: Context, share: float = 1.0) -> Together:
+        """That share (0 to 1) of the work less, at most."""
+        return Together(tuple(without(context, cost, share * spent) for cost, spent in self.items()))
 
 
 def less_device_time(

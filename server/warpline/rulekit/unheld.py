@@ -65,7 +65,7 @@ def frozen_weights(context: Context) -> dict[tuple[int, ...], int]:
     return found
 
 
-def for_weights_ms(cost: LineCost, weights: Collection[tuple[int, ...]]) -> float:
+def for_weights_ms(weights: Collection[tuple[int, ...]], cost: LineCost) -> float:
     """Time a step of a line's backward products that have the shape of one of ``weights``, and of sums of
     such: they are gradients of it, and not what the backward pass goes on with."""
     spent = 0.0

@@ -77,7 +77,8 @@ import libcst as cst
 from warpline.model.change import Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, origin
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule
+from warpline.rulekit.origins import argument_origin
 from warpline.syntax.source import Source
 
 #: What autograd calls to look for NaN after each backward function.
@@ -139,8 +140,7 @@ def _site(context: Context, found: tuple[Source, cst.Call] | None) -> tuple[str,
     if found is None:
         return None
     source, call = found
-    argument = source.argument(call, "mode", 0)
-    value = origin(context, source, argument.value) if argument is not None else None
+    value = argument_origin(context, source, call, "mode", 0)
     return value.place if value is not None and value.editable else source.place(call)
 
 
@@ -154,10 +154,9 @@ def _fix(context: Context, found: tuple[Source, cst.Call] | None) -> Fix:
         edits.replace(call, "torch.autograd.set_detect_anomaly(False)")
         edits.add_import("torch.autograd", "import torch")
         return edits.fix(title, "safe")
-    argument = source.argument(call, "mode", 0)
-    if argument is None:
+    value = argument_origin(context, source, call, "mode", 0)
+    if value is None:
         raise Refused("the call's argument was not understood")
-    value = origin(context, source, argument.value)
     if not value.editable:
         raise Refused(f"it depends on {value.words}")
     edits = Edits(value.source)

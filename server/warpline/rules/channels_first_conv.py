@@ -109,6 +109,7 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms
 from warpline.rulekit.convolutions import another_way, convolutions
 from warpline.rulekit.inference import steps
 from warpline.rulekit.model_lines import about_model, model_place
+from warpline.rulekit.saving import Spent
 from warpline.rulekit.training import TrainingStep
 from warpline.wire.precision import HALF
 
@@ -120,15 +121,15 @@ class ChannelsFirstConv(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         if tuple(context.device.capability or (0, 0)) < (7, 0):
             return
-        spent = {cost: time for cost in context.profile.lines if (time := _channels_first_ms(cost)) > 0}
-        total = sum(spent.values())
+        spent = Spent(context.profile.lines, _channels_first_ms)
+        total = spent.total
         if not context.matters(total):
             return
         turned = sum(
             kernel.device_ms for cost in spent for kernel in cost.kernels if turns_layout(kernel.name)
         )
         slower = costs.value("conv-layout") * total
-        hottest = max(spent, key=lambda cost: spent[cost])
+        hottest = spent.hottest
         step = next((found for found in steps(context) if found.forward), None)
         yield context.draft(
             model_place(step) if step is not None else hottest.place,

@@ -127,7 +127,7 @@ from warpline.rulekit import NOT_LITERAL, Context, Draft, Edits, Refused, Rule, 
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.graph.biased import Biased, biased
 from warpline.rulekit.holders import argument, by_hand, holder, literal_at
-from warpline.rulekit.saving import less_device_time
+from warpline.rulekit.saving import Spent, less_device_time
 from warpline.rulekit.terms import descend
 from warpline.wire.births import Holder
 from warpline.wire.run import Site
@@ -141,12 +141,11 @@ class ConvBiasBeforeNorm(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        spent = {cost: time for cost in context.profile.lines if (time := _bias_ms(cost)) > 0}
-        total = sum(spent.values())
+        spent = Spent(context.profile.lines, _bias_ms)
+        total = spent.total
         if not context.matters(total):
             return
         found = _found(context, spent)
-        hottest = max(spent, key=lambda cost: spent[cost])
         for source, calls in found.items():
             held = _held(context, source, calls)
             yield context.draft(
@@ -157,7 +156,7 @@ class ConvBiasBeforeNorm(Rule):
                     **context.spent("convolution biases", total),
                     "calls": count("convolutions before a norm", len(calls), "convolutions"),
                 },
-                cause=hottest.place,
+                cause=spent.hottest.place,
                 cost_ms=total,
                 change=less_device_time(spent, total),
                 fixes=[partial(_fix, source, calls) if held is None else partial(_at, context, calls, held)],

@@ -160,12 +160,11 @@ from functools import partial
 import libcst as cst
 
 from warpline.model import costs
-from warpline.model.change import Replace
 from warpline.model.dtypes import tf32_allowed
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source
-from warpline.rulekit.saving import less_device_time
+from warpline.rulekit.saving import Spent, less_device_time
 from warpline.wire.precision import DOUBLE, FLOATS
 from warpline.wire.sites import Autocast, facts_of
 
@@ -192,8 +191,8 @@ class Float64OnDevice(Rule):
     needs = ("kernels",)
 
     def find(self, context: Context) -> Iterator[Draft]:
-        spent = {cost: time for cost in context.profile.lines if (time := _in_float64(cost)) > 0}
-        total = sum(spent.values())
+        spent = Spent(context.profile.lines, _in_float64)
+        total = spent.total
         if not context.matters(total):
             return
         hottest = max(spent, key=lambda cost: (_meets(cost), spent[cost]))
@@ -209,14 +208,10 @@ class Float64OnDevice(Rule):
             cause=place,
             cost_ms=total,
             saving_ms=saving,
-            change=Replace(
+            change=spent.tried(
                 "narrower",
-                tuple(cost.place for cost in spent),
-                less_device_time(spent, saving, assumed=True),
-                _products_run_in(context),
-                shares=tuple(
-                    min(1.0, of / cost.device_ms) if cost.device_ms else 1.0 for cost, of in spent.items()
-                ),
+                *_products_run_in(context),
+                otherwise=less_device_time(spent, saving, assumed=True),
             ),
             fixes=[partial(_fix, source, nodes)],
         )

@@ -181,6 +181,7 @@ from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
 from warpline.rulekit.autocasting import autocast_at, under_autocast, with_autocast
 from warpline.rulekit.fused_attention import attention_share, runs_math
 from warpline.rulekit.inference import steps
+from warpline.rulekit.saving import Spent
 from warpline.rulekit.settings import set_in_script
 from warpline.wire.births import Setting
 from warpline.wire.precision import Precision
@@ -210,15 +211,11 @@ class Fp32Matmul(Rule):
         products = {cost: _in_float32(cost) for cost in context.profile.lines}
         # cuDNN rounds to TF32 unless told otherwise: such convolutions are at half the rate of bfloat16's.
         convolved = {cost: 0.0 if flags.autocast else _convolved(cost) for cost in context.profile.lines}
-        spent = {
-            cost: both
-            for cost in products
-            if (both := min(products[cost] + convolved[cost], cost.step_ms)) > 0
-        }
-        total = sum(spent.values())
+        spent = Spent(products, lambda cost: min(products[cost] + convolved[cost], cost.step_ms))
+        total = spent.total
         if not context.matters(total):
             return
-        hottest = max(spent, key=lambda cost: spent[cost])
+        hottest = spent.hottest
         step = next((found for found in steps(context) if found.forward), None)
         place = hottest.place
         if step is not None and under_autocast(step) and not flags.autocast:
@@ -235,9 +232,9 @@ class Fp32Matmul(Rule):
         gained = sum(convolved.values()) / 2 + sum(products.values()) * (1 - costs.value("tensor-cores"))
         only = not context.matters(sum(products.values()))
         off = _switched_off(context) if not only and tuple(capability) >= _TF32 else None
-        place = (off.frames[0].file, off.frames[0].line) if off is not None else place
-        places = tuple(cost.place for cost in spent)
-        lower, rounded = MatmulRate(precision, places, elementwise=True), MatmulRate("tf32", places)
+        place = off.frames[0].place if off is not None else place
+        lower = MatmulRate(precision, spent.places, elementwise=True)
+        rounded = MatmulRate("tf32", spent.places)
         autocast = partial(with_autocast, context, step)
         what = "convolution" if only else "matrix product"
         yield context.draft(

@@ -97,12 +97,12 @@ No edit: the model has to take and return the cache. The values are the same up 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from warpline.model.change import Together
-from warpline.model.profile import LineCost, Op
+from warpline.model.profile import LineCost
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.decoding import Growing, growing, loop_call
-from warpline.rulekit.saving import without
+from warpline.rulekit.saving import Spent
 
 
 class GenerationWithoutCache(Rule):
@@ -112,16 +112,12 @@ class GenerationWithoutCache(Rule):
         found = growing(context)
         if found is None:
             return
-        parts = {
-            cost: sum(op.device_ms for op in _growing_ops(cost, found)) for cost in context.profile.lines
-        }
-        spent = {cost: part for cost, own in parts.items() if (part := min(own, cost.device_ms)) > 0}
-        whole = sum(spent.values())
+        spent = Spent(context.profile.lines, partial(_growing_ms, found))
+        whole = spent.total
         if not context.matters(whole):
             return
         again = 1 - found.piece / found.mean
-        hottest = max(spent, key=lambda cost: spent[cost])
-        cause = hottest.place
+        cause = spent.hottest.place
         yield context.draft(
             loop_call(context, found.places) or cause,
             "Each call of the model computes the whole sequence again, {length} positions on average, to add "
@@ -134,14 +130,15 @@ class GenerationWithoutCache(Rule):
             cause=cause,
             cost_ms=whole,
             saving_ms=whole * again,
-            change=Together(tuple(without(context, cost, part * again) for cost, part in spent.items())),
+            change=spent.without(context, again),
             fixes=["keep the keys and values of each layer, and give the model only the new positions"],
         )
 
 
-def _growing_ops(cost: LineCost, found: Growing) -> list[Op]:
-    """Operators of the line that ran with other sizes for each length."""
+def _growing_ms(found: Growing, cost: LineCost) -> float:
+    """Device time of the line's operators that ran with other sizes for each length."""
     sizes: dict[str, set[tuple[tuple[int, ...], ...]]] = {}
     for op in cost.ops:
         sizes.setdefault(op.name, set()).add(op.shapes)
-    return [op for op in cost.ops if op.phase == "forward" and len(sizes[op.name]) >= len(found.lengths)]
+    own = [op for op in cost.ops if op.phase == "forward" and len(sizes[op.name]) >= len(found.lengths)]
+    return min(sum(op.device_ms for op in own), cost.device_ms)

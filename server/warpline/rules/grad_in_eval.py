@@ -170,7 +170,7 @@ from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.calling import MOSTLY, Function, below, callers, evaluated_at, function_of, records_at
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.graph.unheld import of_unheld
-from warpline.rulekit.saving import without
+from warpline.rulekit.saving import Spent
 from warpline.rulekit.ungraphed import in_inference_mode, without_graph
 from warpline.rulekit.unheld import for_weights_ms, frozen_weights, unheld_at
 from warpline.syntax.source import Source
@@ -301,14 +301,11 @@ def _for_nobody(context: Context) -> Iterator[Draft]:
 def _frozen(context: Context) -> Iterator[Draft]:
     """Weights that no optimizer has, between parts that are trained: adapters leave them as they are."""
     weights = frozen_weights(context)
-    spent = {
-        cost: own for cost in context.profile.lines if weights and (own := for_weights_ms(cost, weights)) > 0
-    }
-    total = sum(spent.values())
+    spent = Spent(context.profile.lines if weights else (), partial(for_weights_ms, weights))
+    total = spent.total
     if not context.matters(total) or context.sites("parallel"):
         return
-    hottest = max(spent, key=lambda cost: spent[cost])
-    at = hottest.place
+    at = spent.hottest.place
     models = [site for site in context.sites("module") if "." in (facts_of(Module, site).type or "")]
     yield context.draft(
         models[0].place if models else at,
@@ -320,7 +317,7 @@ def _frozen(context: Context) -> Iterator[Draft]:
         },
         cause=at,
         cost_ms=total,
-        change=Together(tuple(without(context, cost, own) for cost, own in spent.items())),
+        change=spent.without(context),
         fixes=[
             "call `requires_grad_(False)` on what is not trained, as on the whole model before adapters "
             "are added"

@@ -242,6 +242,7 @@ from warpline.rulekit.inference import steps
 from warpline.rulekit.launches import is_looping, launched_at, launching_ms, single_share
 from warpline.rulekit.loaders import launching_share
 from warpline.rulekit.model_lines import model_place
+from warpline.rulekit.saving import Spent
 from warpline.wire.probing import COMPILED
 from warpline.wire.run import Site
 from warpline.wire.sites import Compile, facts_of
@@ -269,7 +270,7 @@ class LaunchBound(Rule):
         lines = [cost for cost in profile.lines if not (is_looping(cost) or cost.place in apart)]
         part = launching_share(context)
         single = {cost: single_share(cost) for cost in lines}
-        idle = {cost: waited for cost in lines if (waited := part * single[cost] * launching_ms(cost)) > 0}
+        idle = Spent(lines, lambda cost: part * single[cost] * launching_ms(cost))
         nothing = compiled_for_nothing(context, step)
         compiled = next(iter(context.sites("compile")), None) if nothing is None else None
         if nothing is None and is_compiled(context):
@@ -277,19 +278,19 @@ class LaunchBound(Rule):
                 return
             # A graph of the compiled code changes nothing for the code around it.
             ran = compiled_lines(context)
-            idle = {cost: waited for cost, waited in idle.items() if cost.place in ran}
-        total = sum(idle.values())
+            idle = Spent((cost for cost in idle if cost.place in ran), idle.__getitem__)
+        total = idle.total
         launches = sum(single[cost] * cost.launches for cost in idle)
         mean_ms = sum(single[cost] * cost.device_ms for cost in idle) / max(1.0, launches)
         if not context.matters(total) or launches < 1 or mean_ms > _LONG_MS or total < 0.1 * context.step_ms:
             return
-        hottest = max(idle, key=lambda cost: idle[cost])
+        hottest = idle.hottest
         place = model_place(step) if step is not None else launched_at(context, idle, hottest)
         if nothing is not None and step is not None:
             place = step.source.place(nothing)
         elif compiled is not None:
             place = compiled.place
-        places = tuple(cost.place for cost in idle)
+        places = idle.places
         promised = compiled is not None or runs_through_model(step)  # else nothing would be compiled
         change: Change = RemoveLaunches(places, fuse=compiled is None, keep=_LEFT)
         graphs: Change = Together((RemoveLaunches(places), RemoveLaunches(places, fuse=False)))

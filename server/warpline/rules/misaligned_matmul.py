@@ -75,12 +75,11 @@ from functools import partial
 import libcst as cst
 
 from warpline.model import costs
-from warpline.model.change import Replace
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.holders import by_hand, literal_at
-from warpline.rulekit.saving import less_device_time
+from warpline.rulekit.saving import Spent, less_device_time
 from warpline.wire.births import Holder
 from warpline.wire.precision import HALF
 from warpline.wire.sites import Module, facts_of
@@ -95,7 +94,7 @@ class MisalignedMatmul(Rule):
     needs = ("kernels", "tensor cores")
 
     def find(self, context: Context) -> Iterator[Draft]:
-        at: dict[tuple[tuple[str, int], int], dict[LineCost, float]] = {}
+        at: dict[tuple[tuple[str, int], int], Spent] = {}
         held: dict[tuple[tuple[str, int], int], Holder | None] = {}
         for cost in context.profile.lines:
             by_size = _by_size(cost)
@@ -103,13 +102,13 @@ class MisalignedMatmul(Rule):
                 size = max(by_size, key=lambda size: by_size[size])
                 holder = _holder(context, cost, size)
                 key = _place(context, cost, size, holder), size
-                at.setdefault(key, {})[cost] = min(by_size[size], cost.step_ms)
+                at.setdefault(key, Spent((), lambda _: 0.0))[cost] = min(by_size[size], cost.step_ms)
                 held.setdefault(key, holder)
         for (place, size), spent in at.items():
-            whole = sum(spent.values())
+            whole = spent.total
             if not context.matters(whole):
                 continue
-            hottest = max(spent, key=lambda cost: spent[cost])
+            hottest = spent.hottest
             padded = -(-size // _PADDED) * _PADDED if size > _PADDED else -(-size // _PIECE) * _PIECE
             saving = (1 - costs.value("misaligned")) * whole
             yield context.draft(
@@ -125,15 +124,8 @@ class MisalignedMatmul(Rule):
                 cause=hottest.place,
                 cost_ms=whole,
                 saving_ms=saving,
-                change=Replace(
-                    "padded",
-                    tuple(cost.place for cost in spent),
-                    less_device_time(spent, saving, assumed=True),
-                    (str(size), str(padded)),
-                    tuple(
-                        min(1.0, each / cost.device_ms) if cost.device_ms else 1.0
-                        for cost, each in spent.items()
-                    ),
+                change=spent.tried(
+                    "padded", str(size), str(padded), otherwise=less_device_time(spent, saving, assumed=True)
                 ),
                 fixes=[partial(_fix, context, hottest, size, padded, held[place, size])],
             )

@@ -136,7 +136,7 @@ from warpline.rulekit.attention_arguments import expanded, may_be_none, rewritte
 from warpline.rulekit.attention_plans import planned_calls, planning_ms
 from warpline.rulekit.causal import NAME, attention_call, is_causal, made_causal
 from warpline.rulekit.fused_attention import Call, attention_share, calls_of, runs_math
-from warpline.rulekit.origins import Origin, unpacked_origin
+from warpline.rulekit.origins import Origin, argument_origin, unpacked_origin
 from warpline.rulekit.saving import less_device_time
 from warpline.rulekit.settings import set_in_script
 from warpline.rulekit.terms import atom
@@ -286,8 +286,8 @@ def _unpacked_mask(context: Context, cost: LineCost) -> Origin | None:
     call = source.call(cost.line, NAME)
     if call is None:
         return None
-    found = (unpacked_origin(context, source, value, "attn_mask") for value in source.unpacked(call))
-    return next((one for one in found if one is not None), None)
+    given = source.argument(call, "attn_mask", 3)
+    return argument_origin(context, source, call, "attn_mask") if given is None else None
 
 
 def _read_elsewhere(context: Context, held: Origin) -> bool:

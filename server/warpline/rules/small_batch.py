@@ -147,6 +147,7 @@ from warpline.rulekit import Context, Draft, Edits, Origin, Refused, Rule, Sourc
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.loaders import change_loader, edit_site, launching_share, loader_call, setting, whence
+from warpline.rulekit.saving import Spent
 from warpline.rulekit.slicing import sliced
 from warpline.rulekit.training import TrainingStep, training_steps
 from warpline.rulekit.waiting import reads_of
@@ -170,9 +171,9 @@ class SmallBatch(Rule):
     def find(self, context: Context) -> Iterator[Draft]:
         profile = context.profile
         part = launching_share(context)
-        idle = {cost: waited for cost in profile.lines if (waited := part * launching_ms(cost)) > 0}
-        thin = {cost: spent for cost in profile.lines if (spent := _thin_ms(context, cost)) > 0}
-        waiting, filling = sum(idle.values()), sum(thin.values())
+        idle = Spent(profile.lines, lambda cost: part * launching_ms(cost))
+        thin = Spent(profile.lines, partial(_thin_ms, context))
+        waiting, filling = idle.total, thin.total
         # Twice the samples take the same launches, and the same time in kernels that half fill the device.
         saving = (waiting + filling) * (1 - 1 / _FACTOR)
         if context.share(saving) < _GAIN_PERCENT or not context.matters(saving):

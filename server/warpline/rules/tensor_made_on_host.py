@@ -167,9 +167,9 @@ import libcst as cst
 from warpline.model import costs as assumed
 from warpline.model.change import Scale
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Origin, Refused, Rule, origin, size
+from warpline.rulekit import Context, Draft, Edits, Origin, Refused, Rule, size
 from warpline.rulekit.copies import move_calls, moved_to
-from warpline.rulekit.origins import unpacked_origin
+from warpline.rulekit.origins import argument_origin
 from warpline.syntax.source import Source
 from warpline.wire.run import Site
 from warpline.wire.sites import HostTensor, facts_of
@@ -233,16 +233,9 @@ def _host_named_at(context: Context, site: Site) -> Origin | None:
     """Where the ``device=`` that it is created with says "cpu": in a config, or a constant."""
     source = context.source(site.file)
     for call in _made(source, site):
-        given = source.argument(call, "device")
-        found = [origin(context, source, given.value)] if given is not None else []
-        found += [
-            one
-            for value in source.unpacked(call)
-            if (one := unpacked_origin(context, source, value, "device")) is not None
-        ]
-        for one in found:
-            if one.editable and one.source.literal(one.node) == "cpu":
-                return one
+        found = argument_origin(context, source, call, "device")
+        if found is not None and found.editable and found.source.literal(found.node) == "cpu":
+            return found
     return None
 
 

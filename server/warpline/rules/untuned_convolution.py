@@ -87,6 +87,7 @@ from functools import partial
 from warpline.model import costs
 from warpline.rulekit import Context, Draft, Rule
 from warpline.rulekit.convolutions import another_way, convolution_ms, convolutions
+from warpline.rulekit.saving import Spent
 from warpline.rulekit.settings import set_in_script
 
 
@@ -99,16 +100,15 @@ class UntunedConvolution(Rule):
         flags = context.profile.facts.flags
         if flags.cudnn_benchmark is not False or flags.deterministic:
             return
-        spent = {cost: convolution_ms(cost) for cost in context.profile.lines if convolutions(cost)}
-        total = sum(spent.values())
-        if not spent or not context.matters(total):
+        spent = Spent(context.profile.lines, convolution_ms)
+        total = spent.total
+        if not context.matters(total):
             return
         # A shape that does not come every step would be tuned again and again.
         if any(op.count < 0.99 for cost in spent for op in convolutions(cost) if op.phase == "forward"):
             return
-        hottest = max(spent, key=lambda cost: spent[cost])
         yield context.draft(
-            hottest.place,
+            spent.hottest.place,
             "Convolutions of constant shapes take {spent} a step ({share}), and cuDNN does not "
             "time its algorithms (torch.backends.cudnn.benchmark is off).",
             context.spent("convolutions", total),

@@ -104,14 +104,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
-from warpline.model.change import Together
 from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.graph import graph_of
 from warpline.rulekit.graph.graph import Graph, Node
 from warpline.rulekit.graph.rows import PartlyUsed, partly_used
-from warpline.rulekit.saving import without
+from warpline.rulekit.saving import Spent
 
 #: Of the rows. Selecting rows costs a copy of them and a wait, and fewer rows than half are worth both.
 #: Chosen, not fitted.
@@ -136,12 +136,10 @@ class UnusedLogits(Rule):
 
 def _judged(context: Context, graph: Graph, found: PartlyUsed, place: tuple[str, int]) -> Iterator[Draft]:
     lines = dict.fromkeys(at for node in found.nodes if (at := _place(graph, node)) is not None)
-    spent = {cost: _spent(cost, found) for cost in context.costs(lines)}
-    spent = {cost: part for cost, part in spent.items() if part > 0}
-    unused, whole = 1 - found.used / found.rows, sum(spent.values())
+    spent = Spent(context.costs(lines), partial(_spent, found))
+    unused, whole = 1 - found.used / found.rows, spent.total
     if not spent:
         return
-    hottest = max(spent, key=lambda cost: spent[cost])
     yield context.draft(
         place,
         "A layer with {columns} outputs is computed for {rows} positions, but the step uses only {used}. "
@@ -152,9 +150,9 @@ def _judged(context: Context, graph: Graph, found: PartlyUsed, place: tuple[str,
             "used": count("positions used", found.used),
             **context.spent("all positions", whole),
         },
-        cause=hottest.place,
+        cause=spent.hottest.place,
         cost_ms=whole * unused,
-        change=Together(tuple(without(context, cost, part * unused) for cost, part in spent.items())),
+        change=spent.without(context, unused),
         fixes=["select the positions that are used before this layer, and compute it only for them"],
     )
 
@@ -164,7 +162,7 @@ def _place(graph: Graph, node: Node) -> tuple[str, int] | None:
     return site.place if site is not None else None
 
 
-def _spent(cost: LineCost, found: PartlyUsed) -> float:
+def _spent(found: PartlyUsed, cost: LineCost) -> float:
     """Device time of the line's operators on all rows, those of the backward pass included."""
     return min(cost.device_ms, sum(op.device_ms for op in cost.ops if _is_whole(op, found)))
 

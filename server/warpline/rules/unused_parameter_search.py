@@ -63,7 +63,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, origin, percent
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+from warpline.rulekit.origins import argument_origin
 from warpline.rulekit.parallel import calls_of, wrapper_call, wrappers
 from warpline.wire.run import Site
 from warpline.wire.sites import Parallel, facts_of
@@ -98,10 +99,9 @@ class UnusedParameterSearch(Rule):
 
 def _fix(context: Context, site: Site) -> Fix:
     found = wrapper_call(context, site)
-    argument = found[0].argument(found[1], "find_unused_parameters") if found is not None else None
-    if found is None or argument is None:
+    value = argument_origin(context, *found, "find_unused_parameters") if found is not None else None
+    if value is None:
         raise Refused("the call that passes `find_unused_parameters` was not found on that line")
-    value = origin(context, found[0], argument.value)
     if not value.editable:
         raise Refused(f"it comes from {value.words}")
     edits = Edits(value.source)

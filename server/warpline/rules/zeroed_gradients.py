@@ -119,7 +119,7 @@ from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import NOT_LITERAL, Context, Draft, Edits, Refused, Rule, Source, count, ms
 from warpline.rulekit.flags import turned
-from warpline.rulekit.origins import Origin, origin, unpacked_origin, written
+from warpline.rulekit.origins import Origin, argument_origin, written
 from warpline.rulekit.saving import less_device_time
 from warpline.wire.sites import Optimizer, facts_of
 
@@ -212,11 +212,8 @@ def _flag(context: Context, source: Source, call: cst.Call | None, fills: list[O
         found = written(context, "set_to_none") if lists else None
     elif not source.is_named(call.func, "zero_grad"):
         return None
-    elif (given := source.argument(call, "set_to_none", 0)) is not None:
-        found = origin(context, source, given.value)
     else:
-        holders = (unpacked_origin(context, source, one, "set_to_none") for one in source.unpacked(call))
-        found = next((one for one in holders if one is not None), None) or written(context, "set_to_none")
+        found = argument_origin(context, source, call, "set_to_none", 0) or written(context, "set_to_none")
     if found is None or found.kind in ("literal", "unknown"):
         return None
     return found if found.source.literal(found.node) is False else None
