@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import libcst as cst
 
 from warpline.model.profile import LineCost
@@ -11,14 +13,14 @@ from warpline.rulekit.origins import Origin, unpacked_origin
 from warpline.syntax.source import Source
 from warpline.wire.births import Holder
 from warpline.wire.run import Site
-from warpline.wire.sites import Optimizer
+from warpline.wire.sites import Optimizer, facts_of
 
 _ARGUMENTS = frozenset({
     "lr", "betas", "eps", "weight_decay", "amsgrad", "momentum", "dampening", "nesterov", "lr_decay",
     "initial_accumulator_value", "maximize", "capturable", "differentiable", "foreach", "fused",
 })  # fmt: skip
 #: With fewer tensors, updating one by one takes almost no time.
-_MANY = 16
+MANY_TENSORS = 16
 #: Operations for each tensor from which on there is something to fuse: plain SGD has one.
 OPERATIONS = 3
 
@@ -27,9 +29,18 @@ def in_small_groups(context: Context, optimizer: Optimizer, costs: list[LineCost
     """Whether each tensor has its own kernel launches although the kernels take lists: the parameters are in
     many groups, and each group is launched separately."""
     tensors, groups = optimizer.parameters or 0, optimizer.groups or 1
-    if not context.on_gpu or tensors < _MANY or groups * OPERATIONS < tensors:
+    if not context.on_gpu or tensors < MANY_TENSORS or groups * OPERATIONS < tensors:
         return False
     return sum(launches_for_lists(cost) for cost in costs) >= tensors
+
+
+def parameter_shapes(sites: Iterable[Site]) -> dict[tuple[int, ...], int]:
+    """How many parameters of each shape the optimizers at ``sites`` have."""
+    found: dict[tuple[int, ...], int] = {}
+    for site in sites:
+        for number, *shape in facts_of(Optimizer, site).shapes or ():
+            found[tuple(shape)] = found.get(tuple(shape), 0) + number
+    return found
 
 
 def launches_for_lists(cost: LineCost) -> float:

@@ -10,7 +10,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.rulekit.calling import function_of, is_forward
 from warpline.rulekit.context import Context
-from warpline.rulekit.graph.graph import graph_of
+from warpline.rulekit.graph.graph import whole_graph
 from warpline.rulekit.graph.repeated import repeated
 from warpline.rulekit.terms import descend
 from warpline.syntax.source import Source
@@ -91,9 +91,8 @@ def _hands_over(source: Source, loop: Loop, line: int) -> bool:
 
 def _again(context: Context, costs: list[LineCost]) -> int:
     """Rounds that each work on the same tensors, by the recorded step."""
-    flow = context.profile.facts.dataflow
-    places = {cost.place for cost in costs}
-    return repeated(graph_of(flow), places, LEAST_ROUNDS) if flow.name and not flow.missing else 0
+    graph = whole_graph(context.profile.facts.dataflow)
+    return repeated(graph, {cost.place for cost in costs}, LEAST_ROUNDS) if graph is not None else 0
 
 
 def piecework_ms(cost: LineCost) -> float:
@@ -130,15 +129,11 @@ def _often(cost: LineCost, recorded: Often | None = None) -> dict[str, float]:
 
 
 def _recorded(context: Context) -> Often:
-    flow = context.profile.facts.dataflow
     found: Often = {}
-    if not flow.name or flow.missing:
-        return found
-    graph = graph_of(flow)
-    for node in graph.nodes:
-        site = graph.site(node)
-        if site is not None:
-            names = found.setdefault(site.place, {})
+    graph = whole_graph(context.profile.facts.dataflow)
+    for node in graph.nodes if graph is not None else ():
+        if graph is not None and (place := graph.place(node)) is not None:
+            names = found.setdefault(place, {})
             names[f"aten::{node.name}"] = names.get(f"aten::{node.name}", 0) + 1
     return found
 

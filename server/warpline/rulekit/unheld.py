@@ -10,7 +10,8 @@ from warpline.rulekit.calling import callers, function_of
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.unheld import Unheld
 from warpline.rulekit.kernels import is_product
-from warpline.wire.sites import Optimizer, facts_of
+from warpline.rulekit.optimizer_step import parameter_shapes
+from warpline.wire.sites import Optimizer
 
 #: Sums of a weight's gradient with what is there already.
 _SUMS = ("aten::add_", "aten::add")
@@ -53,10 +54,7 @@ def frozen_weights(context: Context) -> dict[tuple[int, ...], int]:
     """How many weight matrices of each shape ask for gradients and are no optimizer's. None of a shape that
     an optimizer has."""
     flow = context.profile.facts.dataflow
-    held = {
-        tuple(shape) for site in context.sites(Optimizer.KIND)
-        for _, *shape in facts_of(Optimizer, site).shapes or ()
-    }  # fmt: skip
+    held = parameter_shapes(context.sites(Optimizer.KIND))
     found: dict[tuple[int, ...], int] = {}
     for value in flow.unheld:
         shape = flow.shapes[flow.shape[value]]

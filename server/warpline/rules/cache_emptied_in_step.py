@@ -56,12 +56,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-import libcst as cst
-
 from warpline.model.change import Scale
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule
+from warpline.rulekit import Context, Draft, Edits, Rule
 
 
 class CacheEmptiedInStep(Rule):
@@ -91,10 +89,6 @@ class CacheEmptiedInStep(Rule):
 
 def _fix(context: Context, cost: LineCost) -> Fix:
     source = context.source(cost.file)
-    call = source.call(cost.line, "empty_cache")
-    statement = source.statement(call) if call is not None else None
-    if call is None or statement is None or not isinstance(source.parent(call), cst.Expr):
-        raise Refused("the call is not a statement of its own")
     edits = Edits(source)
-    edits.remove(statement)
+    edits.remove_call(source.call(cost.line, "empty_cache"))
     return edits.fix("Remove the empty_cache() call", "safe")

@@ -144,7 +144,7 @@ from collections.abc import Iterator
 from warpline.model.change import Scale, Together
 from warpline.rulekit import Context, Draft, Rule, count
 from warpline.rulekit.constants import made_at
-from warpline.rulekit.graph import Graph, Node, graph_of
+from warpline.rulekit.graph import Graph, Node, whole_graph
 from warpline.rulekit.graph.constants import constant_nodes
 from warpline.rulekit.graph.parts import Part, every_step, parts
 from warpline.wire.dataflow import DIRECT, MODULE
@@ -155,10 +155,9 @@ class ConstantRebuilt(Rule):
     covers = ("unfused-elementwise",)
 
     def find(self, context: Context) -> Iterator[Draft]:
-        flow = context.profile.facts.dataflow
-        if flow.missing or not flow.name:
+        graph = whole_graph(context.profile.facts.dataflow)
+        if graph is None:
             return
-        graph = graph_of(flow)
         for nodes in _by_function(graph).values():
             own = parts(context, graph, nodes)
             if not context.matters(sum(part.step_ms for part in own)):

@@ -124,7 +124,7 @@ import libcst as cst
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import NOT_LITERAL, Context, Draft, Edits, Refused, Rule, Source, count
-from warpline.rulekit.graph import graph_of
+from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.biased import Biased, biased
 from warpline.rulekit.holders import argument, by_hand, holder, literal_at
 from warpline.rulekit.saving import Spent, less_device_time
@@ -168,8 +168,8 @@ def _found(context: Context, spent: Iterable[LineCost]) -> dict[Source, list[cst
     sites = context.sites(Module.KIND)
     files = dict.fromkeys([*(cost.file for cost in spent), *(site.file for site in sites)])
     found = {source: _followed(source) for source in map(context.source, files)}
-    flow = context.profile.facts.dataflow
-    recorded = biased(graph_of(flow)) if flow.name and not flow.missing else []
+    graph = whole_graph(context.profile.facts.dataflow)
+    recorded = biased(graph) if graph is not None else []
     for site in sites:
         source = context.source(site.file)
         calls = source.calls(site.line, *_CONVOLUTIONS)

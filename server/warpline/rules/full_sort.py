@@ -82,7 +82,7 @@ from collections.abc import Iterator
 
 from warpline.model.profile import LineCost
 from warpline.rulekit import Context, Draft, Rule, count
-from warpline.rulekit.graph import graph_of
+from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.graph.sorts import SORTS, PartlyRead, partly_read
 from warpline.rulekit.saving import without
 
@@ -91,15 +91,13 @@ class FullSort(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        flow = context.profile.facts.dataflow
-        if flow.missing or not flow.name:  # a later operator may read the rest
+        graph = whole_graph(context.profile.facts.dataflow)
+        if graph is None:
             return
-        graph = graph_of(flow)
         by_line: dict[tuple[str, int], PartlyRead] = {}
         for found in partly_read(graph):
-            site = graph.site(found.node)
-            if site is not None:
-                by_line.setdefault(site.place, found)
+            if (place := graph.place(found.node)) is not None:
+                by_line.setdefault(place, found)
         for cost in context.costs(by_line):
             spent = _sorting(cost)
             if context.matters(spent):

@@ -192,20 +192,17 @@ def _part(costs: list[LineCost], spent: float) -> float:
     return min(1.0, spent / host) if host else 0.0
 
 
-def _collect(context: Context, cost: LineCost) -> tuple[Source, cst.Call] | None:
-    source = context.source(cost.file)
-    call = source.call(cost.line, "gc.collect")
-    return (source, call) if call is not None else None
+def _collect(context: Context, cost: LineCost) -> cst.Call | None:
+    return context.source(cost.file).call(cost.line, "gc.collect")
 
 
 def _remove(context: Context, cost: LineCost) -> Fix:
-    found = _collect(context, cost)
-    statement = found[0].statement(found[1]) if found is not None else None
-    if found is None or statement is None or not isinstance(found[0].parent(found[1]), cst.Expr):
-        raise Refused("the call is not a statement of its own")
-    edits = Edits(found[0])
-    edits.remove(statement)
-    _remove_import(found[0], found[1], edits)
+    source = context.source(cost.file)
+    call = _collect(context, cost)
+    edits = Edits(source)
+    edits.remove_call(call)
+    if call is not None:
+        _remove_import(source, call, edits)
     return edits.fix("Remove gc.collect() from the step", "safe")
 
 

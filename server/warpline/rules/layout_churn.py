@@ -85,7 +85,7 @@ from collections.abc import Iterator
 
 from warpline.model.change import Together
 from warpline.rulekit import Context, Draft, Rule, count
-from warpline.rulekit.graph import Graph, Node, graph_of
+from warpline.rulekit.graph import Graph, Node, whole_graph
 from warpline.rulekit.graph.copies import AGAIN, ANY_LAYOUT, CAST_BACK, THERE_AND_BACK, needless
 from warpline.rulekit.graph.parts import Part, parts
 from warpline.rulekit.saving import leaving
@@ -110,10 +110,9 @@ class LayoutChurn(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        flow = context.profile.facts.dataflow
-        if flow.missing or not flow.name:
+        graph = whole_graph(context.profile.facts.dataflow)
+        if graph is None:
             return
-        graph = graph_of(flow)
         for found in _by_function(graph).values():
             own = parts(context, graph, list(found))
             if context.matters(sum(part.step_ms for part in own)):
@@ -134,11 +133,7 @@ def _by_function(graph: Graph) -> dict[tuple[str, str], dict[Node, str]]:
 def _draft(context: Context, graph: Graph, found: dict[Node, str], own: list[Part]) -> Draft:
     spent = sum(part.step_ms for part in own)
     hottest = max(own, key=lambda part: part.step_ms)
-    why = next(
-        why
-        for node, why in found.items()
-        if (site := graph.site(node)) is not None and site.place == hottest.place
-    )
+    why = next(why for node, why in found.items() if graph.place(node) == hottest.place)
     return context.draft(
         hottest.place,
         f"{{copies}} copies a step change the layout or the type of a tensor without need: {_WHY[why]}. They "

@@ -117,9 +117,9 @@ def _places(graph: Graph, found: Padding) -> list[tuple[str, int]]:
     places = []
     for node in graph.nodes:
         shapes = [graph.shape(value) for value in (*node.inputs, *node.outputs)]
-        site = graph.site(node)
-        if site is not None and any(flat in shape[:2] or both <= set(shape[:3]) for shape in shapes):
-            places.append(site.place)
+        place = graph.place(node)
+        if place is not None and any(flat in shape[:2] or both <= set(shape[:3]) for shape in shapes):
+            places.append(place)
     return places
 
 
@@ -135,9 +135,9 @@ def _place(context: Context, found: Padding) -> tuple[str, int] | None:
         return filled
     graph = graph_of(context.profile.facts.dataflow)
     made = graph.producer.get(graph.origin(found.value))
-    site = graph.site(made) if made is not None else None
-    if site is not None:
-        return site.place
+    place = graph.place(made) if made is not None else None
+    if place is not None:
+        return place
     loaders = [one for one in context.sites("loader") if one.uses]
     return loaders[0].place if len(loaders) == 1 else None
 

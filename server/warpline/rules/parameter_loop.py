@@ -78,11 +78,10 @@ import libcst as cst
 from warpline.model.change import FuseOptimizer
 from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, Source, count
+from warpline.rulekit.optimizer_step import MANY_TENSORS, parameter_shapes
 from warpline.wire.dataflow import DIRECT
-from warpline.wire.sites import Optimizer, facts_of
+from warpline.wire.sites import Optimizer
 
-#: The least number of tensors for a loop to be reported.
-LEAST_TENSORS = 16
 _UPDATES = {
     "aten::mul", "aten::mul_", "aten::add", "aten::add_", "aten::sub", "aten::sub_", "aten::lerp",
     "aten::lerp_", "aten::div", "aten::div_", "aten::addcmul_", "aten::addcdiv_", "aten::clamp_",
@@ -97,7 +96,7 @@ class ParameterLoop(Rule):
 
     def find(self, context: Context) -> Iterator[Draft]:
         loops: dict[tuple[str, int], list[LineCost]] = {}
-        sizes = _sizes(context)
+        sizes = parameter_shapes(context.sites(Optimizer.KIND))
         # What an optimizer of torch's does has a rule of its own.
         stepped = {place for site in context.sites(Optimizer.KIND) for place in site.uses}
         stepped |= _by_a_call(context)
@@ -146,16 +145,7 @@ def _often(cost: LineCost) -> float:
 
 def _updates(cost: LineCost) -> bool:
     """Whether the line does elementwise arithmetic on many tensors, none of it for a backward pass."""
-    return _often(cost) >= LEAST_TENSORS and not cost.nodes and not cost.backward_ms
-
-
-def _sizes(context: Context) -> dict[tuple[int, ...], int]:
-    """How many parameters an optimizer has of each size."""
-    found: dict[tuple[int, ...], int] = {}
-    for site in context.sites(Optimizer.KIND):
-        for number, *shape in facts_of(Optimizer, site).shapes or ():
-            found[tuple(shape)] = found.get(tuple(shape), 0) + number
-    return found
+    return _often(cost) >= MANY_TENSORS and not cost.nodes and not cost.backward_ms
 
 
 def _by_a_call(context: Context) -> set[tuple[str, int]]:
@@ -183,6 +173,6 @@ def _loop(source: Source, cost: LineCost, sizes: dict[tuple[int, ...], int]) -> 
             return source.line(loop)
     met = {op.shapes[0] for op in _updating(cost) if op.shapes}
     same = sum(number for shape, number in sizes.items() if shape in met)
-    if around and same >= max(LEAST_TENSORS, sum(sizes.values()) / 2):
+    if around and same >= max(MANY_TENSORS, sum(sizes.values()) / 2):
         return source.line(around[0])
     return None

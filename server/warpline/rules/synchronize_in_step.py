@@ -88,11 +88,10 @@ import libcst as cst
 
 from warpline.model.change import RemoveSyncs
 from warpline.model.profile import LineCost
-from warpline.model.report import Applicability, Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, ms, percent
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Edits, Rule, ms, percent
 from warpline.rulekit.copies import copied_to_host_unwaited
 from warpline.rulekit.waiting import waits
-from warpline.syntax.source import Source
 
 CLOCKS = ("perf_counter", "time.time", "perf_counter_ns", "time_ns", "monotonic", "elapsed_time")
 
@@ -133,16 +132,9 @@ class SynchronizeInStep(Rule):
 def _fix(context: Context, cost: LineCost) -> Fix:
     source = context.source(cost.file)
     call = source.call(cost.line, "synchronize")
-    statement = source.statement(call) if call is not None else None
-    if statement is None or not isinstance(source.parent(call or statement), cst.Expr):
-        raise Refused("the call is not a statement of its own")
     edits = Edits(source)
-    edits.remove(statement)
-    return edits.fix("Do not synchronize in each step", _safety(source, statement))
-
-
-def _safety(source: Source, statement: cst.CSTNode) -> Applicability:
-    """Unsafe beside a clock: what the script prints as its time would be another one."""
-    around = source.enclosing(statement, cst.FunctionDef) or source.module
+    edits.remove_call(call)
+    # Unsafe beside a clock: what the script prints as its time would be another one.
+    around = (call and source.enclosing(call, cst.FunctionDef)) or source.module
     clocks = any(source.is_named(call.func, *CLOCKS) for call in source.nodes(cst.Call, within=around))
-    return "unsafe" if clocks else "safe"
+    return edits.fix("Do not synchronize in each step", "unsafe" if clocks else "safe")

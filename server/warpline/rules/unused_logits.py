@@ -108,8 +108,8 @@ from functools import partial
 
 from warpline.model.profile import LineCost, Op
 from warpline.rulekit import Context, Draft, Rule, count
-from warpline.rulekit.graph import graph_of
-from warpline.rulekit.graph.graph import Graph, Node
+from warpline.rulekit.graph import whole_graph
+from warpline.rulekit.graph.graph import Graph
 from warpline.rulekit.graph.rows import PartlyUsed, partly_used
 from warpline.rulekit.saving import Spent
 
@@ -122,12 +122,11 @@ class UnusedLogits(Rule):
     area = "fusion"
 
     def find(self, context: Context) -> Iterator[Draft]:
-        flow = context.profile.facts.dataflow
-        if flow.missing or not flow.name:
+        graph, seen = whole_graph(context.profile.facts.dataflow), set()
+        if graph is None:
             return
-        graph, seen = graph_of(flow), set()
         for found in partly_used(graph, MOST_USED):
-            place = _place(graph, found.taken or found.product)
+            place = graph.place(found.taken or found.product)
             if place is None or (place, found.columns) in seen:
                 continue
             seen.add((place, found.columns))
@@ -135,7 +134,7 @@ class UnusedLogits(Rule):
 
 
 def _judged(context: Context, graph: Graph, found: PartlyUsed, place: tuple[str, int]) -> Iterator[Draft]:
-    lines = dict.fromkeys(at for node in found.nodes if (at := _place(graph, node)) is not None)
+    lines = dict.fromkeys(at for node in found.nodes if (at := graph.place(node)) is not None)
     spent = Spent(context.costs(lines), partial(_spent, found))
     unused, whole = 1 - found.used / found.rows, spent.total
     if not spent:
@@ -155,11 +154,6 @@ def _judged(context: Context, graph: Graph, found: PartlyUsed, place: tuple[str,
         change=spent.without(context, unused),
         fixes=["select the positions that are used before this layer, and compute it only for them"],
     )
-
-
-def _place(graph: Graph, node: Node) -> tuple[str, int] | None:
-    site = graph.site(node)
-    return site.place if site is not None else None
 
 
 def _spent(found: PartlyUsed, cost: LineCost) -> float:

@@ -119,9 +119,10 @@ from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import NOT_LITERAL, Context, Draft, Edits, Refused, Rule, Source, count, ms
 from warpline.rulekit.flags import turned
+from warpline.rulekit.optimizer_step import parameter_shapes
 from warpline.rulekit.origins import Origin, argument_origin, written
 from warpline.rulekit.saving import less_device_time
-from warpline.wire.sites import Optimizer, facts_of
+from warpline.wire.sites import Optimizer
 
 _FILLS = {"aten::zero_", "aten::fill_", "aten::_foreach_zero_"}
 
@@ -171,11 +172,8 @@ def _added(context: Context, place: tuple[str, int]) -> dict[LineCost, float]:
     """Time that the backward pass takes at each line to add gradients to what `.grad` holds: sums of two
     tensors of a parameter's shape, as many a step as there are parameters of that shape. Only parameters of
     the optimizer that is used at ``place``; of all, where none is."""
-    parameters: dict[tuple[int, ...], int] = {}
     optimizers = context.sites(Optimizer.KIND)
-    for site in [one for one in optimizers if place in one.uses] or optimizers:
-        for number, *shape in facts_of(Optimizer, site).shapes or ():
-            parameters[tuple(shape)] = parameters.get(tuple(shape), 0) + number
+    parameters = parameter_shapes([one for one in optimizers if place in one.uses] or optimizers)
     sums = [
         (cost, op)
         for cost in context.profile.lines

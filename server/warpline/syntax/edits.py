@@ -144,6 +144,13 @@ class Edits:
         block = self._block(code, self.source.indentation(start[0])).removesuffix(self.source.newline)
         self._change(start, end, block.lstrip(" \t"))
 
+    def remove_call(self, call: cst.Call | None) -> None:
+        """Remove a call that is a statement of its own. Raises Refused for another one."""
+        statement = self.source.statement(call) if call is not None else None
+        if call is None or statement is None or not isinstance(self.source.parent(call), cst.Expr):
+            raise Refused("the call is not a statement of its own")
+        self.remove(statement)
+
     def remove(self, statement: Statement) -> None:
         """Take ``statement`` out, with the comment behind it, which refers to it; comments on lines of
         their own stay. A block that would be empty gets ``pass``."""

@@ -1,6 +1,6 @@
 """What one step computes, and well-known formulas in it, however they are written."""
 
-from warpline.rulekit.graph.graph import Graph, Node, graph_of
+from warpline.rulekit.graph.graph import Graph, Node, graph_of, whole_graph
 from warpline.rulekit.graph.known import ACTIVATION, ATTENTION, FAMILIES, LOSS, NORM
 from warpline.rulekit.graph.matched import Matched, by_hand, matched, without_formulas
 from warpline.rulekit.graph.passes import Passes, passes
@@ -19,5 +19,6 @@ __all__ = [
     "graph_of",
     "matched",
     "passes",
+    "whole_graph",
     "without_formulas",
 ]

@@ -175,6 +175,11 @@ class Graph:
         found = self.flow.sites[node.site] if 0 <= node.site < len(self.flow.sites) else None
         return found if found is not None and found.line > 0 else None
 
+    def place(self, node: Node) -> tuple[str, int] | None:
+        """The file and line of that."""
+        site = self.site(node)
+        return site.place if site is not None else None
+
     def origin(self, value: int, *more: frozenset[str]) -> int:
         """The value that ``value`` is a view or a cast of; ``more``: through these operators too."""
         through = SAME.union(*more)
@@ -223,6 +228,11 @@ def _read(value: Any) -> Any:
 
 _NOT_FINITE = ("inf", "-inf", "nan")
 _LATEST: list[tuple[Dataflow, Graph]] = []
+
+
+def whole_graph(flow: Dataflow) -> Graph | None:
+    """The same; None where not all operators of the step were recorded: another one may do what is missed."""
+    return graph_of(flow) if flow.name and not flow.missing else None
 
 
 def graph_of(flow: Dataflow) -> Graph:

@@ -15,8 +15,8 @@ from warpline.rulekit.graph.match import Match
 
 FileLine = tuple[str, int]
 _MOVING = SAME | MOVED
-#: How often an operator was called: file, line, name.
-Uses = collections.Counter[tuple[str, int, str]]
+#: How often an operator was called: at a line, by its name.
+Uses = collections.Counter[tuple[FileLine, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,14 @@ def _place(graph: Graph, match: Match) -> FileLine | None:
 def _costed(context: Context, graph: Graph, place: FileLine, matches: list[Match]) -> Matched | None:
     # Of the layers that run the same lines only some were looked at: the others are counted by their sites.
     own = {(node.site, graph.called(node)) for match in matches for node in match.nodes}
-    lines = {site.place for match in matches for node in match.nodes if (site := graph.site(node))}
+    lines = {at for match in matches for node in match.nodes if (at := graph.place(node))}
     all_uses, own_uses = Uses(), Uses()
     for node in graph.nodes:
-        site = graph.site(node)
-        if site is not None and site.place in lines and node.name not in _MOVING:
+        at = graph.place(node)
+        if at is not None and at in lines and node.name not in _MOVING:
             name = graph.called(node)
-            all_uses[site.file, site.line, name] += 1
-            own_uses[site.file, site.line, name] += (node.site, name) in own
+            all_uses[at, name] += 1
+            own_uses[at, name] += (node.site, name) in own
     costs = tuple(context.costs(sorted(lines)))
     if not costs:
         return None
@@ -93,11 +93,11 @@ def _share(cost: LineCost, all_uses: Uses, own_uses: Uses) -> float:
     """The part of a line's forward time that is of the match's own operators."""
     whole = mine = 0.0
     for op in cost.ops:
-        key = (cost.file, cost.line, op.name.removeprefix("aten::").rstrip("_"))
+        key = (cost.place, op.name.removeprefix("aten::").rstrip("_"))
         if op.phase == "forward" and all_uses[key]:
             whole += op.device_ms
             mine += op.device_ms * own_uses[key] / all_uses[key]
     if whole > 0:
         return mine / whole
-    here = [key for key in all_uses if key[:2] == cost.place]
+    here = [key for key in all_uses if key[0] == cost.place]
     return sum(own_uses[key] for key in here) / max(1, sum(all_uses[key] for key in here))

@@ -46,15 +46,15 @@ def parts(context: Context, graph: Graph, own: Collection[Node]) -> list[Part]:
     whole: collections.Counter[tuple[str, int]] = collections.Counter()
     wanted = {node.index for node in own}
     copying: dict[tuple[str, int], set[bool]] = {}  # by line: whether those that copy are wanted
-    lines = {site.place for node in own if (site := graph.site(node)) is not None}
+    lines = {place for node in own if (place := graph.place(node)) is not None}
     for node in graph.nodes:
-        site = graph.site(node)
-        if site is not None and site.place in lines and node.name not in VIEWS:
-            whole[site.place] += traffic(graph, node)
-            mine[site.place] += traffic(graph, node) if node.index in wanted else 0
+        place = graph.place(node)
+        if place in lines and node.name not in VIEWS:
+            whole[place] += traffic(graph, node)
+            mine[place] += traffic(graph, node) if node.index in wanted else 0
             if node.name in _COPYING or node.index in wanted:
                 copies = node.name in _COPYING and node.index in wanted
-                copying.setdefault(site.place, set()).add(copies)
+                copying.setdefault(place, set()).add(copies)
     found = []
     for cost in context.costs(sorted(lines)):
         share = mine[cost.place] / max(1, whole[cost.place])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from warpline.model.profile import LineCost
 from warpline.rulekit.context import Context
 from warpline.rulekit.graph.evaluate import REDUCTIONS
-from warpline.rulekit.graph.graph import MOVED, Graph, Node, graph_of
+from warpline.rulekit.graph.graph import MOVED, Graph, Node, whole_graph
 from warpline.rulekit.graph.pointwise import POINTWISE
 from warpline.rulekit.kernels import is_product
 from warpline.wire.dataflow import DIRECT
@@ -23,6 +23,10 @@ _MORE = frozenset({
     "cumsum", "_softmax", "_log_softmax", "dropout", "native_dropout", "tan", "atan", "atan2", "sinc",
 })  # fmt: skip
 _PASSES = POINTWISE | REDUCTIONS | _MORE
+
+
+#: How often each operator was called at a line, by its name.
+Calls = collections.Counter[tuple[tuple[str, int], str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +40,21 @@ class Passes:
 
 def passes(context: Context) -> dict[tuple[str, int], Passes] | None:
     """The passes of each line. None where the step's operators were not all recorded."""
-    flow = context.profile.facts.dataflow
-    if flow.missing or not flow.name:
-        return None
-    return of_graph(graph_of(flow), context.cost)
+    graph = whole_graph(context.profile.facts.dataflow)
+    return of_graph(graph, context.cost) if graph is not None else None
 
 
 def of_graph(graph: Graph, cost_of: Callable[[str, int], LineCost | None]) -> dict[tuple[str, int], Passes]:
     """The same as ``passes``, of one graph."""
     own: dict[tuple[str, int], list[Node]] = {}
     for node in graph.nodes:
-        site = graph.site(node)
-        if _is_pass(graph, node) and _has_neighbour(graph, node) and site is not None:
-            own.setdefault(site.place, []).append(node)
-    everything: collections.Counter[tuple[str, int, str]] = collections.Counter()
+        place = graph.place(node)
+        if _is_pass(graph, node) and _has_neighbour(graph, node) and place is not None:
+            own.setdefault(place, []).append(node)
+    everything: Calls = collections.Counter()
     for node in graph.nodes:
-        site = graph.site(node)
-        if site is not None and site.place in own:
-            everything[site.file, site.line, node.name] += 1
+        if (place := graph.place(node)) is not None and place in own:
+            everything[place, node.name] += 1
     found = {}
     for place, nodes in own.items():
         cost = cost_of(*place)
@@ -77,7 +78,7 @@ def _has_neighbour(graph: Graph, node: Node) -> bool:
     )
 
 
-def _share(cost: LineCost, nodes: list[Node], everything: collections.Counter[tuple[str, int, str]]) -> float:
+def _share(cost: LineCost, nodes: list[Node], everything: Calls) -> float:
     own = collections.Counter(node.name for node in nodes)
     whole = mine = 0.0
     for op in cost.ops:
@@ -85,5 +86,5 @@ def _share(cost: LineCost, nodes: list[Node], everything: collections.Counter[tu
             continue
         name = op.name.removeprefix("aten::").rstrip("_")
         whole += op.device_ms
-        mine += op.device_ms * own[name] / max(1, everything[cost.file, cost.line, name])
+        mine += op.device_ms * own[name] / max(1, everything[cost.place, name])
     return mine / whole if whole > 0 else 1.0

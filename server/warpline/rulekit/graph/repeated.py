@@ -17,8 +17,7 @@ def repeated(graph: Graph, places: Collection[tuple[str, int]], least: int) -> i
     It is 0, too, where rounds use parameters (each has a layer of its own), and where one needs what another
     one made, other than to add it up: no whole tensor can take the place of such rounds.
     """
-    own = [node for node in graph.nodes if (site := graph.site(node)) is not None
-           and site.place in places]  # fmt: skip
+    own = [node for node in graph.nodes if graph.place(node) in places]
     if any(value in graph.parameters for node in own for value in node.inputs):
         return 0
     by_site: dict[tuple[int, str], list[Node]] = {}
