@@ -251,8 +251,9 @@ def ended(process: subprocess.Popen[bytes], bet: Bet, options: argparse.Namespac
     finally:
         over(process)
     for line in reversed(said.decode(errors="replace").splitlines()):
-        if line.startswith('{"steps"'):
-            found = json.loads(line)
+        _, brace, rest = line.partition('{"steps"')  # behind a progress bar
+        if brace:
+            found = json.loads(brace + rest)
             if options.processor:
                 return float(found["cpu_ms"])
             return median(found["times_ms"]) if cpu(bet) else found["mean_ms"]

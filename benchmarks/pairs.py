@@ -190,8 +190,9 @@ class Timing:
             self.running.discard(process)
         lines = said.decode(errors="replace").strip().splitlines()
         for line in reversed(lines):
-            if line.startswith('{"beats"'):
-                found: dict[str, Any] = json.loads(line)
+            _, brace, rest = line.partition('{"beats"')  # behind a progress bar
+            if brace:
+                found: dict[str, Any] = json.loads(brace + rest)
                 return found if "ms" in found else {**found, "reason": "no loop was seen"}
         return {"reason": f"failed: {lines[-1] if lines else process.returncode}"}
 

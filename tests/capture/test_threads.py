@@ -135,6 +135,17 @@ def test_an_optimizer_is_followed_to_another_thread() -> None:
     assert (steps.thread, observers.signals.thread, steps.note) == (threading.get_ident(), None, "")
 
 
+def test_threads_that_end_one_after_the_other_are_one_loop() -> None:
+    observers = SimpleNamespace(signals=SimpleNamespace(thread=None, datasets=Datasets()))
+    steps = Steps(lambda: True, observers, lambda: 0.0)  # type: ignore[arg-type]
+    moves = []
+    for _ in range(3):
+        steps.thread = -1  # of no living thread
+        assert steps._moved()
+        moves.append(steps.moves)
+    assert moves == [False, True, True], "one that warmed up, then a server's: a recording ends in another"
+
+
 def test_the_beat_goes_on_in_another_thread() -> None:
     """One that has ended is replaced at once, one that is only silent after many signals of another's."""
     restarts: list[bool] = []

@@ -6,6 +6,7 @@ import pytest
 
 from tests.annotated import read_example
 from warpline.diagnosis import diagnose
+from warpline.diagnosis.recompute import fixes
 from warpline.model.report import Finding
 from warpline.text.edits import apply
 from warpline.wire.frameworks import constructions
@@ -16,7 +17,10 @@ MATMUL = "cost step_ms=90 device_ms=90; op aten::mm count=9 device_ms=80 dtypes=
 def found(code: str, rule: str = "fp32-matmul") -> tuple[Finding, str]:
     example = read_example(code)
     every = diagnose(example.profile, example.profile.sources.get).findings
-    return next(finding for finding in every if finding.rule == rule), example.text
+    finding = next(finding for finding in every if finding.rule == rule)
+    # What `warpline fix` and editors do: the same edits, computed again.
+    assert fixes(example.profile, finding, example.profile.sources.get) == finding.fixes
+    return finding, example.text
 
 
 def trainer(
@@ -237,7 +241,7 @@ def test_every_framework_s_file_is_whole() -> None:
     assert len(keys) == len(set(keys))
     for one in constructions():
         for setting in one.settings:
-            assert setting.arguments or (setting.lines and setting.call)
+            assert setting.arguments or setting.undo or (setting.lines and setting.call)
             assert set(setting.where_known) < set(setting.arguments) | {""}
             assert setting.needs in ("", "bf16", "fp16")
 
@@ -270,3 +274,84 @@ trainer.fit(model)  #> cost step_ms=90 device_ms=40 idle_ms=50 cpu_ms=80 sync_ms
     finding, text = found(code, "framework-wait")
     after = [apply(text, fix.edits) for fix in finding.fixes]
     assert any("enable_progress_bar=False" in each for each in after) == ("Progress" not in callback)
+
+
+CHECKPOINTED = """\
+#> device memory_bytes=80000000000; memory peak_bytes=9000000000 free_bytes=60000000000; steps step_ms=100
+{before}
+#^ site framework construction=transformers.PreTrainedModel.gradient_checkpointing_enable
+loss = model(ids).loss  #> cost step_ms=90 device_ms=90 recompute_ms=20
+#^ op aten::mm phase=recompute count=24 shapes=[[8192,1024],[1024,4096]] dtypes=float,float
+#^ inside file=/s/transformers/llama.py line=9 function=forward step_ms=90
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "line", "after"),
+    [
+        ("model.gradient_checkpointing_enable()", 1, "loss = "),
+        (
+            "save = True\\nif save:\\n    model.gradient_checkpointing_enable()",
+            1,
+            "save = False\\nif save:\\n    model",
+        ),
+        ("model.gradient_checkpointing_enable() or print()", 1, ""),
+    ],
+)
+def test_the_call_that_turns_checkpointing_on_goes(before: str, line: int, after: str) -> None:
+    finding, text = found(
+        CHECKPOINTED.replace("{before}", before.replace("\\n", "\n")), "needless-checkpointing"
+    )
+    if not after:
+        assert not finding.fixes and "by hand" in finding.message
+        return
+    assert finding.line == line
+    assert apply(text, finding.fixes[0].edits).startswith(after.replace("\\n", "\n"))
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ('config._attn_implementation = "eager"', 'config._attn_implementation = "sdpa"'),
+        ('SETTINGS = {"attn_implementation": "eager"}', 'SETTINGS = {"attn_implementation": "sdpa"}'),
+        ('config = LlamaConfig(attn_implementation="eager")', 'LlamaConfig(attn_implementation="sdpa")'),
+        (
+            'attn_implementation: str = field(default="eager")',
+            'attn_implementation: str = field(default="sdpa")',
+        ),
+        ('first._attn_implementation = "eager"\nsecond._attn_implementation = "eager"', ""),
+    ],
+)
+def test_a_model_made_from_its_configuration_is_changed_there(written: str, expected: str) -> None:
+    finding, text = found(
+        f"""\
+#> steps step_ms=100
+{written}
+model = LlamaForCausalLM(config)
+#^ site framework construction=transformers.PreTrainedModel type=LlamaForCausalLM "parameters=['config']"
+loss = model(ids).loss  #> cost step_ms=90 device_ms=90
+#^ inside file=/s/transformers/llama.py line=9 function=eager_attention_forward step_ms=90
+""",
+        "hand-written-attention",
+    )
+    if expected:
+        assert finding.line == 1
+        assert expected in apply(text, finding.fixes[0].edits)
+    else:
+        assert not finding.fixes
+
+
+def test_attention_in_slices_is_found_at_the_call_that_asks_for_it() -> None:
+    finding, text = found(
+        """\
+#> steps step_ms=100
+pipe.enable_attention_slicing()
+#^ site framework construction=diffusers.DiffusionPipeline.enable_attention_slicing
+pictures = pipe(prompt)  #> cost step_ms=90 device_ms=90
+#^ inside file=/s/diffusers/p.py line=9 function=Attention.forward step_ms=90
+#^ op aten::baddbmm count=8 device_ms=20; op aten::_softmax count=8 device_ms=30; op aten::mm device_ms=9
+""",
+        "hand-written-attention",
+    )
+    assert finding.line == 1
+    assert "slicing" not in apply(text, finding.fixes[0].edits)

@@ -110,7 +110,8 @@ def _place(found: tuple[Source, cst.Call], made: list[Fix], site: Site) -> tuple
     source, call = found
     first, last = source.span(call)[0][0], source.span(call)[1][0]
     edit = main_edit(made[0]) if made else None
-    if edit is None or (edit.file == site.file and first - 1 <= edit.start[0] <= last + 1):
+    beside = edit is not None and edit.start == edit.end  # a statement of its own, above or below
+    if edit is None or (edit.file == site.file and first - beside <= edit.start[0] <= last + beside):
         return site.place
     own = own_class(source, facts_of(Framework, site).type)
     if own is not None and edit.file == site.file:

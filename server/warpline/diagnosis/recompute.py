@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from warpline.diagnosis.frameworks import at_setting
 from warpline.diagnosis.rebase import Moves, rebase
 from warpline.model.profile import Profile
 from warpline.model.report import Finding, Fix
@@ -24,5 +25,6 @@ def fixes(profile: Profile, finding: Finding, texts: Callable[[str], str | None]
     if site is None:
         return ()
     context = Context(rebase(profile, texts, moves), texts)
-    near = [draft for draft in rule.find(context) if draft.place == site]
+    moved = (at_setting(context, rule.name, draft) for draft in rule.find(context))
+    near = [draft for draft in moved if draft.place == site]
     return max(near, key=lambda draft: draft.saving_ms).fixes if near else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from math import gcd
 
 import libcst as cst
 
@@ -38,7 +39,7 @@ class Growing:
     @property
     def piece(self) -> int:
         """How many positions the sequence grows from one call to the next."""
-        return self.lengths[1] - self.lengths[0]
+        return gcd(*(after - before for before, after in pairwise(self.lengths)))
 
     @property
     def mean(self) -> float:
@@ -59,10 +60,12 @@ def growing(context: Context) -> Growing | None:
     found = tuple(sorted(lengths["forward"]))
     if len(found) < LEAST_LENGTHS or len(lengths["backward"]) >= LEAST_LENGTHS:
         return None
-    pieces = {after - before for before, after in pairwise(found)}
-    if len(pieces) != 1 or (pieces != {1} and not _joined(context)):
+    grown = Growing(found, tuple(places))
+    # Not all operators of a line are recorded: some lengths of the captured steps may be missing.
+    most = grown.piece * max(len(found) - 1, len(context.profile.manifest.captured) - 1)
+    if found[-1] - found[0] > most or (grown.piece != 1 and not _joined(context)):
         return None
-    return Growing(found, tuple(places)) if _is_causal(graph_of(context.profile.facts.dataflow)) else None
+    return grown if _is_causal(graph_of(context.profile.facts.dataflow)) else None
 
 
 def _length(op: Op) -> int | None:

@@ -9,7 +9,9 @@ import libcst as cst
 from warpline.model.report import Fix
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
+from warpline.rulekit.flags import switch_of, turned
 from warpline.rulekit.holders import argument, beside, literal_at
+from warpline.rulekit.literals import written_as
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source
 from warpline.wire.frameworks import Construction, Setting
@@ -51,15 +53,36 @@ def setting_fix(
     source, call = found
     if setting.without and setting.without in source.text:
         raise Refused(f"`{setting.without.rstrip('(')}` in this file does not go with it")
+    if setting.undo:
+        return _without(context, source, call, setting.title)
     changes = Changes(context)
     for name in setting.arguments:
-        _set(context, site, (one, setting), found, changes, name, workers)
+        try:
+            _set(context, site, (one, setting), found, changes, name, workers)
+        except Refused:
+            place = written_as(context, setting.written)
+            if place is None:
+                raise
+            changes.of(place[0]).replace(place[1], setting.arguments[name])
     if setting.lines:
         _below(site, setting, source, call, changes.of(source))
     if not changes.edits:
         raise Refused("the setting is already there")
     first, *rest = changes.edits.values()
     return first.fix(setting.title.format(workers=workers), "unsafe", *rest)
+
+
+def _without(context: Context, source: Source, call: cst.Call, title: str) -> Fix:
+    """The edit by which ``call``, whose result is not used, does not run. Raises Refused."""
+    switch = switch_of(context, source, call)
+    if switch is not None and switch.on:
+        return turned(switch.flag).fix(title, "unsafe")
+    statement = source.statement(call)
+    if statement is None or not isinstance(source.parent(call), cst.Expr):
+        raise Refused(f"`{source.code(call.func)}` is not a statement of its own: leave it out by hand")
+    edits = Edits(source)
+    edits.remove(statement)
+    return edits.fix(title, "unsafe")
 
 
 def _set(

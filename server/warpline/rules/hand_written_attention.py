@@ -148,6 +148,7 @@ from warpline.rulekit.graph import ATTENTION, by_hand, matched, without_formulas
 from warpline.rulekit.terms import formulas
 from warpline.rulekit.written_out import written_out
 from warpline.wire.frameworks import constructions
+from warpline.wire.sites import Framework, facts_of
 
 _METRIC = "hand-written attention"
 _REST = ", with several copies of the whole score matrix in memory."
@@ -171,11 +172,16 @@ class HandWrittenAttention(Rule):
 
 
 def _in_frameworks(context: Context, rule: str) -> Iterator[Draft]:
-    """Attention that a framework computes step by step in a function of its own, known by its name."""
-    settings = [each for one in constructions() for each in one.settings if each.rule == rule]
-    names = {name for each in settings for name in each.functions}
+    """Attention that a framework computes step by step: in a function of its own, known by its name, or as a
+    call of the user's asks for it."""
+    settings = [(one.key, each) for one in constructions() for each in one.settings if each.rule == rule]
+    names = {name for _, each in settings for name in each.functions}
+    called = {facts_of(Framework, site).construction for site in context.sites("framework")}
+    operators = {name for key, each in settings if key in called for name in each.operators}
     for cost in context.profile.lines:
         spent = sum(each.step_ms for each in cost.inside if each.function.rpartition(".")[2] in names)
+        if cost.inside:
+            spent = max(spent, sum(op.device_ms for op in cost.ops if op.name in operators))
         if not context.matters(spent):
             continue
         place, share = cost.place, min(1.0, spent / cost.step_ms)
@@ -185,5 +191,5 @@ def _in_frameworks(context: Context, rule: str) -> Iterator[Draft]:
             context.spent(_METRIC, spent),
             cost_ms=spent,
             change=Fuse((place,), shares=(share,)),
-            fixes=['use `attn_implementation="sdpa"` where the model or its configuration is made'],
+            fixes=['choose fused attention where the model is made, as with `attn_implementation="sdpa"`'],
         )

@@ -23,6 +23,8 @@ class Setting:
     must be among the call's parameters, but for those in ``where_known``, which are left out where they are
     not. ``lines``: statements below the construction, with ``{made}`` for the name that it was given and
     ``{part}`` for its largest module; ``call``: the method that they call, which the object must have.
+    ``undo``: the call itself is what to do without: its statement goes, or the flag by which it runs.
+    ``written``: (name, value) as a script may write it elsewhere, where the call itself cannot be edited.
 
     The conditions: ``needs``: "bf16" where the device must have it, "fp16" where it must have no bf16.
     ``unless``: none of these may be set to something true. ``without``: what the user's file must not say,
@@ -39,11 +41,14 @@ class Setting:
     without: str = ""
     text: str = ""  # of a wait: what the waiting line of the framework's own code says
     functions: tuple[str, ...] = ()  # of the framework's, whose time is what the rule is about
+    operators: tuple[str, ...] = ()  # the same of operators, once the call was made
     only: tuple[tuple[str, tuple[object, ...]], ...] = ()
     inference: bool = False
     first: bool = False
     lines: tuple[str, ...] = ()
     call: str = ""
+    undo: bool = False
+    written: tuple[tuple[str, object], ...] = ()
 
 
 @dataclass(frozen=True)

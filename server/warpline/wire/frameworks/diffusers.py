@@ -25,7 +25,30 @@ _REGIONS = tuple(
     for rule in ("launch-bound", "unfused-elementwise")
 )
 
+#: Attention in slices: each one's scores are written to memory.
+_WHOLE = Setting(
+    "hand-written-attention",
+    {},
+    "Compute attention at once, by a fused kernel",
+    first=True,
+    undo=True,
+    # Its loops run too many lines to be recorded: the function is not seen.
+    operators=("aten::baddbmm", "aten::_softmax", "aten::bmm"),
+)
+_KEPT = Setting("needless-checkpointing", {}, "Keep the activations", first=True, undo=True)
+
+
+def _method(module: str, name: str, method: str, setting: Setting) -> Construction:
+    """A method that switches on what ``setting`` does without."""
+    return Construction(module, name, ("diffusers",), (setting,), method=method, called=(method,))
+
+
 CONSTRUCTIONS = (
+    _method("diffusers.pipelines.pipeline_utils", "DiffusionPipeline", "enable_attention_slicing", _WHOLE),
+    _method(
+        "diffusers.models.unets.unet_2d_condition", "UNet2DConditionModel", "set_attention_slice", _WHOLE
+    ),
+    _method("diffusers.models.modeling_utils", "ModelMixin", "enable_gradient_checkpointing", _KEPT),
     Construction(
         "diffusers.pipelines.pipeline_utils",
         "DiffusionPipeline",

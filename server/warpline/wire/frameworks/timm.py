@@ -7,6 +7,22 @@ from . import Construction, Setting
 MODELS = (r"timm\.create_model", r"timm\.models\..+")
 CONSTRUCTIONS = (
     Construction(
+        "timm.layers.config",
+        "set_fused_attn",
+        ("timm",),
+        (
+            Setting(
+                "hand-written-attention",
+                {},
+                "Let the models use fused attention",
+                only=(("enable", (False,)),),
+                first=True,
+                undo=True,
+            ),
+        ),
+        method="",
+    ),
+    Construction(
         "timm.data.loader",
         "create_loader",
         (),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from . import Construction, Setting
 
 MODELS = (
@@ -45,6 +47,7 @@ _TRAINER = (
         "Keep the activations",
         only=(("gradient_checkpointing", (True,)),),
         first=True,
+        written=(("gradient_checkpointing", True),),
     ),
     Setting("small-batch", {"per_device_train_batch_size": "{twice}"}, "Double the batch", first=True),
     Setting(
@@ -78,14 +81,16 @@ _TRAINER = (
         text="num_input_tokens_seen",
     ),
 )
+_FUSED = Setting(
+    "hand-written-attention",
+    {"attn_implementation": '"sdpa"'},
+    "Use fused attention",
+    first=True,
+    functions=("eager_attention_forward",),
+    written=(("attn_implementation", "eager"), ("_attn_implementation", "eager")),
+)
 _LOADED = (
-    Setting(
-        "hand-written-attention",
-        {"attn_implementation": '"sdpa"'},
-        "Use fused attention",
-        first=True,
-        functions=("eager_attention_forward",),
-    ),
+    _FUSED,
     Setting(
         "fp32-matmul",
         {"dtype": "{bfloat16}"},
@@ -111,6 +116,9 @@ _OF_MODELS = (
     ("torch_dtype", '"torch_dtype"'),
 )
 
+_CACHE = Setting(
+    "generation-without-cache", {"use_cache": "True"}, "Keep the keys and values of earlier tokens"
+)
 _STATIC = (
     Setting(
         "launch-bound",
@@ -154,18 +162,28 @@ CONSTRUCTIONS = (
         called=("from_config", "_from_config"),
         passed_on=_OF_MODELS,
     ),
+    # Made from its configuration: the attention is chosen where that is written.
+    Construction("transformers.modeling_utils", "PreTrainedModel", ("transformers",), (_FUSED,)),
+    Construction(
+        "transformers.modeling_utils",
+        "PreTrainedModel",
+        ("transformers", "peft"),
+        (Setting("needless-checkpointing", {}, "Keep the activations", first=True, undo=True),),
+        method="gradient_checkpointing_enable",
+        called=("gradient_checkpointing_enable",),
+    ),
     Construction(
         "transformers.generation.configuration_utils",
         "GenerationConfig",
         ("transformers",),
-        _STATIC,
-        passed_on=(("cache_implementation", "cache_implementation"),),
+        (*_STATIC, replace(_CACHE, only=(("use_cache", (False,)),))),
+        passed_on=(("cache_implementation", "cache_implementation"), ("use_cache", "use_cache")),
     ),
     Construction(
         "transformers.generation.utils",
         "GenerationMixin",
         ("transformers",),
-        _STATIC,
+        (*_STATIC, _CACHE),
         method="generate",
         fields=("transformers.generation.configuration_utils", "GenerationConfig"),
         called=("generate",),

@@ -91,7 +91,8 @@ class Sites:
             thing = reference() if reference is not None else None
             facts = {**describe.facts(self.torch, kind, thing), **facts} if thing is not None else facts
             # If one line makes loaders for several callers (train, test), these are several sites.
-            key = kind, place, facts.get("type"), birth.way if kind == "loader" else ()
+            which = birth.way if kind == "loader" else facts.get("construction")
+            key = kind, place, facts.get("type"), which
             known = sites.get(key)
             if known is None:
                 sites[key] = {

@@ -91,6 +91,7 @@ class Steps:
         self.inside = False  # ``on_step`` is running; it may begin the next window
         self.parallel = False  # other threads made steps while this one did
         self.moves = False  # the steps of one loop are made by several threads
+        self.successors = 0  # threads that went on where one had ended
         self.holding_since: float | None = None
         self.held = 0
         self.held_s = 0.0  # how long they were held back, if an optimizer made steps afterwards
@@ -246,6 +247,8 @@ class Steps:
         here, self.elsewhere = threading.get_ident(), self.elsewhere + 1
         if self.thread not in threading._active:  # type: ignore[attr-defined]
             self.thread = self.signals.thread = here
+            self.successors += 1
+            self.moves = self.moves or self.successors > 1  # a thread for each request
             return True
         self.parallel = True
         if self.inside or self.elsewhere <= FORGOTTEN or not self.on_restart():
