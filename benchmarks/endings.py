@@ -22,6 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "server"))
 
+from ending_scripts import left_over  # beside this file
+
 #: Behind twice its budget a case hangs and is killed.
 HANGS = 2.0
 STARTUP_S = 1.0  # of this script's own child, which no command has
@@ -136,20 +138,6 @@ def one(name: str, cores: int, budget_s: float) -> None:
                     raise
         said = problem or "; ".join(f"{one.rounds}: {one.reason}" for one in contest.outcomes())
     print(json.dumps({"said": said, "ended": ended, "began": began}))
-
-
-def left_over(mark: int) -> list[str]:
-    """Processes that the case should have ended."""
-    from warpline.capture import tree
-
-    found = []
-    for entry in tree.processes():
-        try:
-            if f"{tree.MARK}={mark}-".encode() in (entry / "environ").read_bytes():
-                found.append(entry.name)
-        except OSError:
-            continue
-    return found
 
 
 def case(name: str, cores: int, budget_s: float) -> bool:
