@@ -14,6 +14,7 @@ import difflib
 import errno
 import importlib
 import itertools
+import time
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -67,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(name: str, rest: Sequence[str]) -> int:
+    options = argparse.Namespace(began=time.monotonic())  # of a budget; importing the command is part of it
     module = importlib.import_module(f"warpline.commands.{COMMANDS[name][0]}")
     # No abbreviations: what follows SCRIPT is the script's, and must not be taken for ours.
     parser = _Parser(
@@ -76,7 +78,6 @@ def _run(name: str, rest: Sequence[str]) -> int:
         allow_abbrev=False,
     )
     module.configure(parser)
-    options = argparse.Namespace()
     try:
         status: int = module.run(parser.parse_args(rest, options))
     except Problem as problem:

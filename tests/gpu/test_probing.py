@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 
-from tests.capture.test_probing import QUESTIONS
+from tests.capture.test_probing import COMPILES, QUESTIONS
 from warpline.capture import probing
 from warpline.wire.probing import Answer, Question, Tensor
 from warpline.wire.run import Request
@@ -14,6 +15,7 @@ from warpline.wire.run import Request
 LARGE = (Tensor((4096, 4096)), Tensor((4096, 4096)))
 WIDE = (Tensor((64, 512, 1024)),)
 TINY = (Tensor((4, 8)),)
+GRAPHED = replace(COMPILES, options=(*COMPILES.options, "reduce-overhead"))
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +26,8 @@ def tried() -> dict[Question, Answer]:
         Question("product", LARGE, ("tf32",)),
         Question("gelu", WIDE, backward=True),
         Question("gelu", TINY),
+        COMPILES,
+        GRAPHED,
     )
     found = probing.probe(Request(python=sys.executable), asked, 60.0, device="cuda", threads=None)
     assert not found.left, found
@@ -54,3 +58,10 @@ def test_large_products_are_the_device_s_and_small_activations_the_host_s(
     assert tiny.before is not None
     assert tiny.after is not None
     assert tiny.before.host_ns > 2 * tiny.after.host_ns
+
+
+def test_compiled_code_is_tried_with_cuda_graphs_as_well(tried: dict[Question, Answer]) -> None:
+    plain, graphed = tried[COMPILES], tried[GRAPHED]
+    assert plain.after is not None
+    assert graphed.after is not None
+    assert graphed.after.host_ns < plain.after.host_ns

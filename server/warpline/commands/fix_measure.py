@@ -29,11 +29,10 @@ PER_FIX_S, LEAST_S = 90.0, 180.0
 
 def run(options: argparse.Namespace) -> int:
     """Measure the fixes that ``--rule`` and ``--line`` leave; print them, or write them as JSON."""
-    began = time.monotonic()
     with ExitStack() as limited:
         if options.budget:
-            limited.enter_context(deadline.last_resort(began, options.budget))
-        return _measure(options, began, limited)
+            limited.enter_context(deadline.last_resort(options.began, options.budget))
+        return _measure(options, options.began, limited)
 
 
 def _measure(options: argparse.Namespace, began: float, limited: ExitStack) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,9 +41,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    began = time.monotonic()
-    with deadline.last_resort(began, options.budget or BUDGET_S):
-        return _tune(options, began)
+    with deadline.last_resort(options.began, options.budget or BUDGET_S):
+        return _tune(options, options.began)
 
 
 def _tune(options: argparse.Namespace, began: float) -> int:
