@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, environment
-from warpline.capture import probe
 from warpline.capture.runner.device import machine
 from warpline.commands import doctor
 from warpline.measure import timed
+from warpline.ranks import engine
+from warpline.trace import ranges
+from warpline.wire import processors
 
 #: Each statement in a child of its own: the flags are the process's.
 ASK = f"""
@@ -66,12 +68,12 @@ def test_tf32_is_told_however_it_was_asked_for() -> None:
 def test_cores_are_those_that_the_container_may_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: str | None, most: int | None
 ) -> None:
-    """For the script, for what is timed side by side, and in what ``doctor`` says."""
+    """For the script, for all that runs side by side, and in what ``doctor`` says."""
     file = tmp_path / "cpu.max"
     if quota is not None:
         file.write_text(quota)
-    monkeypatch.setattr(machine, "QUOTA", str(file))
+    monkeypatch.setattr(processors, "QUOTA", str(file))
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
     count = most or 8
-    assert machine.cores() == probe.cores() == timed.cores() == count
+    assert {one.cores() for one in (machine, timed, ranges, engine)} == {count}
     assert doctor._workers().found.split(",")[0] == ("1 core" if count == 1 else f"{count} cores")

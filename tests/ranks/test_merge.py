@@ -37,8 +37,22 @@ def test_of_a_job_that_was_recorded_twice_the_newest_counts() -> None:
     found = merge([newer[1], older[0], older[1], newer[0]])
     assert (found.ranks, found.world) == ((0, 1), 2)
     assert [line.mean_ms for line in found.lines] == [20.0]
-    assert found.notes[0] == "2 older recordings of the same ranks were left out"
+    assert found.notes[0] == "2 ranks of older recordings were left out"
     assert found.lines == merge(newer).lines
+
+
+def test_ranks_of_two_recordings_are_never_mixed() -> None:
+    """The second recording lost a rank: the first one's is no part of it."""
+    older = [rank(0), rank(1, begun_ns=1200)]
+    found = merge([rank(0, begun_ns=2000), *older])
+    assert found.ranks == (0,)
+    assert found.notes[:2] == ("2 ranks of older recordings were left out", "1 of 2 ranks are missing")
+
+
+def test_a_rank_that_begins_a_little_earlier_belongs_to_the_newest_recording() -> None:
+    jobs = "train.py with 2 ranks"
+    newer = [rank(0, jobs, 5000), rank(1, jobs, 4900)]
+    assert merge([rank(0, jobs, 1000), *newer]).ranks == (0, 1)
 
 
 def test_ranks_that_only_their_names_number_are_all_kept() -> None:

@@ -13,7 +13,6 @@ import msgspec
 
 from warpline import bundled
 from warpline.capture import interpreter
-from warpline.capture.runner.device import machine
 from warpline.model.problem import Problem
 from warpline.wire.run import Request
 
@@ -102,11 +101,6 @@ def sampler() -> str:
     beside = Path(sys.executable).with_name("py-spy")
     own = bundled.program("py-spy") or (str(beside) if beside.is_file() else "")
     return own or shutil.which("py-spy") or ""
-
-
-def cores() -> int:
-    """Processor cores that this process may use, counted as the runner counts those of the script."""
-    return int(machine.cores())
 
 
 def shared_memory_bytes() -> int | None:

@@ -13,6 +13,7 @@ from warpline import __version__
 from warpline.commands import target
 from warpline.model.problem import Problem
 from warpline.view import units
+from warpline.wire import processors
 
 if TYPE_CHECKING:
     from warpline.capture.probe import Interpreter
@@ -133,7 +134,7 @@ def _workers() -> Check:
     from warpline.capture import probe
 
     room = probe.shared_memory_bytes()
-    count = probe.cores()
+    count = processors.cores()
     cores = f"{count} core{'' if count == 1 else 's'}"
     if room is not None and room < _SMALL_SHARED_MEMORY:
         remedy = "loader workers need it to pass batches: docker run --shm-size=8g or --ipc=host"

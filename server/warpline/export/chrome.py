@@ -6,7 +6,6 @@ import gzip
 import os
 import re
 import shutil
-import zlib
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,12 +13,11 @@ from typing import IO, Any, cast
 
 import msgspec
 
+from warpline import packed
 from warpline.model.problem import Problem
 
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d+)')
-#: What unpacking a trace raises that was cut off or overwritten.
-_DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
 _HEAD = 1 << 20  # bytes: what is before the events is far less
 
 
@@ -29,7 +27,7 @@ def base_ns(trace: Path) -> int:
     try:
         with _opened(trace) as file:
             found = _BASE.search(file.read(_HEAD))
-    except _DAMAGED as error:
+    except packed.ERRORS as error:
         raise Problem(f"{trace} is damaged: {error}") from None
     return int(found[1]) if found is not None else 0
 
@@ -46,11 +44,11 @@ def write(trace: Path, events: Iterable[dict[str, Any]], destination: Path) -> N
             open_files.callback(source.close)
             out: IO[bytes] = open_files.enter_context(scratch.open("wb"))
             if destination.suffix == ".gz":
-                packed = open_files.enter_context(gzip.GzipFile(fileobj=out, mode="wb", compresslevel=6))
-                out = cast(IO[bytes], packed)
+                small = open_files.enter_context(gzip.GzipFile(fileobj=out, mode="wb", compresslevel=6))
+                out = cast(IO[bytes], small)
             _merge(source, events, out, trace)
         scratch.replace(destination)
-    except _DAMAGED as error:
+    except packed.ERRORS as error:
         raise Problem(f"{trace} is damaged: {error}") from None
     except OSError as error:
         raise Problem(f"cannot write {destination}: {(error.strerror or str(error)).lower()}") from None

@@ -13,7 +13,6 @@ from statistics import median
 
 from warpline.capture import signals, turn
 from warpline.capture.again import ROOM_FOR_WARMUP
-from warpline.capture.probe import cores
 from warpline.capture.process import INTERRUPTED_S
 from warpline.capture.timing import time_steps
 from warpline.capture.turn import PATIENCE_S
@@ -21,6 +20,7 @@ from warpline.measure import epochs
 from warpline.measure.background import BackgroundTiming
 from warpline.model.problem import Problem
 from warpline.wire.control import Windows
+from warpline.wire.processors import cores
 from warpline.wire.run import Request
 from warpline.wire.timing import Timing
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from warpline.model.problem import Problem
 from warpline.ranks.reduce import RankTable, table_of
-from warpline.trace.ranges import cores
+from warpline.wire.processors import cores
 
 CONNECT = "30s"  # how long a scheduler may take to answer, and a first worker to come
 

@@ -93,18 +93,32 @@ def _check_one_job(tables: Sequence[RankTable]) -> None:
 
 
 def _newest(tables: Sequence[RankTable]) -> tuple[list[RankTable], list[str]]:
-    """One table for each rank that says which one it is, where a job was recorded several times."""
+    """The tables of the newest recording, where a job was recorded several times; all that do not say which
+    rank they are."""
     found = {one.rank: one for one in sorted(tables, key=_when) if one.job}
-    kept = [one for one in tables if not one.job or found[one.rank] is one]
-    older = len(tables) - len(kept)
+    older = [one for one in tables if one.job and found[one.rank] is not one]
     if not older:
-        return kept, []
-    them = (
-        "an older recording of the same rank was"
-        if older == 1
-        else f"{older} older recordings of the same ranks were"
-    )
+        return list(tables), []
+    begin_ns = _newest_begins_ns(found, older)
+    kept = [one for one in tables if not one.job or (found[one.rank] is one and one.begun_ns >= begin_ns)]
+    count = len(tables) - len(kept)
+    them = "a rank of an older recording was" if count == 1 else f"{count} ranks of older recordings were"
     return kept, [f"{them} left out"]
+
+
+def _newest_begins_ns(found: dict[int, RankTable], older: Sequence[RankTable]) -> int:
+    """When the newest recording began: after the longest pause between the last table of ``older`` and the
+    first rank recorded again. A rank that was recorded once may belong to either.
+
+    0 if there is no such pause: the clocks of the ranks differ too much.
+    """
+    last = max(one.begun_ns for one in older)
+    first = min(found[one.rank].begun_ns for one in older)
+    if first <= last:
+        return 0
+    between = sorted(one.begun_ns for one in found.values() if last < one.begun_ns < first)
+    moments = np.array([last, *between, first])
+    return int(moments[np.diff(moments).argmax() + 1])
 
 
 def _when(table: RankTable) -> tuple[int, str]:

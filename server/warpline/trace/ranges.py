@@ -25,6 +25,7 @@ from warpline.trace.decode import Chrome, Damage, Part, Unclean
 from warpline.trace.events import Tables
 from warpline.trace.sent import received, sent
 from warpline.trace.unpack import is_packed
+from warpline.wire.processors import cores
 
 #: Bytes of a part: so few that the processes end at about the same time, and little waits to be merged.
 PART = 24 << 20
@@ -55,11 +56,6 @@ def tables_of(path: Path, processes: int | None = None) -> tuple[Tables, Chrome,
     chrome, damage = decode.decode(path, tables.take)
     damage.left_out += tables.left_out
     return tables, chrome, damage.notes()
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def together(path: Path, processes: int) -> tuple[Tables, Chrome] | None:

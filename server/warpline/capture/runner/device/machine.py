@@ -1,14 +1,11 @@
-"""The flags as the script left them, and the cores that it may use."""
+"""The flags as the script left them."""
 
 from __future__ import annotations
 
-import os
 from types import ModuleType
 
 from ....wire.facts import Flags
-
-#: What a container may use of its processors (cgroup v2): "MICROSECONDS PERIOD", or "max PERIOD".
-QUOTA = "/sys/fs/cgroup/cpu.max"
+from ....wire.processors import cores
 
 
 def flags(torch: ModuleType) -> Flags:
@@ -28,17 +25,6 @@ def flags(torch: ModuleType) -> Flags:
         cpu_count=cores(),
         threads=torch.get_num_threads(),
     )
-
-
-def cores() -> int:
-    """Processor cores that the process may use: by its affinity, and by its container's quota."""
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        with open(QUOTA, encoding="ascii") as file:
-            allowed, period = file.read().split()
-        return max(1, min(count, -(-int(allowed) // int(period))))
-    except (OSError, ValueError):  # no such file, or "max"
-        return count
 
 
 def _tf32(torch: ModuleType) -> tuple[bool, bool]:
