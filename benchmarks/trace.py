@@ -84,7 +84,7 @@ def recorded(folder: Path, events: int) -> Path:
     script, path = folder / "loop.py", folder / f"{events}.json"
     script.write_text(TORCHS, encoding="utf-8")
     steps = str(max(1, round(events / EVENTS_A_STEP)))
-    subprocess.run([sys.executable, str(script), steps, str(path)], check=True, capture_output=True)
+    subprocess.run([sys.executable, str(script), "1", steps, str(path)], check=True, capture_output=True)
     return path
 
 

@@ -108,6 +108,14 @@ def test_without_the_device_s_times_the_host_s_stay() -> None:
     assert on_device((3, 4), (0, 0)) == (3, 4)
 
 
+def test_only_large_steps_are_weighed() -> None:
+    assert lengths.is_weighed(5, 5_000)
+    assert not lengths.is_weighed(5, 4_999)
+    assert not lengths.is_weighed(5, 0), "unknown"
+    assert not lengths.is_weighed(1, 10**6), "there is nothing to choose"
+    assert not lengths.is_weighed(6, 10**6), "asked for"
+
+
 def test_a_large_trace_has_fewer_steps() -> None:
     assert lengths.fewer_steps(5, 800_000_000) == 0
     assert lengths.fewer_steps(5, 2_000_000_000) == 2

@@ -74,6 +74,7 @@ class Dataflow:
     their calls; ``shape``, ``dtype`` and ``parameter`` one for each value."""
 
     missing: str = "it was not recorded"  # why there is nothing, or not all; empty: all is there
+    calls: int = 0  # of operators in the whole step, also those not recorded, such as the backward pass's
     names: tuple[str, ...] = ()  # "aten.mul.Tensor"
     sites: tuple[OperatorSite, ...] = ()
     shapes: tuple[tuple[int, ...], ...] = ()

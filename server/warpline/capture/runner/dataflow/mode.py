@@ -62,6 +62,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         self.names_of = sites.names
         self.missing = ""
         self.running = True
+        self.calls = 0
         self.unheld: Tuple[int, ...] = ()
         self.buffers: Tuple[int, ...] = ()
         self.values = Values(torch, self._alias)
@@ -89,6 +90,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
         named: Optional[Dict[str, Any]] = None,
     ) -> Any:
         named = named or {}
+        self.calls += 1
         before = self._before(arguments, named) if self.running else None
         result = function(*arguments, **named)
         if before is not None:
@@ -192,6 +194,7 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]  # torch is not here w
             missing = "the step's operators ran on other threads, or in a graph"
         return Dataflow(
             missing=missing,
+            calls=self.calls,
             names=tuple(self.names),
             sites=tuple(OperatorSite(*site[:4]) for site in self.sites),
             shapes=tuple(self.values.shapes),

@@ -95,6 +95,7 @@ class Capture(Stage):
     profiler records one operator of ours before the first step instead (``prime``).
     """
 
+    weighed = 0  # steps that may be captured, by the size of the trace of one; 0: unknown, not reduced
     looked = False  # quick loops were searched for, with all that the search needs
     resting = False
     all_threads = False
@@ -106,12 +107,12 @@ class Capture(Stage):
         self.session.pipe.progress(CAPTURING, 0, self.session.windows.captured, "starting the profiler")
         # Only the thread that started a recording of one thread can end it.
         self.all_threads = self.all_threads or self.session.steps.moves
-        if self.session.windows.rehearse:
+        if self.session.windows.rehearse and not self.weighed:
             self.session.recorder.start(self.all_threads)
             return
         self.session.recorder.prime()
         self.session.recorder.start(self.all_threads)
-        self.wanted = self.session.windows.captured
+        self.wanted = min(self.weighed or self.session.windows.captured, self.session.windows.captured)
         self._count()
 
     def rest(self, all_threads: bool) -> None:
@@ -222,7 +223,31 @@ class Capture(Stage):
                 "%s runs %s lines of Python: only %d of %d steps were captured"
                 % (where, many, self.wanted, session.windows.captured)
             )
+        surveyed = session.observers.facts.get("dataflow")
+        calls = surveyed.calls if surveyed is not None else 0
+        if any(session.agreement.of("calls", lengths.is_weighed(self.wanted, calls))):
+            self._weigh()
+            self.rest(self.all_threads)
+            return
         self._count()
+
+    def _weigh(self) -> None:
+        """Discard what was recorded, which is one step, and see how many such steps may be captured. The next
+        recording counts from its first step on: a second rehearsal would double a large trace."""
+        session = self.session
+        ranks.writes(session.control)  # stopping the profiler takes long
+        session.recorder.stop()
+        size = session.recorder.save()
+        session.recorder.discard()
+        room = max(1, min(self.wanted, lengths.QUICK_BYTES // max(size, 1)))
+        self.weighed = min(session.agreement.of("weight", room, SAVING_S))
+        if self.weighed < self.wanted:
+            whose = "a step" if room == self.weighed else "a step of another rank"
+            session.notes.append(
+                "the trace of %s has %d MB: only %d of %d steps %s captured (--steps %d captures more)"
+                % (whose, size // 1_000_000, self.weighed, self.wanted,
+                   "was" if self.weighed == 1 else "were", lengths.USUAL_STEPS + 1)
+            )  # fmt: skip
 
     def _count(self) -> None:
         self.session.observers.garbage.start()

@@ -63,6 +63,21 @@ def captured_steps(wanted: int, lines: int) -> int:
     return max(1, min(wanted, 10_000_000 // max(lines, 1)))
 
 
+#: A surveyed step with so many operator calls is weighed: recorded alone, to see how large its trace is.
+#: Recorded runs have 2 to 50 events for each call, half of them more than 8; 40,000 events are 15 MB.
+WEIGHED_CALLS = 5_000
+#: Bytes of trace to which the usual number of steps is reduced. For each event of about 380 bytes, torch
+#: needs 2 KB of memory and 8 microseconds to stop and to write (``benchmarks/profiler_stop.py``, torch 2.13):
+#: 420 MB and 1.7 s.
+QUICK_BYTES = 80_000_000
+
+
+def is_weighed(captured: int, calls: int) -> bool:
+    """Whether to see how large a step's trace is before ``captured`` steps are recorded. More than the usual
+    number is what the user asked for. ``calls``: of operators in a step, 0 if that is unknown."""
+    return 1 < captured <= USUAL_STEPS and calls >= WEIGHED_CALLS
+
+
 #: Largest trace, in bytes before packing. Packing divides it by about 12, so a run stays under 100 MB.
 TRACE_MOST_BYTES = 800_000_000
 USUAL_STEPS = 5  # the default number of captured steps
