@@ -153,7 +153,6 @@ Unsafe: float32 keeps 24 bits of the mantissa where float64 keeps 53.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import partial
 
@@ -162,26 +161,12 @@ import libcst as cst
 from warpline.model import costs
 from warpline.model.dtypes import tf32_allowed
 from warpline.model.profile import LineCost, Op
-from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source
+from warpline.rulekit import Context, Draft, Rule, Source
+from warpline.rulekit.doubles import doubles, in_float32
 from warpline.rulekit.saving import Spent, less_device_time
 from warpline.wire.precision import DOUBLE, FLOATS
 from warpline.wire.sites import Autocast, facts_of
 
-#: Words by which NumPy is asked for other numbers than those of float64.
-_OTHER_TYPE = re.compile(r"\b(?:u?int(?:8|16|32|64)?|integers|bool_?|half|single|float(?:16|32))\b")
-#: Functions of NumPy's that give places, counts or truth values; `arange` mostly gives whole numbers.
-_WHOLE = re.compile(
-    r"\b(?:arange|permutation|randint|choice|shuffle|arg(?:max|min|sort|where|partition)|(?:flat|count_)?nonzero"
-    r"|where|searchsorted|digitize|bincount|lexsort|unique|isin|is(?:nan|inf|finite)|(?:tril|triu|diag)?_?indices"
-    r"|binomial|poisson|multinomial|geometric|logical_\w+)\b"
-)
-#: These have the type of what they are given, or of a file.
-_OF_ANY_TYPE = ("array", "asarray", "ascontiguousarray", "stack", "concatenate", "vstack", "hstack", "load",
-                "fromfile", "frombuffer", "fromiter", "memmap", "zeros_like", "ones_like", "empty_like",
-                "full_like", "full", "tile", "repeat")  # fmt: skip
-#: Python's own numbers: torch makes float32 of them.
-_NUMBERS = ("pi", "e", "inf", "nan", "newaxis")
 #: What autocast casts products to, as trying them is told.
 _CAST = {"bfloat16": "bf16", "float16": "fp16"}
 
@@ -213,7 +198,7 @@ class Float64OnDevice(Rule):
                 *_products_run_in(context),
                 otherwise=less_device_time(spent, saving, assumed=True),
             ),
-            fixes=[partial(_fix, source, nodes)],
+            fixes=[partial(in_float32, source, nodes)],
         )
 
 
@@ -255,131 +240,6 @@ def _origins(context: Context, hot: list[str]) -> tuple[Source | None, list[cst.
     """What makes float64 numbers, in the file of the hottest line first."""
     for file in dict.fromkeys([*hot, context.profile.manifest.script]):
         source = context.source(file)
-        if nodes := _explicit(source) or _from_numpy(source):
+        if nodes := doubles(source):
             return source, nodes
     return None, []
-
-
-def _explicit(source: Source) -> list[cst.BaseExpression]:
-    """``.double()``, ``torch.float64`` and ``torch.double``, and ``dtype=float``, which means the same."""
-    calls = [call for call in source.nodes(cst.Call) if _is_double(call)]
-    names = [
-        node for node in source.nodes(cst.Attribute) if source.name(node) in ("torch.float64", "torch.double")
-    ]
-    plain: list[cst.BaseExpression] = [
-        arg.value
-        for arg in source.nodes(cst.Arg)
-        if arg.keyword is not None
-        and arg.keyword.value == "dtype"
-        and source.code(arg.value) == "float"
-        and _to_torch(source, arg)
-    ]
-    return sorted([*calls, *names, *plain], key=source.line)
-
-
-def _to_torch(source: Source, arg: cst.Arg) -> bool:
-    call = source.parent(arg)
-    return isinstance(call, cst.Call) and source.name(call.func).startswith("torch.")
-
-
-def _is_double(call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "double" and not call.args
-
-
-def _from_numpy(source: Source) -> list[cst.BaseExpression]:
-    """Calls that make tensors of NumPy's arrays, whose numbers are float64 unless it is said otherwise."""
-    return [
-        call
-        for call in source.nodes(cst.Call)
-        if not _is_cast(source, call)
-        and (
-            (
-                source.is_named(call.func, "torch.from_numpy")
-                and bool(call.args)
-                and not _is_other_made(source, call.args[0].value)
-            )
-            or (
-                source.is_named(call.func, "torch.as_tensor", "torch.tensor")
-                and source.argument(call, "dtype", 1) is None
-                and bool(call.args)
-                and _is_array(source, call.args[0].value, set())
-            )
-        )
-    ]
-
-
-def _is_other(source: Source, value: cst.BaseExpression) -> bool:
-    """Whether the text says that an array has other numbers than those of float64."""
-    code = source.code(value)
-    found = _OTHER_TYPE.search(code) or _WHOLE.search(code) or source.nodes(cst.Comparison, within=value)
-    return bool(found)
-
-
-def _is_other_made(source: Source, value: cst.BaseExpression) -> bool:
-    """The same, of a name by what it was given last before that."""
-    around = source.enclosing(value, cst.FunctionDef) or source.module
-    made = source.assigned(source.code(value), within=around)
-    before = [one for one in made if source.line(one) < source.line(value)]
-    return _is_other(source, before[-1] if before else value)
-
-
-def _is_array(source: Source, value: cst.BaseExpression, seen: set[str]) -> bool:
-    """Whether NumPy made the value, of float64 as far as the text shows. ``seen``: names followed already."""
-    if _is_other(source, value):
-        return False
-    for name in source.nodes(cst.Name, within=value):
-        if source.name(name).partition(".")[0] == "numpy":
-            function = source.parent(name)
-            called = function.attr.value if isinstance(function, cst.Attribute) else source.name(name)
-            called = called.rpartition(".")[2]
-            if called in _NUMBERS or (called in _OF_ANY_TYPE and not source.nodes(cst.Float, within=value)):
-                continue
-            return True
-        if name.value in seen:
-            continue
-        seen.add(name.value)
-        made = source.assigned(name.value, within=source.enclosing(value, cst.FunctionDef) or source.module)
-        if any(_is_array(source, one, seen) for one in made):
-            return True
-    return False
-
-
-def _is_cast(source: Source, call: cst.Call) -> bool:
-    """Whether a method after the call, be it not the next one, gives the numbers another type."""
-    node: cst.CSTNode = call
-    while isinstance(above := source.parent(node), cst.Attribute):
-        outer = source.parent(above)
-        if above.attr.value in ("float", "long", "int", "half", "bfloat16", "bool"):
-            return True
-        if not isinstance(outer, cst.Call):
-            return False
-        if above.attr.value in ("to", "type") and any(_is_type(source, arg) for arg in outer.args):
-            return True
-        node = outer
-    return False
-
-
-def _is_type(source: Source, arg: cst.Arg) -> bool:
-    if arg.keyword is not None and arg.keyword.value == "dtype":
-        return True
-    return source.code(arg.value).endswith(
-        ("dtype", "float32", "float16", "half", "bfloat16", "long", "int64")
-    )
-
-
-def _fix(source: Source | None, nodes: list[cst.BaseExpression]) -> Fix:
-    if source is None:
-        raise Refused("the line that makes the tensors float64 was not found")
-    edits = Edits(source)
-    for node in nodes:
-        if isinstance(node, cst.Attribute):
-            edits.replace(node.attr, "float32")
-        elif isinstance(node, cst.Name):
-            edits.replace(node, edits.add_import("torch.float32", "import torch"))
-        elif isinstance(node, cst.Call) and _is_double(node) and isinstance(node.func, cst.Attribute):
-            edits.replace(node.func.attr, "float")
-        elif isinstance(node, cst.Call) and not source.is_named(node.func, "torch.from_numpy"):
-            edits.set_argument(node, "dtype", edits.add_import("torch.float32", "import torch"))
-        else:
-            edits.replace(node, f"{source.code(node)}.float()")
-    return edits.fix("Compute in float32", "unsafe")

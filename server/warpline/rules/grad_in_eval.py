@@ -164,17 +164,12 @@ from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Scale, Together
 from warpline.model.profile import LineCost
 from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.calling import MOSTLY, Function, below, callers, evaluated_at, function_of, records_at
-from warpline.rulekit.graph import graph_of
-from warpline.rulekit.graph.unheld import of_unheld
-from warpline.rulekit.saving import Spent
 from warpline.rulekit.ungraphed import in_inference_mode, without_graph
-from warpline.rulekit.unheld import for_weights_ms, frozen_weights, unheld_at
+from warpline.rulekit.unheld_drafts import for_nobody, frozen
 from warpline.syntax.source import Source
-from warpline.wire.sites import Module, facts_of
 
 #: A metric of a few operators is no part of a model.
 LEAST_NODES = 8
@@ -192,7 +187,7 @@ class GradInEval(Rule):
             return
         if any(cost.backward_ms > 0 or any(op.phase == "backward" for op in cost.ops) for cost in lines):
             yield from _never_visited(context)
-            yield from list(_for_nobody(context)) or _frozen(context)
+            yield from list(for_nobody(context)) or frozen(context)
             return
         forward = [cost for cost in lines if cost.ops]
         host = sum(op.cpu_ms for cost in forward for op in cost.ops if op.outer)
@@ -261,73 +256,6 @@ def _host_ms(context: Context, cost: LineCost) -> float:
     nodes = sum(line.nodes for line in lines)
     host = sum(op.cpu_ms for line in lines for op in line.ops if op.outer and op.phase == "forward")
     return host * min(1.0, cost.total_nodes / nodes) if nodes else host
-
-
-def _for_nobody(context: Context) -> Iterator[Draft]:
-    """Parts whose gradients no optimizer takes: the backward pass goes through them for nothing."""
-    flow = context.profile.facts.dataflow
-    if not flow.unheld or context.sites("parallel"):
-        return
-    unheld = of_unheld(graph_of(flow))
-    costs = [cost for cost in context.costs(unheld.shares) if cost.backward_ms > 0]
-    if not costs:
-        return
-    hottest = max(costs, key=lambda cost: cost.backward_ms * unheld.shares[cost.place])
-    place = unheld_at(context, unheld, hottest)
-    if place is None:
-        return
-    lines = below(context, place)
-    whole = sum(cost.backward_ms for cost in lines)
-    at = place.place
-    if at in unheld.shares:  # the operators are on the line itself, or on some beside it
-        lines, whole = costs, sum(cost.backward_ms for cost in costs)
-        spent = sum(cost.backward_ms * unheld.shares[cost.place] for cost in costs)
-    else:
-        spent = min(place.total_backward_ms, whole)
-    if not context.matters(spent):
-        return
-    yield context.draft(
-        at,
-        "The backward pass takes {spent} of each step here ({share}) for gradients of parameters that no "
-        "optimizer has.",
-        context.spent("backward pass", spent),
-        cause=hottest.place,
-        cost_ms=spent,
-        change=Together(tuple(_forward_only(cost, spent / whole) for cost in lines if cost.backward_ms > 0)),
-        fixes=[partial(without_graph, context, at)],
-    )
-
-
-def _frozen(context: Context) -> Iterator[Draft]:
-    """Weights that no optimizer has, between parts that are trained: adapters leave them as they are."""
-    weights = frozen_weights(context)
-    spent = Spent(context.profile.lines if weights else (), partial(for_weights_ms, weights))
-    total = spent.total
-    if not context.matters(total) or context.sites("parallel"):
-        return
-    at = spent.hottest.place
-    models = [site for site in context.sites("module") if "." in (facts_of(Module, site).type or "")]
-    yield context.draft(
-        models[0].place if models else at,
-        "The backward pass computes the gradients of {weights} weight matrices that no optimizer has: "
-        "{spent} a step ({share}).",
-        {
-            "weights": count("weights without an optimizer", sum(weights.values())),
-            **context.spent("gradients of weights", total),
-        },
-        cause=at,
-        cost_ms=total,
-        change=spent.without(context),
-        fixes=[
-            "call `requires_grad_(False)` on what is not trained, as on the whole model before adapters "
-            "are added"
-        ],
-    )
-
-
-def _forward_only(cost: LineCost, share: float) -> Scale:
-    left = max(0.0, 1 - share * cost.backward_ms / cost.step_ms) if cost.step_ms > 0 else 1.0
-    return Scale((cost.place,), device=left, host=left, at_most=True)
 
 
 def _trains(context: Context, place: tuple[Source, cst.FunctionDef | cst.For | cst.While] | None) -> bool:

@@ -146,14 +146,13 @@ new shape take long, because of the compilation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import libcst as cst
 
-from warpline.model.change import Change, CompiledCalls, Fuse, RemoveLaunches, Replace, Together
-from warpline.model.profile import Kernel, LineCost
+from warpline.model.change import Change, CompiledCalls, Replace, Together
+from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order, unrolled
@@ -162,9 +161,9 @@ from warpline.rulekit.formulas.activation import activation
 from warpline.rulekit.formulas.attention import attention
 from warpline.rulekit.formulas.loss import loss
 from warpline.rulekit.formulas.norm import norm
-from warpline.rulekit.graph import FAMILIES, Passes, matched, passes
+from warpline.rulekit.fusible import Run, passes_ms, runs_of
+from warpline.rulekit.graph import FAMILIES, matched, passes
 from warpline.rulekit.inference import steps
-from warpline.rulekit.kernels import is_pointwise, is_product
 from warpline.rulekit.model_lines import model_place
 from warpline.rulekit.terms import Flow, Term, formulas, function_at
 from warpline.rulekit.training import TrainingStep
@@ -185,10 +184,10 @@ class UnfusedElementwise(Rule):
         told |= {place for one in matched(context, *FAMILIES) for place in one.places}
         recorded = passes(context)
         for (source, function), costs in _by_function(context, told).items():
-            runs = [run for run in _runs(sorted(costs, key=_line), recorded) if run.passes >= _PASSES]
+            runs = [run for run in runs_of(sorted(costs, key=_line), recorded) if run.passes >= _PASSES]
             kernels = [kernel for run in runs for kernel in run.kernels]
             together = [cost for run in runs for cost in run.costs if run.has_passes(cost)]
-            spent = _spent(runs)
+            spent = passes_ms(runs)
             if not runs or not context.matters(spent) or _is_compiled(source, function):
                 continue
             hottest = max(together, key=lambda cost: cost.step_ms)
@@ -203,9 +202,9 @@ class UnfusedElementwise(Rule):
             change: Change | None = None
             if step is None and broken is None:
                 inside = [one for one in in_order(context, costs) if one.place not in told]
-                runs = [run for run in _runs(inside, recorded) if run.passes >= _PASSES]
+                runs = [run for run in runs_of(inside, recorded) if run.passes >= _PASSES]
                 kernels = [kernel for run in runs for kernel in run.kernels]
-                spent = _spent(runs)
+                spent = passes_ms(runs)
                 if not kernels or not context.matters(spent):
                     continue  # a product in what it calls lies between its passes
                 calls, whole = calls_of(costs), tuple((one.file, one.line) for one in inside)
@@ -237,15 +236,9 @@ class UnfusedElementwise(Rule):
             )
 
 
-def _compiled(runs: Sequence[_Run], calls: float) -> Change:
+def _compiled(runs: Sequence[Run], calls: float) -> Change:
     places = tuple(cost.place for run in runs for cost in run.costs)
     return Together((*(run.change for run in runs), CompiledCalls(places, calls)))
-
-
-def _spent(runs: Sequence[_Run]) -> float:
-    """Milliseconds of the passes. A line has no more than its share of the step."""
-    kernels = sum(kernel.device_ms for run in runs for kernel in run.kernels)
-    return min(kernels, sum(cost.step_ms for run in runs for cost in run.costs if run.has_passes(cost)))
 
 
 def _model_place(step: TrainingStep, compiled: Statement | None) -> tuple[str, int]:
@@ -257,79 +250,6 @@ def _model_place(step: TrainingStep, compiled: Statement | None) -> tuple[str, i
 def _known(flow: Flow, term: Term) -> object | None:
     """A formula that another rule reports."""
     return norm(flow, term) or attention(flow, term) or activation(flow, term) or loss(flow, term)
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Neighbouring lines with nothing between their passes that could not be fused, or one line with
-    ``products`` matrix products or convolutions each time it runs.
-
-    ``recorded``: what is known of the passes of each line, where the step's operators were recorded."""
-
-    costs: tuple[LineCost, ...]
-    products: float
-    recorded: Mapping[tuple[str, int], Passes] | None = None
-
-    @property
-    def kernels(self) -> list[Kernel]:
-        """The passes, of both phases; what only the backward pass of a product makes is none of them."""
-        found: list[Kernel] = []
-        for cost in self.costs:
-            share = 1.0 if self.recorded is None else self.recorded.get(cost.place, Passes()).share
-            found += [
-                replace(kernel, count=kernel.count * share, device_ms=kernel.device_ms * share)
-                for kernel in cost.kernels
-                if is_pointwise(kernel.name) and _passes(cost) and share
-            ]
-        return found
-
-    @property
-    def passes(self) -> float:
-        """Forward passes that may follow one another, each time the lines run."""
-        return sum(self._passes_of(cost) for cost in self.costs) / max(1.0, self.products)
-
-    def has_passes(self, cost: LineCost) -> bool:
-        """Whether the line has a part in them, as far as that is known."""
-        return self.recorded is None or self._passes_of(cost) > 0
-
-    def _passes_of(self, cost: LineCost) -> float:
-        if self.recorded is None:
-            return _passes(cost) / _times(cost)
-        return self.recorded.get(cost.place, Passes()).count
-
-    @property
-    def change(self) -> Change:
-        places = tuple(cost.place for cost in self.costs)
-        # Only what follows one another in the trace is merged where products lie between.
-        return RemoveLaunches(places, keep=1.0) if self.products else Fuse(places)
-
-
-def _runs(costs: list[LineCost], recorded: Mapping[tuple[str, int], Passes] | None) -> Iterator[_Run]:
-    """Lines in the order in which they run, cut where a product stands."""
-    together: list[LineCost] = []
-    for cost in costs:
-        products = sum(
-            op.count for op in cost.ops if op.phase == "forward" and is_product(op.name) and op.launches
-        )
-        if products:
-            yield _Run(tuple(together), 0.0, recorded)
-            yield _Run((cost,), products / _times(cost), recorded)
-            together = []
-        else:
-            together.append(cost)
-    yield _Run(tuple(together), 0.0, recorded)
-
-
-def _passes(cost: LineCost) -> float:
-    return sum(
-        kernel.count for kernel in cost.kernels if kernel.phase == "forward" and is_pointwise(kernel.name)
-    )
-
-
-def _times(cost: LineCost) -> float:
-    """How often the line runs a step; unknown, as often as its rarest pass."""
-    rarest = min((kernel.count for kernel in cost.kernels if kernel.phase == "forward"), default=1.0)
-    return max(cost.calls or rarest, 1e-9)
 
 
 def _by_function(

@@ -1,0 +1,86 @@
+"""Findings on gradients that no optimizer takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from warpline.model.change import Scale, Together
+from warpline.model.profile import LineCost
+from warpline.rulekit.calling import below
+from warpline.rulekit.context import Context
+from warpline.rulekit.draft import Draft
+from warpline.rulekit.graph import graph_of
+from warpline.rulekit.graph.unheld import of_unheld
+from warpline.rulekit.message import count
+from warpline.rulekit.saving import Spent
+from warpline.rulekit.ungraphed import without_graph
+from warpline.rulekit.unheld import for_weights_ms, frozen_weights, unheld_at
+from warpline.wire.sites import Module, facts_of
+
+
+def for_nobody(context: Context) -> Iterator[Draft]:
+    """Parts whose gradients no optimizer takes: the backward pass goes through them for nothing."""
+    flow = context.profile.facts.dataflow
+    if not flow.unheld or context.sites("parallel"):
+        return
+    unheld = of_unheld(graph_of(flow))
+    costs = [cost for cost in context.costs(unheld.shares) if cost.backward_ms > 0]
+    if not costs:
+        return
+    hottest = max(costs, key=lambda cost: cost.backward_ms * unheld.shares[cost.place])
+    place = unheld_at(context, unheld, hottest)
+    if place is None:
+        return
+    lines = below(context, place)
+    whole = sum(cost.backward_ms for cost in lines)
+    at = place.place
+    if at in unheld.shares:  # the operators are on the line itself, or on some beside it
+        lines, whole = costs, sum(cost.backward_ms for cost in costs)
+        spent = sum(cost.backward_ms * unheld.shares[cost.place] for cost in costs)
+    else:
+        spent = min(place.total_backward_ms, whole)
+    if not context.matters(spent):
+        return
+    yield context.draft(
+        at,
+        "The backward pass takes {spent} of each step here ({share}) for gradients of parameters that no "
+        "optimizer has.",
+        context.spent("backward pass", spent),
+        cause=hottest.place,
+        cost_ms=spent,
+        change=Together(tuple(_forward_only(cost, spent / whole) for cost in lines if cost.backward_ms > 0)),
+        fixes=[partial(without_graph, context, at)],
+    )
+
+
+def frozen(context: Context) -> Iterator[Draft]:
+    """Weights that no optimizer has, between parts that are trained: adapters leave them as they are."""
+    weights = frozen_weights(context)
+    spent = Spent(context.profile.lines if weights else (), partial(for_weights_ms, weights))
+    total = spent.total
+    if not context.matters(total) or context.sites("parallel"):
+        return
+    at = spent.hottest.place
+    models = [site for site in context.sites("module") if "." in (facts_of(Module, site).type or "")]
+    yield context.draft(
+        models[0].place if models else at,
+        "The backward pass computes the gradients of {weights} weight matrices that no optimizer has: "
+        "{spent} a step ({share}).",
+        {
+            "weights": count("weights without an optimizer", sum(weights.values())),
+            **context.spent("gradients of weights", total),
+        },
+        cause=at,
+        cost_ms=total,
+        change=spent.without(context),
+        fixes=[
+            "call `requires_grad_(False)` on what is not trained, as on the whole model before adapters "
+            "are added"
+        ],
+    )
+
+
+def _forward_only(cost: LineCost, share: float) -> Scale:
+    left = max(0.0, 1 - share * cost.backward_ms / cost.step_ms) if cost.step_ms > 0 else 1.0
+    return Scale((cost.place,), device=left, host=left, at_most=True)
