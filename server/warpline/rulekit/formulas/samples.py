@@ -12,6 +12,7 @@ from warpline.rulekit.graph.evaluate import MOST_NODES
 from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, function
 from warpline.rulekit.terms.term import Term
 
+REDUCTIONS = ("mean", "var")
 #: Terms of torch's operators under names of their own.
 _NAMES = {"not": "logical_not"}
 
@@ -19,10 +20,12 @@ _NAMES = {"not": "logical_not"}
 class Samples:
     """``given``: numbers for some terms. ``operators``: the operations that were computed with them."""
 
-    def __init__(self, given: Mapping[Term, Numbers]) -> None:
+    def __init__(self, given: Mapping[Term, Numbers], reductions: bool = False) -> None:
         self._known: dict[Term, Numbers | None] = dict(given)
         self._count = len(next(iter(given.values())))
         self.operators: set[Term] = set()
+        self.reductions = reductions
+        self.dims: tuple[int, ...] | None = None  # of the reductions, which all have the same
 
     def of(self, term: Term) -> Numbers | None:
         """The term at the samples; None where it is made of something else too."""
@@ -38,7 +41,7 @@ class Samples:
         if term.op == "cast":
             return self.of(term.args[0])
         if not computes(term):
-            return None
+            return self._reduced(term) if self.reductions and term.op in REDUCTIONS else None
         columns = [self.of(arg) for arg in term.args]
         compute = function(_NAMES.get(term.op, term.op), dict(term.value or ()))
         if compute is None or None in columns:
@@ -46,20 +49,48 @@ class Samples:
         self.operators.add(term)
         return tuple(float(compute(*row)) for row in zip(*columns, strict=True))
 
+    def _reduced(self, term: Term) -> Numbers | None:
+        """A mean or a variance over the samples, which stand for all entries of the dimensions."""
+        numbers, (dims, keep, *correction) = self.of(term.args[0]), term.value
+        if numbers is None or not dims or not keep or self.dims not in (None, dims):
+            return None
+        self.dims = dims
+        self.operators.add(term)
+        mean = sum(numbers) / self._count
+        if term.op == "var":
+            mean = sum((one - mean) ** 2 for one in numbers) / (self._count - correction[0])
+        return (mean,) * self._count
+
 
 def computes(term: Term) -> bool:
     """Whether a term is an operation on numbers, each by itself."""
     return _NAMES.get(term.op, term.op) in POINTWISE and bool(term.args)
 
 
-def made_of(term: Term) -> list[Term]:
+def made_of(term: Term, reductions: bool = False) -> list[Term]:
     """``term`` and what it is computed of by operations on numbers, nearest first; at most ``MOST_NODES``."""
     found: dict[Term, None] = {term: None}
     waiting = [term]
     while waiting and len(found) < MOST_NODES:
         item = waiting.pop(0)
-        if computes(item) or item.op == "cast":
+        if computes(item) or item.op == "cast" or (reductions and item.op in REDUCTIONS):
             fresh = [arg for arg in item.args if arg not in found and arg.number is None]
             found |= dict.fromkeys(fresh)
             waiting += fresh
     return list(found)
+
+
+def apart(term: Term, x: Term) -> set[Term]:
+    """What ``term`` is made of beside ``x``: terms that are no operations on numbers."""
+    found: set[Term] = set()
+    waiting, seen = [term], {x}
+    while waiting:
+        item = waiting.pop()
+        if item in seen or item.number is not None:
+            continue
+        seen.add(item)
+        if computes(item) or item.op == "cast" or item.op in REDUCTIONS:
+            waiting += item.args
+        else:
+            found.add(item)
+    return found

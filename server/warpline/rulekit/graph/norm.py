@@ -35,12 +35,12 @@ def _at(graph: Graph, result: Node) -> Match | None:
         if numbers is None or evaluation.dims is None or (best and len(evaluation.nodes) <= len(best.nodes)):
             continue
         real = math.prod(evaluation.reduced[dim] for dim in evaluation.dims)
-        form = _form(numbers, _eps(evaluation), real)
-        kind = _kind(graph, value, evaluation, form[0]) if form is not None else None
-        if form is None or kind is None or not is_written_out(graph, evaluation.nodes):
+        formed = form(numbers, _eps(evaluation), real)
+        kind = _kind(graph, value, evaluation, formed[0]) if formed is not None else None
+        if formed is None or kind is None or not is_written_out(graph, evaluation.nodes):
             continue
         nodes, last = _with_parameters(graph, tuple(evaluation.nodes), result)
-        best = Match(*kind, nodes, last, form[1], tried_over(evaluation.dims, len(evaluation.reduced)))
+        best = Match(*kind, nodes, last, formed[1], tried_over(evaluation.dims, len(evaluation.reduced)))
     return best
 
 
@@ -50,7 +50,7 @@ def tried_over(dims: Iterable[int], rank: int) -> tuple[str, ...]:
     return () if ordered in ([rank - 1], [-1]) else (f"dims={','.join(map(str, ordered))}",)
 
 
-def _form(numbers: Numbers, constants: set[float], real: int) -> tuple[bool, str] | None:
+def form(numbers: Numbers, constants: set[float], real: int) -> tuple[bool, str] | None:
     """Whether the mean was taken off, and why the fused call would give something else, if it would."""
     for centred in (True, False):
         mean = sum(SAMPLES) / len(SAMPLES) if centred else 0.0
@@ -61,7 +61,7 @@ def _form(numbers: Numbers, constants: set[float], real: int) -> tuple[bool, str
                 ("", math.sqrt(spread + eps)),
                 (_INSIDE["eps"], math.sqrt(spread) + eps),
                 (_INSIDE["size"], math.sqrt(spread * real / max(1, real - 1) + eps)),
-                (_INSIDE["size"], math.sqrt(spread * real / max(1, real - 1)) + eps),
+                (_INSIDE["eps"], math.sqrt(spread * real / max(1, real - 1)) + eps),
             ):
                 wanted = (x / divisor for x in rest)
                 if all(abs(a - b) <= TOLERANCE for a, b in zip(numbers, wanted, strict=True)):
