@@ -82,7 +82,8 @@ def _idle_cost(scene: Scene) -> Floats:
 
 
 def _on_cpu(scene: Scene) -> Account:
-    """Each moment belongs to the operator that runs; if none runs, to the line the host is at."""
+    """Each moment belongs to the operator that runs; if none runs, to the line the host is at. While the main
+    thread waits for another one to wake it, that is the other one's line."""
     host, lines = scene.trace.host, scene.lines
     main = lines[scene.trace.main]
     owned = [main.take(main.working)]
@@ -93,7 +94,9 @@ def _on_cpu(scene: Scene) -> Account:
             part = part.take(part.working)
             owned.append(part)
             start, end = _without(start, end, *union(part.start_ns, part.end_ns), scene.window)
-    idle, _ = overlay(main, start, end)
+    waited, start, end = _by_others(scene, start, end)
+    alone, _ = overlay(main, start, end)
+    idle = _joined([alone, *waited], main)
     children = np.bincount(host.parent[host.parent >= 0], minlength=len(host))
     own = np.zeros(len(host))
     for pieces in lines:
@@ -101,14 +104,20 @@ def _on_cpu(scene: Scene) -> Account:
         own += np.bincount(pieces.op[rows], weights=pieces.length_ns[rows], minlength=len(host))
     corrected = less(own, scene.cost.per_op_ns * children)
     ratio = np.divide(corrected, own, out=np.ones(len(host)), where=own > 0)
-    waiting = less(scene.by_line(idle.line, idle.length_ns), _idle_cost(scene))
+    recorded = scene.by_line(idle.line, idle.length_ns)
+    waiting = less(recorded, _idle_cost(scene))
+    remains = np.divide(waiting, recorded, out=np.ones(len(recorded)), where=recorded > 0)
+    waits = idle.length_ns * remains[idle.line]
+    at = _host_line(scene, idle) if waited else idle.line
     spent = [np.asarray(part.length_ns * ratio[part.op], np.float64) for part in owned]
     hosts = [_host_line(scene, part) for part in owned]
     # Recorded time of each line on the host: its operators, and the time between them.
-    seen = waiting + sum(scene.by_line(at, length) for at, length in zip(hosts, spent, strict=True))
+    seen = scene.by_line(at, waits) + sum(
+        scene.by_line(line, length) for line, length in zip(hosts, spent, strict=True)
+    )
     factor = factors(scene.trace.facts.samples, scene.table, seen)
-    waiting *= factor
-    spent = [np.asarray(length * factor[at], np.float64) for at, length in zip(hosts, spent, strict=True)]
+    waiting = scene.by_line(idle.line, waits * factor[at])
+    spent = [np.asarray(length * factor[line], np.float64) for line, length in zip(hosts, spent, strict=True)]
     own = np.zeros(len(host))
     for pieces in (each.take(each.working) for each in lines):
         weight = pieces.length_ns * factor[_host_line(scene, pieces)]
@@ -138,6 +147,23 @@ def _on_cpu(scene: Scene) -> Account:
             waiting * scale,
         ),
     )
+
+
+def _by_others(scene: Scene, start: Ints, end: Ints) -> tuple[list[Pieces], Ints, Ints]:
+    """The moments of disjoint sorted spans in which the main thread waited and the thread that woke it was at
+    a line of the user's; and the remaining spans."""
+    threads, found = scene.trace.threads, []
+    waits = [one for one in scene.trace.facts.thread_waits if one[2] == threads[scene.trace.main]]
+    for waker in dict.fromkeys(one[3] for one in waits):
+        if waker not in threads:
+            continue
+        spans = np.array([one[:2] for one in waits if one[3] == waker], np.int64)
+        others = complement(*union(spans[:, 0], spans[:, 1]), scene.window)
+        part, _ = overlay(scene.lines[threads.index(waker)], *_without(start, end, *others, scene.window))
+        part = part.take(part.line > 0)
+        found.append(part)
+        start, end = _without(start, end, *union(part.start_ns, part.end_ns), scene.window)
+    return found, start, end
 
 
 def _host_line(scene: Scene, pieces: Pieces) -> Ints:

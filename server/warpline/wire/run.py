@@ -177,6 +177,8 @@ class Facts:
     sites: tuple[Site, ...] = ()
     flags: Flags = field(default_factory=Flags)
     gc_ns: tuple[tuple[int, int], ...] = ()  # collections during the captured steps
+    #: In the captured steps: begin and end in ns of a thread's wait, its native id, that of who woke it
+    thread_waits: tuple[tuple[int, int, int, int], ...] = ()
     queued_ns: int | None = None  # in the captured steps: their thread was ready to run and had no processor
     gc_timed_ns: int = 0  # time of collections during the timing window
     line_record_ns: float | None = None  # what one line record costs, measured right after the capture

@@ -18,6 +18,7 @@ from ..inside.locations import LibraryLines
 from ..lines import events, loops
 from ..lines.checkpoints import Checkpoints, EngineThreads
 from ..lines.marks import LineMarks
+from ..waits.wakes import Wakes
 from .calibration import library_record_ns, line_record_ns
 from .noise import Quiet, without_complaint
 from .operatorcost import OperatorCost
@@ -50,6 +51,7 @@ class Recorder:
         self.checkpoints = Checkpoints(self._enter_thread)
         self.engine_threads = EngineThreads(self._enter_thread)
         self.quiet = Quiet()
+        self.wakes = Wakes()
         self.user_marks = user_marks
         self.texts = texts
         self.line_marks: LineMarks | None = None
@@ -144,6 +146,7 @@ class Recorder:
         self.checkpoints.install()
         self.engine_threads.install()
         self.user_marks.recording = True
+        self.wakes.start()
         if self.control.request.nvtx:
             self._mark_lines()
         self.lines.start()
@@ -169,6 +172,7 @@ class Recorder:
         self.notes += self.lines.stop()
         self.step(None)
         self.user_marks.recording = False
+        self.wakes.stop()
         self.checkpoints.remove()
         self.engine_threads.remove()
         self.recording.stop()
@@ -217,6 +221,7 @@ class Recorder:
         line_cost = line_record_ns(type(self.lines)) if self.line_marks is None else None
         library_cost = library_record_ns(self.torch, type(self.lines), line_cost)
         costs = {
+            "thread_waits": self.wakes.waits,
             "line_record_ns": line_cost,
             "library_record_ns": library_cost,
             **self.operator_cost.facts(),
