@@ -97,3 +97,21 @@ def test_the_wait_is_the_other_thread_s_while_it_is_at_a_line(tmp_path: Path) ->
     assert at_line(profile, 20).step_ms == pytest.approx(0.5, rel=0.01)
     assert at_line(profile, 10).step_ms == pytest.approx(0.45, rel=0.01)
     assert closed(profile) == pytest.approx(1.0)
+
+
+def test_where_a_pool_s_thread_waits_for_work_the_waiting_line_applies(tmp_path: Path) -> None:
+    """The thread that makes the steps is at no line for a while, and another one waits for it."""
+    run = KinetoRun(
+        tmp_path,
+        1000,
+        device=DeviceFacts("cpu", "a CPU", 1),
+        facts={"thread_waits": [[ns(0), ns(1000), AUTOGRAD, MAIN]]},
+    )
+    run.line(0, 10)
+    run.line(0, 20, tid=AUTOGRAD)
+    run.line(700, 0)
+    run.line(900, 11)
+    profile = run.profile()
+    assert at_line(profile, 10).step_ms == pytest.approx(0.7, rel=0.01)
+    assert at_line(profile, 20).step_ms == pytest.approx(0.2, rel=0.01)
+    assert profile.unattributed.step_ms == pytest.approx(0.0, abs=1e-6)

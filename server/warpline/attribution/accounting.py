@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpline.attribution import device
+from warpline.attribution.others import by_others
 from warpline.attribution.overhead import LEAST_SHARE
 from warpline.attribution.sampled import factors
 from warpline.attribution.scene import Scene
-from warpline.attribution.timeline import Pieces, complement, overlay, union
+from warpline.attribution.timeline import Pieces, overlay, union, without
 from warpline.attribution.waits import blocking_copies, closing_wait, sync_calls
 from warpline.trace.columns import Floats, Ints, take
 
@@ -93,8 +94,8 @@ def _on_cpu(scene: Scene) -> Account:
             part, _ = overlay(other, start, end)
             part = part.take(part.working)
             owned.append(part)
-            start, end = _without(start, end, *union(part.start_ns, part.end_ns), scene.window)
-    waited, start, end = _by_others(scene, start, end)
+            start, end = without(start, end, *union(part.start_ns, part.end_ns), scene.window)
+    waited, start, end = by_others(scene, start, end)
     alone, _ = overlay(main, start, end)
     idle = _joined([alone, *waited], main)
     children = np.bincount(host.parent[host.parent >= 0], minlength=len(host))
@@ -149,23 +150,6 @@ def _on_cpu(scene: Scene) -> Account:
     )
 
 
-def _by_others(scene: Scene, start: Ints, end: Ints) -> tuple[list[Pieces], Ints, Ints]:
-    """The moments of disjoint sorted spans in which the main thread waited and the thread that woke it was at
-    a line of the user's; and the remaining spans."""
-    threads, found = scene.trace.threads, []
-    waits = [one for one in scene.trace.facts.thread_waits if one[2] == threads[scene.trace.main]]
-    for waker in dict.fromkeys(one[3] for one in waits):
-        if waker not in threads:
-            continue
-        spans = np.array([one[:2] for one in waits if one[3] == waker], np.int64)
-        others = complement(*union(spans[:, 0], spans[:, 1]), scene.window)
-        part, _ = overlay(scene.lines[threads.index(waker)], *_without(start, end, *others, scene.window))
-        part = part.take(part.line > 0)
-        found.append(part)
-        start, end = _without(start, end, *union(part.start_ns, part.end_ns), scene.window)
-    return found, start, end
-
-
 def _host_line(scene: Scene, pieces: Pieces) -> Ints:
     """The line of the main thread when each piece begins, also for backward operators."""
     records, main = scene.trace.records, scene.trace.main
@@ -173,12 +157,6 @@ def _host_line(scene: Scene, pieces: Pieces) -> Ints:
     at = np.searchsorted(records.time_ns[first:last], pieces.start_ns, "right") - 1
     location: Ints = take(records.location[first:last], at, missing=0)
     return scene.table.of_location[location]
-
-
-def _without(start: Ints, end: Ints, cut: Ints, until: Ints, window: tuple[int, int]) -> tuple[Ints, Ints]:
-    """Disjoint sorted spans minus other disjoint sorted spans."""
-    outside = complement(start, end, window)
-    return complement(*union(np.concatenate([outside[0], cut]), np.concatenate([outside[1], until])), window)
 
 
 def _on_gpu(scene: Scene) -> Account:

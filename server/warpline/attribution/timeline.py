@@ -146,3 +146,9 @@ def complement(start: Ints, end: Ints, window: tuple[int, int]) -> tuple[Ints, I
     until = np.concatenate([np.clip(start, *window), [window[1]]])
     kept = until > begin
     return begin[kept].astype(np.int64), until[kept].astype(np.int64)
+
+
+def without(start: Ints, end: Ints, cut: Ints, until: Ints, window: tuple[int, int]) -> tuple[Ints, Ints]:
+    """Disjoint sorted spans minus other disjoint sorted spans."""
+    outside = complement(start, end, window)
+    return complement(*union(np.concatenate([outside[0], cut]), np.concatenate([outside[1], until])), window)
