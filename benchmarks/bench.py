@@ -43,7 +43,9 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help="import, runs, overhead, server, proof")
-    parser.add_argument("--trace", type=Path, help=f"to import; else one of {EVENTS:,} events is recorded")
+    parser.add_argument(
+        "--trace", type=Path, help=f"to import; else one of {EVENTS:,} events, made of a recorded one"
+    )
     parser.add_argument("--peers", type=Path, help="an environment with the peers")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
@@ -87,13 +89,13 @@ def shown(command: list[str]) -> tuple[int, list[str]]:
 
 def importing(options: argparse.Namespace) -> dict[str, Any]:
     """What goes into the history; nothing where a reader failed."""
-    from trace import recorded  # benchmarks/trace.py: scripts find what stands beside them first
+    from trace import repeated  # benchmarks/trace.py: scripts find what stands beside them first
 
     from importing import compared
 
     hta = options.peers / "bin" / "python" if options.peers else None
     with tempfile.TemporaryDirectory() as folder:
-        trace = options.trace or recorded(Path(folder), EVENTS)
+        trace = options.trace or repeated(Path(folder), EVENTS)
         try:
             found = compared(trace, str(hta) if hta else None, 1 if options.quick else 3)
         except subprocess.CalledProcessError as error:

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "server"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from report_time import EVENTS_A_STEP, TORCHS, spread
@@ -31,6 +34,11 @@ import sys
 from hta.trace_analysis import TraceAnalysis
 TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir=".")
 """
+
+
+#: What links events, and how far apart the numbers of two copies are.
+_NUMBERED = re.compile(r'("(?:External id|correlation|Correlation ID|Sequence number|id)": )([0-9]+)')
+_NUMBERS = 10_000_000
 
 
 def main() -> int:
@@ -86,6 +94,31 @@ def recorded(folder: Path, events: int) -> Path:
     steps = str(max(1, round(events / EVENTS_A_STEP)))
     subprocess.run([sys.executable, str(script), "1", steps, str(path)], check=True, capture_output=True)
     return path
+
+
+def repeated(folder: Path, events: int) -> Path:
+    """A trace with kernels, which HTA's tables need: three steps of BERT as an H100 recorded them (47,000
+    events, in ``tests/captures``), one after the other until there are ``events``."""
+    with tarfile.open(ROOT / "tests/captures/fp32-bert.tar.xz") as archive:
+        archive.extract("trace.json", folder, filter="data")
+    text = (folder / "trace.json").read_text(encoding="utf-8")
+    begin, end = text.index("[", text.index('"traceEvents"')) + 1, text.rindex("]")
+    head, body, tail = text[:begin], text[begin:end].rstrip(), text[end:]
+    moments = [float(one) for one in re.findall(r'"ts": ([0-9.]+)', body)]
+    span = max(moments) - min(moments) + 1000
+    path = folder / f"{events}.json"
+    with path.open("w", encoding="utf-8") as file:
+        file.write(head)
+        for at in range(max(1, round(events / body.count('"ph"')))):
+            file.write("," * bool(at) + _later(body, at * span, at * _NUMBERS))
+        file.write(tail)
+    return path
+
+
+def _later(body: str, microseconds: float, numbers: int) -> str:
+    """The events some time later, with higher numbers."""
+    body = re.sub(r'"ts": ([0-9.]+)', lambda met: f'"ts": {float(met[1]) + microseconds:.3f}', body)
+    return re.sub(_NUMBERED, lambda met: met[1] + str(int(met[2]) + numbers), body)
 
 
 if __name__ == "__main__":
