@@ -33,7 +33,6 @@ from figuring import (  # beside this file
     Samples,
     batches_taken,
     compiled_calls,
-    launches_left,
     made_on_device,
     reached,
     unset,
@@ -159,9 +158,7 @@ def main() -> None:
         (unsets, lambda: {unsets: unset(options.device)}),
         ("compiled-call-ns", lambda: {"compiled-call-ns": compiled_calls()}),
     ]
-    if options.device == "cuda":
-        works.append(("launches-left", lambda: {"launches-left": launches_left(ends)}))
-    else:
+    if options.device != "cuda":
         works.append(("batch-take-share", lambda: {"batch-take-share": batches_taken()}))
     for name, work in works:
         if time.monotonic() >= ends:

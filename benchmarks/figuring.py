@@ -30,10 +30,6 @@ MODELS: dict[str, list[tuple[int, tuple[int, ...]]]] = {
 }
 
 
-#: A small model's forward and backward are compiled in so many seconds.
-COMPILING_S = 20.0
-
-
 def host_ns(work: Callable[[], object]) -> float:
     """Of the host alone: what it takes until the work is queued, in the median of nine."""
     times = []
@@ -115,52 +111,6 @@ def reached() -> Samples:
     left = torch.randn(8192, 8192, device="cuda", dtype=torch.float16)
     took = min(whole_ns(lambda: left @ left) for _ in range(3))
     found["reached-fp16"] = {name: 2 * 8192**3 / took * 1e9 / sheet.half}
-    return found
-
-
-class Block(nn.Module):
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, width), nn.Linear(width, width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x + self.down(torch.nn.functional.gelu(self.up(self.norm(x))))
-
-
-def small_models() -> dict[str, tuple[nn.Module, torch.Tensor]]:
-    """Models whose launches take longer than their kernels, with an input."""
-    layer = nn.TransformerEncoderLayer(128, 4, 256, dropout=0.0, batch_first=True)
-    convolutions = [
-        part for _ in range(6) for part in (nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU())
-    ]
-    return {
-        "blocks": (nn.Sequential(*(Block(128) for _ in range(8))), torch.randn(16, 128)),
-        "mlp": (
-            nn.Sequential(*(part for _ in range(12) for part in (nn.Linear(64, 64), nn.SiLU()))),
-            torch.randn(32, 64),
-        ),
-        "transformer": (nn.TransformerEncoder(layer, 3, enable_nested_tensor=False), torch.randn(4, 32, 128)),
-        "convolutions": (nn.Sequential(*convolutions), torch.randn(4, 16, 16, 16)),
-    }
-
-
-def launches_left(ends: float) -> dict[str, float]:
-    """Host time of a forward and backward pass of compiled models, by that of the same ones before. No model
-    is begun less than ``COMPILING_S`` before ``ends`` (monotonic)."""
-    found: dict[str, float] = {}
-    for name, (model, given) in small_models().items():
-        if time.monotonic() + COMPILING_S > ends:
-            break
-        model, given = model.cuda(), given.cuda()
-        quick = torch.compile(model)
-
-        def turn(model: Any, given: Any = given) -> None:
-            model(given).sum().backward()
-
-        for one in (model, quick):
-            for _ in range(3):
-                turn(one)
-        found[name] = host_ns(lambda quick=quick: turn(quick)) / host_ns(lambda model=model: turn(model))
     return found
 
 

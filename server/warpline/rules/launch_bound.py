@@ -225,7 +225,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from warpline.model import costs
-from warpline.model.change import Change, RemoveLaunches, Replace, Together
+from warpline.model.change import Change, CompiledCalls, RemoveLaunches, Replace, Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
 from warpline.rulekit.compiling import (
@@ -251,7 +251,7 @@ from warpline.wire.sites import Compile, facts_of
 _BUSY_PERCENT = 80.0
 #: Kernels that take longer on average hide their launches.
 _LONG_MS = 0.05
-_LEFT = costs.value("launches-left")
+_COMPILED = costs.value("compiled-launch")
 
 
 class LaunchBound(Rule):
@@ -292,11 +292,13 @@ class LaunchBound(Rule):
             place = compiled.place
         places = idle.places
         promised = compiled is not None or runs_through_model(step)  # else nothing would be compiled
-        change: Change = RemoveLaunches(places, fuse=compiled is None, keep=_LEFT)
-        graphs: Change = Together((RemoveLaunches(places), RemoveLaunches(places, fuse=False)))
+        one_launch, calls = RemoveLaunches(places, fuse=False), CompiledCalls(places, 1.0)
+        change: Change = one_launch
+        graphs: Change | None = None
         if compiled is None:
-            change = Replace(COMPILED, places, change, ("", "1"))
-            graphs = Replace(COMPILED, places, graphs, ("reduce-overhead", "1"))
+            fused = RemoveLaunches(places)
+            change = Replace(COMPILED, places, Together((fused, calls)), ("", "1"))
+            graphs = Replace(COMPILED, places, Together((fused, one_launch, calls)), ("reduce-overhead", "1"))
         yield context.draft(
             place,
             "Launch overhead: the device is idle for {spent} a step ({share}) while the host "
@@ -318,12 +320,12 @@ class LaunchBound(Rule):
             },
             cause=hottest.place,
             cost_ms=total,
-            saving_ms=(1 - _LEFT) * total if promised else 0.0,
+            saving_ms=(1 - _COMPILED) * total if promised else 0.0,
             change=change if promised else None,
             fixes=[partial(_graph, context, compiled)]
             if compiled is not None
             else [partial(compile_model, step), partial(compile_model, step, graphs=True)],
-            alternative=graphs if promised and compiled is None else None,
+            alternative=graphs if promised else None,
         )
 
 
