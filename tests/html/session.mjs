@@ -66,7 +66,6 @@ try {
   seen.findingLine = await page.locator(".listing tr.here").getAttribute("data-line");
 
   // Two runs: the line that changed most leads to its source.
-  await picture("light", "findings");
   seen.compared = await page.locator("table.compare tr").evaluateAll((all) =>
     all.slice(1).map((row) => [...row.children].map((cell) => cell.textContent)),
   );

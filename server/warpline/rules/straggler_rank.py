@@ -26,7 +26,8 @@ for images, labels in loader:
 ## Use instead
 
 Give that rank as much work as the others, and move work that only it does (logging, checkpoints,
-evaluation) out of the step. `warpline show RUN/ranks/N` prints the lines of rank N.
+evaluation) out of the step. `warpline ranks RUN` names the line at which that rank takes longer, and
+`warpline show RUN/ranks/N` prints all its lines.
 
 ## Near misses
 
@@ -75,7 +76,8 @@ class StragglerRank(Rule):
         who = "This rank waits for" if totals["late_rank"] else "The other ranks wait for"
         yield context.draft(
             place,
-            who + " rank {rank} at collectives for {late} of each step ({share}).",
+            who + " rank {rank} at collectives for {late} of each step ({share}). "
+            "warpline ranks RUN names the line at which that rank takes longer.",
             {
                 "rank": count("late rank", totals["late_rank"], "rank"),
                 "late": ms("wait for the late rank", late),
