@@ -96,6 +96,17 @@ _NORMS = [
                 x = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6)
                 return x * (1 + self.weight)
         """),
+    _snippet("hand-written-norm", "gain-on-both-sides", _X, "F.layer_norm(x, x.shape[-1:], self.weight", """
+        class Module(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.ones(8))
+
+            def forward(self, x):
+                mean = x.mean(-1, keepdim=True)
+                var = x.var(-1, keepdim=True, unbiased=False)
+                return (x * self.weight - mean * self.weight) / torch.sqrt(1e-5 + var)
+        """),
     _snippet("hand-written-norm", "residual-is-no-shift", (_real(4, 8), _real(4, 8)), "residual + F", """
         def compute(x, residual):
             mean = x.mean(-1, keepdim=True)

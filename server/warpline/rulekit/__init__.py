@@ -67,7 +67,8 @@ Class attributes of a rule: ``area``, ``needs`` (capabilities of the device), ``
 ``Context``: ``profile``, ``step_ms``, ``device``, ``on_gpu``, ``cost(file, line)``, ``costs(places)``,
 ``costs_within(file, first, last)``, ``sites(kind)``, ``share(ms)`` (percent), ``matters(ms)``,
 ``text(file)``, ``source(file)``, ``note(text)`` (abstain: say once why), ``draft(…)``, ``spent(metric, ms)``
-(the evidence ``spent`` and ``share``).
+(the evidence ``spent`` and ``share``), ``sources()``, ``calls(*names)`` of all files, ``each_step``.
+``Spent`` (:mod:`warpline.rulekit.saving`): what work takes of lines: total, hottest, changes.
 
 ``Source`` (a parsed file): ``call(line, *names)``, ``calls``, ``at(line, *types)``,
 ``statement_at(line)``, ``statement(node)``, ``block(node)``, ``loops(node)``, ``enclosing(node, *types)``,

@@ -37,15 +37,13 @@ def loss(flow: Flow, term: Term) -> Loss | None:
         return None
     constant, inner = factors(without_casts(rest[0].args[0]))
     options = ('reduction="sum"',) if rest[0].op == "sum" else ()
-    found = _negative(inner, rest[0].op) if constant * sign == -1 else None
+    found = _negative(inner) if constant * sign == -1 else None
     found = found or _error(without_casts(rest[0].args[0]), sign)
     return Loss(found.kind, found.call, found.arguments, found.options + options) if found else None
 
 
-def _negative(inner: list[Term], reduction: str) -> Loss | None:
+def _negative(inner: list[Term]) -> Loss | None:
     """Cross entropies: minus the mean of log probabilities."""
-    if len(inner) == 2 and reduction == "sum":
-        return None
     if len(inner) != 1:
         return None
     term = inner[0]
