@@ -134,6 +134,24 @@ def test_the_wait_that_ends_the_capture_is_nobody_s(tmp_path: Path) -> None:
     assert closed(profile) == approx(1.0)
 
 
+def test_a_copy_to_pageable_memory_waits_in_its_own_call(tmp_path: Path) -> None:
+    """The synchronization that follows finds all work done; a copy to pinned memory only queues."""
+    run = KinetoRun(tmp_path, 1000)
+    run.line(0, 10)
+    run.kernel(20, 500, launched=2)
+    read = {"cat": "gpu_memcpy", "bytes": 4096}
+    run.line(90, 11)
+    call = run.call("cudaMemcpyAsync", 100, 430)
+    run.replayed(520, 5, call, name="Memcpy DtoH (Device -> Pageable)", **read)
+    run.call("cudaStreamSynchronize", 535, 5)
+    run.line(600, 12)
+    run.kernel(700, 5, launched=610, name="Memcpy DtoH (Device -> Pinned)", **read)
+    profile = run.profile()
+    assert at_line(profile, 11).sync_ms == approx(0.435)
+    assert at_line(profile, 11).syncs == 1
+    assert at_line(profile, 12).sync_ms == 0
+
+
 def test_the_device_that_waited_for_the_capture_to_begin_was_not_idle(tmp_path: Path) -> None:
     """Two steps of 500 us of work, launched at once; before the first kernel 100 us in the loader. The host
     is 700 us ahead at the end: in a script that goes on like this, the device has no such gap. What a step

@@ -11,7 +11,7 @@ from warpline.attribution.allocator import allocator_calls
 from warpline.attribution.marks import loader_spans
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import overlay, union
-from warpline.attribution.waits import closing_wait, sync_calls
+from warpline.attribution.waits import closing_wait, sync_calls, waiting_reads
 from warpline.trace.columns import Floats, Ints, Trace
 
 
@@ -58,7 +58,8 @@ def host_costs(scene: Scene, accounted: Account) -> HostCosts:
     # Without a separate device, the account has already divided the host's time among the lines.
     alone = accounted.idle_ms + scene.by_line(scene.placed.line, accounted.op_ms)
     cpu = less(seen, taken) * scale if trace.on_gpu else alone
-    sync = scene.by_line(scene.placed.line[waits], (host.end_ns - host.start_ns)[waits]) * scale
+    waited = waits | (waiting_reads(trace) & began)
+    sync = scene.by_line(scene.placed.line[waited], (host.end_ns - host.start_ns)[waited]) * scale
     return HostCosts(
         cpu=cpu,
         sync=np.minimum(sync, cpu),

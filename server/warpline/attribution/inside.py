@@ -14,7 +14,7 @@ import numpy as np
 from warpline.attribution.accounting import Account, launched_inside
 from warpline.attribution.place import BACKWARD, FORWARD
 from warpline.attribution.scene import Scene
-from warpline.attribution.waits import closing_wait, sync_calls
+from warpline.attribution.waits import closing_wait, sync_calls, waiting_reads
 from warpline.model.report import Inside
 from warpline.trace.columns import Floats, Ints
 
@@ -44,7 +44,7 @@ def inside_table(scene: Scene, accounted: Account) -> dict[int, tuple[Inside, ..
     begun = np.flatnonzero(~trace.inside.again & scene.begun(trace.inside.time_ns))
     calls = _sums(scene.under[begun], of[trace.inside.location[begun]], np.ones(len(begun)) / trace.steps)
     host = scene.trace.host
-    waits = sync_calls(trace) & scene.begun(host.start_ns)
+    waits = (sync_calls(trace) | waiting_reads(trace)) & scene.begun(host.start_ns)
     waits[closing_wait(trace)] = False
     lengths: Floats = (host.end_ns - host.start_ns)[waits] * np.float64(accounted.host_scale)
     sync = _sums(scene.placed.line[waits], of[scene.placed.inside[waits]], lengths)

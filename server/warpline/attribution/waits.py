@@ -35,6 +35,15 @@ def blocking_copies(trace: Trace) -> Bools:
     return found & (returned >= np.where(pageable, most, kernels.end_ns))
 
 
+def waiting_reads(trace: Trace) -> Bools:
+    """Which host events queue a copy into pageable memory and wait for it and all that was queued before. The
+    synchronization that torch calls next finds nothing left to wait for."""
+    reads = blocking_copies(trace) & trace.names.mask(PAGEABLE[1])[trace.kernels.name]
+    found = np.zeros(len(trace.host.name), bool)
+    found[trace.kernels.launch[reads]] = True
+    return found
+
+
 def closing_wait(trace: Trace) -> Ints:
     """The event in which the runner waited for the device after the last captured step; empty in traces of
     other tools. This wait is not the script's."""

@@ -171,9 +171,10 @@ from functools import partial
 import libcst as cst
 
 from warpline.model.change import RemoveSyncs
-from warpline.rulekit import Context, Draft, Rule, ms, percent
+from warpline.model.profile import LineCost
+from warpline.rulekit import Context, Draft, Rule, count, ms, percent
 from warpline.rulekit.deferring import read_later
-from warpline.rulekit.waiting import Wait, read_call, waits
+from warpline.rulekit.waiting import USUAL, Wait, read_call, waits
 
 _SEEN = (
     "The host waits {wait} of each step here for the device, and queues no work "
@@ -184,6 +185,7 @@ _UNSEEN = (
     "under the profiler. Without the profiler it may lose up to {most}, because the "
     "device is idle for {idle} a step."
 )
+_BEHIND = " Later lines read values too ({behind}) and would wait instead: change them as well."
 #: What to do about a wait, by what the host asked for.
 _ADVICE = {
     "mask": "Only the device knows how many rows a mask selects: multiply by the mask, use "
@@ -209,7 +211,8 @@ class SyncInStep(Rule):
     needs = ("kernels",)
 
     def find(self, context: Context) -> Iterator[Draft]:
-        for wait in waits(context):
+        found = waits(context)
+        for wait in found:
             cost = wait.cost
             if not context.matters(wait.most_ms) or "synchronize" in wait.what:
                 continue
@@ -218,21 +221,31 @@ class SyncInStep(Rule):
             ):
                 continue  # waiting for a copy to the device: the data rules
             place, seen = cost.place, context.matters(wait.lost_ms)
+            behind = [one for one in found if _is_behind(context, wait.cost, one)]
             yield context.draft(
                 place,
-                (_SEEN if seen else _UNSEEN) + _by_hand(context, wait),
+                (_SEEN if seen else _UNSEEN) + _by_hand(context, wait) + (_BEHIND if behind else ""),
                 {
                     "wait": ms("sync wait", wait.waited_ms),
+                    **({"behind": count("other reads", len(behind), "per step")} if behind else {}),
                     **({} if seen else {"most": ms("at most lost", wait.most_ms)}),
                     "idle": ms("device idle", context.idle_ms()),
                     "share": percent("at most lost", context.share(wait.most_ms)),
                 },
                 cost_ms=wait.most_ms,
                 saving_ms=wait.lost_ms,
-                change=RemoveSyncs((place,)),
+                change=RemoveSyncs((place, *(one.cost.place for one in behind))),
                 fixes=[partial(read_later, context, cost)],
                 unseen=wait.most_ms > cost.sync_ms,
             )
+
+
+def _is_behind(context: Context, cost: LineCost, other: Wait) -> bool:
+    """Whether ``other`` waits in the place of the read at ``cost`` once that does not wait."""
+    here, there = cost, other.cost
+    later = (here.file, here.function) == (there.file, there.function) and here.line < there.line
+    reads = other.calls >= USUAL and "synchronize" not in other.what
+    return later and reads and not context.matters(other.most_ms)
 
 
 def _by_hand(context: Context, wait: Wait) -> str:
