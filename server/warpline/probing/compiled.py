@@ -21,18 +21,21 @@ _SHAPE_ONLY = ("empty_", "new_", "ones_", "zeros_", "full_", "rand_", "randn_", 
 
 
 def questions_for(profile: Profile, change: Replace, costs: list[LineCost]) -> inputs.Weighted:
-    """One question, or none where the operators at the change's lines are not known or cannot be compiled as
-    one graph. Options of ``change``: a mode of ``torch.compile``, and how often the code is called a step."""
+    """The question, or none where the operators at the change's lines are not known or cannot be compiled as
+    one graph. Options of ``change``: a mode of ``torch.compile``, how often the code is called a step, and
+    another mode that is tried as well, if any."""
     flow = profile.facts.dataflow
-    mode, calls = change.options
+    mode, calls, *others = change.options
     rows = [] if flow.missing else _one_call(flow, _called_at(flow, set(change.places)), int(calls))
     if not rows or any(not flow.outputs[row] or not _name(flow, row).startswith("aten.") for row in rows):
         return []  # without a result: a number that Python reads, where the graph breaks
     part, values = _part(flow, rows)
     tensors = tuple(Tensor(_shape(flow, one), flow.dtypes[flow.dtype[one]]) for one in values)
-    options = (json.dumps(asdict(part)), *([mode] if mode else []))
-    backward = inputs.differentiated(costs) and bool(part.leaves)
-    return [(Question("compiled", tensors, options, backward), 1.0)]
+    backward, text = inputs.differentiated(costs) and bool(part.leaves), json.dumps(asdict(part))
+    return [
+        (Question("compiled", tensors, (text, *([one] if one else [])), backward), float(one == mode))
+        for one in (mode, *others)
+    ]
 
 
 def _called_at(flow: Dataflow, places: Collection[tuple[str, int]]) -> list[int]:

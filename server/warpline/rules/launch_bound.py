@@ -297,7 +297,7 @@ class LaunchBound(Rule):
         graphs: Change | None = None
         if compiled is None:
             fused = RemoveLaunches(places)
-            change = Replace(COMPILED, places, Together((fused, calls)), ("", "1"))
+            change = Replace(COMPILED, places, Together((fused, calls)), ("", "1", "reduce-overhead"))
             graphs = Replace(COMPILED, places, Together((fused, one_launch, calls)), ("reduce-overhead", "1"))
         yield context.draft(
             place,
