@@ -28,6 +28,11 @@ def turned_before_a_convolution() -> Any:
     return CONV(F.linear(X.movedim(1, -1), torch.eye(6)).permute(0, 3, 1, 2).contiguous())
 
 
+def turned_before_a_cast_convolution() -> Any:
+    with torch.autocast("cpu", torch.bfloat16):
+        return CONV(F.layer_norm(X.permute(0, 2, 3, 1), (6,)).permute(0, 3, 1, 2).contiguous())
+
+
 def heads_before_attention() -> Any:
     q = X.transpose(1, 2).contiguous()
     return F.scaled_dot_product_attention(q, q, q)
@@ -80,6 +85,7 @@ def wide_before_a_product() -> Any:
     [
         (turned_before_a_sum, ANY_LAYOUT),
         (turned_before_a_convolution, ANY_LAYOUT),
+        (turned_before_a_cast_convolution, ANY_LAYOUT),
         (heads_before_attention, ANY_LAYOUT),
         (gated_images, ANY_LAYOUT),
         (normed_volume, ANY_LAYOUT),

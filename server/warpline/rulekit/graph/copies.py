@@ -131,7 +131,7 @@ def _moved(graph: Graph, node: Node) -> Order | None:
 
 
 def _read_in_any_layout(graph: Graph, node: Node) -> bool:
-    readers = graph.consumers.get(node.outputs[0], [])
+    readers = list(_cast_readers(graph, node.outputs[0]))
     order = _order(graph, node)
     last = order is not None and order[-1] == len(order) - 1
     return bool(readers) and all(
@@ -140,6 +140,15 @@ def _read_in_any_layout(graph: Graph, node: Node) -> bool:
         or (_ATTENTION in reader.name and last)
         for reader in readers
     )
+
+
+def _cast_readers(graph: Graph, value: int) -> Iterator[Node]:
+    """What reads a value or a cast of it (autocast's too), which keeps the layout."""
+    for reader in graph.consumers.get(value, ()):
+        if reader.name in _CASTS and reader.outputs and "memory_format" not in reader.named:
+            yield from _cast_readers(graph, reader.outputs[0])
+        else:
+            yield reader
 
 
 def _undone(graph: Graph, node: Node, own: list[Node]) -> Node | None:
