@@ -29,6 +29,14 @@ def train(loader, model, optimizer):
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+
+class Sizes:
+    codes = 3
+    @property
+    def classes(self):
+        return self.codes + 1
+
+sizes = Sizes()
 """
 #: Each is built through ``**kwargs``, three files from where its values stand; a comment says what they are.
 BUILD = """\
@@ -195,7 +203,7 @@ SETTINGS = """\
 import os
 os.environ["OMP_NUM_THREADS"] = "2"
 import torch
-from common import Numbers, train, DataLoader, nn
+from common import Numbers, train, DataLoader, nn, sizes
 
 def configure():
     torch.set_float32_matmul_precision("high")
@@ -206,7 +214,7 @@ configure()
 torch.set_num_threads(1)
 if torch.cuda.is_available() and False:
     model = nn.Linear(8, 4, bias=False)
-model = nn.Linear(8, 4)
+model = nn.Linear(8, sizes.classes)
 try:
     train(DataLoader(Numbers(), 16), model, torch.optim.SGD(model.parameters(), lr=0.1))
 finally:
@@ -250,3 +258,10 @@ def test_frames_of_a_birth(settings: Captured) -> None:
     assert lr.holder is not None and (lr.holder.kind, lr.holder.column) == ("call", 83)
     workers = next(one for one in sites["loader"].arguments if one.name == "num_workers")
     assert (workers.value, workers.passed, workers.holder) == (0, False, None)
+
+
+def test_a_property_is_followed_to_what_it_returned(settings: Captured) -> None:
+    holder = _holders(settings)["module.out_features"]
+    line = COMMON.splitlines().index("        return self.codes + 1") + 1
+    assert (holder.kind, Path(holder.file).name, holder.line) == ("computed", "common.py", line)
+    assert (holder.name, holder.column) == ("classes", 15)

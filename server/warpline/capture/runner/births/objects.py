@@ -10,7 +10,7 @@ from .loaded import Option, members
 from .mappings import subscript
 from .peek import UNKNOWN, own_attributes
 from .scopes import Scope
-from .syntax import File, dotted, literal, same
+from .syntax import FUNCTIONS, File, dotted, literal, same
 
 if TYPE_CHECKING:
     from .follow import Follow
@@ -165,13 +165,17 @@ class Objects:
         return (file, node) if file is not None and node is not None else None
 
     def _of_class(self, kind: type, name: str, value: Any, depth: int) -> Optional[Found]:
-        """The class body's entry, in the first class that has one."""
+        """The class body's entry, or what its property returned, in the first class that has one."""
         for one in inspect.getmro(kind):
             place = self.class_of(one)
             if place is None:
                 continue
             file, node = place
             for statement in reversed(node.body):
+                if isinstance(statement, FUNCTIONS) and statement.name == name:  # a property
+                    for returned, inside in self.follow.returns(file, statement):
+                        answer = self.follow.origin(returned, inside, value, depth - 1, "field")
+                        return {**answer, "name": answer["name"] or name} if answer is not None else None
                 targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
                 if any(isinstance(target, ast.Name) and target.id == name for target in targets):
                     there = self.follow.scopes.of_node(file, node)
