@@ -141,6 +141,29 @@ def test_recorded_operators_are_tried_compiled_and_leave_nothing_behind() -> Non
     assert compiled.after is not None
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_what_compiles_waits_for_the_device_only_to_be_timed(same: bool) -> None:
+    torch = pytest.importorskip("torch")
+    from warpline.capture.runner.probing import answers
+    from warpline.capture.runner.probing.pair import Pair
+
+    done: list[str] = []
+
+    def after() -> object:
+        done.append("after")
+        return torch.ones(2)
+
+    pair = Pair(lambda: torch.ones(2), after, same)
+    ends = time.monotonic() + 5
+    found = answers.timed(COMPILES, pair, "cpu", ends, lambda most_s: done.append(f"wait {most_s:.0f}"))
+    assert not found.error
+    assert set(done[: done.index("wait 5")]) == {"after"}
+    assert "after" in done[done.index("wait 5") :]
+    done.clear()
+    answers.timed(Question("gelu", SMALL), pair, "cpu", ends, lambda _: done.append("wait"))
+    assert "wait" not in done  # it has its turn
+
+
 def test_what_cannot_be_tried_has_a_reason_and_no_figures(tried: Probed) -> None:
     for one in tried.answers[-2:]:
         assert one.error

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 
 import torch
@@ -28,10 +29,15 @@ def run() -> None:
     if wanted.threads:
         torch.set_num_threads(wanted.threads)
     torch.manual_seed(0)
-    alone = Alone()  # until this function ends
+    alone = Alone()  # until this function ends, but not while something compiles: that takes a minute
+
+    def wait(most_s: float = ALONE_S) -> None:
+        if wanted.device == "cuda":
+            alone.take(kinds.used(torch).identity(), min(most_s, ALONE_S))
+
     if wanted.device == "cuda":
         torch.zeros(1, device="cuda")
-        alone.take(kinds.used(torch).identity(), ALONE_S)
+    wait()
     out.write("{}\n")  # torch is there
     out.flush()
     began = time.monotonic()
@@ -40,28 +46,34 @@ def run() -> None:
         ends = began + wanted.seconds + (wanted.compiling if question.kind == COMPILED else 0.0)
         if time.monotonic() >= ends:
             continue
-        out.write(json.dumps(asdict(answer(question, wanted, ends))) + "\n")
+        if question.kind == COMPILED:
+            alone.let_go()
+        out.write(json.dumps(asdict(answer(question, wanted, ends, wait))) + "\n")
         out.flush()
 
 
-def answer(question: Question, wanted: QuestionBatch, ends: float) -> Answer:
+def answer(question: Question, wanted: QuestionBatch, ends: float, wait: Callable[[float], None]) -> Answer:
     """Time one replacement. What goes wrong, such as a lack of memory, is the answer's ``error`` in one
-    line."""
+    line. ``wait``: waits for its turn on the device, at most the seconds it is given."""
     make = KINDS.get(question.kind)
     if make is None:
         return Answer(question, error="no such kind")
     try:
         pair = make(question, wanted.device)
-        return _timed(question, pair, wanted.device, ends)
+        return timed(question, pair, wanted.device, ends, wait)
     except Exception as error:  # out of memory, a shape that the operator does not take, an older torch
         return Answer(question, error=("%s: %s" % (type(error).__name__, error)).splitlines()[0][:300])
 
 
-def _timed(question: Question, pair: Pair, device: str, ends: float) -> Answer:
+def timed(question: Question, pair: Pair, device: str, ends: float, wait: Callable[[float], None]) -> Answer:
+    """The answer; see ``answer``."""
     difference = 0.0
     if pair.same:
         difference = agreement.difference(pair.before(), pair.after(), pair.tolerance)
     if difference > 1:
         return Answer(question, difference=difference, error="the results differ")
+    if question.kind == COMPILED:
+        pair.after()  # compiles, if the comparison did not
+        wait(max(0.0, ends - time.monotonic()))
     before, after, spread = clock.of_both(pair.before, pair.after, device, ends)
     return Answer(question, before, after, spread, difference)
