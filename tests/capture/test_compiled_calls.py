@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpline.capture.runner.compiled.graphs import calls_of
+from warpline.capture.runner.compiled.graphs import calls_of, doubles_in
 
 SOURCE = '''
 triton_poi_fused_add_0 = async_compile.triton('triton_poi_fused_add_0', """
@@ -42,3 +42,19 @@ def test_without_numbers_in_the_code_the_table_has_the_order() -> None:
         ("extern_kernels.mm", ["b"]),
         ("triton_poi_fused_add_0", ["c"]),
     ]
+
+
+def test_kernels_in_float64_by_their_signatures() -> None:
+    """``meta`` is as Inductor 2.11 writes it; one number in float64 does not make the rest so."""
+    kernel = """
+{name} = async_compile.triton('{name}', '''
+@triton_heuristics.pointwise(
+    triton_meta={{'signature': {{{signature}, 'xnumel': 'i32', 'XBLOCK': 'constexpr'}}, 'device': None}},
+)
+''', device_str='cuda')
+"""
+    wide = kernel.format(name="wide", signature="'in_ptr0': '*fp64', 'in_ptr1': '*fp32', 'out_ptr0': '*fp64'")
+    narrow = kernel.format(
+        name="one", signature="'in_ptr0': '*fp64', 'in_ptr1': '*fp32', 'out_ptr0': '*fp32'"
+    )
+    assert doubles_in(wide + narrow + "names = ['*fp64'] * 9") == {"wide"}

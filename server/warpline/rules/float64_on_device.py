@@ -176,7 +176,8 @@ class Float64OnDevice(Rule):
     needs = ("kernels",)
 
     def find(self, context: Context) -> Iterator[Draft]:
-        spent = Spent(context.profile.lines, _in_float64)
+        compiled = {kernel.name for kernel in context.profile.facts.compiled_kernels if kernel.double}
+        spent = Spent(context.profile.lines, partial(_in_float64, compiled))
         total = spent.total
         if not context.matters(total):
             return
@@ -212,12 +213,14 @@ def _products_run_in(context: Context) -> tuple[str, ...]:
     return ("tf32",) if tf32_allowed("aten::mm", context.profile.facts.flags) else ()
 
 
-def _in_float64(cost: LineCost) -> float:
+def _in_float64(compiled: set[str], cost: LineCost) -> float:
+    """``compiled``: the names of kernels that torch.compile made for float64."""
     doubles = [op for op in cost.ops if _is_float64(op)]
     if all(op in doubles for op in cost.ops if any(dtype in FLOATS for dtype in op.dtypes[:2])):
         # What joins a list of tensors is recorded without their type: here nothing else is on the line.
         doubles += [op for op in cost.ops if doubles and op.dtypes[:1] == ("TensorList",)]
-    return min(sum(op.device_ms for op in doubles), cost.step_ms)
+    kernels = sum(kernel.device_ms for kernel in cost.kernels if kernel.name in compiled)
+    return min(sum(op.device_ms for op in doubles) + kernels, cost.step_ms)
 
 
 def _is_float64(op: Op) -> bool:

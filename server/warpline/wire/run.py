@@ -170,6 +170,7 @@ class CompiledKernel:
     graph: int = -1  # which of the run's compiled graphs, in the order of their compilation
     region: str = ""  # torch's number for the frame it was compiled from, such as "0/1"
     traced: bool = True  # torch says what it was made of
+    double: bool = False  # Triton's, and most of its pointers to floats are to float64
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 #: A call in the code that Inductor wrote: announced with its number, or launched without (torch numbers
 #: neither the two kernels in one of a mixed-order reduction nor what a later pass puts in).
 _CALL = re.compile(r"\[Provenance debug handles\] (\S+):(\d+)|^[ \t]+(\w+)\.run\(.*\bstream=", re.MULTILINE)
+#: A parameter in the signature of a Triton kernel that points to floats.
+_POINTER = re.compile(r"'\*(fp64|fp32|fp16|bf16)'")
 
 
 class Compiled:
@@ -153,7 +155,8 @@ class Compiled:
                 try:
                     stacks = json.loads(self_.inductor_provenance_stack_traces_str or "{}")
                     source = getattr(self_, "source_code", None) or ""
-                    self._graph(calls_of(source, stacks), bool(graph_kwargs["is_backward"]))
+                    backward = bool(graph_kwargs["is_backward"])
+                    self._graph(calls_of(source, stacks), backward, doubles_in(source))
                 except Exception:
                     pass
                 return original(self_, example_inputs, constants, graph_kwargs, *more)
@@ -162,7 +165,7 @@ class Compiled:
 
         self.patches.replace(module.CompiledFxGraph, "post_compile", make)
 
-    def _graph(self, calls: list[tuple[str, Any]], backward: bool) -> None:
+    def _graph(self, calls: list[tuple[str, Any]], backward: bool, doubles: set[str]) -> None:
         from torch._guards import CompileContext
 
         region = str(CompileContext.current_compile_id() or "")
@@ -180,6 +183,7 @@ class Compiled:
                     "graph": self.graphs,
                     "region": region,
                     "traced": bool(stacks),
+                    "double": name in doubles,
                 }
             )
         self.graphs += 1
@@ -203,6 +207,16 @@ def _within(code: CodeType | None) -> Iterator[CodeType]:
         yield code
         for constant in code.co_consts:
             yield from _within(constant if isinstance(constant, type(code)) else None)
+
+
+def doubles_in(source: str) -> set[str]:
+    """The Triton kernels of a graph that have more pointers to float64 than to other floats, in its code."""
+    found = set()
+    for text in source.split("async_compile.triton(")[1:]:
+        pointers = _POINTER.findall(text.partition("device_str=")[0])
+        if 2 * pointers.count("fp64") > len(pointers):
+            found.add(text.split("'", 2)[1])
+    return found
 
 
 def calls_of(source: str, stacks: dict[str, Any]) -> list[tuple[str, Any]]:
