@@ -83,7 +83,9 @@ def _is_other(source: Source, value: cst.BaseExpression) -> bool:
     """Whether the text says that an array has other numbers than those of float64."""
     if isinstance(value, cst.Call) and source.name(value.func) == "numpy.where" and len(value.args) > 1:
         # With values it gives those, not places.
-        return all(isinstance(arg.value, cst.Integer) or _is_other(source, arg.value) for arg in value.args[1:])
+        return all(
+            isinstance(arg.value, cst.Integer) or _is_other(source, arg.value) for arg in value.args[1:]
+        )
     code = source.code(value)
     found = _OTHER_TYPE.search(code) or _WHOLE.search(code) or source.nodes(cst.Comparison, within=value)
     return bool(found)

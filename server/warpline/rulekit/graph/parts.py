@@ -14,6 +14,8 @@ from warpline.rulekit.kernels import is_product
 
 #: Each of these is timed as one operator.
 _COPYING, _COPIED = frozenset({"clone", "contiguous", "_to_copy"}), "aten::copy_"
+#: Of what the engine runs; in the forward phase for ``autograd.grad(…, create_graph=True)``.
+_NODE = "autograd::"
 #: Of the count of an operator that runs equally often in each step.
 _ROUNDING = 1e-6
 
@@ -41,7 +43,7 @@ class Part:
 
 
 def parts(context: Context, graph: Graph, own: Collection[Node]) -> list[Part]:
-    """The lines of the operators ``own``."""
+    """The lines of ``own``, but those that compute a gradient: its operators are not recorded."""
     mine: collections.Counter[tuple[str, int]] = collections.Counter()
     whole: collections.Counter[tuple[str, int]] = collections.Counter()
     wanted = {node.index for node in own}
@@ -57,6 +59,8 @@ def parts(context: Context, graph: Graph, own: Collection[Node]) -> list[Part]:
                 copying.setdefault(place, set()).add(copies)
     found = []
     for cost in context.costs(sorted(lines)):
+        if any(op.phase == "forward" and op.name.startswith(_NODE) for op in cost.ops):
+            continue
         share = mine[cost.place] / max(1, whole[cost.place])
         if copying.get(cost.place) == {True}:
             share = _timed(cost, lambda name: name == _COPIED) or share
