@@ -18,9 +18,10 @@ def planning_ms(cost: LineCost) -> float:
     return sum(op.cpu_ms for op in planned) if len(sizes) > 1 else 0.0
 
 
-def planned_calls(cost: LineCost) -> float:
-    """Calls a step at a line for which cuDNN made a new plan."""
-    return sum(op.count for op in _planned(cost))
+def planned_sizes(cost: LineCost) -> int:
+    """Sizes of inputs for which cuDNN made a plan at a line in the captured steps: the first call of a size
+    makes it, and the others of that size, in other layers say, find it."""
+    return len({op.shapes[:3] for op in _planned(cost)})
 
 
 def _planned(cost: LineCost) -> list[Op]:

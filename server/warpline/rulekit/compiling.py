@@ -52,7 +52,7 @@ def compile_model(step: TrainingStep | None, *, graphs: bool = False) -> Fix:
     present = _compiled_at(step, name) if name is not None and layer is None else None
     off = _switched_off(step, name)
     if off is not None:
-        raise Refused(f"the script has a line that does this, but it did not run: `{off}`")
+        raise Refused(f"the script does this already, but that line did not run: {off}")
     if present is None:
         about_model(step, edits, code, each=code)
     elif not of_torchs:
@@ -63,7 +63,8 @@ def compile_model(step: TrainingStep | None, *, graphs: bool = False) -> Fix:
 
 
 def _switched_off(step: TrainingStep, name: str | None) -> str | None:
-    """``model = torch.compile(model)`` or ``model.compile()`` in a branch that was not taken, as code."""
+    """The call that would compile the model, in a branch that was not taken: its code, its line
+    and the condition."""
     for call in step.source.nodes(cst.Call):
         if name is None or step.ran(call):
             continue
@@ -71,7 +72,9 @@ def _switched_off(step: TrainingStep, name: str | None) -> str | None:
         function = step.source.is_named(call.func, "torch.compile") and given is not None
         compiled = function and given is not None and step.source.code(given) == name
         if compiled or step.source.code(call.func) == f"{name}.compile":
-            return step.source.code(call)
+            around = [one for one in step.source.ancestors(call) if isinstance(one, cst.If)]
+            under = f", a branch of `if {step.source.code(around[0].test)}`" if around else ""
+            return f"`{step.source.code(call)}` (line {step.source.line(call)}{under})"
     return None
 
 

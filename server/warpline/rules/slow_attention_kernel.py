@@ -133,7 +133,7 @@ from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count
 from warpline.rulekit.attention_arguments import expanded, may_be_none, rewritten
-from warpline.rulekit.attention_plans import planned_calls, planning_ms
+from warpline.rulekit.attention_plans import planned_sizes, planning_ms
 from warpline.rulekit.causal import NAME, attention_call, is_causal, made_causal
 from warpline.rulekit.fused_attention import Call, attention_share, calls_of, runs_math
 from warpline.rulekit.origins import Origin, argument_origin, unpacked_origin
@@ -180,10 +180,11 @@ def _planned(context: Context, cost: LineCost, spent: float) -> Draft:
     place = cost.place
     return context.draft(
         place,
-        "cuDNN's attention makes a plan for each new size of its inputs, in {calls} calls a step: the device "
-        "is idle for {spent} ({share}) meanwhile. Flash attention needs none.",
+        "cuDNN's attention makes a plan for each new size of its inputs ({sizes} in the captured steps): the "
+        "device is idle for {spent} ({share}) meanwhile. Flash attention needs none. A size that comes again "
+        "has its plan already.",
         {
-            "calls": count("calls that planned", round(planned_calls(cost)), "per step"),
+            "sizes": count("sizes planned for", planned_sizes(cost)),
             **context.spent("planning", spent),
         },
         cost_ms=spent,
