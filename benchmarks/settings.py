@@ -6,7 +6,8 @@
 The scripts of ROUND have `# expert: WHAT` on the call, class, dict or argument that the expert edits, and
 `# expert-gpu: WHAT` where that pays on a GPU only. WHAT begins with the name of the setting, an argument or a
 method. A mark is found at its line where a finding stands within the statement, and found with its edit where
-the code or the title of one of that finding's edits has that name.
+an edit of the finding, its title or the line that it changes has that name; an edit of another statement that
+does the same counts, with its line.
 
 For each script also: how far the lines and what is unattributed are from the step, and how much of the
 device's time, on the user's lines that call a framework, is below a line of it and below a module's path.
@@ -53,15 +54,19 @@ def marks(script: Path, report: dict[str, Any], device: str) -> list[Mark]:
             for one in report["findings"]
             if one["line"] in lines and Path(one["file"]).name == script.name
         ]
-        names = NAME.findall(mark.group(2))
-        right = [one for one in here if any(name in said(one) for name in names[:1])]
-        found.append(Mark(mark.group(2), number, lines, rules(here), rules(right)))
+        name = NAME.findall(mark.group(2))[0]
+        right = [one for one in report["findings"] if name in said(one, text.splitlines())]
+        words = [one["rule"] + ("" if one in here else f" at {one['line']}") for one in right]
+        found.append(Mark(mark.group(2), number, lines, rules(here), words))
     return found
 
 
-def said(finding: dict[str, Any]) -> str:
-    edits = [edit["text"] for fix in finding["fixes"] for edit in fix["edits"]]
-    return " ".join([*edits, *(fix["title"] for fix in finding["fixes"])])
+def said(finding: dict[str, Any], text: list[str]) -> str:
+    edits = [edit for fix in finding["fixes"] for edit in fix["edits"] if edit["file"] == finding["file"]]
+    changed = [line for edit in edits for line in text[edit["start"][0] - 1 : edit["end"][0]]]
+    return " ".join(
+        [*(edit["text"] for edit in edits), *changed, *(fix["title"] for fix in finding["fixes"])]
+    )
 
 
 def rules(findings: list[dict[str, Any]]) -> list[str]:

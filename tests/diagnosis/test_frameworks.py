@@ -355,3 +355,23 @@ pictures = pipe(prompt)  #> cost step_ms=90 device_ms=90
     )
     assert finding.line == 1
     assert "slicing" not in apply(text, finding.fixes[0].edits)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_batches_that_a_trainer_copies_are_pinned_in_their_loader(inside: bool) -> None:
+    below = "#^ inside file=/lib/lightning/apply_func.py line=9 step_ms=50"
+    finding, text = found(
+        f"""\
+#> steps step_ms=100
+loader = DataLoader(data)  #> site loader num_workers=4 pin_memory=false
+trainer.fit(net, loader)  #> cost step_ms=50 idle_ms=30 sync_ms=20; use loader
+#^ kernel "Memcpy HtoD (Pageable -> Device)" kind=copy device_ms=20
+{below if inside else ""}
+""",
+        "pageable-host-copy",
+    )
+    if inside:
+        assert "DataLoader(data, pin_memory=True)" in apply(text, finding.fixes[0].edits)
+        assert finding.fixes[0].title == "Pin the loader's batches"
+    else:
+        assert not finding.fixes

@@ -95,7 +95,7 @@ def test_a_session(version: str, editors: Path, vsix: Path, desk: Desk) -> None:
 
 
 def test_beside_the_code(editors: Path, vsix: Path, desk: Desk) -> None:
-    """The page of a run that was made in a terminal, beside its script; a library's parts below a line."""
+    """The page of a run that was made in a terminal, beside its script; a library's parts and its file."""
     (desk.workspace / "settings.py").write_text(SETTINGS)
     for script in ("settings.py", "train.py"):
         command = ["warpline", "profile", "--python", sys.executable, script]

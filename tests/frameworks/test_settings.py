@@ -54,6 +54,14 @@ def test_eager_attention_is_replaced_where_the_model_is_made(bench: Callable[[st
     assert "aten._softmax" not in at.effects(text)["operators"]
 
 
+def test_checkpointing_that_a_call_turns_on_is_turned_off_there(bench: Callable[[str], Bench]) -> None:
+    at = bench("trainer")
+    text = at.edited("transformers.PreTrainedModel.gradient_checkpointing_enable", "needless-checkpointing")
+    assert "gradient_checkpointing" not in text
+    before, after = at.effects()["operators"], at.effects(text)["operators"]
+    assert after["aten._softmax"] == before["aten._softmax"] / 2, "computed once, not again in backward"
+
+
 def test_training_arguments_of_a_parser(bench: Callable[[str], Bench]) -> None:
     at = bench("parsed")
     text = at.edited("transformers.TrainingArguments", "fp32-matmul", "too-few-loader-workers")
@@ -86,6 +94,7 @@ def test_generate_with_a_static_cache(bench: Callable[[str], Bench]) -> None:
     after = at.effects(text)
     assert after["operators"]["aten.cat"] < before["operators"]["aten.cat"] / 2
     assert any("decode" in note and "prefill" in note for note in at.profile.notes)
+    assert "use_cache=True)" in at.edited("transformers.GenerationMixin", "generation-without-cache")
 
 
 def test_timm_s_loader_and_optimizer(bench: Callable[[str], Bench]) -> None:
@@ -107,6 +116,14 @@ def test_a_pipeline_of_diffusers(bench: Callable[[str], Bench]) -> None:
     assert set(at.effects(text)["products"]) == {"bfloat16"}
     with pytest.raises(Refused, match="no setting"):
         at.edited("diffusers.DiffusionPipeline.from_pretrained", "nonsense")
+
+
+def test_attention_in_slices_is_computed_at_once(bench: Callable[[str], Bench]) -> None:
+    at = bench("slices")
+    text = at.edited("diffusers.UNet2DConditionModel.set_attention_slice", "hand-written-attention")
+    assert "slice" not in text.partition("\n")[2]
+    assert at.effects()["operators"]["aten._softmax"]
+    assert "aten._softmax" not in at.effects(text)["operators"]
 
 
 @pytest.mark.parametrize(

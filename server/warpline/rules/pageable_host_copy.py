@@ -135,7 +135,7 @@ from warpline.model.costs import value
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Rule
-from warpline.rulekit.copies import host_to_device, loop_over, never_wait, without_waiting
+from warpline.rulekit.copies import host_to_device, loop_over, move_calls, never_wait, without_waiting
 from warpline.rulekit.loaders import change_loader, edit_site
 from warpline.wire.run import Site
 from warpline.wire.sites import Loader, facts_of
@@ -206,8 +206,15 @@ def _fix(context: Context, site: Site | None, places: list[tuple[str, int]], loa
         )
     if facts_of(Loader, site).pin_memory:
         raise Refused("the loader pins, but its batches are of a type without a `pin_memory` method")
-    asked = never_wait(context, places)
-    others = {} if asked else without_waiting(context, places)
+    own = [place for place in places if not _by_library(context, place)]
+    asked = never_wait(context, own)
+    others = {} if asked or not own else without_waiting(context, own)
     values = {"pin_memory": "True"}
-    title = "Pin the loader's batches" + ("" if asked else " and copy them with non_blocking=True")
+    title = "Pin the loader's batches" + (" and copy them with non_blocking=True" if others else "")
     return change_loader(context, site, values, title=title, applicability="safe", others=others.values())
+
+
+def _by_library(context: Context, place: tuple[str, int]) -> bool:
+    """Whether a library that the line calls makes the copy, as a trainer does."""
+    cost = context.cost(*place)
+    return cost is not None and bool(cost.inside) and not move_calls(context.source(place[0]), place[1])

@@ -55,6 +55,16 @@ try {
     (await tabs()).some((name) => name.endsWith(".py") && name !== "settings.py" && label.includes(`${name}:`)));
   await page.waitForTimeout(1_500); // the view is asked for anew when another file is shown
   window.expect("the view still has the run that the line is of", await costly.isVisible() && await part.isVisible());
+  const line = Number(label.match(/\.py:(\d+)/)[1]);
+  const shown = async () => (await window.lines()).find(({ number }) => number === line);
+  await window.until("the library's line has its hint", async () => / ms · .*%/.test((await shown())?.text ?? ""));
+  await window.until("and its bar", async () => {
+    const [at, marks] = [await shown(), await window.marks()];
+    return marks.some((mark) => Math.abs(mark.top - at.top) < at.height / 2);
+  });
+  const card = await window.hover(line);
+  window.log("library hover", card);
+  window.expect("the hover names the script's line that the time belongs to", card.includes("settings.py:8"));
   await window.look("library-file");
   await window.close();
 } catch (error) {

@@ -37,6 +37,7 @@ def main():
         intermediate_size=32,
     )
     model = BertForSequenceClassification._from_config(config, attn_implementation="eager")
+    model.gradient_checkpointing_enable()
     arguments = TrainingArguments(**SETTINGS["training"])
     trainer = Trainer(model=model, args=arguments, train_dataset=Texts())
     trainer.train()

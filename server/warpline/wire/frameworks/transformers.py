@@ -37,6 +37,12 @@ _TRAINER = (
     ),
     Setting("loader-workers-restart", {"dataloader_persistent_workers": "True"}, "Keep the loader's workers"),
     Setting("pageable-host-copy", {"dataloader_pin_memory": "True"}, "Pin the loader's batches"),
+    Setting(
+        "blocking-host-copy",
+        {"accelerator_config": '{"non_blocking": True}'},
+        "Copy batches with non_blocking=True",
+        unless=("accelerator_config",),
+    ),
     Setting("launch-bound", {"torch_compile": "True"}, "Compile the model"),
     Setting("unfused-elementwise", {"torch_compile": "True"}, "Compile the model"),
     Setting("per-tensor-optimizer", {"optim": '"adamw_torch_fused"'}, "Use the fused AdamW"),
