@@ -31,6 +31,18 @@ def accesses_of(kernel: TritonKernel, flow: Flow) -> Iterator[Access]:
                 yield Access(call, store, products, _is_scattered(products, kernel))
 
 
+def index_of(access: Access, kernel: TritonKernel, flow: Flow) -> cst.BaseExpression:
+    """What computes a scattered address: the first assigned index that is scattered too and in its sum, or
+    the call itself."""
+    for assign in descend(kernel.function, cst.Assign):
+        term = flow.terms.get(assign.value)
+        products = tuple(map(tuple, _products(term))) if term is not None else ()
+        if _is_scattered(products, kernel) and set(products) <= set(access.products):
+            index: cst.BaseExpression = assign.value
+            return index
+    return access.call
+
+
 def _products(term: Term) -> list[list[Term]]:
     """The sum of products that ``term`` is."""
     if term.op == "add":

@@ -4,7 +4,7 @@
 
 Analyzes the addresses of each `tl.load` and `tl.store` in the user's own Triton kernels that take a
 measurable part of the step. Finds accesses at which neighbouring elements of the block are one row
-apart in memory.
+apart in memory. Those that share an assigned index are one finding, where it is computed.
 
 ## Why is this slow
 
@@ -138,10 +138,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import libcst as cst
+
 from warpline.model.change import Change, Fuse
 from warpline.model.kernel import KernelInside
 from warpline.rulekit import Context, Draft, Rule, count, percent
-from warpline.rulekit.addresses import accesses_of
+from warpline.rulekit.addresses import Access, accesses_of, index_of
 from warpline.rulekit.saving import less_device_time
 from warpline.rulekit.terms import follow
 from warpline.rulekit.tiles import tiled
@@ -183,11 +185,20 @@ def _estimated(context: Context, kernel: TritonKernel, spent: float) -> Iterator
     moved = len(accesses) - len(scattered) + len(scattered) * _SECTOR_BYTES / used
     saving = spent * (1 - len(accesses) / moved)
     roofline = kernel.cost.roofline
+    indices: dict[cst.BaseExpression, list[Access]] = {}
     for access in scattered:
+        indices.setdefault(index_of(access, kernel, flow), []).append(access)
+    for index, sharing in indices.items():
+        kinds = [
+            kind
+            for kind, store in (("loads", False), ("stores", True))
+            if any(one.store is store for one in sharing)
+        ]
+        here = "here" if index is sharing[0].call else "with this index"
         yield context.draft(
-            kernel.source.place(access.call),
-            f"Uncoalesced {'stores' if access.store else 'loads'}: about {{used}} of every "
-            "{sector} bytes transferred here are used. The kernel "
+            kernel.source.place(index),
+            f"Uncoalesced {' and '.join(kinds)}: about {{used}} of every "
+            f"{{sector}} bytes transferred {here} are used. The kernel "
             f"`{kernel.function.name.value}` takes {{spent}} a step ({{share}}). (An estimate from "
             "its addresses; Nsight Compute measures it.)",
             {
