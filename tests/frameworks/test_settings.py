@@ -111,9 +111,9 @@ def test_a_pipeline_of_diffusers(bench: Callable[[str], Bench]) -> None:
     at = bench("diffusing")
     rules = ("fp32-matmul", "channels-first-conv")
     text = at.edited("diffusers.DiffusionPipeline.from_pretrained", *rules)
-    assert "from_pretrained(folder, torch_dtype=torch.bfloat16)" in text
+    assert "from_pretrained(folder, torch_dtype=torch.float16)" in text
     assert "pipe.unet.to(memory_format=torch.channels_last)" in text
-    assert set(at.effects(text)["products"]) == {"bfloat16"}
+    assert set(at.effects(text)["products"]) == {"float16"}
     with pytest.raises(Refused, match="no setting"):
         at.edited("diffusers.DiffusionPipeline.from_pretrained", "nonsense")
 

@@ -14,7 +14,7 @@ from warpline.rulekit.holders import argument, beside, literal_at
 from warpline.rulekit.literals import written_as
 from warpline.syntax.edits import Edits, Refused
 from warpline.syntax.source import NOT_LITERAL, Source
-from warpline.wire.frameworks import Construction, Setting
+from warpline.wire.frameworks import HALVES, Construction, Setting
 from warpline.wire.run import Site
 from warpline.wire.sites import Framework, facts_of
 
@@ -112,14 +112,15 @@ def _set(
     if source.is_named(call.func, *one.parsers):
         _parsed(context, site, construction, changes, name, code.format(workers=workers, twice=twice))
         return
-    half = changes.of(source).add_import("torch.bfloat16", "import torch") if "{bfloat16}" in code else ""
-    wanted = code.format(workers=workers, twice=twice, bfloat16=half)
+    half = next((name for name in HALVES if f"{{{name}}}" in code), "")
+    spelled = {half: changes.of(source).add_import(f"torch.{half}", "import torch")} if half else {}
+    wanted = code.format(workers=workers, twice=twice, **spelled)
     recorded = argument(site, name)
     present = source.argument(call, name)
     if present is not None:
         if source.code(present.value) == wanted:
             return
-        if source.literal(present.value) is not NOT_LITERAL or "{bfloat16}" in code:
+        if source.literal(present.value) is not NOT_LITERAL or half:
             changes.of(source).replace(present.value, wanted)
             return
     if recorded is not None and not recorded.passed and source.unpacked(call):

@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
+#: Dtypes that a setting may name.
+HALVES = ("bfloat16", "float16")
+
 
 @dataclass(frozen=True)
 class Setting:
     """What does away with something that ``rule`` found inside the framework.
 
     ``arguments``: name to code. In the code stand ``{workers}`` for the number that the rule proposes,
-    ``{twice}`` for twice the value that the run recorded, ``{bfloat16}`` for ``torch.bfloat16``. All of them
+    ``{twice}`` for twice the value that the run recorded, a name of ``HALVES`` for torch's dtype. All of them
     must be among the call's parameters, but for those in ``where_known``, which are left out where they are
     not. ``lines``: statements below the construction, with ``{made}`` for the name that it was given and
     ``{part}`` for its largest module; ``call``: the method that they call, which the object must have.

@@ -54,10 +54,11 @@ CONSTRUCTIONS = (
         "DiffusionPipeline",
         ("diffusers", "transformers"),
         (
+            # Not bfloat16: some pipelines (DDPM) make NumPy's arrays of the images, which have no such type.
             Setting(
                 "fp32-matmul",
-                {"torch_dtype": "{bfloat16}"},
-                "Load the weights in bfloat16",
+                {"torch_dtype": "{float16}"},
+                "Load the weights in float16",
                 needs="bf16",
                 inference=True,
             ),
