@@ -133,6 +133,26 @@ def test_compiled_convolutions_are_not_turned_for_the_tensor_cores() -> None:
     assert compiled.step_ms == pytest.approx(truth, rel=0.03)
 
 
+def layers(norm: str) -> Callable[[Machine], None]:
+    def made(m: Machine) -> None:
+        for _ in range(30):
+            for name in ("aten::cudnn_convolution", norm, "aten::relu"):
+                m.op(10, name, 40, 4)
+
+    return made
+
+
+def test_a_norm_of_a_batch_stays_two_kernels_when_compiled() -> None:
+    """Its statistics are complete before what follows is computed; other operators merge."""
+    left = {}
+    for norm in ("aten::cudnn_batch_norm", "aten::add"):
+        found, _ = simulation(layers(norm))
+        compiled = found.predict(RemoveLaunches(AT[10], fuse=True))
+        assert compiled is not None
+        left[norm] = compiled.step_ms
+    assert left["aten::cudnn_batch_norm"] == pytest.approx(left["aten::add"] * 3 / 2, rel=0.05)
+
+
 def disturbed(m: Machine) -> None:
     """Another process has the device in between: a tenth of the narrow kernels takes ten times as long."""
     for at in range(60):

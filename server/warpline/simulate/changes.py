@@ -24,7 +24,7 @@ from warpline.model.kernel_name import turns_layout
 from warpline.simulate.device import Rates
 from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, WORK, Places, Timeline
 from warpline.simulate.work import ELEMENTWISE, FIXED, PRODUCT
-from warpline.trace.columns import Bools, Floats, Ints
+from warpline.trace.columns import Bools, Floats, Ints, take
 
 #: Kernels that a multi-tensor optimizer launches per step.
 OPTIMIZER_LAUNCHES = round(costs.value("optimizer-launches"))
@@ -32,6 +32,7 @@ OPTIMIZER_LAUNCHES = round(costs.value("optimizer-launches"))
 COMPILED_LAUNCH = costs.value("compiled-launch")
 #: Host time of a call of compiled code, apart from its launches.
 COMPILED_CALL_NS = costs.value("compiled-call-ns")
+_NORM = "batch_norm"
 #: A kernel shorter than this does not fill the device: more data does not make it longer.
 FLOOR_NS = costs.value("short-kernel-ns")
 
@@ -40,9 +41,10 @@ class Changed:
     """Applies changes to timelines of one trace."""
 
     def __init__(self, places: Places, rates: Rates | None, names: Sequence[str] = ()) -> None:
-        """``names``: the kernel names that ``Timeline.kernel_name`` indexes."""
+        """``names``: what ``Timeline.kernel_name`` and ``Timeline.op_name`` index."""
         self._number = {place: at for at, place in enumerate(places.lines)}
         self._turning = [at for at, name in enumerate(names) if turns_layout(name)]
+        self._norms = [at for at, name in enumerate(names) if name.startswith("aten::") and _NORM in name]
         self._rates = rates
         self._lines = places.lines
 
@@ -223,7 +225,10 @@ class Changed:
         fused = np.where(begins, widest[run], timeline.kernel_ns)
         gone = (mergeable & ~begins) | turned
         # Compiled code still launches its kernels one by one: host time shrinks with the number of launches.
-        stays = float((compiled & ~gone).sum()) / compiled.sum() if compiled.any() else 0.0
+        # The statistics of a batch are complete before anything is normalized: a kernel each.
+        norms = mergeable & np.isin(take(timeline.op_name, timeline.kernel_op), self._norms)
+        after = int((compiled & ~gone).sum()) + len(np.unique(timeline.kernel_op[norms]))
+        stays = after / compiled.sum() if compiled.any() else 0.0
         left = max(change.keep, min(1.0, stays * COMPILED_LAUNCH))
         host = np.where(here, timeline.host_ns * left, timeline.host_ns)
         return without(replace(timeline, host_ns=host, kernel_ns=fused), gone)
