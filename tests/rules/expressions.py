@@ -58,3 +58,24 @@ LOSSES = [
     ("huber-wide", "pair", "F.huber_loss(x, y, delta=2)",
      "torch.where((x - y).abs() < 2.0, 0.5 * (x - y).pow(2), 2.0 * ((x - y).abs() - 1.0)).mean()"),
 ]  # fmt: skip
+
+#: rule, formula: at most numbers these look like what the rule finds, and at some they are something else.
+OTHERS = [
+    ("hand-written-activation", "torch.relu(x).clamp(max=10)"),
+    ("hand-written-activation", "torch.relu(x) * (x < 1000)"),
+    ("hand-written-activation", "x * torch.sigmoid(x.clamp(-50, 50))"),
+    ("hand-written-activation", "torch.sigmoid(x).clamp(1e-6, 1 - 1e-6)"),
+    ("hand-written-activation", "torch.log(torch.relu(x) + 1e-6)"),
+    ("hand-written-activation", "torch.where(x == 0, 1.0, torch.sigmoid(x))"),
+    ("hand-written-activation", "x.float() * torch.sigmoid(x)"),
+    ("hand-written-loss", "((x - y) ** 2 * (y != 0)).mean()"),
+    ("hand-written-loss", "((x - y) ** 2 * (y > -100)).mean()"),
+    ("hand-written-loss", "torch.where(y > -100, (x - y) ** 2, 0.0).mean()"),
+    ("hand-written-loss", "((x - y) ** 2).clamp(max=100).mean()"),
+    ("hand-written-loss", "((x - y.abs()) ** 2 / 2).mean()"),
+    ("hand-written-loss", "((x - y) ** 2 / 2).mean()"),
+    ("hand-written-loss", "torch.sqrt((x - y) ** 2 + 1e-6).mean()"),
+    ("hand-written-loss", "-(y * torch.log(x + 1e-4) + (1 - y) * torch.log(1 - x + 1e-4)).mean()"),
+    ("hand-written-norm", "x.clamp(-100, 100) * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)"),
+    ("hand-written-norm", "x * torch.rsqrt((x * x).mean(-1, keepdim=True).clamp(min=1e-6))"),
+]

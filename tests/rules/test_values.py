@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from tests.annotated import FILE, read_example, texts
+from tests.rules.expressions import OTHERS
 from tests.rules.snippets import REFUSED, SNIPPETS, Snippet
 from warpline.model.profile import LineCost
 from warpline.rulekit import Context, Draft
@@ -76,3 +77,9 @@ def test_what_would_change_values_is_refused_with_the_reason(snippet: Snippet) -
     _, drafts = drafts_of(snippet.rule, snippet.code)
     assert [draft.fixes for draft in drafts] == [()]
     assert snippet.after in drafts[0].message
+
+
+@pytest.mark.parametrize(("rule", "formula"), OTHERS)
+def test_what_differs_beyond_the_samples_is_another_formula(rule: str, formula: str) -> None:
+    _, drafts = drafts_of(rule, f"import torch\n\ndef compute(x, y):\n    return {formula}\n")
+    assert [draft.message for draft in drafts] == []

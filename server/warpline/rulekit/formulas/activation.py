@@ -31,8 +31,9 @@ def _pointwise(term: Term) -> Activation | None:
     for x in made_of(term) if computes(term) else ():
         samples = Samples({x: SAMPLES})
         numbers = samples.of(term) if x is not term else None
-        found = named(numbers) if numbers is not None and len(samples.operators) > operators else None
-        if found is not None:
+        enough = numbers is not None and samples.shown and len(samples.operators) > operators
+        found = named(numbers) if numbers is not None and enough else None
+        if found is not None and (not samples.guarded or found[0] == "Log sigmoid"):
             kind, call, parameter = found
             name, _, rest = call.removesuffix(")").partition("(..., ")
             options = [rest] if rest else [f"{parameter:g}"] if parameter != 1 else []

@@ -6,14 +6,13 @@ import itertools
 from dataclasses import dataclass
 from functools import partial
 
-from warpline.rulekit.formulas.samples import Samples, computes, made_of
+from warpline.rulekit.formulas.samples import GUARD, Samples, computes, made_of
 from warpline.rulekit.graph.loss import FIRST, MOST_BETA, PROBABILITIES, SECOND, TOLERANCE, Error, forms
 from warpline.rulekit.graph.pointwise import Numbers
 from warpline.rulekit.terms.flow import Flow
 from warpline.rulekit.terms.term import Term, factors, without_casts
 
-#: A number as small as this beside a probability only keeps the logarithm finite.
-_GUARD = 1e-6
+_ENTROPY = "Binary cross entropy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +103,18 @@ def _unguarded(term: Term) -> Term:
     """``p`` of ``p + 1e-8``, and of ``p.clamp(min=1e-8)``."""
     if term.op == "add":
         for inner, guard in (term.args, term.args[::-1]):
-            if guard.number is not None and 0 < guard.number <= _GUARD:
+            if guard.number is not None and 0 < guard.number <= GUARD:
                 return inner
     if term.op == "clamp":
         low = dict(term.value).get("min")
-        return term.args[0] if isinstance(low, float) and 0 < low <= _GUARD else term
+        return term.args[0] if isinstance(low, float) and 0 < low <= GUARD else term
     return term
 
 
 def _binary(p: Term, target: Term) -> Loss:
     if p.op == "sigmoid":
-        return Loss("Binary cross entropy", "binary_cross_entropy_with_logits", (p.args[0], target))
-    return Loss("Binary cross entropy", "binary_cross_entropy", (p, target))
+        return Loss(_ENTROPY, "binary_cross_entropy_with_logits", (p.args[0], target))
+    return Loss(_ENTROPY, "binary_cross_entropy", (p, target))
 
 
 def _error(term: Term, sign: float) -> Loss | None:
@@ -130,10 +129,10 @@ def _error(term: Term, sign: float) -> Loss | None:
         for inputs in ((FIRST, SECOND), (PROBABILITIES, SECOND)):
             samples = Samples({first: inputs[0], second: inputs[1]})
             numbers = samples.of(term)
-            if numbers is None or len(samples.operators) <= operators:
+            if numbers is None or not samples.shown or len(samples.operators) <= operators:
                 continue
             found = _named([sign * number for number in numbers], inputs, samples.operators)
-            if found is not None:
+            if found is not None and (not samples.guarded or found[0] == _ENTROPY):
                 kind, call, options = found
                 best, operators = Loss(kind, call, (first, second), options), len(samples.operators)
     return best
@@ -150,8 +149,12 @@ def _named(
     numbers: list[float], inputs: tuple[Numbers, Numbers], operators: set[Term]
 ) -> tuple[str, str, tuple[str, ...]] | None:
     for kind, call, error in forms(set()):
+        if inputs[0] is PROBABILITIES and kind != _ENTROPY:
+            continue  # they show small errors only
         if _are(numbers, error, inputs) and call and "smooth" not in call:
             return kind, call.removeprefix("F."), ()
+    if inputs[0] is PROBABILITIES:
+        return None
     constants = {arg.number for one in operators for arg in one.args if arg.number is not None}
     for delta in sorted(one for one in constants | {1.0} if 0 < one < MOST_BETA):
         if _are(numbers, partial(_huber, delta), inputs):

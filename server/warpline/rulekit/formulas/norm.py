@@ -70,7 +70,7 @@ def _normed(term: Term, x: Term, parts: list[Term]) -> Iterator[tuple[Norm, int]
         }
         samples = Samples({x: SAMPLES, **given}, reductions=True)
         numbers = samples.of(term)
-        if numbers is None or samples.dims is None:
+        if numbers is None or samples.dims is None or samples.guarded or not samples.shown:
             continue
         gain, shift = _GIVEN_GAIN if weight else 1.0, _GIVEN_SHIFT if bias else 0.0
         plain = tuple((number - shift) / gain for number in numbers)
