@@ -125,3 +125,12 @@ def test_a_product_in_what_a_function_calls_lies_between_its_passes() -> None:
     )
     found = Context(replace(example.profile, lines=costs), texts(example))
     assert list(UnfusedElementwise().find(found)) == []
+
+
+def test_idle_time_of_a_function_s_lines_is_evidence() -> None:
+    slow = context()
+    waits = tuple(replace(cost, idle_ms=2.0, launches=120.0) for cost in slow.profile.lines)
+    idle = Context(replace(slow.profile, lines=waits), slow.text)
+    of_gate = {draft.line: draft for draft in UnfusedElementwise().find(idle)}[1]
+    assert [one.value for one in of_gate.evidence if one.metric == "idle while launching"] == [4.0]
+    assert not [one for one in found()[1].evidence if one.metric == "idle while launching"]

@@ -154,7 +154,7 @@ import libcst as cst
 from warpline.model.change import Change, CompiledCalls, Replace, Together
 from warpline.model.profile import LineCost
 from warpline.model.report import Fix
-from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
+from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count, ms
 from warpline.rulekit.compiled_reach import breaks_at, calls_of, in_order, unrolled
 from warpline.rulekit.compiling import NOTHING_COMPILED, compile_model, compiled_for_nothing, is_compiled
 from warpline.rulekit.formulas.activation import activation
@@ -164,6 +164,7 @@ from warpline.rulekit.formulas.norm import norm
 from warpline.rulekit.fusible import Run, passes_ms, runs_of
 from warpline.rulekit.graph import FAMILIES, matched, passes
 from warpline.rulekit.inference import steps
+from warpline.rulekit.launches import launching_ms
 from warpline.rulekit.model_lines import model_place
 from warpline.rulekit.terms import Flow, Term, formulas, function_at
 from warpline.rulekit.training import TrainingStep
@@ -200,6 +201,7 @@ class UnfusedElementwise(Rule):
             broken = breaks_at(context, source, function) if step is None else None
             own = len(kernels)
             change: Change | None = None
+            idle = 0.0
             if step is None and broken is None:
                 inside = [one for one in in_order(context, costs) if one.place not in told]
                 runs = [run for run in runs_of(inside, recorded) if run.passes >= _PASSES]
@@ -208,6 +210,9 @@ class UnfusedElementwise(Rule):
                 if not kernels or not context.matters(spent):
                     continue  # a product in what it calls lies between its passes
                 calls, whole = calls_of(costs), tuple((one.file, one.line) for one in inside)
+                # Compiled code also launches less.
+                waited = sum(map(launching_ms, inside))
+                idle = waited if context.matters(waited) else 0.0
                 change = Replace(COMPILED, whole, _compiled(runs, calls), ("", str(round(calls))))
             elif broken is None:
                 change = _compiled(runs, 1.0)
@@ -217,10 +222,13 @@ class UnfusedElementwise(Rule):
                 source.place(function) if step is None else _model_place(step, nothing),
                 f"{name}{' and what it calls run' if len(kernels) > own else ' runs'} {{calls}} "
                 "elementwise and reduction kernels, which take {spent} ({share}). torch.compile "
-                "would fuse them into a few." + (f" {NOTHING_COMPILED}" if nothing is not None else ""),
+                "would fuse them into a few."
+                + (" The device is idle for {idle} at these lines while the host launches." if idle else "")
+                + (f" {NOTHING_COMPILED}" if nothing is not None else ""),
                 {
                     "calls": count("elementwise kernels", round(sum(k.count for k in kernels)), "per step"),
                     **context.spent("elementwise kernels", spent),
+                    **({"idle": ms("idle while launching", idle)} if idle else {}),
                 },
                 cause=hottest.place,
                 cost_ms=spent,
