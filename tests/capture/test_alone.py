@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from warpline.capture.runner.device import kinds
 from warpline.capture.runner.device.alone import Alone
+from warpline.capture.runner.pipe import Pipe
+from warpline.capture.runner.windows.stages import SHARED, Waiting
+from warpline.wire.control import Purpose
+from warpline.wire.stages import RESTING, WARMUP
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has abstract names of sockets")
 
@@ -85,6 +94,45 @@ def test_a_process_that_died_holds_nothing(gpu: str, other: subprocess.Popen[str
 
 def test_goes_on_after_the_limit(gpu: str, other: subprocess.Popen[str]) -> None:
     assert 0.3 <= waited(Alone(), gpu, 0.3) < 20
+    assert Alone().take(gpu, 0.0) is False
+    assert Alone().take(None) is True
+
+
+def test_a_system_that_forbids_the_name_is_not_waited_for(gpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Forbidden(socket.socket):
+        def bind(self, address: Any) -> None:
+            raise PermissionError(errno.EACCES, "denied")
+
+    monkeypatch.setattr(socket, "socket", Forbidden)
+    assert Alone().take(gpu, 30, lambda: pytest.fail("it waits")) is True
+
+
+class Kept(Pipe):
+    """A pipe that keeps its messages."""
+
+    def __init__(self) -> None:
+        super().__init__("", 0)
+        self.messages: list[Any] = []
+
+    def send(self, message: Any) -> None:
+        self.messages.append(message)
+
+
+class Impatient(Alone):
+    def take(self, identity: str | None, most_s: float = 0.2, on_wait: Any = None) -> bool:
+        return super().take(identity, most_s, on_wait)
+
+
+def test_after_a_wait_the_time_limit_counts_again_and_a_note_says_who_else_measures(
+    gpu: str, monkeypatch: pytest.MonkeyPatch, other: subprocess.Popen[str]
+) -> None:
+    monkeypatch.setattr(kinds, "used", lambda torch: SimpleNamespace(identity=lambda: gpu))
+    pipe, control = Kept(), SimpleNamespace(purpose=Purpose.PROFILE, world=1)
+    session: Any = SimpleNamespace(alone=Impatient(), control=control, notes=[], pipe=pipe, torch=None)
+    for _ in range(2):  # the second time after a restart
+        Waiting(session)._wait_for_others()
+    assert [one.stage for one in pipe.messages] == [RESTING, WARMUP] * 2
+    assert session.notes == [SHARED]
 
 
 def test_another_gpu_and_an_unknown_one_are_free(other: subprocess.Popen[str]) -> None:

@@ -6,6 +6,7 @@ ends. Only Linux has such names; elsewhere, and where the GPU has no identity, n
 
 from __future__ import annotations
 
+import errno
 import socket
 import sys
 import time
@@ -24,28 +25,31 @@ class Alone:
 
     def take(
         self, identity: str | None, most_s: float = MOST_S, on_wait: Callable[[], None] = lambda: None
-    ) -> None:
+    ) -> bool:
         """Wait until no other process holds the GPU, at most ``most_s`` seconds; ``on_wait`` is called if
-        it is held. Does nothing if this process holds one already."""
+        it is held. Does nothing if this process holds one already. False if another still holds it."""
         if self._held is not None or identity is None or sys.platform != "linux":
-            return
+            return True
         lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         ends: float | None = None
         while True:
             try:
                 lock.bind("\0warpline-measures-" + identity)
-            except OSError:  # the address is in use
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:  # a sandbox forbids it: waiting would not help
+                    lock.close()
+                    return True
                 now = time.monotonic()
                 if ends is None:
                     ends = now + most_s
                     on_wait()
                 if now >= ends:
                     lock.close()
-                    return
+                    return False
                 time.sleep(_POLL_S)
             else:
                 self._held = lock
-                return
+                return True
 
     def let_go(self) -> None:
         """Let the next one measure."""

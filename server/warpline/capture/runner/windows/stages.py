@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 #: The last warm-up steps, whose median is the host's time; fewer would not do on a busy machine.
 LATEST = 9
+SHARED = "another profile measured on this GPU at the same time: times may be too long"
 
 
 class Stage:
@@ -86,12 +87,16 @@ class Waiting(Stage):
         """Wait until no other profile measures on this GPU. Ranks do not: they would wait for each other."""
         session, control = self.session, self.session.control
         if control.purpose is Purpose.PROFILE and control.world == 1:
-            session.alone.take(
+            alone = session.alone.take(
                 kinds.used(session.torch).identity(),
                 on_wait=lambda: session.pipe.progress(
                     RESTING, 0, None, "waiting for another profile on this GPU"
                 ),
             )
+            if session.pipe.stage == RESTING:  # from here on the time limit of the script counts again
+                session.pipe.progress(WARMUP, 0, None, "warm-up")
+            if not alone and SHARED not in session.notes:
+                session.notes.append(SHARED)
 
     def can_restart(self, better: bool) -> bool:
         return True
