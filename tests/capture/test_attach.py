@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+import time
+from pathlib import Path
 
 import pytest
 import torch
 
 from warpline.capture.attach import _counted, _refusal
 from warpline.capture.runner.attached import step_code
-from warpline.capture.stepping import Stepped, stepped
+from warpline.capture.stepping import Stepped, stepped, watcher
 
 RAW = """\
 thread (7): "MainThread";<module> (/w/train.py:9);step (/w/train.py:4);mm (/v/site-packages/t.py:1) 30
@@ -53,3 +55,11 @@ def test_steps_of_each_optimizer() -> None:
 @pytest.mark.parametrize(("seconds", "fills"), [(4.0, True), (4.4, True), (6.0, False)])
 def test_steps_that_fill_the_time(seconds: float, fills: bool) -> None:
     assert Stepped("SGD", 40, 100.0, 200.0).fills(seconds) is fills
+
+
+def test_what_the_process_runs_removes_itself_and_says_nothing_when_it_fails(tmp_path: Path) -> None:
+    """Here no file is there to write to, and before Python 3.12 no ``sys.monitoring``."""
+    script = tmp_path / "script.py"
+    script.write_text(watcher(script, tmp_path / "gone/steps", time.monotonic() + 60), encoding="utf-8")
+    exec(compile(script.read_text(encoding="utf-8"), str(script), "exec"), {})
+    assert not script.exists()

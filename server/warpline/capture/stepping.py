@@ -49,15 +49,30 @@ def ask(pid: int, seconds: float, written: Path) -> None:
     # complain on its own output. It removes the file itself.
     number, name = tempfile.mkstemp(prefix="warpline-attach-", suffix=".py")
     os.close(number)
-    script, end = Path(name), time.monotonic() + seconds
-    begin = f"\nos.unlink({name!r})\nwatch({str(written)!r}, {end!r})\n"
-    script.write_text(_WATCH.read_text(encoding="utf-8") + begin, encoding="utf-8")
+    script = Path(name)
+    script.write_text(watcher(script, written, time.monotonic() + seconds), encoding="utf-8")
     # By the process's own interpreter: it has to be the same version.
     command = [f"/proc/{pid}/exe", "-I", "-S", "-c", _ASK, str(pid), name]
     try:
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIMIT_S, check=True)
+    except subprocess.TimeoutExpired:
+        pass  # it may have been asked. Without the file, whoever makes one of that name would have theirs run
     except (OSError, subprocess.SubprocessError):
         script.unlink(missing_ok=True)
+
+
+def watcher(script: Path, written: Path, end: float) -> str:
+    """What the process runs: it removes the file ``script`` with this text, and watches until ``end``.
+    Nothing is said where that fails (another torch, ``written`` is gone): it would be on the process's own
+    output."""
+    run = f"""
+try:
+    os.unlink({str(script)!r})
+    watch({str(written)!r}, {end!r})
+except Exception:
+    pass
+"""
+    return _WATCH.read_text(encoding="utf-8") + run
 
 
 def _may_ask(process: Path) -> bool:
