@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import MagicMock
 
 from tests.capture.launching import Captured, request, write
 from warpline import trace
+from warpline.capture.runner.windows import lengths
+from warpline.capture.runner.windows.capturing import Capture
 from warpline.trace.columns import OP
+from warpline.wire.control import Windows
+from warpline.wire.dataflow import Dataflow
 
 TURNS = 2_600
 SCRIPT = f"""\
@@ -40,3 +45,25 @@ def test_every_operator_of_every_step_is_in_the_second_recording(tmp_path: Path)
         names = [found.names[name] for name in found.host.name[within].tolist()]
         assert names.count("aten::mul") == TURNS
     assert captured.lines()["train.py", 10] >= 3 * TURNS
+
+
+def test_a_step_is_weighed_once_if_the_capture_is_disturbed() -> None:
+    """The script's own profiler ended in a captured step: steps count anew from the next one on."""
+    session = MagicMock(windows=Windows(look=False), timed=(1,), notes=[])
+    session.control.local_world = 1
+    session.agreement.of = lambda what, mine, *_: [mine]
+    session.recorder.needs_all_threads.return_value = False
+    session.recorder.locations.forget_all_but_last.return_value = 10
+    session.recorder.save.return_value = lengths.QUICK_BYTES // 2
+    session.observers.facts = {"dataflow": Dataflow(calls=lengths.WEIGHED_CALLS)}
+    session.classes.is_other.return_value = False
+    capture = Capture(session)
+    capture.begin()
+    for _ in range(3):  # the rehearsal; between two recordings; the first that counts
+        capture.tick()
+    assert capture.wanted == 2
+    capture.excuse(1, long=True)
+    capture.tick()
+    assert capture.stamps is not None
+    assert capture.wanted == 2
+    assert len(session.notes) == 1, session.notes

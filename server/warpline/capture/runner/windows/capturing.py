@@ -112,8 +112,12 @@ class Capture(Stage):
             return
         self.session.recorder.prime()
         self.session.recorder.start(self.all_threads)
-        self.wanted = min(self.weighed or self.session.windows.captured, self.session.windows.captured)
+        self.wanted = self._most()
         self._count()
+
+    def _most(self) -> int:
+        most = self.session.windows.captured
+        return min(self.weighed or most, most)
 
     def rest(self, all_threads: bool) -> None:
         """Start the capture again, but one step later. A range that is open now would end in the next
@@ -214,9 +218,10 @@ class Capture(Stage):
                 return
         session.recorder.choose_library_lines(sum(session.timed) / len(session.timed))
         lines = session.recorder.locations.forget_all_but_last()
-        room = lengths.captured_steps(session.windows.captured, lines)
+        most = self._most()
+        room = lengths.captured_steps(most, lines)
         self.wanted = min(session.agreement.of("lines", room))
-        if self.wanted < session.windows.captured:
+        if self.wanted < most:
             where = "a step" if room == self.wanted else "a step of another rank"
             many = "%d" % lines if room == self.wanted else "too many"
             session.notes.append(
@@ -225,7 +230,8 @@ class Capture(Stage):
             )
         surveyed = session.observers.facts.get("dataflow")
         calls = surveyed.calls if surveyed is not None else 0
-        if any(session.agreement.of("calls", lengths.is_weighed(self.wanted, calls))):
+        weigh = not self.weighed and lengths.is_weighed(self.wanted, calls)
+        if any(session.agreement.of("calls", weigh)):
             self._weigh()
             self.rest(self.all_threads)
             return
