@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import sys
+import weakref
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.capture.launching import Captured, request, write
 from warpline import attribution, runs, trace
+from warpline.capture.runner.lines import locations as line_locations
 from warpline.capture.runner.lines.paused import PAUSE, RESUME, Swapped, rewritten, written
 from warpline.wire.run import Locations
 
@@ -132,3 +135,15 @@ def test_functions_have_their_code_back() -> None:
     swapped.end()
     assert function.__code__ is code
     assert PAUSE not in vars(builtins)
+
+
+def test_the_other_code_is_kept_alive() -> None:
+    """Locations are found by its id, which other code would get."""
+    locations: Any = line_locations.Locations(user_files=cast(Any, None), names=cast(Any, None))
+    code, other = made().__code__, made().__code__
+    locations.of_code[id(code)] = locations.begun[id(code)] = "lines"
+    alive = weakref.ref(other)
+    locations.stands_for(other, code)
+    del other
+    gc.collect()
+    assert alive() is not None

@@ -33,6 +33,7 @@ class Locations:
         self.functions: dict[tuple[str, int, str], int] = {}  # (path, first line, name) -> index
         self.table = [(-1, 0, -1)]
         self.of_code: dict[int, CodeLines] = {}  # by id(code)
+        self.standing: list[CodeType] = []  # kept alive, or other code could get the same id
         #: id(code) -> what is recorded when a line of it begins, by line
         self.begun: dict[int, CodeLines | BegunWithin] = {}
         #: By thread ident; idents are used again once a thread has ended
@@ -64,7 +65,8 @@ class Locations:
         return found
 
     def stands_for(self, other: CodeType, code: CodeType) -> None:
-        """Record ``other`` under the locations of ``code``. The caller keeps ``other`` alive."""
+        """Record ``other`` under the locations of ``code``."""
+        self.standing.append(other)
         self.of_code[id(other)] = self.of_code[id(code)]
         self.begun[id(other)] = self.begun[id(code)]
 

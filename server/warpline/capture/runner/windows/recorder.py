@@ -189,6 +189,7 @@ class Recorder:
         """Called in a forked child: nothing is recorded there."""
         if self.lines.running:
             self.lines.stop()
+        self.wakes.stop()
 
     def save(self) -> int:
         """Write the trace of what was captured; returns its size in bytes."""
