@@ -295,6 +295,11 @@ loss = model(ids).loss  #> cost step_ms=90 device_ms=90 recompute_ms=20
             1,
             "save = False\\nif save:\\n    model",
         ),
+        (
+            "train = True\\nif train:\\n    model.train()\\n    model.gradient_checkpointing_enable()",
+            4,
+            "train = True\\nif train:\\n    model.train()\\nloss",
+        ),
         ("model.gradient_checkpointing_enable() or print()", 1, ""),
     ],
 )

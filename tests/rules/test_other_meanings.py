@@ -98,6 +98,17 @@ def test_arrays_of_whole_numbers_stay_whole(made: str) -> None:
     assert "np.random.rand(9, 2), dtype=torch.float32)" in told
 
 
+@pytest.mark.parametrize(
+    "told_apart",
+    ["if order.dtype == torch.float64: print()", 'TYPES = {"f32": torch.float32, "float64": torch.float64}'],
+)
+def test_a_type_that_is_compared_or_looked_up_stays(told_apart: str) -> None:
+    code = ARRAYS.replace("order = torch.as_tensor({made})", f"order = load()\n{told_apart}")
+    (told,) = fixed(code, "float64-on-device")
+    assert told_apart in told
+    assert "np.random.rand(9, 2), dtype=torch.float32)" in told
+
+
 def test_a_name_that_is_given_a_value_again_and_again_is_followed_once() -> None:
     again = "\n".join(f"x = step(x, y, {at})\ny = step(y, x, {at})" for at in range(40))
     code = ARRAYS.replace("order = torch.as_tensor({made})", f"x = y = read()\n{again}\nx = torch.tensor(x)")

@@ -35,7 +35,9 @@ def _explicit(source: Source) -> list[cst.BaseExpression]:
     """``.double()``, ``torch.float64`` and ``torch.double``, and ``dtype=float``, which means the same."""
     calls = [call for call in source.nodes(cst.Call) if _is_double(call)]
     names = [
-        node for node in source.nodes(cst.Attribute) if source.name(node) in ("torch.float64", "torch.double")
+        node
+        for node in source.nodes(cst.Attribute)
+        if source.name(node) in ("torch.float64", "torch.double") and not _is_told_apart(source, node)
     ]
     plain: list[cst.BaseExpression] = [
         arg.value
@@ -46,6 +48,14 @@ def _explicit(source: Source) -> list[cst.BaseExpression]:
         and _to_torch(source, arg)
     ]
     return sorted([*calls, *names, *plain], key=source.line)
+
+
+def _is_told_apart(source: Source, node: cst.CSTNode) -> bool:
+    """Whether the type is compared with others, or is one entry of a table of types."""
+    entry = source.enclosing(node, cst.Comparison, cst.DictElement, cst.Call)
+    if isinstance(entry, cst.DictElement):
+        return bool(re.search("64|double", source.code(entry.key)))
+    return isinstance(entry, cst.Comparison)
 
 
 def _to_torch(source: Source, arg: cst.Arg) -> bool:

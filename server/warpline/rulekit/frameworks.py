@@ -74,14 +74,17 @@ def setting_fix(
 
 def _without(context: Context, source: Source, call: cst.Call, title: str) -> Fix:
     """The edit by which ``call``, whose result is not used, does not run. Raises Refused."""
-    switch = switch_of(context, source, call)
+    conditions = [one for one in source.ancestors(call) if isinstance(one, cst.If)]
+    # A flag that decides more than this, as whether to train at all, stays.
+    alone = bool(conditions) and all(len(one.body.body) == 1 for one in conditions)
+    switch = switch_of(context, source, call) if alone else None
     if switch is not None and switch.on:
         return turned(switch.flag).fix(title, "unsafe")
-    statement = source.statement(call)
-    if statement is None or not isinstance(source.parent(call), cst.Expr):
-        raise Refused(f"`{source.code(call.func)}` is not a statement of its own: leave it out by hand")
     edits = Edits(source)
-    edits.remove(statement)
+    try:
+        edits.remove_call(call)
+    except Refused as reason:
+        raise Refused(f"{reason}: leave `{source.code(call.func)}` out by hand") from None
     return edits.fix(title, "unsafe")
 
 

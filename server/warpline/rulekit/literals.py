@@ -17,8 +17,7 @@ def written_as(
     wanted = list(values)
     found = [
         (source, value)
-        for path in (context.profile.sources if wanted else ())
-        if (source := context.source(path)) is not None
+        for source in (context.sources() if wanted else ())
         for name, value in _given(source)
         if any(name == one and source.literal(value) == literal for one, literal in wanted)
     ]
