@@ -59,7 +59,8 @@ LOSSES = [
      "torch.where((x - y).abs() < 2.0, 0.5 * (x - y).pow(2), 2.0 * ((x - y).abs() - 1.0)).mean()"),
 ]  # fmt: skip
 
-#: rule, formula: at most numbers these look like what the rule finds, and at some they are something else.
+#: rule, formula: at most numbers these look like what the rule finds, and at some they are something else
+#: (or no tensors).
 OTHERS = [
     ("hand-written-activation", "torch.relu(x).clamp(max=10)"),
     ("hand-written-activation", "torch.relu(x) * (x < 1000)"),
@@ -68,7 +69,10 @@ OTHERS = [
     ("hand-written-activation", "torch.log(torch.relu(x) + 1e-6)"),
     ("hand-written-activation", "torch.where(x == 0, 1.0, torch.sigmoid(x))"),
     ("hand-written-activation", "x.float() * torch.sigmoid(x)"),
+    ("hand-written-activation", "x / (1 + np.exp(-x))"),
+    ("hand-written-activation", "1 / (1 + math.exp(-x))"),
     ("hand-written-loss", "((x - y) ** 2 * (y != 0)).mean()"),
+    ("hand-written-loss", "np.mean((x - y) ** 2)"),
     ("hand-written-loss", "((x - y) ** 2 * (y > -100)).mean()"),
     ("hand-written-loss", "torch.where(y > -100, (x - y) ** 2, 0.0).mean()"),
     ("hand-written-loss", "((x - y) ** 2).clamp(max=100).mean()"),

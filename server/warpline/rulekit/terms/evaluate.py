@@ -26,7 +26,8 @@ _CONSTANTS: dict[str, Hashable] = {
 }  # fmt: skip
 #: Built-in functions without effect.
 _PLAIN = {"len", "int", "min", "max", "abs", "isinstance"}
-_NAMESPACES = ("torch.", "math.", "numpy.")
+_OTHERS = ("math", "numpy")
+_NAMESPACES = ("torch.", *(f"{one}." for one in _OTHERS))
 
 
 def descend(node: cst.CSTNode, *types: Any) -> Iterator[Any]:
@@ -194,7 +195,10 @@ class Evaluator:
                 return self.made.const(float(args[0].value))
             if full in _PLAIN and not keywords:
                 return self.made.make(full, *args)
-            known = CALLS.get(full.rpartition(".")[2]) if full.startswith(_NAMESPACES) else None
+            space, _, name = full.rpartition(".")
+            # NumPy's functions make arrays of its own, and those of `math` numbers: a root may be a scale.
+            own = space in _OTHERS and name != "sqrt" and any(arg.number is None for arg in args)
+            known = CALLS.get(name) if full.startswith(_NAMESPACES) and not own else None
             return known(self.made, args, keywords) if known else None
         if not isinstance(func, cst.Attribute):
             return None
