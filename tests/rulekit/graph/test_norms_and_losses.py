@@ -223,7 +223,7 @@ def masked_square() -> Any:
         (binary_stable, "F.binary_cross_entropy_with_logits"),
         (binary_of_sigmoid, "F.binary_cross_entropy_with_logits"),
         (weighted_huber, "F.smooth_l1_loss(..., beta=...)"),
-        (masked_square, "F.mse_loss"),
+        (masked_square, 'F.mse_loss(..., reduction="none")'),
     ],
 )
 def test_losses(act: Callable[[], Any], call: str) -> None:

@@ -6,22 +6,15 @@ What :mod:`warpline.rulekit.graph.evaluate` does with the recorded operators of 
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Mapping
 
 from warpline.rulekit.graph.evaluate import MOST_NODES
-from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, function
+from warpline.rulekit.graph.pointwise import GUARD, POINTWISE, Numbers, function, one_sided
 from warpline.rulekit.terms.term import Term
 
 REDUCTIONS = ("mean", "var")
-#: A number as small as this beside a probability only keeps the logarithm finite.
-GUARD = 1e-6
 #: The samples do not show a number that is as near to a whole one.
 _NEAR = 1e-3
-#: Operations that do one thing on one side of a number, and another on the other side.
-_LIMITS = {"relu": (0.0,), "abs": (0.0,), "relu6": (0.0, 6.0)}
-#: The same, of their two arguments.
-_SIDES = ("maximum", "minimum", "gt", "ge", "lt", "le")
 #: Terms of torch's operators under names of their own.
 _NAMES = {"not": "logical_not"}
 
@@ -60,27 +53,19 @@ class Samples:
         if not computes(term):
             return self._reduced(term) if self.reductions and term.op in REDUCTIONS else None
         columns = [self.of(arg) for arg in term.args]
-        compute = function(_NAMES.get(term.op, term.op), dict(term.value or ()))
+        name, named = _NAMES.get(term.op, term.op), dict(term.value or ())
+        compute = function(name, named)
         if compute is None or None in columns:
             return None
         self.operators.add(term)
-        self._look(term, [column for column in columns if column is not None])
-        return tuple(float(compute(*row)) for row in zip(*columns, strict=True))
-
-    def _look(self, term: Term, columns: list[Numbers]) -> None:
-        """Whether the samples show what ``term`` does with ``columns``."""
         for arg in term.args:
             if arg.number is not None and arg not in self._given:
                 off = round(abs(arg.number - round(arg.number)), 12)
                 if 0 < off < _NEAR:
                     self._not_shown(off)
-        self.shown &= term.op not in ("eq", "ne")
-        if term.op in _SIDES and not _both_sides(columns[0], columns[1]):
-            self.shown = False
-        clamped = [float(one) for _, one in term.value or () if one is not None] if term.op == "clamp" else []
-        for limit in (*_LIMITS.get(term.op, ()), *clamped):
-            if not _both_sides(columns[0], (limit,) * self._count):
-                self._not_shown(round(min(abs(limit), abs(limit - 1)), 12) if clamped else math.inf)
+        for limit in one_sided(name, named, columns):
+            self._not_shown(limit)
+        return tuple(float(compute(*row)) for row in zip(*columns, strict=True))
 
     def _not_shown(self, size: float) -> None:
         self.guarded |= size <= GUARD
@@ -97,10 +82,6 @@ class Samples:
         if term.op == "var":
             mean = sum((one - mean) ** 2 for one in numbers) / (self._count - correction[0])
         return (mean,) * self._count
-
-
-def _both_sides(numbers: Numbers, limits: Numbers) -> bool:
-    return len({number > limit for number, limit in zip(numbers, limits, strict=True)}) > 1
 
 
 def computes(term: Term) -> bool:

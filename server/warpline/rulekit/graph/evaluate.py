@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from warpline.rulekit.graph.graph import SAME, Graph, Node, Ref
-from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, function
+from warpline.rulekit.graph.pointwise import GUARD, POINTWISE, Numbers, function, one_sided
 
 #: A formula of more operators than this is not looked for.
 MOST_NODES = 32
@@ -142,6 +142,8 @@ class Evaluation:
         if any(
             column is None and one is not None for column, one in zip(columns, node.arguments, strict=True)
         ):
+            return None
+        if any(limit > GUARD for limit in one_sided(node.name, node.named, columns)):
             return None
         rows = ([None if column is None else column[at] for column in columns] for at in range(self.count))
         return tuple(float(compute(*row)) for row in rows)

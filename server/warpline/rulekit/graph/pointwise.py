@@ -4,8 +4,16 @@ what they compute, which is the same in every spelling."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+#: A number as small as this beside a probability only keeps the logarithm finite.
+GUARD = 1e-6
+#: Operators that do one thing on one side of a number, and another on the other side.
+_LIMITS = {"relu": (0.0,), "abs": (0.0,), "relu6": (0.0, 6.0)}
+#: The same, of their two arguments.
+_SIDES = ("maximum", "minimum", "fmax", "fmin", "gt", "ge", "lt", "le")
+_CLAMPS = ("clamp", "clamp_min", "clamp_max")
 
 Numbers = tuple[float, ...]
 Pointwise = Callable[..., float]
@@ -153,6 +161,26 @@ def function(name: str, named: Any) -> Pointwise | None:
     if name in PLAIN:
         return PLAIN[name]
     return WITH_NAMED[name](named) if name in WITH_NAMED else None
+
+
+def one_sided(name: str, named: Mapping[str, Any], columns: Sequence[Numbers | None]) -> Iterator[float]:
+    """The limits of an operator that all samples are on one side of, so that they do not show what it does on
+    the other side: how far each is from 0 or 1 if it clamps, else infinity."""
+    first, *others = [column for column in columns if column is not None]
+    if name in ("eq", "ne") or (name in _SIDES and not _both_sides(first, others[0])):
+        yield math.inf
+    for limit in _LIMITS.get(name, ()):
+        if not _both_sides(first, (limit,) * len(first)):
+            yield math.inf
+    if name in _CLAMPS:
+        given = [(float(named[key]),) * len(first) for key in ("min", "max") if named.get(key) is not None]
+        for limits in (*given, *others):
+            if not _both_sides(first, limits):
+                yield round(max(min(abs(one), abs(one - 1)) for one in limits), 12)
+
+
+def _both_sides(numbers: Numbers, limits: Numbers) -> bool:
+    return len({number > limit for number, limit in zip(numbers, limits, strict=True)}) > 1
 
 
 def gelu(x: float) -> float:
