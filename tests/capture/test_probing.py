@@ -123,8 +123,11 @@ def test_every_kind_is_tried_and_gives_the_same(tried: Probed) -> None:
         assert one.difference <= 1
 
 
-def test_recorded_operators_are_tried_compiled_and_leave_nothing_behind() -> None:
+def test_recorded_operators_are_tried_compiled_and_leave_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("torch")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     broken = Question(
         "compiled",
         SMALL,
@@ -139,6 +142,7 @@ def test_recorded_operators_are_tried_compiled_and_leave_nothing_behind() -> Non
     assert not compiled.error
     assert compiled.before is not None
     assert compiled.after is not None
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("same", [True, False])

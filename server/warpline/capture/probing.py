@@ -102,8 +102,10 @@ def _listen(stream: IO[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
 
 
 def _caches(folder: str) -> dict[str, str]:
-    """Keeps what is compiled in ``folder``: no other of the user's files is written."""
-    return {"TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor", "TRITON_CACHE_DIR": f"{folder}/triton"}
+    """Keeps what is compiled in ``folder``, with what compilers that are killed leave: nothing else is
+    written."""
+    names = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
+    return {"TMPDIR": folder, **{name: f"{folder}/{own}" for name, own in names.items()}}
 
 
 def _end(child: subprocess.Popen[bytes], mark: str) -> None:
