@@ -85,3 +85,22 @@ def test_what_differs_beyond_the_samples_is_another_formula(rule: str, formula: 
         rule, f"import math\nimport numpy as np\nimport torch\n\ndef compute(x, y):\n    return {formula}\n"
     )
     assert [draft.message for draft in drafts] == []
+
+
+@pytest.mark.parametrize(
+    "gain", ["dim ** 0.5", "1.5", "nn.Parameter(torch.ones(1))", "nn.Parameter(torch.tensor(2.0))"]
+)
+def test_a_norm_keeps_a_gain_that_is_no_vector(gain: str) -> None:
+    code = """\
+from torch import nn, rsqrt
+import torch
+
+class Norm(nn.Module):
+    def __init__(self, dim):
+        self.scale = {gain}
+
+    def forward(self, x):
+        return x * rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * self.scale
+"""
+    _, (draft,) = drafts_of("hand-written-norm", code.format(gain=gain))
+    assert not draft.fixes and "are not vectors" in draft.message

@@ -88,8 +88,8 @@ def loss_of(logits, target):
 ## Fix safety
 
 Unsafe: the same value up to rounding (about 1e-6 of it in float32). The fused form stays finite where
-the separate operations overflow or take the logarithm of zero. A small constant added to prevent that
-is dropped.
+the separate operations overflow or take the logarithm of zero. A constant of at most 1e-6 that prevents
+that is dropped.
 
 ## References
 

@@ -278,8 +278,18 @@ def _check_parameters(formula: Formula[Norm]) -> None:
             else None
         )
         shapes = [call for call in descend(made, cst.Call) if call is not made] if made is not None else []
-        if shapes and len([arg for arg in shapes[0].args if arg.keyword is None]) > 1:
+        sizes = [arg.value for arg in shapes[0].args if arg.keyword is None] if shapes else []
+        only = formula.flow.source.literal(sizes[0]) if sizes else None
+        single = only == 1 or isinstance(only, float)  # torch.ones(1), torch.tensor(2.0)
+        number = term is not None and term.op == "attr" and _is_number(formula, str(term.value), owner)
+        if len(sizes) > 1 or single or number:
             raise Refused("its parameters are not vectors of the last dimension's size")
+
+
+def _is_number(formula: Formula[Norm], name: str, owner: cst.ClassDef) -> bool:
+    """Whether ``self.name`` is a number, such as ``dim ** 0.5``."""
+    numbers = (cst.BinaryOperation, cst.UnaryOperation, cst.Float, cst.Integer)
+    return any(isinstance(one, numbers) for one in formula.flow.source.assigned(f"self.{name}", owner))
 
 
 def _check_types(formula: Formula[Norm]) -> None:

@@ -36,7 +36,7 @@ def _pointwise(term: Term) -> Activation | None:
         if found is not None and (not samples.guarded or found[0] == "Log sigmoid"):
             kind, call, parameter = found
             name, _, rest = call.removesuffix(")").partition("(..., ")
-            options = [rest] if rest else [f"{parameter:g}"] if parameter != 1 else []
+            options = [rest] if rest else [f"{parameter:.10g}"] if parameter != 1 else []
             best, operators = Activation(kind, x, _full(name), tuple(options)), len(samples.operators)
     return best
 

@@ -158,7 +158,7 @@ def _named(
     constants = {arg.number for one in operators for arg in one.args if arg.number is not None}
     for delta in sorted(one for one in constants | {1.0} if 0 < one < MOST_BETA):
         if _are(numbers, partial(_huber, delta), inputs):
-            return "A smooth error", "huber_loss", (f"delta={delta:g}",) if delta != 1 else ()
+            return "A smooth error", "huber_loss", (f"delta={delta:.10g}",) if delta != 1 else ()
     return None
 
 
