@@ -47,23 +47,37 @@ def test_every_operator_of_every_step_is_in_the_second_recording(tmp_path: Path)
     assert captured.lines()["train.py", 10] >= 3 * TURNS
 
 
-def test_a_step_is_weighed_once_if_the_capture_is_disturbed() -> None:
-    """The script's own profiler ended in a captured step: steps count anew from the next one on."""
+def weighed(size: int, *, few_steps: bool) -> tuple[Capture, list[str]]:
+    """A capture of five steps that has begun, and its notes. A step has a trace of ``size`` bytes."""
     session = MagicMock(windows=Windows(look=False), timed=(1,), notes=[])
     session.control.local_world = 1
     session.agreement.of = lambda what, mine, *_: [mine]
+    session.recorder.few_steps = few_steps
     session.recorder.needs_all_threads.return_value = False
     session.recorder.locations.forget_all_but_last.return_value = 10
-    session.recorder.save.return_value = lengths.QUICK_BYTES // 2
+    session.recorder.save.return_value = size
     session.observers.facts = {"dataflow": Dataflow(calls=lengths.WEIGHED_CALLS)}
     session.classes.is_other.return_value = False
     capture = Capture(session)
     capture.begin()
     for _ in range(3):  # the rehearsal; between two recordings; the first that counts
         capture.tick()
+    return capture, session.notes
+
+
+def test_a_step_is_weighed_once_if_the_capture_is_disturbed() -> None:
+    """The script's own profiler ended in a captured step: steps count anew from the next one on."""
+    capture, notes = weighed(lengths.QUICK_BYTES // 2, few_steps=False)
     assert capture.wanted == 2
     capture.excuse(1, long=True)
     capture.tick()
     assert capture.stamps is not None
     assert capture.wanted == 2
-    assert len(session.notes) == 1, session.notes
+    assert len(notes) == 1, notes
+
+
+def test_where_steps_are_few_the_weighed_one_is_one_of_them() -> None:
+    assert weighed(1, few_steps=False)[0].wanted == 5
+    capture, notes = weighed(1, few_steps=True)
+    assert capture.wanted == 4
+    assert not notes

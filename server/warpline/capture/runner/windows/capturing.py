@@ -245,9 +245,10 @@ class Capture(Stage):
         session.recorder.stop()
         size = session.recorder.save()
         session.recorder.discard()
-        room = max(1, min(self.wanted, lengths.QUICK_BYTES // max(size, 1)))
+        left = self.wanted - int(session.recorder.few_steps)  # where they are counted, this took one of them
+        room = max(1, min(left, lengths.QUICK_BYTES // max(size, 1)))
         self.weighed = min(session.agreement.of("weight", room, SAVING_S))
-        if self.weighed < self.wanted:
+        if self.weighed < left:
             whose = "a step" if room == self.weighed else "a step of another rank"
             session.notes.append(
                 "the trace of %s has %d MB: only %d of %d steps %s captured (--steps %d captures more)"
