@@ -104,3 +104,30 @@ class Norm(nn.Module):
 """
     _, (draft,) = drafts_of("hand-written-norm", code.format(gain=gain))
     assert not draft.fixes and "are not vectors" in draft.message
+
+
+OPAQUE = """\
+import torch
+
+def compute(x, y, net):
+{body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "body"),
+    [
+        (
+            "hand-written-activation",
+            "    with torch.no_grad():\n        g = torch.sigmoid(x)\n    return x * g",
+        ),
+        (
+            "hand-written-loss",
+            "    p = torch.sigmoid(net(x))\n"
+            "    return -(y * torch.log(p) + (1 - y) * torch.log(1 - p)).mean()",
+        ),
+    ],
+)
+def test_no_edit_runs_a_model_twice_or_brings_gradients_back(rule: str, body: str) -> None:
+    _, drafts = drafts_of(rule, OPAQUE.format(body=body))
+    assert not any(draft.fixes for draft in drafts)

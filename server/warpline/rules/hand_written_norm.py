@@ -157,6 +157,8 @@ from warpline.rulekit.written_out import written_out
 _NAMES = {"LayerNorm": "A LayerNorm", "RMSNorm": "An RMSNorm"}
 _KINDS = {"LayerNorm": "layer_norm", "RMSNorm": "rms_norm"}
 
+#: What gives a number, such as ``dim ** 0.5``.
+_NUMBERS = (cst.BinaryOperation, cst.UnaryOperation, cst.Float, cst.Integer)
 _METRIC = "hand-written norm"
 _REST = ". One fused kernel forward and one backward do the same."
 
@@ -268,28 +270,18 @@ def _rank(formula: Formula[Norm]) -> int:
 
 def _check_parameters(formula: Formula[Norm]) -> None:
     """Gain and shift have to be as long as what is normalised."""
-    owner = formula.flow.owner
-    if owner is None:
-        return
+    owner, source = formula.flow.owner, formula.flow.source
     for term in (formula.found.weight, formula.found.bias):
-        made = (
-            formula.flow.evaluator.members.get(str(term.value))
-            if term is not None and term.op == "attr"
-            else None
-        )
-        shapes = [call for call in descend(made, cst.Call) if call is not made] if made is not None else []
-        sizes = [arg.value for arg in shapes[0].args if arg.keyword is None] if shapes else []
-        only = formula.flow.source.literal(sizes[0]) if sizes else None
+        if owner is None or term is None or term.op != "attr":
+            continue
+        made = formula.flow.evaluator.members.get(str(term.value))
+        inner = [call for call in descend(made, cst.Call) if call is not made] if made is not None else []
+        sizes = [arg.value for arg in inner[0].args if arg.keyword is None] if inner else []
+        only = source.literal(sizes[0]) if sizes else None
         single = only == 1 or isinstance(only, float)  # torch.ones(1), torch.tensor(2.0)
-        number = term is not None and term.op == "attr" and _is_number(formula, str(term.value), owner)
+        number = any(isinstance(one, _NUMBERS) for one in source.assigned(f"self.{term.value}", owner))
         if len(sizes) > 1 or single or number:
             raise Refused("its parameters are not vectors of the last dimension's size")
-
-
-def _is_number(formula: Formula[Norm], name: str, owner: cst.ClassDef) -> bool:
-    """Whether ``self.name`` is a number, such as ``dim ** 0.5``."""
-    numbers = (cst.BinaryOperation, cst.UnaryOperation, cst.Float, cst.Integer)
-    return any(isinstance(one, numbers) for one in formula.flow.source.assigned(f"self.{name}", owner))
 
 
 def _check_types(formula: Formula[Norm]) -> None:

@@ -65,6 +65,10 @@ def follow(source: Source, function: cst.FunctionDef) -> Flow:
     return walker.flow
 
 
+#: Context managers that decide about gradients.
+_GRADIENTS = ("no_grad", "inference_mode", "set_grad_enabled", "enable_grad")
+
+
 class _Walker:
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
@@ -171,7 +175,12 @@ class _Walker:
         elif isinstance(node, cst.With):
             for item in node.items:
                 self.read(item.item)
+            before = dict(self.evaluator.env)
             self.suite(node.body)
+            if any(self._records(item.item) for item in node.items):
+                for name, term in list(self.evaluator.env.items()):
+                    if before.get(name) is not term:  # it has no gradient, and the same with one is another
+                        self.evaluator.bind_fresh(name)
         elif isinstance(node, (cst.FunctionDef, cst.ClassDef)):
             self.capture(node)
             self.evaluator.bind_fresh(node.name.value)
@@ -186,6 +195,10 @@ class _Walker:
                 elif isinstance(child, (cst.Else, cst.Finally, cst.ExceptHandler, cst.ExceptStarHandler)):
                     self.suite(child.body)
             self.forget(node)
+
+    def _records(self, manager: cst.BaseExpression) -> bool:
+        """Whether it is a context manager that decides about gradients."""
+        return isinstance(manager, cst.Call) and self.flow.source.is_named(manager.func, *_GRADIENTS)
 
     def branch(self, node: cst.If) -> None:
         test = self.read(node.test)

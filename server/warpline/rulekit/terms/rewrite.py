@@ -42,7 +42,7 @@ class Rewrite:
         if (name_again := self._keep(term)) is not None:
             return name_again
         node, names = self.flow.evaluator.written.get(term, (None, {}))
-        if node is not None and self._reads_same(node, names):
+        if node is not None and self._reads_same(node, names) and not self._calls_again(node):
             return _one_line(self.flow.source.code(node))
         inner = [self.spell(arg) for arg in term.args]
         match term.op:
@@ -159,6 +159,12 @@ class Rewrite:
         """Whether the names in ``node`` still hold what they held where it stands."""
         used = _names(_one_line(self.flow.source.code(node)))
         return all(self.env.get(name) is names[name] for name in used if name in names)
+
+    def _calls_again(self, node: cst.BaseExpression) -> bool:
+        """Whether ``node`` has a call that may do anything, and that stays where it is."""
+        inside = self.flow.source.inside
+        unknown = self.flow.evaluator.unknown
+        return any(inside(call, node) and not inside(call, self.node) for call in unknown)
 
     def _emptied(self, statement: Statement, removed: set[Statement]) -> cst.If | None:
         """The ``if`` that has nothing left to do without ``removed``."""
