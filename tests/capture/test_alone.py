@@ -98,12 +98,14 @@ def test_goes_on_after_the_limit(gpu: str, other: subprocess.Popen[str]) -> None
     assert Alone().take(None) is True
 
 
-def test_a_system_that_forbids_the_name_is_not_waited_for(gpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Forbidden(socket.socket):
-        def bind(self, address: Any) -> None:
-            raise PermissionError(errno.EACCES, "denied")
+@pytest.mark.parametrize("name", ["__init__", "bind"])
+def test_a_system_that_forbids_it_is_not_waited_for(
+    gpu: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def forbidden(*_: Any) -> None:
+        raise PermissionError(errno.EACCES, "denied")
 
-    monkeypatch.setattr(socket, "socket", Forbidden)
+    monkeypatch.setattr(socket, "socket", type("Forbidden", (socket.socket,), {name: forbidden}))
     assert Alone().take(gpu, 30, lambda: pytest.fail("it waits")) is True
 
 
