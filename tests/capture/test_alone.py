@@ -144,6 +144,7 @@ def test_another_gpu_and_an_unknown_one_are_free(other: subprocess.Popen[str]) -
     assert told == []
 
 
+@pytest.mark.process
 def test_a_forked_worker_does_not_keep_it(gpu: str) -> None:
     mine = Alone()
     mine.take(gpu)
