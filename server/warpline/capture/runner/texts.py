@@ -170,10 +170,15 @@ def decoded(data: bytes) -> str:
 
 def identities(code: Any) -> Iterable[tuple[Any, ...]]:
     """``identity`` of ``code`` and of all code inside it."""
+    return map(identity, codes_in(code))
+
+
+def codes_in(code: Any) -> Iterable[CodeType]:
+    """``code`` and that of the functions and classes made in it; nothing where it is no code."""
     if isinstance(code, CodeType):
-        yield identity(code)
+        yield code
         for constant in code.co_consts:
-            yield from identities(constant)
+            yield from codes_in(constant)
 
 
 def identity(code: CodeType) -> tuple[Any, ...]:

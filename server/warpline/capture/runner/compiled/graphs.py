@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from time import perf_counter_ns
-from types import CodeType, FrameType
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ..imports import when_imported
 from ..lines import tracing
 from ..patches import Patches
+from ..texts import codes_in
 
 if TYPE_CHECKING:
     from ..lines.userfiles import Location, UserFiles
@@ -107,7 +108,7 @@ class Compiled:
         # script's.
         skip: Any = getattr(module, "skip_code", None)
         for function in [*vars(tracing.Tracing).values(), tracing.both] if skip is not None else ():
-            for code in _within(getattr(function, "__code__", None)):
+            for code in codes_in(getattr(function, "__code__", None)):
                 skip(code)
 
         def make(original: Function) -> Function:
@@ -199,14 +200,6 @@ class Compiled:
                 resumed = _RESUMED.match(function)
                 return path, int(line), resumed[1] if resumed else function
         return None
-
-
-def _within(code: CodeType | None) -> Iterator[CodeType]:
-    """``code`` and that of the functions made in it."""
-    if code is not None:
-        yield code
-        for constant in code.co_consts:
-            yield from _within(constant if isinstance(constant, type(code)) else None)
 
 
 def doubles_in(source: str) -> set[str]:

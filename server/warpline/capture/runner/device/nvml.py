@@ -8,6 +8,7 @@ import time
 from types import ModuleType
 
 from ....wire.facts import Nvml
+from . import kinds
 
 INTERVAL_S = 0.1
 #: NVML's utilisation is itself a mean, of up to the last second: earlier ones refer to the time before.
@@ -44,11 +45,10 @@ class NvmlWatch:
         if self.library.nvmlInit_v2() != 0:
             return None
         handle = ctypes.c_void_p()
-        uuid = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", None)
-        if uuid is not None:
-            text = ("GPU-%s" % uuid).encode()
-            if self.library.nvmlDeviceGetHandleByUUID(text, ctypes.byref(handle)) == 0:
-                return handle
+        identity = kinds.used(torch).identity()
+        by_uuid = self.library.nvmlDeviceGetHandleByUUID
+        if identity is not None and by_uuid(identity.encode(), ctypes.byref(handle)) == 0:
+            return handle
         only = torch.cuda.device_count() == 1 and self._count() == 1
         if only and self.library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle)) == 0:
             return handle

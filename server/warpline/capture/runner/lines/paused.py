@@ -16,7 +16,7 @@ from types import CodeType, FunctionType
 from typing import Any, List, Union
 
 from ..steps.written import call
-from ..texts import identities, identity
+from ..texts import codes_in, identities, identity
 
 #: Names of the inserted calls; they are builtins during a capture.
 PAUSE, RESUME = "__warpline_pause__", "__warpline_resume__"
@@ -40,7 +40,7 @@ def rewritten(code: CodeType, text: str | None, first_lines: Iterable[int]) -> C
         return None
     wanted = {node for node in _loops_of(tree, code) if node.lineno in set(first_lines)}
     made = compile(_Around(wanted).visit(tree), code.co_filename, "exec", dont_inherit=True)
-    return next((found for found in _codes(made) if _replaces(found, code)), None)
+    return next((found for found in codes_in(made) if _replaces(found, code)), None)
 
 
 def functions_of(code: CodeType) -> list[FunctionType]:
@@ -97,13 +97,6 @@ class _Around(ast.NodeTransformer):
         )
 
     visit_For = visit_While = _visit
-
-
-def _codes(code: CodeType) -> Iterable[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
 
 
 def _replaces(made: CodeType, code: CodeType) -> bool:
