@@ -1,7 +1,7 @@
 """What the report says of each line against an independent stopwatch, script by script.
 
     python benchmarks/truth.py [--python PATH] [--rounds 3] [--part seen|kept] [--only NAME] [--markdown FILE]
-                               [--cores 0-15 --jobs 8]
+                               [--cores 0-15 --jobs 8] [--control]
     python benchmarks/truth.py --sync                         # on a GPU
 
 Each script of ``benchmarks/truth/scripts`` runs under ``warpline profile --json`` and under
@@ -22,6 +22,10 @@ so a line's time is that of the host and of the device, one after the other. Tha
 the report may say of the line: a figure fails when it is reported with more than that, by more than 10 % of
 its time and 2 % of the measured step.
 
+``--control`` runs the stopwatch a second time in each round and compares it with itself in the same way.
+Lines of a script take different shares in different processes, so two stopwatches disagree too: as many
+failures as that are not the report's.
+
 ``seen`` are the scripts that were looked at while the times were worked on; ``kept`` were scored at the end
 only. Exit status 1 when a line fails.
 """
@@ -36,7 +40,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,6 +78,7 @@ class Row:
     reported: float
     step_ms: float
     bound: bool = False  # ``measured`` is the most that it may be
+    again: float | None = None  # the share by the second stopwatch of ``--control``
 
     @property
     def of_line(self) -> float:
@@ -88,6 +93,11 @@ class Row:
         if self.bound and self.reported <= self.measured:
             return True
         return self.of_line <= OF_LINE or self.of_step <= OF_STEP
+
+    @property
+    def control(self) -> Row | None:
+        """The second stopwatch in the place of the report."""
+        return None if self.again is None else replace(self, reported=self.again, again=None)
 
 
 def figures(fine: dict[str, Any]) -> list[Figure]:
@@ -153,19 +163,20 @@ def rows(script: Path, options: argparse.Namespace) -> list[Row]:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         fine = looked_over(script, folder / "fine.json", options)
-        watched, told = [], []
+        sides: dict[str, list[dict[str, Any]]] = {"stopwatch": [], "report": []}
+        if options.control:
+            sides["control"] = []
         for turn in range(options.rounds):
-            for which in ("stopwatch", "report") if turn % 2 == 0 else ("report", "stopwatch"):
+            for which in sides if turn % 2 == 0 else reversed(sides):
                 file = folder / f"{which}{turn}.json"
-                if which == "stopwatch":
-                    run_stopwatch(script, file, options, folder / "fine.json")
-                    watched.append(json.loads(file.read_text(encoding="utf-8")))
-                else:
+                if which == "report":
                     run_warpline(script, file, options)
-                    told.append(json.loads(file.read_text(encoding="utf-8")))
+                else:
+                    run_stopwatch(script, file, options, folder / "fine.json")
+                sides[which].append(json.loads(file.read_text(encoding="utf-8")))
     if options.keep:
-        Path(options.keep, f"{script.stem}.json").write_text(json.dumps([fine, watched, told]))
-    return compared(script.stem, fine, watched, told, bound=options.sync)
+        Path(options.keep, f"{script.stem}.json").write_text(json.dumps([fine, *sides.values()]))
+    return compared(script.stem, fine, *sides.values(), bound=options.sync)
 
 
 def looked_over(script: Path, file: Path, options: argparse.Namespace) -> dict[str, Any]:
@@ -190,27 +201,41 @@ def looked_over(script: Path, file: Path, options: argparse.Namespace) -> dict[s
 
 
 def compared(
-    name: str, fine: dict[str, Any], watched: list[dict[str, Any]], told: list[dict[str, Any]], *, bound: bool
+    name: str,
+    fine: dict[str, Any],
+    watched: list[dict[str, Any]],
+    told: list[dict[str, Any]],
+    again: list[dict[str, Any]] | None = None,
+    *,
+    bound: bool,
 ) -> list[Row]:
     """One row for each figure that takes 5 % of the step or more, by either side.
 
     As an upper bound (``bound``) the milliseconds are compared, else the shares of the step.
     """
     found = []
-    # Not the step as it took with the clock reads: in functions that are called thousands of times they are
-    # half of it. What they cost is taken off the statements, which make up the step without them.
-    steps = [sum(at["ms"] + at["in_backward_ms"] for at in one["statements"]) for one in watched]
-    step_ms = statistics.median(steps)
+    step_ms = statistics.median(map(whole_step, watched))
     for figure in figures(fine):
-        truth = statistics.median(
-            measured(figure, one) / step for one, step in zip(watched, steps, strict=True)
+        truth = statistics.median(measured(figure, one) / whole_step(one) for one in watched)
+        second = (
+            statistics.median(measured(figure, one) / whole_step(one) for one in again) if again else None
         )
         ours = statistics.median(
             reported(figure, one) / (step_ms if bound else one["steps"]["step_ms"]) for one in told
         )
         if max(truth, ours) >= LEAST_SHARE:
-            found.append(Row(name, figure, truth, ours, step_ms, bound))
+            found.append(Row(name, figure, truth, ours, step_ms, bound, second))
     return sorted(found, key=lambda row: -row.measured)
+
+
+def whole_step(coarse: dict[str, Any]) -> float:
+    """Milliseconds of a step by the stopwatch.
+
+    Not the step as it took with the clock reads: in functions that are called thousands of times they are
+    half of it. What they cost is taken off the statements, which make up the step without them.
+    """
+    total: float = sum(one["ms"] + one["in_backward_ms"] for one in coarse["statements"])
+    return total
 
 
 def run_stopwatch(script: Path, file: Path, options: argparse.Namespace, coarse: Path | None = None) -> None:
@@ -244,9 +269,17 @@ def table(found: Iterable[Row]) -> list[str]:
         out.append(
             f"| {row.script} | {row.figure.text()} | {row.measured * row.step_ms:.2f} "
             f"| {row.reported * row.step_ms:.2f} | {100 * row.of_line:.0f} % | {100 * row.of_step:.1f} % "
-            f"| {'' if row.passed else 'fails'} |"
+            f"| {verdict(row)} |"
         )
     return out
+
+
+def verdict(row: Row) -> str:
+    """What failed: the report, and the second stopwatch of ``--control``."""
+    said = [] if row.passed else ["fails"]
+    if row.control and not row.control.passed:
+        said.append(f"stopwatch again: {row.control.reported * row.step_ms:.2f}")
+    return "; ".join(said)
 
 
 def main() -> int:
@@ -261,6 +294,7 @@ def main() -> int:
     pinned.configure(parser)
     parser.add_argument("--only", help="names of scripts, comma between them")
     parser.add_argument("--processor", action="store_true", help="measure processor time: see below")
+    parser.add_argument("--control", action="store_true", help="the stopwatch against itself too: see below")
     parser.add_argument("--markdown", type=Path, help="write the table there too")
     parser.add_argument("--keep", help="a folder to leave all figures in")
     options = parser.parse_args()
@@ -289,6 +323,13 @@ def main() -> int:
         f"{100 * max(row.of_step for row in found):.1f} % of the step at most; {version.stdout.strip()}, "
         f"{cores}, load {os.getloadavg()[0]:.1f}"
     )
+    controls = [row.control for row in found if row.control]
+    if controls:
+        print(
+            f"the stopwatch against itself: {sum(not row.passed for row in controls)} fail; off by "
+            f"{100 * statistics.median(row.of_line for row in controls):.1f} % of the line in the median, "
+            f"{100 * max(row.of_step for row in controls):.1f} % of the step at most"
+        )
     if options.markdown:
         options.markdown.write_text("\n".join(table(found)) + "\n", encoding="utf-8")
     return 1 if failed or lost else 0
