@@ -102,7 +102,7 @@ def cases() -> dict[str, str]:
 
 def one(name: str, cores: int, budget_s: float) -> None:
     """In a process of its own: measure, and print what came of it as JSON."""
-    from warpline.commands import deadline
+    from warpline.commands.deadline import Deadline
     from warpline.measure import timed
     from warpline.measure.candidate import Candidate
     from warpline.measure.contest import Contest
@@ -112,6 +112,7 @@ def one(name: str, cores: int, budget_s: float) -> None:
     from warpline.wire.run import Request
 
     began = time.monotonic()
+    limit = Deadline(began, budget_s)
     timed.cores = lambda: cores
     text = cases()[name]
     with tempfile.TemporaryDirectory() as folder:
@@ -125,11 +126,12 @@ def one(name: str, cores: int, budget_s: float) -> None:
             Candidate((f"{number}",), f"change {number}", {str(path): changed + f"# {number}\n"})
             for number in range(2)
         ]
-        timer = Processes(None if "steps" in name else 1.0, deadline.ending_s(budget_s))
-        contest = Contest(request, candidates, QUICK, timer, deadline=deadline.end(began, budget_s))
+        timer = Processes(None if "steps" in name else 1.0, limit.ending_s)
+        limit.timing_begins()
+        contest = Contest(request, candidates, QUICK, timer, deadline=limit.end)
         ended: list[str] = []
         problem = ""
-        with deadline.enforced(began, budget_s, ended):
+        with limit.enforced(ended):
             try:
                 contest.run()
             except Problem as error:

@@ -45,11 +45,13 @@ def profile(
     cancelled: threading.Event | None = None,
     on_report: Callable[[Path, Report], None] | None = None,
     stdin: int | None = None,
+    interrupted_s: float | None = None,
 ) -> tuple[Path, Report]:
     """Run the script, measure it, and say what its lines cost: (run folder, report).
 
     ``folder``: where the run folder is made (``.warpline/runs`` of the request's working folder).
-    ``stdin`` is the descriptor that the script reads from (None: an empty input).
+    ``stdin`` is the descriptor that the script reads from (None: an empty input). ``interrupted_s``: how long
+    the script may take to end once it is cancelled (None: a few seconds).
     ``on_report`` is called as soon as there is a report, while the script may still be ending.
     Raises Problem with the exit status of the contract.
     """
@@ -71,7 +73,9 @@ def profile(
     threading.Thread(target=_import_stages, name="warpline-imports", daemon=True).start()
     new = runs.new_run(where)
     try:
-        run = capture(request, new, on_progress, cancelled, on_ready=ready, stdin=stdin)
+        run = capture(
+            request, new, on_progress, cancelled, on_ready=ready, stdin=stdin, interrupted_s=interrupted_s
+        )
         for judged in open_questions:
             # Only now are the device and the cores free.
             judging.try_replacements(run, judged, request, on_progress, cancelled)

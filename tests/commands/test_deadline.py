@@ -48,9 +48,10 @@ import os, pathlib, signal, subprocess, sys, threading, time
 began = time.monotonic()
 pathlib.Path(__file__).with_suffix(".began").write_text(str(began))
 from warpline.capture import tree
-from warpline.commands import deadline
+from warpline.commands.deadline import Deadline
 DEAF = "import signal, time\\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\\ntime.sleep(1000)"
-with deadline.last_resort(began, {budget}), deadline.enforced(began, {budget}, []):
+limit = Deadline(began, {budget})
+with limit.last_resort(), limit.enforced([]):
 {hang}
 print("printed", flush=True)
 """
@@ -117,11 +118,11 @@ def test_it_ends_a_tenth_late_and_leaves_nothing(name: str, endings: dict[str, F
 
 
 def test_a_command_that_ends_in_time_is_left_alone() -> None:
-    from warpline.commands import deadline
+    from warpline.commands.deadline import Deadline
 
     did: list[object] = []
     began, before = time.monotonic(), set(threading.enumerate())
-    with deadline.last_resort(began, 0.5, kill=lambda: did.append("killed"), leave=did.append):
+    with Deadline(began, 0.5).last_resort(kill=lambda: did.append("killed"), leave=did.append):
         pass
     (watch,) = set(threading.enumerate()) - before
     watch.join(LIMIT_S)
@@ -130,7 +131,7 @@ def test_a_command_that_ends_in_time_is_left_alone() -> None:
 
 
 def test_it_kills_first_and_leaves_with_the_commands_status() -> None:
-    from warpline.commands import deadline
+    from warpline.commands.deadline import Deadline
 
     did: list[object] = []
     gone = threading.Event()
@@ -139,14 +140,28 @@ def test_it_kills_first_and_leaves_with_the_commands_status() -> None:
         did.append(status)
         gone.set()
 
-    with deadline.last_resort(time.monotonic(), 0.2, kill=lambda: did.append("killed"), leave=leave):
+    with Deadline(time.monotonic(), 0.2).last_resort(kill=lambda: did.append("killed"), leave=leave):
         assert gone.wait(LIMIT_S)
     assert did[0] == "killed"
     assert did[-1] == 1
 
 
 def test_a_problem_passes_through() -> None:
-    from warpline.commands import deadline
+    from warpline.commands.deadline import Deadline
 
-    with pytest.raises(Problem), deadline.last_resort(time.monotonic(), 100.0, kill=list, leave=list):
+    with pytest.raises(Problem), Deadline(time.monotonic(), 100.0).last_resort(kill=list, leave=list):
         raise Problem("as it was", 2)
+
+
+def test_what_the_command_took_to_begin_is_set_aside_for_its_end() -> None:
+    from warpline.commands.deadline import MOST_RESERVED, RESERVED, Deadline
+
+    quick, slow, slowest = (Deadline(time.monotonic() - took_s, 20.0) for took_s in (0.2, 3.0, 15.0))
+    for one in (quick, slow, slowest):
+        one.timing_begins()
+    assert quick.reserved_s == RESERVED * 20.0
+    assert slow.reserved_s == pytest.approx(3.0, abs=0.2)
+    assert slowest.reserved_s == MOST_RESERVED * 20.0
+    for one in (quick, slow, slowest):
+        killed, last = one.killing
+        assert one.end < killed <= last <= one.began + 1.1 * one.budget_s - 0.02 * one.budget_s

@@ -11,7 +11,7 @@ from pathlib import Path
 from warpline.capture import probe
 from warpline.capture.control import write_control
 from warpline.capture.outcome import Outcome
-from warpline.capture.process import Target
+from warpline.capture.process import INTERRUPTED_S, Target
 from warpline.capture.replayed import Input
 from warpline.capture.requests import check
 from warpline.capture.rescue import rescue
@@ -31,6 +31,7 @@ def capture(
     on_ready: Callable[[Path], None] | None = None,
     stdin: int | None = None,
     output: int = 2,
+    interrupted_s: float | None = None,
 ) -> Path:
     """Run the script, measure a window of its steps, leave the complete run folder ``destination``.
 
@@ -38,7 +39,8 @@ def capture(
     then (with ``whole_run`` it has ended). If the script fails after that, the manifest gets a note. If a
     rank dies, the run has what the other ranks wrote.
     ``stdin`` (a file descriptor; None is an empty input) and ``output`` (a file descriptor for the script's
-    standard output and error) are passed to the target.
+    standard output and error) are passed to the target. ``interrupted_s``: seconds that it may take to end
+    when it is cancelled (None: ``INTERRUPTED_S``).
 
     Raises Problem: status 1 if the script ended before it could be measured, 2 for wrong input, 130 if
     ``cancelled`` was set. On an error or a KeyboardInterrupt, the folder and all processes are removed first.
@@ -65,6 +67,7 @@ def capture(
             on_ready(destination)
 
     cancel = cancelled or threading.Event()
+    patience_s = INTERRUPTED_S if interrupted_s is None else interrupted_s
     tries = Tries(request, probe.sampler())
     given = Input(stdin, None if request.module else Path(request.target).parent)
     try:
@@ -72,7 +75,10 @@ def capture(
             control = write_control(
                 tries.request, partial, tries.purpose, windows=tries.windows, notes=tries.told
             )
-            with given.run() as read, Target(request, control, stdin=read, output=output) as target:
+            with (
+                given.run() as read,
+                Target(request, control, stdin=read, output=output, interrupted_s=patience_s) as target,
+            ):
                 try:
                     outcome = target.follow(say, cancel, ready)
                 except Problem as why:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpline.commands import deadline
+from warpline.commands.deadline import Deadline
 from warpline.model.problem import Problem
 
 if TYPE_CHECKING:
@@ -30,12 +29,13 @@ PER_FIX_S, LEAST_S = 90.0, 180.0
 def run(options: argparse.Namespace) -> int:
     """Measure the fixes that ``--rule`` and ``--line`` leave; print them, or write them as JSON."""
     with ExitStack() as limited:
-        if options.budget:
-            limited.enter_context(deadline.last_resort(options.began, options.budget))
-        return _measure(options, options.began, limited)
+        limit = Deadline(options.began, options.budget) if options.budget else None
+        if limit is not None:
+            limited.enter_context(limit.last_resort())
+        return _measure(options, limit, limited)
 
 
-def _measure(options: argparse.Namespace, began: float, limited: ExitStack) -> int:
+def _measure(options: argparse.Namespace, limit: Deadline | None, limited: ExitStack) -> int:
     from warpline import pipeline
     from warpline.commands import fix_selection, output, trials
     from warpline.measure import results
@@ -48,13 +48,14 @@ def _measure(options: argparse.Namespace, began: float, limited: ExitStack) -> i
     bench = workbench(pipeline.profile_of(run_folder))
     proposals = bench.proposals(fix_selection.chosen(report.findings, options))
     tried = list(_candidates(bench, proposals))
-    budget_s = options.budget or max(LEAST_S, PER_FIX_S * len(tried))
-    if not options.budget:
-        limited.enter_context(deadline.last_resort(began, budget_s))
+    if limit is None:
+        limit = Deadline(options.began, max(LEAST_S, PER_FIX_S * len(tried)))
+        limited.enter_context(limit.last_resort())
+    limit.timing_begins()
     ended: list[str] = []
     with progress.shown(options.progress_fd) as shown:
-        contest = _contest(options, run_folder, bench, tried, deadline.end(began, budget_s), shown.update)
-        with deadline.enforced(began, budget_s, ended):
+        contest = _contest(options, run_folder, bench, tried, limit, shown.update)
+        with limit.enforced(ended):
             try:
                 contest.run()
             except Problem as problem:
@@ -77,7 +78,7 @@ def _measure(options: argparse.Namespace, began: float, limited: ExitStack) -> i
             for one, candidate in tried
             if one.finding.predicted is not None
         }
-        notes = [*trials.ending(ended, budget_s), *pipeline.past_predictions(run_folder.parent)]
+        notes = [*trials.ending(ended, limit.budget_s), *pipeline.past_predictions(run_folder.parent)]
         trials.show(outcomes, found, speedups, notes)
     return 130 if "interrupted" in ended else 0
 
@@ -99,7 +100,7 @@ def _contest(
     run_folder: Path,
     bench: Workbench,
     tried: Sequence[tuple[Proposal, Candidate]],
-    end: float,
+    limit: Deadline,
     say: Callable[[Progress], None],
 ) -> Contest:
     from warpline import runs
@@ -110,14 +111,13 @@ def _contest(
     from warpline.measure.timed import Processes
     from warpline.wire.messages import Progress
 
-    left_s = max(1.0, end - time.monotonic())
     return Contest(
         target.again(options, runs.manifest(run_folder).request),
         [candidate for _, candidate in tried],
         QUICK,
-        Processes(bench.profile.steps.step_ms, deadline.ending_s(left_s), epochs.batches(bench.profile)),
+        Processes(bench.profile.steps.step_ms, limit.ending_s, epochs.batches(bench.profile)),
         lambda done, total, message: say(Progress("measuring", done, total, message)),
-        deadline=end,
+        deadline=limit.end,
     )
 
 

@@ -12,7 +12,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpline.commands import current_run, deadline, fix_selection, target
+from warpline.commands import current_run, fix_selection, target
+from warpline.commands.deadline import Deadline
 from warpline.commands.profile import number, seconds
 from warpline.model import units
 from warpline.model.problem import Problem
@@ -41,11 +42,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    with deadline.last_resort(options.began, options.budget or BUDGET_S):
-        return _tune(options, options.began)
+    limit = Deadline(options.began, options.budget or BUDGET_S)
+    with limit.last_resort():
+        return _tune(options, limit)
 
 
-def _tune(options: argparse.Namespace, began: float) -> int:
+def _tune(options: argparse.Namespace, limit: Deadline) -> int:
     from warpline import pipeline
     from warpline.commands import output, trials
     from warpline.measure import epochs, results, store
@@ -59,28 +61,31 @@ def _tune(options: argparse.Namespace, began: float) -> int:
     from warpline.wire.messages import Progress
 
     output.check(options)
-    budget_s = options.budget or BUDGET_S
     ended: list[str] = []
     with progress.shown(options.progress_fd) as shown:
-        with deadline.enforced(began, budget_s, ended):
+        with limit.enforced(ended):
             folder, request, run_folder = current_run.wanted(options)
+            limit.timing_begins()
             if run_folder is None:
-                cancelled = Ending(deadline=deadline.end(began, budget_s))
                 run_folder = pipeline.profile(
-                    request, folder=folder, on_progress=shown.update, cancelled=cancelled
+                    request,
+                    folder=folder,
+                    on_progress=shown.update,
+                    cancelled=Ending(deadline=limit.end),
+                    interrupted_s=limit.ending_s,
                 )[0]
             profile, report = pipeline.profile_of(run_folder), pipeline.report_of(run_folder)
             bench = Workbench(profile, text_of, pipeline.predictor_of(run_folder))
             ledger = Ledger(run_folder, profile, text_of, options.fresh)
         if ended:
-            raise Problem(*_ended_early(ended, budget_s))
+            raise Problem(*_ended_early(ended, limit.budget_s))
         search = Search(
             request,
             bench,
             ledger,
-            budget_s=deadline.end(began, budget_s) - began,
-            began=began,
-            timer=Processes(report.steps.step_ms, deadline.ending_s(budget_s), epochs.batches(profile)),
+            budget_s=limit.end - limit.began,
+            began=limit.began,
+            timer=Processes(report.steps.step_ms, limit.ending_s, epochs.batches(profile)),
             cores=profile.facts.flags.cpu_count or 1,
             on_progress=lambda done, total, message: shown.update(
                 Progress("measuring", done, total, message)
@@ -88,7 +93,7 @@ def _tune(options: argparse.Namespace, began: float) -> int:
         )
         findings = [one for one in report.findings if not options.rule or one.rule in options.rule]
         proposals = bench.proposals(findings, alternatives=True)
-        with deadline.enforced(began, budget_s, ended):
+        with limit.enforced(ended):
             search.run(proposals)
     outcomes, best = search.known()
     for one in findings:
@@ -103,7 +108,7 @@ def _tune(options: argparse.Namespace, began: float) -> int:
             outcomes,
             found,
             search.predictions(),
-            [*trials.ending(ended, budget_s), *notes, *pipeline.past_predictions(run_folder.parent)],
+            [*trials.ending(ended, limit.budget_s), *notes, *pipeline.past_predictions(run_folder.parent)],
             proposed=bool(proposals),
         )
     return 130 if "interrupted" in ended else 0
