@@ -9,10 +9,10 @@ ROUND has scripts with one planted flaw each, marked as ``first_contact.py`` say
 is the same script with the flaw mended.
 
 ``time`` runs both without Warpline, under ``bets/beats.py``: on each GPU one process at a time, on processors
-of its own, while the next ones import torch on a few others. The first round times every pair, plain first;
-the second does so the other way round; and so on until ``--seconds`` are over. Pairs that were not reached
-are named. PAIRS.json is written after each pair, and a later call adds to it. Without ``--gpus`` the scripts
-see no GPU, and run one at a time.
+of its own, while the next ones import torch and make their data on a few others (up to their first use of
+the GPU). The first round times every pair, plain first; the second the other way round; and so on until
+``--seconds`` are over. Pairs that were not reached are named. PAIRS.json is written after each pair, and a
+later call adds to it. Without ``--gpus`` the scripts see no GPU, and run one at a time.
 
 The gain is the plain script's time of a turn of its loop by the fixed one's (the geometric mean of the
 rounds). Where both ran to their end and made different numbers of turns (a larger batch, say), it is the
@@ -51,8 +51,8 @@ from betting import read as read_bets  # beside this file
 from pairing import Pairs, edit, read, show, show_edits, write
 
 CLOCK = Path(__file__).resolve().parent / "bets/beats.py"
-#: Processes of a GPU that import torch while another one is timed, and what they have of its processors.
-AHEAD, AHEAD_CORES = 2, 2
+#: What processes that are not timed yet have of a GPU's processors: one each, and at least so many.
+AHEAD_CORES = 2
 OVER = "the time is over"
 
 
@@ -69,13 +69,14 @@ class Lane:
     waiting: deque[tuple[str, int, str, subprocess.Popen[bytes]]] = field(default_factory=deque)
 
 
-def lanes(gpus: list[str]) -> list[Lane]:
+def lanes(gpus: list[str], ahead: int) -> list[Lane]:
     every = sorted(os.sched_getaffinity(0))
     size = max(1, len(every) // len(gpus))
     found = []
     for at, gpu in enumerate(gpus):
         mine = every[at * size : (at + 1) * size]
-        spare = AHEAD_CORES if len(mine) >= 4 * AHEAD_CORES else 0
+        wanted = max(AHEAD_CORES, ahead)
+        spare = wanted if ahead and len(mine) >= 2 * wanted else 0
         found.append(Lane(gpu, mine[: len(mine) - spare], mine[len(mine) - spare :]))
     return found
 
@@ -133,7 +134,7 @@ class Timing:
 
     def fill(self, lane: Lane) -> None:
         """Starts the next processes, as far as the machine has processors for them beside what is timed."""
-        wanted = 1 + AHEAD if lane.others else 1
+        wanted = 1 + self.options.ahead if lane.others else 1
         while len(lane.waiting) < wanted and time.monotonic() < self.ends:
             if not lane.pair:
                 with self.lock:
@@ -142,6 +143,7 @@ class Timing:
                     lane.pair += self.todo.popleft()
             name, number, which = lane.pair.popleft()
             script = self.copy(name, which)
+            held = {"BEATS_HOLD": "1"} if lane.gpu and lane.others else {}
             process = subprocess.Popen(
                 [self.options.python, str(CLOCK), str(self.options.window), str(script)],
                 cwd=script.parent,
@@ -149,7 +151,7 @@ class Timing:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
-                env={**os.environ, "CUDA_VISIBLE_DEVICES": lane.gpu},
+                env={**os.environ, "CUDA_VISIBLE_DEVICES": lane.gpu, **held},
             )
             with contextlib.suppress(OSError):  # it may be over already
                 os.sched_setaffinity(process.pid, lane.others or lane.cores)
@@ -206,7 +208,10 @@ def time_them(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         timing = Timing(options, Path(folder))
         gpus = options.gpus.split(",") if options.gpus else [""]
-        threads = [threading.Thread(target=timing.work, args=[lane], daemon=True) for lane in lanes(gpus)]
+        threads = [
+            threading.Thread(target=timing.work, args=[lane], daemon=True)
+            for lane in lanes(gpus, options.ahead)
+        ]
         try:
             for thread in threads:
                 thread.start()
@@ -235,6 +240,7 @@ def main() -> None:
     one.add_argument("--rounds", type=int, default=2)
     one.add_argument("--window", type=float, default=5.0, help="seconds of beats in one process (5)")
     one.add_argument("--limit", type=float, default=60.0, help="seconds for one process (60)")
+    one.add_argument("--ahead", type=int, default=2, help="processes of a GPU that start meanwhile (2)")
     one.add_argument("--bets", type=Path, help="time the edits of bets.py predict as well")
     one.add_argument("--no-twins", action="store_true", help="only the edits")
     one.add_argument("--only", nargs="+", default=["*"], metavar="NAME", help="names, or patterns of them")

@@ -2,7 +2,9 @@
 
 No Warpline. It is for scripts that train, for scripts that only infer, and for scripts that replay CUDA
 graphs. It imports torch and what SCRIPT imports from outside its folder, then waits for a line on standard
-input: the processors to run on ("0,1,2", or nothing). SCRIPT's own standard input is empty.
+input: the processors to run on ("0,1,2", or nothing). With ``BEATS_HOLD`` in the environment it waits where
+SCRIPT first uses the GPU, so the data that it makes before are made while another one is timed; what never
+uses one waits nowhere. SCRIPT's own standard input is empty.
 
 A beat is one turn of the loop. In a script that trains it is the return of an optimizer's ``step``, or, where
 no optimizer steps, of ``backward``; where the whole step is replayed as a CUDA graph, the replay. In a script
@@ -19,7 +21,7 @@ standard error:
 ``ms``        mean time of a beat after those passed over, by the device's events where there are any
 ``median_ms`` the median of the same
 ``loop_ms``   mean time of all beats after the first: with what is compiled or tuned on the way
-``setup_s``   from the line on standard input to the first beat
+``setup_s``   from the line on standard input (or SCRIPT's start, if later) to the first beat
 ``cut``       the script was ended after SECONDS of beats: ``beats`` is not all that it would make
 ``peak_bytes`` most that torch held on the device
 """
@@ -36,10 +38,11 @@ import runpy
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 #: Beats passed over at least, and beats that a mean needs.
 FIRST, FEWEST = 3, 4
@@ -251,16 +254,44 @@ def import_ahead(tree: ast.Module, folder: Path) -> None:
 
 
 def moved(cores: str) -> None:
-    """Puts this process on ``cores``, with as many threads for an operator as there are cores."""
+    """Puts this process and its children on ``cores``, with as many threads for an operator as there are
+    cores."""
     import torch
 
     if cores:
         wanted = {int(core) for core in cores.split(",")}
-        for task in Path("/proc/self/task").iterdir():
+        for task in tasks(os.getpid()):
             with contextlib.suppress(OSError):
-                os.sched_setaffinity(int(task.name), wanted)
+                os.sched_setaffinity(task, wanted)
         if "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(len(wanted))
+
+
+def tasks(pid: int) -> Iterator[int]:
+    """The threads of a process and of all its children, such as a loader's workers."""
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            yield int(task.name)
+            for child in (task / "children").read_text().split():
+                yield from tasks(int(child))
+
+
+def hold(clock: Clock, orders: TextIO) -> None:
+    """Has the script wait for its turn where CUDA would be initialized, which torch does in one place."""
+    import torch
+
+    plain, owner = torch.cuda._lazy_init, os.getpid()
+    waiting = threading.Lock()
+
+    def wait_first() -> None:
+        with waiting:
+            if os.getpid() == owner and not orders.closed:
+                moved(orders.readline().strip())
+                orders.close()
+                clock.began = time.perf_counter()
+        plain()
+
+    torch.cuda._lazy_init = wait_first  # type: ignore[assignment]
 
 
 def main() -> None:
@@ -272,8 +303,12 @@ def main() -> None:
 
     tree = ast.parse(script.read_text(encoding="utf-8"))
     import_ahead(tree, script.parent)
-    moved(sys.stdin.readline().strip())
+    orders = os.fdopen(os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    if "BEATS_HOLD" in os.environ:
+        hold(clock, orders)
+    else:
+        moved(orders.readline().strip())
     watch_training(clock)
     if not trains(tree) and sys.version_info >= (3, 12):
         watch_lines(clock)
