@@ -10,9 +10,10 @@ is the same script with the flaw mended.
 
 ``time`` runs both without Warpline, under ``bets/beats.py``: on each GPU one process at a time, on processors
 of its own, while the next ones import torch and make their data on a few others (up to their first use of
-the GPU). The first round times every pair, plain first; the second the other way round; and so on until
-``--seconds`` are over. Pairs that were not reached are named. PAIRS.json is written after each pair, and a
-later call adds to it. Without ``--gpus`` the scripts see no GPU, and run one at a time.
+the GPU; edits that compile up to their first steps). Who is ready first is timed first. The second round goes
+the other way round, and so on until ``--seconds`` are over. Pairs that were not reached are named. PAIRS.json
+is written after each pair, and a later call adds to it. ``--only`` also sets their order. Without ``--gpus``
+the scripts see no GPU, and run one at a time.
 
 The gain is the plain script's time of a turn of its loop by the fixed one's (the geometric mean of the
 rounds). Where both ran to their end and made different numbers of turns (a larger batch, say), it is the
@@ -57,6 +58,22 @@ OVER = "the time is over"
 
 
 @dataclass
+class Started:
+    """A process on its way to its turn. ``ready``: the file that it makes when it waits; None: it can have
+    its turn at any time."""
+
+    name: str
+    number: int
+    which: str
+    process: subprocess.Popen[bytes]
+    ready: Path | None
+
+    @property
+    def waits(self) -> bool:
+        return self.ready is None or self.ready.exists() or self.process.poll() is not None
+
+
+@dataclass
 class Lane:
     """One GPU, or none, with its processors: ``cores`` for what is timed, ``others`` for what is not yet."""
 
@@ -65,8 +82,17 @@ class Lane:
     others: list[int]
     #: What is left of the pair that is being started: (name, round, which).
     pair: deque[tuple[str, int, str]] = field(default_factory=deque)
-    #: Started, and waiting for their turn: (name, round, which, process).
-    waiting: deque[tuple[str, int, str, subprocess.Popen[bytes]]] = field(default_factory=deque)
+    waiting: list[Started] = field(default_factory=list)
+
+    def next(self, ends: float) -> Started:
+        """The first that is ready; the first of all where none is before ``ends``."""
+        while time.monotonic() < ends:
+            for one in self.waiting:
+                if one.waits:
+                    self.waiting.remove(one)
+                    return one
+            time.sleep(0.05)
+        return self.waiting.pop(0)
 
 
 def lanes(gpus: list[str], ahead: int) -> list[Lane]:
@@ -84,6 +110,7 @@ def lanes(gpus: list[str], ahead: int) -> list[Lane]:
 class Timing:
     def __init__(self, options: argparse.Namespace, folder: Path) -> None:
         self.options, self.folder = options, folder
+        self.compiling = set[tuple[str, str]]()  # (name, which)
         self.ends = time.monotonic() + options.seconds
         self.pairs: Pairs = read(options.out)
         self.lock = threading.Lock()
@@ -99,12 +126,15 @@ class Timing:
                 found[script.stem] = {"fixed": {script.name: script.read_text(encoding="utf-8")}}
         for bet in read_bets(self.options.bets) if self.options.bets is not None else []:
             mine = found.setdefault(Path(bet.script).stem, {})
-            mine[edit(sum(which != "fixed" for which in mine))] = bet.texts
+            which = edit(sum(which != "fixed" for which in mine))
+            mine[which] = bet.texts
+            if bet.fix.startswith("Compile"):
+                self.compiling.add((Path(bet.script).stem, which))
         return {
-            name: {"plain": {}, **changed}
-            for name, changed in found.items()
-            if (self.options.round / f"{name}.py").exists()
-            and any(fnmatch.fnmatch(name, one) for one in self.options.only)
+            name: {"plain": {}, **found[name]}
+            for wanted in self.options.only
+            for name in found
+            if fnmatch.fnmatch(name, wanted) and (self.options.round / f"{name}.py").exists()
         }
 
     def planned(self) -> deque[list[tuple[str, int, str]]]:
@@ -143,7 +173,11 @@ class Timing:
                     lane.pair += self.todo.popleft()
             name, number, which = lane.pair.popleft()
             script = self.copy(name, which)
-            held = {"BEATS_HOLD": "1"} if lane.gpu and lane.others else {}
+            ready, held = None, dict[str, str]()
+            if lane.gpu and lane.others:
+                ready = script.parent / f"ready-{number}"
+                at = "beats" if (name, which) in self.compiling else "device"
+                held = {"BEATS_HOLD": at, "BEATS_READY": str(ready)}
             process = subprocess.Popen(
                 [self.options.python, str(CLOCK), str(self.options.window), str(script)],
                 cwd=script.parent,
@@ -156,16 +190,17 @@ class Timing:
             with contextlib.suppress(OSError):  # it may be over already
                 os.sched_setaffinity(process.pid, lane.others or lane.cores)
             self.running.add(process)
-            lane.waiting.append((name, number, which, process))
+            lane.waiting.append(Started(name, number, which, process, ready))
 
     def work(self, lane: Lane) -> None:
         while True:
             self.fill(lane)
             if not lane.waiting or time.monotonic() >= self.ends:
                 break
-            name, number, which, process = lane.waiting.popleft()
+            one = lane.next(self.ends)
+            name, number, which = one.name, one.number, one.which
             began = time.monotonic()
-            result = self.timed(process, lane)
+            result = self.timed(one.process, lane)
             result |= {"round": number, "which": which, "seconds": round(time.monotonic() - began, 1)}
             if result.get("reason") == OVER:
                 break

@@ -2,9 +2,10 @@
 
 No Warpline. It is for scripts that train, for scripts that only infer, and for scripts that replay CUDA
 graphs. It imports torch and what SCRIPT imports from outside its folder, then waits for a line on standard
-input: the processors to run on ("0,1,2", or nothing). With ``BEATS_HOLD`` in the environment it waits where
-SCRIPT first uses the GPU, so the data that it makes before are made while another one is timed; what never
-uses one waits nowhere. SCRIPT's own standard input is empty.
+input: the processors to run on ("0,1,2", or nothing). With ``BEATS_HOLD=device`` in the environment it waits
+where SCRIPT first uses the GPU, so its data are made while another one is timed; with ``BEATS_HOLD=beats``
+after the first beats of a script that trains, so that it compiles meanwhile. Then it makes the file
+``BEATS_READY`` when it begins to wait. SCRIPT's own standard input is empty.
 
 A beat is one turn of the loop. In a script that trains it is the return of an optimizer's ``step``, or, where
 no optimizer steps, of ``backward``; where the whole step is replayed as a CUDA graph, the replay. In a script
@@ -38,7 +39,7 @@ import runpy
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 from types import FrameType
@@ -98,11 +99,18 @@ class Clock:
         self.replay = Beats("replay")
         self.lines: dict[tuple[Any, int], Beats] = {}
         self.told = threading.Lock()
+        self.wait: Callable[[], None] | None = None  # before the beats that count
 
     def trained(self, kind: Beats) -> None:
         best = self.optimizer if len(self.optimizer.at) >= FEWEST else kind
         if kind is not best:
             return
+        if self.wait is not None and len(kind.at) == FEWEST:
+            self.wait()
+            self.wait = None
+            for each in (self.optimizer, self.backward):
+                each.at.clear()
+                each.events.clear()
         kind.beat()
         if best.span > self.seconds and len(best.at) > 2 * FEWEST:
             self.end(cut=True)
@@ -276,22 +284,33 @@ def tasks(pid: int) -> Iterator[int]:
                 yield from tasks(int(child))
 
 
-def hold(clock: Clock, orders: TextIO) -> None:
-    """Has the script wait for its turn where CUDA would be initialized, which torch does in one place."""
+def hold(clock: Clock, orders: TextIO, at: str) -> None:
+    """Has the script wait for its turn ``at`` its first beats, or where CUDA would be initialized (torch does
+    that in one place)."""
     import torch
 
     plain, owner = torch.cuda._lazy_init, os.getpid()
     waiting = threading.Lock()
 
+    def wait() -> None:
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+        with contextlib.suppress(KeyError):
+            Path(os.environ["BEATS_READY"]).touch()
+        moved(orders.readline().strip())
+        orders.close()
+        clock.began = time.perf_counter()
+
     def wait_first() -> None:
         with waiting:
             if os.getpid() == owner and not orders.closed:
-                moved(orders.readline().strip())
-                orders.close()
-                clock.began = time.perf_counter()
+                wait()
         plain()
 
-    torch.cuda._lazy_init = wait_first  # type: ignore[assignment]
+    if at == "beats":
+        clock.wait = wait
+    else:
+        torch.cuda._lazy_init = wait_first  # type: ignore[assignment]
 
 
 def main() -> None:
@@ -305,8 +324,8 @@ def main() -> None:
     import_ahead(tree, script.parent)
     orders = os.fdopen(os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    if "BEATS_HOLD" in os.environ:
-        hold(clock, orders)
+    if at := os.environ.get("BEATS_HOLD"):
+        hold(clock, orders, at if trains(tree) else "device")
     else:
         moved(orders.readline().strip())
     watch_training(clock)
