@@ -38,6 +38,18 @@ def test_the_working_folder_is_deleted(tmp_path: Path) -> None:
     assert captured.output == ""
 
 
+def test_the_script_has_a_hook_at_every_optimizer(tmp_path: Path) -> None:
+    """torch iterates over all hooks while ours chooses what marks the steps."""
+    text = (
+        "import torch\nfrom torch.optim.optimizer import register_optimizer_step_post_hook\n"
+        "register_optimizer_step_post_hook(lambda *step: None)\n"
+        + STEPS.replace("while True", "for _ in range(900)")
+    )
+    captured = Captured(request(write(tmp_path, text), whole_run=True), tmp_path)
+    assert captured.lines()["train.py", 7] >= 3
+    assert captured.output == ""
+
+
 def test_a_script_that_starts_itself_anew_is_measured(tmp_path: Path) -> None:
     text = (
         "import os, sys\nif os.environ.get('AGAIN') != '1':\n    os.environ['AGAIN'] = '1'\n"

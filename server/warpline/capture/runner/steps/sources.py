@@ -58,13 +58,26 @@ class Patched:
         self.patches.restore()
 
 
+def _unheard_step(optimizer: Any, arguments: Any, named: Any) -> None:
+    """The hook while nobody listens."""
+
+
+def _after_step(optimizer: Any, arguments: Any, named: Any) -> None:
+    Optimizers.hook(optimizer, arguments, named)
+
+
 class Optimizers(Patched):
     """Signals after each ``optimizer.step()``, by torch's global hook; ``key`` is the optimizer's id.
+
+    The hook stays registered: who listens changes while torch iterates over the hooks, which fails if their
+    number changes and the script has a hook too.
 
     If gradients have overflowed, ``GradScaler.step`` skips the optimizer; that counts as a step too.
     """
 
     kind = "optimizer"
+    hook: Function = staticmethod(_unheard_step)
+    registered = False
 
     def __init__(self, observers: Observers) -> None:
         super().__init__()
@@ -77,7 +90,7 @@ class Optimizers(Patched):
 
         def hook(optimizer: Any, arguments: Any, named: Any) -> None:
             self.last = id(optimizer)
-            stepped(optimizer, sys._getframe(1))
+            stepped(optimizer, sys._getframe(2))
             heard("optimizer", id(optimizer))
 
         self._listen(torch, hook, lambda key: heard("optimizer", key))
@@ -99,7 +112,10 @@ class Optimizers(Patched):
         from torch.amp.grad_scaler import GradScaler
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
-        self.handle = register_optimizer_step_post_hook(hook)
+        Optimizers.hook = staticmethod(hook)
+        if not Optimizers.registered:
+            Optimizers.registered = True
+            register_optimizer_step_post_hook(_after_step)
 
         def make(original: Function) -> Function:
             def step(scaler: Any, optimizer: Any, *arguments: Any, **named: Any) -> Any:
@@ -114,7 +130,7 @@ class Optimizers(Patched):
         self.patches.replace(GradScaler, "step", make)
 
     def remove(self) -> None:
-        self.handle.remove()
+        Optimizers.hook = staticmethod(_unheard_step)
         super().remove()
 
 
