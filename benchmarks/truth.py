@@ -54,6 +54,14 @@ LEAST_SHARE = 0.05  # of the step: what a figure must take to be looked at
 OF_LINE, OF_STEP = 0.10, 0.02  # how far off it may be
 LOOKS = 3
 TIMEOUT_S = 300
+#: So that all processes do the same work. By default dictionaries of strings collide in ways of their own in
+#: each process, and glibc gives memory at the end of its heap back to the system: a step then has 0 or
+#: thousands of page faults, depending on what else is in the heap, and changes between them now and then.
+STEADY = {
+    "PYTHONHASHSEED": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),  # the largest that glibc takes
+}
 
 
 @dataclass(frozen=True)
@@ -250,10 +258,14 @@ def run_warpline(script: Path, file: Path, options: argparse.Namespace) -> None:
 
 
 def run(command: list[str], options: argparse.Namespace) -> None:
-    environment = os.environ | {
-        "OMP_NUM_THREADS": str(options.threads),
-        "MKL_NUM_THREADS": str(options.threads),
-    }
+    environment = (
+        STEADY
+        | os.environ
+        | {
+            "OMP_NUM_THREADS": str(options.threads),
+            "MKL_NUM_THREADS": str(options.threads),
+        }
+    )
     environment.setdefault("PYTHONPATH", str(HERE.parent / "server"))
     done = subprocess.run(
         command, check=False, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S

@@ -10,6 +10,10 @@ often each statement runs and who runs it. In the second run (``--coarse``) stat
 ``SHORT_US`` are left alone: their time is part of the statement that runs them, a loop or a call, and the
 lines of both form one *figure*. What the clock reads cost is measured in each run and taken off.
 
+Steps that take ``LONG`` times the median, and ``LARGE`` of the whole time more, are left out where they are
+fewer than ``FEW``: whether a collection of all of Python's garbage, once in three seconds, falls into the
+window is chance.
+
 ``backward()`` or ``autograd.grad()``, and every statement that runs inside, are one figure, marked
 ``backward``. With ``create_graph=True`` a gradient is part of the forward, and a line like any other.
 
@@ -25,7 +29,9 @@ import argparse
 import ast
 import builtins
 import importlib.machinery
+import itertools
 import json
+import statistics
 import sys
 import threading
 from collections.abc import Callable
@@ -36,6 +42,7 @@ from typing import Any
 SHORT_US, MEAN_US = 6.0, 40.0
 OFTEN = 50  # times a step
 NEVER = 1 << 62
+LONG, LARGE, FEW = 2, 0.02, 4
 BACKWARD = (".backward(", "autograd.grad(")  # a report has their time at the lines of the forward
 FORWARD = "create_graph=True"
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -66,7 +73,8 @@ class Watch:
         self.children: list[int] = []  # how many statements were run by it
         self.parents: list[set[int]] = []
         self.open: list[int] = []
-        self.begin, self.end, self.restart, self.close = self._clock()
+        self.marks: list[tuple[int, list[list[int]]]] = []  # at each step's end: the clock, and the columns
+        self.begin, self.end, self.restart, self.mark = self._clock()
 
     def add(self, file: str, node: ast.stmt, last: int, backward: bool) -> int:
         self.statements.append({"file": file, "line": node.lineno, "last": last, "backward": backward})
@@ -124,11 +132,34 @@ class Watch:
             began[:] = [clock()] * len(began)
             last = clock()
 
-        def close() -> None:
+        def mark() -> None:
+            nonlocal last
+            now = clock()
             if stack:
-                into[stack[-1]] += clock() - last
+                into[stack[-1]] += now - last
+            self.marks.append((now, [column[:] for column in self._columns()]))
+            last = clock()
 
-        return begin, end, restart, close
+        return begin, end, restart, mark
+
+    def _columns(self) -> list[list[int]]:
+        return [self.spent, self.in_backward, self.times, self.children]
+
+    def leave_out(self) -> int:
+        """Take the rare long steps out of the columns. How many steps are left."""
+        steps = list(itertools.pairwise(self.marks))
+        lengths = [end - begin for (begin, _), (end, _) in steps]
+        usual = statistics.median(lengths)
+        least = max(LONG * usual, usual + LARGE * sum(lengths))
+        long = [step for step, took in zip(steps, lengths, strict=True) if took > least]
+        if len(long) >= FEW or len(steps) < 10 * FEW:
+            return len(steps)
+        for (_, before), (_, after) in long:
+            for column, old, new in zip(self._columns(), before, after, strict=True):
+                column[:] = [
+                    whole - (end - begin) for whole, begin, end in zip(column, old, new, strict=True)
+                ]
+        return len(steps) - len(long)
 
     def read_cost_ns(self) -> tuple[float, float]:
         """What a pair of ``begin`` and ``end`` adds to its own statement, and to the one around it."""
@@ -308,21 +339,23 @@ def measure(options: argparse.Namespace, watch: Watch) -> None:
 
     script = options.script.resolve()
     builtins._truth_ = watch  # type: ignore[attr-defined]
-    steps, began, used, start = 0, 0, 0, 0
+    steps, began, used = 0, 0, 0
 
     def step(*_: object) -> None:
-        nonlocal steps, began, used, start
+        nonlocal steps, began, used
         steps += 1
         if steps == options.warmup:
             watch.restart()
-            began, used, start = perf_counter_ns(), process_time_ns(), watch.clock()
+            began, used = perf_counter_ns(), process_time_ns()
+        if steps >= options.warmup:
+            watch.mark()
         counted = steps - options.warmup
         if counted >= 5 and perf_counter_ns() - began > options.seconds * 1e9:
-            watch.close()
-            took = watch.clock() - start
             used = process_time_ns() - used
+            took = watch.marks[-1][0] - watch.marks[0][0]
             result = {"script": str(script), "steps": counted, "step_ms": took / counted / 1e6}
-            result |= {"processor_ms": used / counted / 1e6, "statements": watch.results(counted)}
+            result |= {"processor_ms": used / counted / 1e6}
+            result |= {"statements": watch.results(watch.leave_out())}
             options.json.write_text(json.dumps(result, indent=1), encoding="utf-8")
             raise SystemExit(0)
 
