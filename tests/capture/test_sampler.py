@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import itertools
 import math
 import mmap
 import os
@@ -18,7 +19,7 @@ import pytest
 
 from warpline.capture.runner.lines.userfiles import UserFiles
 from warpline.capture.runner.sampler import child, layout, snapshots
-from warpline.capture.runner.sampler.frames import Frames, LineTable
+from warpline.capture.runner.sampler.frames import Frames, LineTable, rare
 from warpline.capture.runner.sampler.kept import KeptSamples
 
 HERE = str(Path(__file__).resolve())
@@ -79,6 +80,24 @@ def test_shares_are_those_of_a_clock(user_files: UserFiles) -> None:
         share = counts.get(line_of(text), 0) / total
         # Five standard deviations of a count, and what the reads of the clock itself take.
         assert abs(share - truth) < 0.02 + 5 * math.sqrt(truth * (1 - truth) / total), name
+
+
+@pytest.mark.parametrize(
+    ("lengths", "left_out"),
+    [
+        ([5] * 60, 0),
+        ([5] * 60 + [90], 1),  # a collection of all garbage
+        ([5] * 60 + [90] * 4, 0),  # four of them say how often it happens
+        ([5] * 600 + [12] * 9 + [300], 1),  # and a busy machine
+        ([5] * 20 + [90], 0),
+        ([], 0),
+    ],
+)
+def test_a_few_long_steps_are_left_out(lengths: list[int], left_out: int) -> None:
+    steps = list(itertools.accumulate(lengths, initial=1000))
+    found = rare(steps)
+    assert len(found) == left_out
+    assert all(end - begin >= 90 for begin, end in found)
 
 
 def test_a_generator_that_is_suspended_is_not_where_the_thread_is(user_files: UserFiles) -> None:
@@ -236,6 +255,7 @@ def test_samples_of_a_thread_that_waits_for_others_are_not_used() -> None:
 
     class Seen:
         thread = os.getpid() + 1
+        note = ""
 
         def __init__(self, counted: int) -> None:
             self.counted = counted

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 _FRAME = re.compile(r".* \((.*):(\d+)\)$", re.DOTALL)
 #: A second.
 RATE = 1000
-#: Time sampled, in whole steps: 2,000 samples put a line of 30 % of the step within 1 % of the step.
+#: Time sampled, in whole steps.
 LEAST_NS, MOST_NS = 2_000_000_000, 12_000_000_000
 
 

@@ -22,10 +22,12 @@ class Child:
     #: The signal that ends it; None: a line of input. The end of its input would not do: a process that the
     #: script forks meanwhile, such as a loader's worker, holds the other end open.
     end_by: signal.Signals | None = None
+    note = ""  # for the user, once the samples are read
 
     def __init__(self, command: Sequence[str]) -> None:
         self.thread = threading.get_native_id()
         self.output = b""
+        self.steps: list[int] = []  # boundaries of the sampled steps, in ns of the monotonic clock
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )

@@ -26,6 +26,16 @@ LONGEST_S = 5 * MOST_NS / 1e9
 RESUME = opmap.get("RESUME", -1)
 #: Largest share of samples without a valid chain of frames. With more, the layout is wrong.
 MOST_TORN = 0.05
+#: A step that takes ``LONG`` times the median, and ``LARGE`` of the sampled time more, did something else,
+#: such as a collection of all garbage. If fewer than ``FEW`` did, how often that happens is chance: one
+#: collection in two seconds or none moved 6 % of the step from line to line. There must be so many steps that
+#: ``FEW`` of them are less than ``RARE``.
+LONG, LARGE, FEW, RARE = 2, 0.02, 4, 0.1
+WORTH_A_NOTE = 0.05  # share of the sampled time
+NOTE = (
+    "%d of %d sampled steps took more than %d times as long as most (%.0f ms together; Python may have "
+    "collected all its garbage): too few to say how often that happens, so lines are without their time"
+)
 
 
 class Frames(Child):
@@ -54,13 +64,19 @@ class Frames(Child):
             self.process.stdin.flush()
 
     def found(self, user_files: UserFiles, codes: Sequence[CodeType]) -> dict[str, Any]:
-        """``Samples``, as a dict: the innermost line of the user's in each stack. ``codes``: those of the
-        user's that count. Raises OSError where too little could be read."""
+        """``Samples``, as a dict: the innermost line of the user's in each stack, without ``rare`` steps.
+        ``codes``: those of the user's that count. Raises OSError where too little could be read."""
         try:
             seen = json.loads(self.output.splitlines()[-1])
-            frames, stacks, counts, torn = (seen[name] for name in ("frames", "stacks", "counts", "torn"))
+            frames, stacks, times, torn = (seen[name] for name in ("frames", "stacks", "times", "torn"))
         except (ValueError, KeyError, IndexError):
-            raise OSError("it wrote no counts") from None
+            raise OSError("it wrote no samples") from None
+        left_out = [(begin // 1000, end // 1000) for begin, end in rare(self.steps)]
+        self.note = _note(left_out, self.steps)
+        counts = [
+            sum(not any(begin <= moment < end for begin, end in left_out) for moment in moments)
+            for moments in times
+        ]
         total = sum(counts)
         if torn > MOST_TORN * (total + torn):
             raise OSError("%d of %d samples had no frames" % (torn, total + torn))
@@ -89,6 +105,25 @@ class Frames(Child):
             if line is not None:
                 found[number] = (path, line)
         return found
+
+
+def rare(steps: Sequence[int]) -> list[tuple[int, int]]:
+    """Begin and end of the long steps, if they are rare. ``steps``: all boundaries."""
+    spans = list(zip(steps[:-1], steps[1:]))  # noqa: RUF007 - Python 3.9 has no pairwise
+    if RARE * len(spans) < FEW:
+        return []
+    usual = sorted(end - begin for begin, end in spans)[len(spans) // 2]
+    least = max(LONG * usual, usual + LARGE * (steps[-1] - steps[0]))
+    long = [(begin, end) for begin, end in spans if end - begin > least]
+    return long if len(long) < FEW else []
+
+
+def _note(left_out: Sequence[tuple[int, int]], steps: Sequence[int]) -> str:
+    """What to tell the user of ``left_out``, begin and end of steps in microseconds."""
+    spent_us = sum(end - begin for begin, end in left_out)
+    if not left_out or spent_us < WORTH_A_NOTE * (steps[-1] - steps[0]) / 1000:
+        return ""
+    return NOTE % (len(left_out), len(steps) - 1, LONG, spent_us / 1000)
 
 
 class LineTable:

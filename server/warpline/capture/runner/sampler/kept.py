@@ -44,5 +44,6 @@ class KeptSamples:
         return found
 
     def notes(self) -> list[str]:
-        """A note with the reason if there are no samples."""
-        return [NOTE % self.why] if self.why else []
+        """A note with the reason if there are no samples, or with what was left out of them."""
+        told = NOTE % self.why if self.why else self.sampler.note if self.sampler is not None else ""
+        return [told] if told else []

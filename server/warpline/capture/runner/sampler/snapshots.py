@@ -1,4 +1,4 @@
-"""A separate program: reads another process's memory many times a second and counts a thread's lines.
+"""A separate program: reads another process's memory many times a second and notes a thread's frames.
 
     python -I -S snapshots.py < what to look at > what was seen
 
@@ -20,7 +20,6 @@ import select
 import signal
 import sys
 import time
-from collections import Counter
 from typing import Any, Optional
 
 PAGE_BITS = 12
@@ -212,7 +211,7 @@ class Cores:
 
 def main() -> None:
     """Sample between two lines of input. Standard input has a line of JSON with the request, a line to begin,
-    and a line to end. Then the counts are written to standard output."""
+    and a line to end. Then the samples are written to standard output."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it goes to all processes of a terminal
     told = open(0, "rb", buffering=0)  # noqa: SIM115 - unbuffered, or the third line is read with the second
     asked = json.loads(told.readline())
@@ -228,32 +227,36 @@ def main() -> None:
     told.readline()
     ask_for_short_turns()
     cores = Cores(asked["process"], asked["thread"])
-    between_s, until = 1 / asked["rate"], time.monotonic() + asked["longest_s"]
-    found: Counter[tuple[int, ...]] = Counter()
+    between_s, now = 1 / asked["rate"], time.monotonic()
+    until, due = now + asked["longest_s"], now
+    found: dict[tuple[int, ...], list[int]] = {}
     torn = in_a_row = 0
-    while in_a_row < GIVEN_UP and time.monotonic() < until:
+    while in_a_row < GIVEN_UP and now < until:
         # At random intervals: even ones could sample every step at the same places.
-        if select.select([0], [], [], between_s * random.uniform(0.5, 1.5))[0]:
+        due = max(due + between_s * random.uniform(0.5, 1.5), now)
+        if select.select([0], [], [], max(0.0, due - time.monotonic()))[0]:
             break
         if memory.looks % LOOKS_A_CORE == 0:
             cores.leave()
         memory.look()
+        now = time.monotonic()
         stack = frames.stack()
         if stack is None:
             torn, in_a_row = torn + 1, in_a_row + 1
         else:
-            found[stack] += 1
+            found.setdefault(stack, []).append(int(now * 1e6))
             in_a_row = 0
     sys.stdout.write(json.dumps({**packed(found), "torn": torn}))
 
 
-def packed(found: Counter[tuple[int, ...]]) -> dict[str, Any]:
-    """``frames``: (code, instruction) of each that was seen; ``stacks``: their numbers; ``counts``."""
+def packed(found: dict[tuple[int, ...], list[int]]) -> dict[str, Any]:
+    """``frames``: (code, instruction) of each that was seen; ``stacks``: their numbers; ``times``: when each
+    stack was seen, in microseconds of the monotonic clock."""
     numbers: dict[tuple[int, int], int] = {}
     stacks = [
         [numbers.setdefault(frame, len(numbers)) for frame in zip(stack[::2], stack[1::2])] for stack in found
     ]
-    return {"frames": list(numbers), "stacks": stacks, "counts": list(found.values())}
+    return {"frames": list(numbers), "stacks": stacks, "times": list(found.values())}
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class Patched:
 
 
 def _unheard_step(optimizer: Any, arguments: Any, named: Any) -> None:
-    """The hook while nobody listens."""
+    """Does nothing: the hook while no step is awaited."""
 
 
 def _after_step(optimizer: Any, arguments: Any, named: Any) -> None:

@@ -23,8 +23,9 @@ from .stages import Stage
 if TYPE_CHECKING:
     from ..session import Session
 
-#: Number of samples in a short window, but at most ``FASTEST`` per second: one sample takes about 30 us.
-SAMPLES, FASTEST = 2000, 5000
+#: Number of samples in a short window, but at most ``FASTEST`` per second: one sample takes about 30 us. With
+#: 4,000 the standard deviation of a line of 30 % of the step is 0.7 % of the step.
+SAMPLES, FASTEST = 4000, 5000
 LONGEST = 3.0  # times the window; after that the script is taken to do something else than its steps
 AFTER = 0.2  # the largest share of the sampled time that may be after the end of the last step
 OTHERS = 0.05  # the largest share of what steps of another class did in addition
@@ -68,6 +69,7 @@ class Sampling(Stage):
         self.began_ns = self.last_ns = monotonic_ns()
         self.until_ns = self.began_ns + self.window_ns
         if not self.waits and self.sampler is not None:
+            self.sampler.steps = [self.began_ns]
             self.sampler.go()
             self.session.observers.workers.sample(True)
 
@@ -94,6 +96,8 @@ class Sampling(Stage):
         late = self.over_ns > 0
         if not late:
             self.last_ns = now_ns
+            if self.sampler is not None:
+                self.sampler.steps.append(now_ns)
             if session.classes.is_other(session.observers.signals.take()):
                 self.others_ns += max(0.0, now_ns - before_ns - self.step_ns)
         # Ranks must go on after the same step, even if one of them was late.
