@@ -52,7 +52,8 @@ bench: $(VENV)/.ready-dev .cache/peers/.ready
 
 .cache/peers/.ready:
 	$(PYTHON) -m venv .cache/peers
-	.cache/peers/bin/python -m pip --disable-pip-version-check install --quiet HolisticTraceAnalysis==0.5.0 'pandas<3'
+	.cache/peers/bin/python -m pip --disable-pip-version-check install --quiet HolisticTraceAnalysis==0.5.0 'pandas<3' \
+		jedi-language-server python-lsp-server ruff basedpyright esbonio
 	touch $@
 
 editors: node_modules/.package-lock.json

@@ -1,12 +1,12 @@
-"""One page: import, own runs, overhead, server, proof, each beside its peers in the same run.
+"""One page: import, own runs, ranks, overhead, server, proof, each beside its peers in the same run.
 
     python benchmarks/bench.py [PART…] [--trace FILE] [--peers FOLDER] [--quick]
 
 ``make bench`` installs the peers into ``--peers`` (an environment of its own) first. PART is any of import,
-runs, overhead, server, proof; all of them take about half an hour on an idle machine, ``--quick`` takes the
-fewest rounds. Every part is one of the scripts beside this one, whose own table stands on the page. Each time
-is a line of ``history.jsonl``: commit, machine, load, medians and ratios of the import, and the tables of the
-other parts.
+runs, ranks, overhead, server, proof; all of them take about half an hour on an idle machine, ``--quick``
+takes the fewest rounds. Every part is one of the scripts beside this one, whose own table stands on the page.
+Each time is a line of ``history.jsonl``: commit, machine, load, medians and ratios of the import, and the
+tables of the other parts.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 HISTORY = HERE / "history.jsonl"
-EVENTS = 200_000
+EVENTS, QUICK_EVENTS = 1_000_000, 200_000  # of the trace to import
 #: Part -> script and its arguments; with --quick these instead.
 PARTS = {
     "runs": ("report_time.py", ["--events", "65000", "1000000"], ["--events", "65000", "--rounds", "1"]),
+    "ranks": ("many_ranks.py", ["--dask"], ["--dask", "--ranks", "8", "--events", "65000"]),
     "overhead": ("overhead.py", [], ["--rounds", "1"]),
     "server": ("lsp.py", [], ["--only", "start", "--rounds", "2"]),
     "proof": (
@@ -42,7 +43,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", metavar="PART", help="import, runs, overhead, server, proof")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(["import", *PARTS]))
     parser.add_argument(
         "--trace", type=Path, help=f"to import; else one of {EVENTS:,} events, made of a recorded one"
     )
@@ -95,7 +96,7 @@ def importing(options: argparse.Namespace) -> dict[str, Any]:
 
     hta = options.peers / "bin" / "python" if options.peers else None
     with tempfile.TemporaryDirectory() as folder:
-        trace = options.trace or repeated(Path(folder), EVENTS)
+        trace = options.trace or repeated(Path(folder), QUICK_EVENTS if options.quick else EVENTS)
         try:
             found = compared(trace, str(hta) if hta else None, 1 if options.quick else 3)
         except subprocess.CalledProcessError as error:
