@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors.desk import HERE, ROOT, Desk
+from tests.editors.desk import HERE, LIMIT_S, ROOT, Desk
 
 EDITORS = Path(os.environ.get("WARPLINE_EDITORS", ROOT / ".cache" / "editors"))
 
@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents and "editors" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.editor)
-            item.add_marker(pytest.mark.timeout(900))
+            item.add_marker(pytest.mark.timeout(7.5 * LIMIT_S))
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable
@@ -12,8 +13,10 @@ from typing import TypeVar
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+#: Of `make pictures`, until all of them are there.
+PICTURES = ROOT / ".cache" / "pictures"
 #: Every wait is for a state, and this long at most: a build machine may be very slow.
-LIMIT_S = 120.0
+LIMIT_S = float(os.environ.get("WARPLINE_LIMIT_S", "120"))
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.editors.desk import HERE, ROOT, Desk
+from tests.editors.desk import HERE, PICTURES, ROOT, Desk
 
 CELLS = (
     "%matplotlib inline\nimport time\nimport torch",
@@ -173,12 +173,13 @@ def test_a_newcomer(editors: Path, platform_vsix: Path, desk: Desk) -> None:
     drive("newcomer.mjs", {**options, "offline": bool(before)}, desk, before)
 
 
-def pictures(version: str, documented: bool = True) -> dict[str, str]:
-    """Where a scenario leaves its pictures: with ``WARPLINE_PICTURES=1`` in the documentation those that it
-    has, else all of them in the folder that this names, to be looked at, with the log of the session."""
+def pictures(version: str, documented: bool = True) -> dict[str, Any]:
+    """Where a scenario leaves its pictures: with ``WARPLINE_PICTURES=1`` (`make pictures`) those that the
+    documentation has, and the session ends after the last of them; else all of them in the folder that this
+    names, to be looked at, with the log of the session."""
     wanted = os.environ.get("WARPLINE_PICTURES", "")
     if wanted == "1":
-        return {"pictures": str(ROOT / "docs" / "images")} if documented else {}
+        return {"pictures": str(PICTURES), "onlyPictures": True} if documented else {}
     if not wanted:
         return {}
     folder = Path(wanted) / version

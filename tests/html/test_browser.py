@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.editors.desk import LIMIT_S, PICTURES
 from warpline import pipeline, runs
 from warpline.html.compared import Against
 from warpline.html.page import page
@@ -44,7 +45,7 @@ VALUES = [
     ),
     *(256.5, 999.5, 1234.5, 9999, 10000, 12345.6, 2.0**20 * 12.25, 2.0**30 * 256.5, 6.2e13, 1.0e17),
 ]
-pytestmark = [pytest.mark.editor, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.editor, pytest.mark.timeout(2 * LIMIT_S)]
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def seen(
     pictures: list[str] = []
     plain = tmp_path_factory.mktemp("plain") / "page.html"
     if os.environ.get("WARPLINE_PICTURES"):  # `make pictures`; the sessions in VS Code make their own
-        pictures = [str(ROOT / "docs/images")]
+        pictures = [str(PICTURES)]
         cwd = str(Path(report.script).parents[2])
         roofs = pipeline.roofs_of(profile)
         made = page(report, profile, pipeline.timeline_of(run), None, roofs, cwd=cwd)
@@ -89,7 +90,7 @@ def seen(
         env={**os.environ, "VALUES": json.dumps(VALUES), "RANKS": str(several), "PLAIN": str(plain)},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=1.6 * LIMIT_S,
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)

@@ -18,6 +18,7 @@ try {
   window.expect("it has a timeline", await report.locator("#timeline canvas").first().isVisible());
   const first = bright(await background());
   await window.picture("vscode-report");
+  await window.enough();
 
   // A click on a line of the source opens the file there, in the column that the page does not hide.
   const row = report.locator("#source tr.costs").first();

@@ -13,7 +13,7 @@ function decorated(page) {
 /** Users who turned inlay hints off see the times all the same; and the same in the dark. */
 export async function otherSettings(session) {
   const { window, page } = session;
-  const plain = await session.hints();
+  const plain = await session.settledHints();
   session.settings({ "editor.inlayHints.enabled": "off" });
   await window.until("without inlay hints the times are there", async () => (await decorated(page)).length >= Object.keys(plain).length);
   window.expect("and only once", Object.keys(await session.hints()).length === 0);
@@ -21,7 +21,7 @@ export async function otherSettings(session) {
   const dark = async () => (await page.locator(".monaco-workbench.vs-dark").count()) > 0;
   const before = await dark();
   session.settings({ "workbench.colorTheme": before ? "Default Light Modern" : "Default Dark Modern" });
-  await window.until("inlay hints are back", async () => JSON.stringify(await session.hints()) === JSON.stringify(plain));
+  await session.hintsAre("inlay hints are back", plain);
   await window.until("the times are there only once", async () => (await decorated(page)).length === 0);
   await window.until("the other theme", async () => (await dark()) !== before);
   await window.picture(before ? "vscode-light" : "vscode-dark");
@@ -32,7 +32,7 @@ export async function otherSettings(session) {
 /** A line that was changed since, and a whole text that was replaced and comes back. */
 export async function changedAndBack(session, line) {
   const { window, page } = session;
-  const plain = await session.hints();
+  const plain = await session.settledHints();
   await window.goto(line);
   await page.keyboard.type("0");
   await window.until("the tree says that the line was changed since", async () => (await session.rows()).some((row) => row.includes("line changed since")));
@@ -46,7 +46,7 @@ export async function changedAndBack(session, line) {
   await window.until("the whole text is another", async () => (await window.lines()).length === 1);
   await page.keyboard.press("Control+Z");
   await window.goto(1);
-  await window.until("after undoing it no hint is lost", async () => JSON.stringify(await session.hints()) === JSON.stringify(plain));
+  await session.hintsAre("after undoing it no hint is lost", plain);
 }
 
 export async function groups(session) {

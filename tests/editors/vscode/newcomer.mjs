@@ -65,6 +65,7 @@ try {
   window.log("measured:", words);
   window.expect("the message has the gain's interval", /(x|no measurable gain), [\d.]+ to [\d.]+/.test(words));
   await window.picture("walkthrough-fix-dark");
+  await window.enough();
   // Offered there where the gain is proven; on a busy machine it may not be, and the tree offers it all the same.
   const offered = measured.getByRole("button", { name: "Apply" });
   if ((await offered.count()) > 0) await click("Apply", offered);

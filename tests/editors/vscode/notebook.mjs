@@ -33,6 +33,7 @@ try {
   const card = page.locator(".monaco-hover:visible", { hasText: "of the step" }).first();
   await card.waitFor();
   await window.picture("vscode-notebook");
+  await window.enough();
   await page.mouse.move(700, 5);
   await window.command("Preferences: Toggle between Light/Dark Themes");
   await window.look("notebook-dark");

@@ -51,7 +51,7 @@ export async function comparing(session) {
   olderRun(session.runs, known.at(-1));
   await window.until("the older run is listed", async () => (await listed.count()) === known.length + 1);
   await window.until("the lens says what changed", async () => (await session.lenses()).some((title) => /\(10\.00?x, was/.test(title)));
-  const plain = await session.hints();
+  const plain = await session.settledHints();
 
   // With the run before, in a list and in the hints.
   const rows = await window.quickInput("F1", ">Warpline: Compare with Previous Run");
@@ -65,7 +65,7 @@ export async function comparing(session) {
     return found.length > 0 && found.every((text) => / · -[\d.]+ m?s$/.test(text));
   });
   await window.command("Warpline: Hide the Difference in the Hints");
-  await window.until("the hints say only the times again", async () => JSON.stringify(await session.hints()) === JSON.stringify(plain));
+  await session.hintsAre("the hints say only the times again", plain);
 
   // The older run is shown, and then the newest one again.
   await listed.nth(1).click();
@@ -82,7 +82,7 @@ export async function comparing(session) {
 /** Two runs that are selected in their view, the newer one first: the older one counts as before. */
 export async function comparingSelected(session) {
   const { window, page, quick, listed } = session;
-  const plain = await session.hints();
+  const plain = await session.settledHints();
   await listed.nth(0).click();
   await listed.nth(1).click({ modifiers: ["Control"] });
   await listed.nth(1).click({ button: "right" });
@@ -96,7 +96,7 @@ export async function comparingSelected(session) {
   await quick.waitFor({ state: "hidden" });
   await window.until("the hints say the difference", async () => Object.values(await session.hints()).some((text) => / · -[\d.]+ m?s$/.test(text)));
   await window.command("Warpline: Hide the Difference in the Hints");
-  await window.until("and only the times again", async () => JSON.stringify(await session.hints()) === JSON.stringify(plain));
+  await session.hintsAre("and only the times again", plain);
 }
 
 /** The arguments can be seen and changed; a run with others is not compared with those before. */

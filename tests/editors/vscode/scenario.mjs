@@ -220,6 +220,7 @@ try {
   await comparing(session);
   await comparingSelected(session);
   await otherArguments(session);
+  await window.enough();
   await changedAndBack(session, expected[0]);
   await failing(session);
   await withoutTorch(session);

@@ -82,6 +82,26 @@ export class Session {
     return found;
   }
 
+  /** The hints once they have stood still for a second: a file that was just opened may have none yet, or only some. */
+  async settledHints() {
+    let [last, since] = ["", Date.now()];
+    return this.window.until("the hints stand still", async () => {
+      const found = await this.hints();
+      const words = JSON.stringify(found);
+      if (words !== last) [last, since] = [words, Date.now()];
+      return words !== "{}" && Date.now() - since > 1_000 ? found : undefined;
+    });
+  }
+
+  /** Wait until the hints are `wanted`; the error says what they were instead. */
+  async hintsAre(what, wanted) {
+    let found;
+    const same = async () => JSON.stringify((found = await this.hints())) === JSON.stringify(wanted);
+    await this.window.until(what, same).catch((error) => {
+      throw new Error(`${error.message}: ${JSON.stringify(found)} instead of ${JSON.stringify(wanted)}`);
+    });
+  }
+
   /** The numbers of the lines that have a bar in the margin. */
   async heat() {
     const marks = await this.window.marks();

@@ -6,7 +6,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { chromium } from "playwright-core";
 
 /** Every wait is for a state, and this long at most: a build machine may be very slow. */
-export const LIMIT_MS = 120_000;
+export const LIMIT_MS = 1_000 * Number(process.env.WARPLINE_LIMIT_S ?? 120);
 
 const QUIET = {
   "telemetry.telemetryLevel": "off",
@@ -40,7 +40,7 @@ function freePort() {
 }
 
 export class Window {
-  /** codeServer, vsix, out (an empty folder), workspace (used as it is), settings, env (on top of ours, or with `bare` all of it), pictures and looks (folders) */
+  /** codeServer, vsix, out (an empty folder), workspace (used as it is), settings, env (on top of ours, or with `bare` all of it), pictures and looks (folders), onlyPictures */
   static async open(options) {
     const window = new Window(options);
     try {
@@ -167,6 +167,13 @@ export class Window {
   async reload() {
     await this.page.reload({ timeout: LIMIT_MS });
     await this.#workbench();
+  }
+
+  /** The end of a session that was only to make the documentation's pictures, and has made all of them. */
+  async enough() {
+    if (!this.options.onlyPictures) return;
+    await this.close();
+    process.exit(0);
   }
 
   /** A picture that no page of the documentation has. */
