@@ -2,7 +2,8 @@
 
     python benchmarks/sample_traces.py FOLDER [--peers PYTHON]
 
-tests/trace/test_samples.py says where the traces are from. ``PYTHON`` is an interpreter with
+tests/trace/test_samples.py says where the traces are from. Exports of Nsight Systems (``.sqlite``) are
+compared with SQL over the file. ``PYTHON`` is an interpreter with
 ``HolisticTraceAnalysis`` and ``torch-tb-profiler`` (each installed with --no-deps, and with ``pandas<3``,
 plotly, networkx, pydot, tqdm, pyyaml, psutil, tensorboard). HTA rounds the start of a kernel up to whole
 microseconds and its end down; rounded so, the sums of a newer trace are equal. The plugin counts kernels
@@ -12,13 +13,16 @@ without copies, and reads only traces of kernels.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
 import json
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +39,8 @@ from warpline.model.problem import Problem
 KERNELS, COPIES = {"kernel"}, {"gpu_memcpy", "gpu_memset", "memcpy", "memset"}
 #: In the folder with the traces, and none: an execution trace of PyTorch, which has no times.
 NO_TRACES = {"benchmark_simple_add_et.json.gz"}
+#: What runs on the device, in an export of Nsight Systems; kernels first.
+_EXPORTED = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
 _PEERS = Path(__file__).with_name("sample_traces_peers.py")
 
 
@@ -50,6 +56,17 @@ class Totals:
 
 def trace_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.name.endswith((".json", ".json.gz")))
+
+
+def in_export(path: Path, tables: Sequence[str] = _EXPORTED) -> dict[str, Totals]:
+    """By table of an nsys export, by SQL; tables that it does not have are left out."""
+    found = {}
+    with contextlib.closing(sqlite3.connect(path)) as export:
+        known = {name for (name,) in export.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        for table in known.intersection(tables):
+            count, ns = export.execute(f"SELECT COUNT(*), SUM(end - start) FROM {table}").fetchone()
+            found[table] = Totals(count, (ns or 0) / 1e6)
+    return found
 
 
 def in_json(path: Path, categories: frozenset[str] = frozenset(KERNELS | COPIES)) -> dict[str, Totals]:
@@ -95,16 +112,19 @@ def main(folder: Path, peers: str | None) -> None:
     print("kernels and copies / milliseconds on the device; the plugin: kernels without copies")
     print("| trace | import | Warpline | the file | HTA | kernels only | TensorBoard plugin |")
     print("|---|---|---|---|---|---|---|")
-    for path in trace_files(folder):
+    for path in (*trace_files(folder), *sorted(folder.rglob("*.sqlite"))):
         with tempfile.TemporaryDirectory() as place:
             since = time.monotonic()
             found = ours(path, Path(place))
             took = time.monotonic() - since
         name = str(path.relative_to(folder))
         if found is None:
-            print(f"| {name} | refused: no Chrome trace | | | | | |")
+            print(f"| {name} | refused: no trace | | | | | |")
             continue
-        plain, kernels = _sum(in_json(path)), _sum(in_json(path, frozenset(KERNELS)))
+        if path.suffix == ".sqlite":
+            plain, kernels = _sum(in_export(path)), _sum(in_export(path, _EXPORTED[:1]))
+        else:
+            plain, kernels = _sum(in_json(path)), _sum(in_json(path, frozenset(KERNELS)))
         known = {each: Totals(*said) for each, said in others.get(name, {}).items()}
         columns = (_sum(found), plain, known.get("hta"), kernels, known.get("plugin"))
         print(f"| {name} | {took:.1f} s | {' | '.join(map(_said, columns))} |", flush=True)
