@@ -55,3 +55,14 @@ def test_few_windows_are_not_judged() -> None:
     assert len(notes(few)) == 1
     assert "at least 8 windows" in notes(few)[0]
     assert notes(Trend(100)) == ()
+
+
+def test_a_drift_that_windows_of_five_steps_hide_is_in_the_mean_of_all_steps_between_them() -> None:
+    chance = random.Random(11)
+    found = [
+        Window(100 * at, at * 10**9, (1,) * 5, 1e7 * chance.gauss(1, 0.2), MIB, 1e7 * (1 + at / 1000))
+        for at in range(30)
+    ]
+    said = notes(Trend(100, tuple(found)))
+    assert any(note.startswith("steps get slower: by 2.") for note in said)
+    assert "by the mean of all steps between two windows" in said[0]

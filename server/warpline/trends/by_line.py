@@ -8,7 +8,7 @@ from statistics import median
 
 from warpline.model import units
 from warpline.model.report import Line
-from warpline.trends.statistics import mann_kendall, slope
+from warpline.trends.statistics import blocks, mann_kendall, slope
 from warpline.wire.trend import Trend, Window
 
 #: As for the steps: see ``said``.
@@ -33,13 +33,12 @@ def drift(trend: Trend, change: float) -> str:
     """The line that drifts, after ": ", for steps that get slower (``change`` above 0) or faster; else
     empty."""
     found = times(trend)
-    found = found[:: -(-len(found) // TESTED)] if found else found
     if len(found) < ENOUGH:
         return ""
-    steps = [float(one.step) for one, _ in found]
+    steps = blocks([float(one.step) for one, _ in found], TESTED)
     moved: dict[tuple[str, int], float] = {}
     for place in {place for _, at in found for place in at}:
-        values = [at.get(place, 0.0) for _, at in found]
+        values = blocks([at.get(place, 0.0) for _, at in found], TESTED)
         by = slope(steps, values) * (steps[-1] - steps[0])
         if by * change > 0 and mann_kendall(values) < LIKELY:
             moved[place] = by
