@@ -9,6 +9,7 @@ otherwise), ``true``/``false`` or plain text:
 - ``cost step_ms= device_ms= backward_ms= idle_ms= cpu_ms= sync_ms= loader_ms= calls= launches= …``: fields
   of LineCost; ``step_ms`` defaults to the larger of ``cpu_ms`` and ``device_ms``
 - ``op aten::mm count= device_ms= cpu_ms= phase= shapes=[[8,4],[4,4]] dtypes=float,float outer=false``
+- ``late more_ms=``: the late rank spends so much more on this line
 - ``inside file=/lib/trainer.py line=12 step_ms= sync_ms= text=`` (a line of a library below this one)
 - ``kernel NAME count= device_ms= phase= grid=(1,1,1) block=(128,1,1) kind=copy tensor_cores=false``
 - ``site loader num_workers=0 …`` (kinds and keys: warpline.wire.run.Site); ``use loader``: the sites of
@@ -36,6 +37,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from warpline.model.profile import Kernel, LineCost, Op, Profile
+from warpline.model.ranks import LateLine
 from warpline.model.report import Attributed, Inside, Steps, Unattributed
 from warpline.rulekit.page import without_annotations
 from warpline.wire.births import Argument
@@ -91,6 +93,7 @@ class _Reader:
     totals: dict[str, Any] = field(default_factory=dict)
     workers: dict[str, Any] = field(default_factory=dict)
     manifest: dict[str, Any] = field(default_factory=dict)
+    late_line: LateLine | None = None
     gc_ns: list[tuple[int, int]] = field(default_factory=list)
     padding: list[tuple[OperatorSite, Padding]] = field(default_factory=list)
     nodes: list[tuple[OperatorSite, str, dict[str, Any]]] = field(default_factory=list)
@@ -121,6 +124,8 @@ class _Reader:
             self.found += [(*place, rule) for rule in plain or [""]]
         elif verb == "cost":
             self.costs[place] = replace(cost, **values)
+        elif verb == "late":
+            self.late_line = LateLine(*place, **values)
         elif verb == "op":
             self.costs[place] = replace(cost, ops=(*cost.ops, _op(plain[0], values)))
         elif verb == "inside":
@@ -219,6 +224,7 @@ def _profile(texts: dict[str, str], reader: _Reader) -> Profile:
         attributed=Attributed(100.0, 100.0),
         sources=texts,
         totals=reader.totals,
+        late_line=reader.late_line,
     )
 
 

@@ -14,6 +14,7 @@ from warpline import project, runs
 from warpline.devices import can
 from warpline.model.problem import Problem
 from warpline.model.profile import Profile
+from warpline.model.ranks import LateLine
 from warpline.model.report import Report
 from warpline.wire import stages
 from warpline.wire.messages import Progress
@@ -67,7 +68,18 @@ def read(run: Path, on_progress: Callable[[Progress], None] | None, recorded: Tr
     attributed = attribute(events, located)
     inside = tuple(kernel for kernel in runs.kernels(run) if kernel.holds_for(attributed.sources.get))
     tell(2, "applying the rules")
-    return Read(replace(attributed, inside=inside), events, places(located))
+    late_line = _late_line(run, attributed, events)
+    return Read(replace(attributed, inside=inside, late_line=late_line), events, places(located))
+
+
+def _late_line(run: Path, attributed: Profile, events: Trace) -> LateLine | None:
+    if "late_rank" not in attributed.totals:
+        return None
+    from warpline import ranks
+
+    own, totals = ranks.table_from(run, events, attributed), attributed.totals
+    found = ranks.line_of(int(totals["late_rank"]), totals["late_rank_ms"], run, own)
+    return found if found is not None and found.file in attributed.sources else None
 
 
 def judge(run: Path, read: Read) -> Judged:

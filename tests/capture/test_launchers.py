@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.capture.launching import Captured, request
-from warpline import ranks, runs
+from warpline import pipeline, ranks, runs
 from warpline.capture.interpreter import from_beside, started_by
 from warpline.capture.runner.launched import Ranks, of_launcher
 from warpline.ranks.paths import of_ranks
@@ -110,6 +110,9 @@ def test_tasks_of_srun_are_ranks_and_the_planted_slow_one_is_found(tmp_path: Pat
     assert late is not None
     assert late.rank == 1
     assert "# more" in JOB.read_text().splitlines()[late.line - 1]
+    (found,) = (one for one in pipeline.report_of(run).findings if one.rule == "straggler-rank")
+    assert (found.file, found.line) == (str(JOB), late.line)
+    assert found.cause.line != late.line, "where the others wait"
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from warpline import ranks
 from warpline.__main__ import main
 from warpline.attribution import attribute
 from warpline.model.profile import Profile
-from warpline.ranks.merge import merge
+from warpline.model.ranks import LateLine
+from warpline.ranks.merge import line_of, merge
 from warpline.ranks.paths import of_ranks
 from warpline.ranks.reduce import LineTime, RankTable, table_of
 from warpline.trace.columns import Trace
@@ -117,6 +119,32 @@ def test_a_host_that_is_ahead_waits_on_its_device_for_one_as_quick_as_itself(tmp
     assert merge(tables).straggler is None
     unknown = merge([replace(one, host_ns=None) for one in tables]).straggler
     assert unknown is not None and round(unknown.late_ms, 3) == 0.3
+
+
+def of_report(folder: Path, monkeypatch: pytest.MonkeyPatch, *lines_ms: tuple[float, ...]) -> LateLine | None:
+    """What a report names as the line of rank 1, for which the others wait 8 ms. ``lines_ms``: of each rank,
+    its lines from 5 on."""
+
+    def table(path: Path) -> RankTable:
+        costs = lines_ms[int(path.name)]
+        lines = tuple(LineTime("train.py", 5 + at, "main", ms, 0.0, 0.0) for at, ms in enumerate(costs))
+        return RankTable(str(path), lines=lines)
+
+    monkeypatch.setattr(sys.modules[line_of.__module__], "table_of", table)
+    for number in range(1, len(lines_ms)):
+        (folder / "ranks" / str(number)).mkdir(parents=True)
+    return line_of(1, 8.0, folder, table(Path("0")))
+
+
+def test_a_report_names_the_line_that_has_most_of_the_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = of_report(tmp_path, monkeypatch, (1, 2), (2, 10), (1, 4))
+    assert found == LateLine("train.py", 6, 7.0), "7 more than the median of 2 and 4"
+
+
+def test_a_report_names_no_line_where_all_are_slower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert of_report(tmp_path, monkeypatch, (1, 1, 1), (4, 4, 4), (1, 1, 1)) is None
 
 
 def recorded_ranks(**more: bool) -> list[RankTable]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from warpline.model.kernel import KernelInside
+from warpline.model.ranks import LateLine
 from warpline.model.report import (
     Attributed,
     Composition,
@@ -155,3 +156,4 @@ class Profile:
     composition: Composition | None = None
     functions: tuple[Function, ...] = ()  # by descending total; () if the calls are unknown
     totals: dict[str, float] = field(default_factory=dict)  # busy_ms, idle_ms, sync_ms, loader_ms, …
+    late_line: LateLine | None = None  # of the rank that ``totals["late_rank"]`` names, where one line tells

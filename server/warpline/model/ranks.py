@@ -13,6 +13,15 @@ LATE_RANK_PERCENT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
+class LateLine:
+    """The line that makes a rank late: what the rank spends on it, less what the others do (their median)."""
+
+    file: str
+    line: int
+    more_ms: float  # per step
+
+
+@dataclass(frozen=True, slots=True)
 class Rank:
     """One process of a distributed run. ``totals``: the totals of its profile
     (:class:`warpline.model.profile.Profile`), without those that were not measured."""

@@ -5,6 +5,7 @@
 """
 
 from warpline.ranks.engine import reduced
-from warpline.ranks.merge import Merged, merge
+from warpline.ranks.merge import Merged, line_of, merge
+from warpline.ranks.reduce import table_from
 
-__all__ = ["Merged", "merge", "reduced"]
+__all__ = ["Merged", "line_of", "merge", "reduced", "table_from"]

@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
+from warpline import runs
 from warpline.attribution.communication import late_rank, most_late_ms
 from warpline.model.problem import Problem
-from warpline.model.ranks import LATE_RANK_PERCENT
-from warpline.ranks.reduce import LineTime, RankTable
+from warpline.model.ranks import LATE_RANK_PERCENT, LateLine
+from warpline.ranks.reduce import LineTime, RankTable, table_of
 
+#: Of what the others wait for a rank, the line that the report names has more than this share.
+MOST = 0.5
 _MOST_NAMED = 5  # notes, so that hundreds of ranks do not make a page of them
 
 
@@ -219,6 +223,27 @@ def _blamed(tables: Sequence[RankTable], last: int, late_ms: float) -> Straggler
     found = Straggler(tables[last].rank, late_ms)
     cost, more = max(_surplus(tables, last), key=lambda one: one[1], default=(None, 0.0))
     return replace(found, file=cost.file, line=cost.line, more_ms=more) if cost is not None else found
+
+
+def line_of(late_rank: int, late_ms: float, path: Path, own: RankTable) -> LateLine | None:
+    """The line that makes a rank of the run in ``path`` late, for the run's own report.
+
+    ``late_rank``: 0 for the run's own rank, whose table ``own`` is, else the number of the rank's folder,
+    counted from 1. None where no line has more than ``MOST`` of the ``late_ms`` that the others wait, where
+    uneven batches slow all lines, say. At most two traces are read, because the report waits for them.
+    """
+    folders = runs.rank_folders(path)
+    others = [at for at in range(1, len(folders) + 1) if at != late_rank]
+    read = [late_rank, *others[:1]] if late_rank else others[:2]
+    tables = [own, *(table_of(folders[at - 1]) for at in read)]
+    last = 1 if late_rank else 0
+    if tables[last].problem:
+        return None
+    kept = [one for one in tables if not one.problem]
+    found = _blamed(kept, last, late_ms)
+    if not found.file or found.more_ms <= MOST * late_ms:
+        return None
+    return LateLine(found.file, found.line, found.more_ms)
 
 
 def _surplus(tables: Sequence[RankTable], last: int) -> list[tuple[LineTime, float]]:

@@ -11,6 +11,7 @@ from warpline.attribution import attribute
 from warpline.attribution.communication import exchanges_by_step, pace_ns
 from warpline.attribution.sampled import FEWEST
 from warpline.model.problem import Problem
+from warpline.model.profile import Profile
 from warpline.trace import foreign
 from warpline.trace.alone import host_alone_ns
 
@@ -70,7 +71,11 @@ def table_of(path: Path) -> RankTable:
 def _table(path: Path) -> RankTable:
     # Other ranks are read at the same time: one process each.
     events = trace.read(path, 1) if runs.is_run(path) else foreign.read(path, 1)
-    profile = attribute(events)
+    return table_from(path, events, attribute(events))
+
+
+def table_from(path: Path, events: trace.Trace, profile: Profile) -> RankTable:
+    """The table of a rank that was read from ``path`` already."""
     manifest = events.manifest
     own, step = exchanges_by_step(events)
     lengths = own.end_ns - own.start_ns

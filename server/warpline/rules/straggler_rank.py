@@ -9,12 +9,26 @@ than the others could be quicker: where their hosts alone need the whole step, a
 its host is ahead. Reports nothing if the last rank changes from step to step, or if the profiler slowed the
 steps by as much, because then the profiler may have delayed it.
 
+The finding stands at the line on which that rank spends more than the others do, where one line accounts for
+more than half of the wait. Otherwise it stands where the others wait.
+
 ## Why is this slow
 
 A collective ends for all ranks when the slowest one has arrived. Every device loses the time of uneven
 batches, of a slow loader on one rank, or of logging on rank 0 only.
 
 ## Example
+
+```python
+#> manifest world_size=8; totals late_rank=3 late_rank_ms=15 collective_wait_ms=15
+for images, labels in loader:
+    if rank == 3:
+        save_images(images)  #> found; late more_ms=14
+    loss = model(images, labels)  #> cost device_ms=80 communication_ms=30
+    loss.backward()
+```
+
+All lines of a rank that gets larger batches are slower, so the finding stands where the others wait:
 
 ```python
 #> manifest world_size=8; totals late_rank=3 late_rank_ms=15 collective_wait_ms=15
@@ -26,8 +40,8 @@ for images, labels in loader:
 ## Use instead
 
 Give that rank as much work as the others, and move work that only it does (logging, checkpoints,
-evaluation) out of the step. `warpline ranks RUN` names the line at which that rank takes longer, and
-`warpline show RUN/ranks/N` prints all its lines.
+evaluation) out of the step. If the finding names no line of that rank, `warpline ranks RUN` compares the
+lines of all ranks, and `warpline show RUN/ranks/N` prints those of one rank.
 
 ## Near misses
 
@@ -41,7 +55,7 @@ for images, labels in loader:
 
 ## Fix safety
 
-Display: the lines of that rank show what makes it slow.
+Display: what is to be done depends on why that rank does more there.
 
 ## References
 
@@ -72,16 +86,27 @@ class StragglerRank(Rule):
         late = totals.get("late_rank_ms", 0.0)
         if not lines or context.share(late) < LATE_RANK_PERCENT:
             return
-        place = lines[0].place
-        who = "This rank waits for" if totals["late_rank"] else "The other ranks wait for"
+        waiting, line = lines[0].place, context.profile.late_line
+        evidence = {
+            "rank": count("late rank", totals["late_rank"], "rank"),
+            "late": ms("wait for the late rank", late),
+            "share": percent("wait", context.share(late)),
+        }
+        if line is None:
+            who = "This rank waits for" if totals["late_rank"] else "The other ranks wait for"
+            yield context.draft(
+                waiting,
+                who + " rank {rank} at collectives for {late} of each step ({share}). "
+                "warpline ranks RUN compares the lines of all ranks.",
+                evidence,
+                cost_ms=late,
+            )
+            return
         yield context.draft(
-            place,
-            who + " rank {rank} at collectives for {late} of each step ({share}). "
-            "warpline ranks RUN names the line at which that rank takes longer.",
-            {
-                "rank": count("late rank", totals["late_rank"], "rank"),
-                "late": ms("wait for the late rank", late),
-                "share": percent("wait", context.share(late)),
-            },
+            (line.file, line.line),
+            "Rank {rank} spends {more} more on this line than other ranks do, and they wait for it at "
+            "collectives for {late} of each step ({share}).",
+            {**evidence, "more": ms("more on this line than other ranks", line.more_ms)},
             cost_ms=late,
+            cause=waiting,
         )
