@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpline import runs, trace
-from warpline.attribution import attribute
+from warpline.attribution.attribute import attribute
 from warpline.attribution.communication import exchanges_by_step, pace_ns
 from warpline.attribution.sampled import FEWEST
 from warpline.model.problem import Problem
