@@ -193,7 +193,8 @@ def ours(folder: Path, passes: int, steps: int, python: str) -> tuple[Path, floa
         on_progress=heard,
         on_report=lambda run, report: ready.append(time.time_ns()),
     )
-    last = pipeline.profile_of(run).manifest.captured[-1][1]
+    manifest = pipeline.profile_of(run).manifest
+    last = manifest.captured[-1][1] + manifest.paused_ns
     return run, (written[0] - last) / 1e9, (ready[0] - last) / 1e9
 
 

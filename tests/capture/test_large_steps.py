@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from unittest.mock import MagicMock
+
+import pytest
 
 from tests.capture.launching import Captured, request, write
 from warpline import trace
@@ -45,6 +48,41 @@ def test_every_operator_of_every_step_is_in_the_second_recording(tmp_path: Path)
         names = [found.names[name] for name in found.host.name[within].tolist()]
         assert names.count("aten::mul") == TURNS
     assert captured.lines()["train.py", 10] >= 3 * TURNS
+
+
+def test_a_long_capture_pauses_and_its_steps_follow_each_other(tmp_path: Path) -> None:
+    """After the first step, since one may be large, and then by the size of its trace."""
+    captured = Captured(request(write(tmp_path, SCRIPT), steps=7), tmp_path)
+    starts = [one.done for one in captured.progress if one.message == "starting the profiler"]
+    assert starts[-1] > 0, "it paused"
+    steps = captured.manifest.captured
+    assert len(steps) == 7
+    assert all(end == begin for (_, end), (begin, _) in pairwise(steps))
+    found = trace.read(captured.run)
+    for begin, end in steps:
+        within = (found.host.kind == OP) & (found.host.start_ns >= begin) & (found.host.start_ns < end)
+        names = [found.names[name] for name in found.host.name[within].tolist()]
+        assert names.count("aten::mul") == TURNS
+        assert names.count("aten::add") >= TURNS
+    mul = found.host.name == list(found.names).index("aten::mul")
+    assert (found.host.depth[mul] == 0).all(), "no operator lies in one of another recording"
+    assert captured.lines()["train.py", 10] == pytest.approx(7 * TURNS, abs=7)
+    assert list(captured.run.glob("*.more")) == []
+
+
+def test_a_script_that_ends_after_a_pause_keeps_what_was_written(tmp_path: Path) -> None:
+    """It ends once the first trace is there, in the first step that is captured after it."""
+    written = f"any(pathlib.Path({str(tmp_path)!r}).rglob('trace.json'))"
+    script = SCRIPT.replace("import torch", "import pathlib, torch", 1)
+    script = script.replace("while True:", f"more = 3\nwhile more:\n    more -= {written}")
+    captured = Captured(request(write(tmp_path, script), steps=60), tmp_path)
+    assert len(captured.manifest.captured) in (1, 2)
+    assert any("of 60 captured steps" in note for note in captured.manifest.notes)
+    found = trace.read(captured.run)
+    begin, end = captured.manifest.captured[0][0], captured.manifest.captured[-1][1]
+    within = (found.host.start_ns >= begin) & (found.host.start_ns < end)
+    names = [found.names[name] for name in found.host.name[within].tolist()]
+    assert names.count("aten::mul") == len(captured.manifest.captured) * TURNS
 
 
 def weighed(size: int, *, few_steps: bool) -> tuple[Capture, list[str]]:

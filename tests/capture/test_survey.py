@@ -15,7 +15,7 @@ import torch
 from warpline.capture.runner.patches import Patches
 from warpline.capture.runner.waits.reads import watch_synchronize, what_waits
 from warpline.capture.runner.waits.survey import Survey
-from warpline.capture.runner.windows.capturing import Survey as SurveyStage
+from warpline.capture.runner.windows.surveying import Survey as SurveyStage
 from warpline.wire.run import Site
 from warpline.wire.sites import HostTensor, Sync, facts_of
 

@@ -116,6 +116,14 @@ def test_only_large_steps_are_weighed() -> None:
     assert not lengths.is_weighed(6, 10**6), "asked for"
 
 
+def test_a_long_capture_pauses_by_the_size_of_its_trace() -> None:
+    assert lengths.first_slice(0) == lengths.USUAL_STEPS
+    assert lengths.first_slice(10**6) == 1
+    assert lengths.next_slice(2 * lengths.SLICE_BYTES, 1) == 1
+    assert lengths.next_slice(lengths.SLICE_BYTES // 10, 5) == 50
+    assert lengths.first_slice(100) > lengths.first_slice(1000)
+
+
 def test_a_large_trace_has_fewer_steps() -> None:
     assert lengths.fewer_steps(5, 800_000_000) == 0
     assert lengths.fewer_steps(5, 2_000_000_000) == 2

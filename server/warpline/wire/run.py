@@ -107,6 +107,9 @@ class Manifest:
     rank: int = 0
     world_size: int = 1
     notes: tuple[str, ...] = ()
+    #: The capture paused to write what it had: so much later than recorded its last step really ended. All
+    #: times behind a pause are moved back by its length.
+    paused_ns: int = 0
     others_share: float = 0.0  # of the time while steps were timed: what other classes of steps took besides
 
 

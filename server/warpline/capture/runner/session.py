@@ -35,14 +35,16 @@ from .steps.nested import Nested
 from .steps.turned import LoopTurns
 from .turns import Turns
 from .windows import results
-from .windows.capturing import Capture, FirstSurvey, Survey, Whole
+from .windows.capturing import Capture
 from .windows.looking import Looking
 from .windows.mutedprofiler import MutedProfiler
 from .windows.ownprofiler import OwnProfiler
 from .windows.slices import Slices
 from .windows.stages import Stage, Waiting, Warmup
+from .windows.surveying import FirstSurvey, Survey
 from .windows.timing import Timing
 from .windows.trend import Watching
+from .windows.whole import Whole
 from .workers.lines import EARLY
 
 if TYPE_CHECKING:

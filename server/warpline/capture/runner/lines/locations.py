@@ -119,6 +119,12 @@ class Locations:
                 del records.library[:-2]
         return count
 
+    def move_back(self, by_ns: int) -> None:
+        """Make all records earlier by that much."""
+        for records in self.all_records if by_ns else ():
+            for pairs in (records.pairs, records.library):
+                pairs[0::2] = array("q", [time_ns - by_ns for time_ns in pairs[0::2]])
+
     def clear_records(self) -> None:
         """Forget all records; the lists stay, as their threads hold them."""
         for records in self.all_records:

@@ -221,4 +221,4 @@ def share_out(loops: list[Loop], locations: Locations) -> None:
                 out.extend((times[here] + int(length * share), AGAIN | other))
                 share += shares[other]
         out.extend(pairs[2 * done :])
-        records.pairs = out
+        pairs[:] = out  # in place: a thread that goes on adds to it

@@ -1,4 +1,4 @@
-"""The windows that look closely: the survey of one step, and the capture."""
+"""The capture: steps recorded with the profiler and line by line."""
 
 from __future__ import annotations
 
@@ -24,68 +24,14 @@ SAVING_S = 120.0
 
 
 def stop(session: Session, queued: Queued) -> None:
-    """End the recording after the captured steps, and keep it."""
-    session.observers.facts["queued_ns"] = queued.stop()
-    session.recorder.stop()
-    session.observers.facts["gc_ns"] = session.observers.garbage.stop()
-
-
-class Survey(Stage):
-    """Surveys one step, which may be slow. With a device, two steps: the first times the host's waits for the
-    device, without recording operators, because a host slowed by that would not wait. The second records
-    operators."""
-
-    tries = 0
-    waits = False
-
-    def begin(self) -> None:
-        self.waits = kinds.used(self.session.torch).accelerated
-        if not self.session.observers.start_survey(operators=not self.waits):
-            self.session.go(Capture)
-
-    def tick(self) -> None:
-        self.session.boundaries += 1
-        self.session.observers.stop_survey()
-        self.tries += 1
-        if self.session.classes.is_other(self.session.observers.signals.take()) and self.tries < TRIES:
-            self.begin()
-            return
-        if self.waits:
-            self.waits = False
-            self.session.observers.start_dataflow()
-            return
-        self.session.go(Capture)
-
-    def can_restart(self, better: bool) -> bool:
-        return better
-
-    def forked(self) -> None:
-        self.session.observers.stop_survey()
-
-    def abandon(self) -> None:
-        self.session.observers.stop_survey()
-
-
-class FirstSurvey(Stage):
-    """A survey before the timing, for scripts with few steps. It is also the last step of the warm-up."""
-
-    def begin(self) -> None:
-        self.watching = self.session.observers.start_survey()
-
-    def tick(self) -> None:
-        self.session.boundaries += 1
-        self.abandon()
-        self.session.go(self.session.timing)
-
-    def can_restart(self, better: bool) -> bool:
-        return True
-
-    def forked(self) -> None:
-        self.abandon()
-
-    def abandon(self) -> None:
-        if self.watching:
-            self.session.observers.stop_survey()
+    """End the recording after the captured steps, and keep it. If the capture has paused, this adds to what
+    was found before."""
+    facts, recorder = session.observers.facts, session.recorder
+    queued_ns, before = queued.stop(), facts.get("queued_ns") if recorder.before else 0
+    facts["queued_ns"] = None if queued_ns is None or before is None else before + queued_ns
+    recorder.stop()
+    by, known = recorder.earlier_ns, facts["gc_ns"] if recorder.before else []
+    facts["gc_ns"] = [*known, *((begin - by, end - by) for begin, end in session.observers.garbage.stop())]
 
 
 class Capture(Stage):
@@ -93,6 +39,9 @@ class Capture(Stage):
 
     The first recorded step is slow and is not counted (``rehearse``). If steps are too few for that, the
     profiler records one operator of ours before the first step instead (``prime``).
+
+    A capture of many steps pauses now and then (``_pause``): torch needs 2 KB of memory for each event until
+    it is written, and as long to write it as the script to make it.
     """
 
     weighed = 0  # steps that may be captured, by the size of the trace of one; 0: unknown, not reduced
@@ -101,18 +50,24 @@ class Capture(Stage):
     all_threads = False
     tries = 0  # captures that ended with a step of another class
     longest = 0  # the most steps that one of those had before it
+    before: tuple[int, ...] = ()  # boundaries up to the last pause; later ones are moved back to follow them
+    queued: Queued
+    wanted = 0  # steps in all
+    slice = 0  # steps of this recording
+    next = 0  # steps from one pause to the next; 0: unknown
 
     def begin(self) -> None:
         self.stamps: list[int] | None = None  # boundaries in ns; None while steps do not count yet
-        self.session.pipe.progress(CAPTURING, 0, self.session.windows.captured, "starting the profiler")
+        session = self.session
+        session.pipe.progress(CAPTURING, self._before(), session.windows.captured, "starting the profiler")
         # Only the thread that started a recording of one thread can end it.
         self.all_threads = self.all_threads or self.session.steps.moves
-        if self.session.windows.rehearse and not self.weighed:
-            self.session.recorder.start(self.all_threads)
+        if session.windows.rehearse and not self.weighed and not self.before:
+            session.recorder.start(self.all_threads)
             return
-        self.session.recorder.prime()
-        self.session.recorder.start(self.all_threads)
-        self.wanted = self._most()
+        session.recorder.prime()
+        session.recorder.start(self.all_threads)
+        self.wanted = min(self.wanted, self._most()) if self.before else self._most()
         self._count()
 
     def _most(self) -> int:
@@ -135,10 +90,14 @@ class Capture(Stage):
             self.resting = False
             self.begin()
             return
+        if self.stamps is None and self.before:  # what was recorded until now would lie in earlier steps
+            session.recorder.discard()
+            self.rest(self.all_threads)
+            return
         if self.stamps is None:
             self._rehearsed()
             return
-        done, wanted = len(self.stamps), self.wanted
+        done, wanted = len(self.stamps), self.slice
         if other and self._try_again(done - 1):
             return
         if done == wanted:
@@ -146,14 +105,46 @@ class Capture(Stage):
         self.stamps.append(time_ns())
         if done == wanted:
             ranks.writes(session.control)  # stopping the profiler takes long
-        if done == wanted and not (session.recorder.holds() and self._small_enough()):
+        over = self._before() + done >= self.wanted
+        if done == wanted and not (session.recorder.holds(over) and self._small_enough()):
             session.observers.garbage.stop()
             self.rest(self.all_threads)
             return
         session.recorder.step(done + 1 if done < wanted else None)
-        session.pipe.progress(CAPTURING, done, wanted, "capturing %s" % progress_text(done, wanted))
-        if done == wanted:
-            self._captured(self.stamps)
+        so_far = self._before() + done
+        session.pipe.progress(
+            CAPTURING, so_far, self.wanted, "capturing %s" % progress_text(so_far, self.wanted)
+        )
+        if done == wanted and not over:
+            self._pause(self.stamps)
+        elif done == wanted:
+            self._captured(self._moved(self.stamps))
+
+    def _before(self) -> int:
+        """Number of steps up to the last pause."""
+        return max(0, len(self.before) - 1)
+
+    def _moved(self, stamps: list[int]) -> list[int]:
+        """All boundaries, without the pauses. Those of this recording are ``stamps``."""
+        earlier_ns = self.session.recorder.earlier_ns
+        return [*self.before, *(stamp - earlier_ns for stamp in stamps[bool(self.before) :])]
+
+    def _pause(self, stamps: list[int]) -> None:
+        """Write what was captured since the last pause, and go on one step later."""
+        stop(self.session, self.queued)
+        size = self.session.recorder.keep()
+        self.before = tuple(self._moved(stamps))
+        self.next = lengths.next_slice(size, len(stamps) - 1)
+        self.rest(self.all_threads)
+
+    def _pauses(self) -> bool:
+        """Whether this capture may pause. With a device it would wait for it there, and that wait would be
+        taken for the script's; ranks would have to agree."""
+        session = self.session
+        windows, alone = session.windows, session.control.world == 1
+        plenty = windows.captured > lengths.USUAL_STEPS and not session.recorder.few_steps
+        plain = not session.control.request.nvtx and not session.observers.frameworks.generated_ns
+        return alone and plenty and plain and not kinds.used(session.torch).accelerated
 
     def _try_again(self, done: int) -> bool:
         """Start again after a step of another class, which followed ``done`` usable ones; after half of the
@@ -166,7 +157,8 @@ class Capture(Stage):
                 session.notes.append("some captured steps also did something else, such as an evaluation")
             return False
         if self.tries >= TRIES // 2:
-            fewer = max(1, min(self.longest, session.windows.captured))
+            before = self._before()
+            fewer = max(before + 1, min(before + self.longest, session.windows.captured))
             session.windows = replace(session.windows, captured=fewer)
         session.observers.garbage.stop()
         session.recorder.discard()
@@ -177,7 +169,7 @@ class Capture(Stage):
         """Whether the trace is small enough to keep. If not, the capture is discarded and the next one has
         fewer steps. A capture of more steps than usual is always kept: the user asked for it."""
         session = self.session
-        if session.windows.captured > lengths.USUAL_STEPS:
+        if session.windows.captured > lengths.USUAL_STEPS or self.before:
             return True
         size = session.recorder.save()
         room = lengths.fewer_steps(self.wanted, size) or self.wanted
@@ -228,14 +220,17 @@ class Capture(Stage):
                 "%s runs %s lines of Python: only %d of %d steps were captured"
                 % (where, many, self.wanted, session.windows.captured)
             )
-        surveyed = session.observers.facts.get("dataflow")
-        calls = surveyed.calls if surveyed is not None else 0
-        weigh = not self.weighed and lengths.is_weighed(self.wanted, calls)
+        weigh = not self.weighed and lengths.is_weighed(self.wanted, self._calls())
         if any(session.agreement.of("calls", weigh)):
             self._weigh()
             self.rest(self.all_threads)
             return
         self._count()
+
+    def _calls(self) -> int:
+        """Calls of operators in the surveyed step; 0 if that is unknown."""
+        surveyed = self.session.observers.facts.get("dataflow")
+        return surveyed.calls if surveyed is not None else 0
 
     def _weigh(self) -> None:
         """Discard what was recorded, which is one step, and see how many such steps may be captured. The next
@@ -257,23 +252,32 @@ class Capture(Stage):
             )  # fmt: skip
 
     def _count(self) -> None:
+        self.slice = self.wanted - self._before()
+        if self._pauses():
+            self.slice = min(self.slice, self.next or lengths.first_slice(self._calls()))
         self.session.observers.garbage.start()
         self.session.recorder.step(1)
         self.queued = Queued()
         self.stamps = [time_ns()]
+        if self.before:  # whole microseconds, as torch's times have them
+            self.session.recorder.earlier_ns = (self.stamps[0] - self.before[-1]) // 1000 * 1000
 
     def ended(self) -> None:
         """The script has ended within the capture: keep the steps that are complete."""
-        if self.stamps is not None and len(self.stamps) > 1:
+        if self.before or (self.stamps is not None and len(self.stamps) > 1):
             self.session.guarded(self._finish_early, None)()
 
     def _finish_early(self) -> None:
-        stamps, session = self.stamps or [], self.session
-        if session.recorder.holds():
+        session, stamps = self.session, list(self.before)
+        if self.stamps is not None and len(self.stamps) > 1 and session.recorder.holds(last=True):
+            stop(session, self.queued)
+            stamps = self._moved(self.stamps)
+        elif self.before:
+            session.recorder.only_before()
+        if stamps:
             self.at_end = True
             done, wanted = len(stamps) - 1, self.wanted
             session.notes.append("the script ended after %d of %d captured steps" % (done, wanted))
-            stop(session, self.queued)
             session.finish_capture(stamps)
 
     def can_restart(self, better: bool) -> bool:
@@ -288,29 +292,4 @@ class Capture(Stage):
     def abandon(self) -> None:
         self.session.observers.garbage.stop()
         self.session.recorder.discard()
-
-
-class Whole(Stage):
-    """A script without steps: from the import of torch to the script's end."""
-
-    at_end = True
-
-    def begin(self) -> None:
-        session = self.session
-        session.pipe.progress(CAPTURING, 0, None, "capturing the whole script")
-        session.timed = session.windows.whole_ns
-        session.make_recorder()
-        session.recorder.start(False)
-        session.observers.garbage.start()
-        self.queued = Queued()
-        self.stamps = [time_ns()]
-
-    def ended(self) -> None:
-        self.session.guarded(self._finish, None)()
-
-    def _finish(self) -> None:
-        self.session.synchronize()
-        stop(self.session, self.queued)
-        stamps = [*self.stamps, time_ns()]
-        self.session.observers.read_device()  # opening the driver's library is no time of the script's
-        self.session.finish_capture(stamps)
+        self.session.recorder.forget_before()

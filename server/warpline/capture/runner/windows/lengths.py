@@ -78,6 +78,25 @@ def is_weighed(captured: int, calls: int) -> bool:
     return 1 < captured <= USUAL_STEPS and calls >= WEIGHED_CALLS
 
 
+#: Bytes of trace after which a longer capture pauses: what was recorded is written, and its memory is free
+#: again.
+SLICE_BYTES = 25_000_000
+#: What a call of an operator is taken to have before the first recording: between the 8 that half of the
+#: recorded runs exceed and the 50 of the largest, at 380 bytes for each event.
+_BYTES_A_CALL = 20 * 380
+
+
+def first_slice(calls: int) -> int:
+    """Number of steps to capture before the first pause. ``calls``: of operators in a step, 0 if that is
+    unknown."""
+    return max(1, SLICE_BYTES // (calls * _BYTES_A_CALL)) if calls else USUAL_STEPS
+
+
+def next_slice(size: int, steps: int) -> int:
+    """The same for the next pause, after ``steps`` steps whose trace has ``size`` bytes."""
+    return max(1, steps * SLICE_BYTES // max(size, 1))
+
+
 #: Largest trace, in bytes before packing. Packing divides it by about 12, so a run stays under 100 MB.
 TRACE_MOST_BYTES = 800_000_000
 USUAL_STEPS = 5  # the default number of captured steps

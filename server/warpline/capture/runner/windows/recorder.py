@@ -19,6 +19,7 @@ from ..lines import events, loops
 from ..lines.checkpoints import Checkpoints, EngineThreads
 from ..lines.marks import LineMarks
 from ..waits.wakes import Wakes
+from .appended import append
 from .calibration import library_record_ns, line_record_ns
 from .noise import Quiet, without_complaint
 from .operatorcost import OperatorCost
@@ -60,6 +61,10 @@ class Recorder:
         self.few_steps = False  # none is left for another capture, if this one does not hold
         self.events = False  # the next recording also keeps when operators began, which costs more
         self.saved = False  # its trace was written
+        #: Of the recordings before this one, if a long capture is written in several: lines, library lines,
+        #: waits. This one's times are moved back by so many ns, as if there had been no pause.
+        self.before: list[tuple[bytes, bytes, list[tuple[int, int, int, int]]]] = []
+        self.earlier_ns = self.before_ns = 0  # that of the last of those
         self.running = False
         self.loops: list[loops.Loop] = []  # quick loops, recorded only at their start and end
         self.never: set[CodeType] = set()  # code of loops taken for plain Python in which an operator ran
@@ -102,10 +107,11 @@ class Recorder:
         """After a whole step: leave out code of libraries that runs too many lines."""
         self.lines.leave_out(self.library.choose(step_ns))
 
-    def holds(self) -> bool:
+    def holds(self, last: bool) -> bool:
         """End this capture. False if an operator began where lines were left out: then it is discarded, and
-        the next capture records all lines of that code."""
-        self.operator_cost.watched()
+        the next capture records all lines of that code. ``last``: no other recording follows."""
+        if last:
+            self.operator_cost.watched()
         self.stop()
         if not self.loops:
             return True
@@ -195,18 +201,49 @@ class Recorder:
         """Write the trace of what was captured; returns its size in bytes."""
         os.makedirs(self.control.folder, exist_ok=True)
         path = os.path.join(self.control.folder, TRACE)
-        self.recording.save(path)
         self.saved = True
+        if self.before:
+            self.recording.save(path + ".more")
+            return append(path, path + ".more", self.earlier_ns // 1000)
+        self.recording.save(path)
         return os.path.getsize(path)
+
+    def keep(self) -> int:
+        """Write this recording, and make room for the one that continues the capture. Returns the size of its
+        trace in bytes."""
+        size = self.save()
+        self.before.append(self._records())
+        self.before_ns = self.earlier_ns
+        self.discard()
+        return size
+
+    def only_before(self) -> None:
+        """Discard this recording; the run is made of those before it."""
+        self.discard()
+        self.wakes.waits = []
+        self.earlier_ns = self.before_ns
+        self.saved = True
+
+    def forget_before(self) -> None:
+        """The capture begins from its first step again."""
+        self.before, self.earlier_ns = [], 0
+
+    def _records(self) -> tuple[bytes, bytes, list[tuple[int, int, int, int]]]:
+        """Lines, library lines and waits of this recording."""
+        loops.share_out(self.loops, self.locations)
+        by = self.earlier_ns
+        self.locations.move_back(by)
+        waits = [(begin - by, end - by, thread, waker) for begin, end, thread, waker in self.wakes.waits]
+        return self.locations.packed(), self.locations.packed_library(), waits
 
     def write(self, manifest: dict[str, Any], facts: dict[str, Any]) -> None:
         """The whole run folder; ``manifest`` and ``facts`` are what only the session knows."""
         path = self.control.folder
         if not self.saved:
             self.save()
-        loops.share_out(self.loops, self.locations)
-        folder.write_bytes(path, LINES, self.locations.packed())
-        folder.write_bytes(path, INSIDE_PAIRS, self.locations.packed_library())
+        lines, library, waits = zip(*self.before, self._records())
+        folder.write_bytes(path, LINES, b"".join(lines))
+        folder.write_bytes(path, INSIDE_PAIRS, b"".join(library))
         folder.write(path, INSIDE_TABLE, self.library.as_dict())
         estimated = {place: times for loop in self.loops for place, times in loop.times.items()}
         folder.write(path, LOCATIONS, {**self.locations.as_dict(), "estimated": list(estimated.items())})
@@ -222,7 +259,7 @@ class Recorder:
         line_cost = line_record_ns(type(self.lines)) if self.line_marks is None else None
         library_cost = library_record_ns(self.torch, type(self.lines), line_cost)
         costs = {
-            "thread_waits": self.wakes.waits,
+            "thread_waits": [wait for some in waits for wait in some],
             "line_record_ns": line_cost,
             "library_record_ns": library_cost,
             **self.operator_cost.facts(),
@@ -243,6 +280,7 @@ class Recorder:
                 "roots": [root.rstrip(os.sep) for root in self.locations.user_files.roots],
                 "rank": self.control.rank,
                 "world_size": self.control.world,
+                "paused_ns": self.earlier_ns,
                 **manifest,
             },
         )

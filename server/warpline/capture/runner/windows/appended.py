@@ -1,0 +1,61 @@
+"""Appends the trace of a later recording to that of an earlier one, as if nothing had been between them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from typing import BinaryIO
+
+_LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
+#: The list's end, and what torch writes behind it.
+_END = re.compile(rb'\s*\]\s*(?:,\s*"traceName"\s*:[^\n]*\s*)?\}\s*\Z')
+#: The whole microseconds of a time. A string cannot contain this: its quotes are escaped.
+_TIME = re.compile(rb'("ts": )(\d+)')
+_BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d+)')
+_HEAD, _TAIL = 1 << 20, 1 << 16  # bytes in which the list begins and ends
+_PIECE = 1 << 22
+
+
+def append(path: str, later: str, earlier_us: int) -> int:
+    """Put the events of the trace ``later`` behind those of ``path``, each ``earlier_us`` microseconds
+    earlier, and remove ``later``. Returns the size of ``later`` in bytes. Raises OSError."""
+    with open(path, "r+b") as out, open(later, "rb") as more:
+        head, end = more.read(_HEAD), _list_end(more)
+        begin = _LIST.search(head)
+        if begin is None or _base(out.read(_HEAD)) != _base(head):
+            raise OSError(errno.EINVAL, "torch's traces of one process differ in their form")
+        out_end = _list_end(out)
+        out.seek(out_end)
+        behind = out.read()
+        out.seek(out_end)
+        out.truncate()
+        out.write(b",")
+        more.seek(begin.end())
+        rest, last = b"", False
+        while not last:
+            left = end - more.tell()
+            last = left <= _PIECE
+            piece = rest + more.read(min(_PIECE, left))
+            cut = len(piece) if last else max(0, piece.rfind(b"\n"))  # a time is on one line
+            out.write(_TIME.sub(lambda met: met[1] + b"%d" % (int(met[2]) - earlier_us), piece[:cut]))
+            rest = piece[cut:]
+        out.write(behind)
+        size = more.seek(0, os.SEEK_END)
+    os.remove(later)
+    return size
+
+
+def _list_end(file: BinaryIO) -> int:
+    """The position behind the last event."""
+    size = file.seek(0, os.SEEK_END)
+    begin = file.seek(max(0, size - _TAIL))
+    found = _END.search(file.read())
+    if found is None:
+        raise OSError(errno.EINVAL, "the trace has no end, the disk may be full")
+    return begin + found.start()
+
+
+def _base(head: bytes) -> bytes:
+    found = _BASE.search(head)
+    return found[1] if found is not None else b""

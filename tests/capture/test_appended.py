@@ -1,0 +1,47 @@
+"""The trace of a later recording behind that of an earlier one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warpline.capture.runner.windows import appended
+
+HEAD = '{{\n  "schemaVersion": 1,\n  "baseTimeNanoseconds": {base},\n  "traceEvents": [\n'
+TAIL = '\n  ],\n  "traceName": "/a [b]/trace.json"\n}'
+
+
+def trace(path: Path, times: list[str], base: int = 7, tail: str = TAIL) -> str:
+    events = ["  {\n    " + f'"name": "a \\"ts\\": 5", "ts": {at}, "dur": 2.5' + "\n  }" for at in times]
+    path.write_text(HEAD.format(base=base) + ",\n".join(events) + tail)
+    return str(path)
+
+
+@pytest.mark.parametrize("tail", [TAIL, "\n]}"])
+@pytest.mark.parametrize("piece", [16, 1 << 22])
+def test_events_follow_with_their_times_moved(
+    piece: int, tail: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(appended, "_PIECE", piece)
+    first = trace(tmp_path / "trace.json", ["1000.001", "1001.500"], tail=tail)
+    later = trace(tmp_path / "more", ["9000.250", "9001"] * 20, tail=tail)
+    size = Path(later).stat().st_size
+    assert appended.append(first, later, 7000) == size
+    found: dict[str, Any] = json.loads(Path(first).read_text())
+    assert [one["ts"] for one in found["traceEvents"]] == [1000.001, 1001.5, *[2000.25, 2001] * 20]
+    assert {one["name"] for one in found["traceEvents"]} == {'a "ts": 5'}
+    assert {one["dur"] for one in found["traceEvents"]} == {2.5}
+    assert not Path(later).exists()
+
+
+@pytest.mark.parametrize(("base", "tail"), [(8, TAIL), (7, ""), (7, "\n  ],")])
+def test_what_torch_does_not_write_is_an_error(base: int, tail: str, tmp_path: Path) -> None:
+    """A full disk cuts a trace."""
+    first, later = trace(tmp_path / "trace.json", ["1.0"]), trace(tmp_path / "more", ["2.0"], base, tail)
+    before = Path(first).read_text()
+    with pytest.raises(OSError, match=r"torch.s traces|no end"):
+        appended.append(first, later, 1)
+    assert Path(first).read_text() == before
