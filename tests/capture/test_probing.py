@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -143,6 +144,24 @@ def test_recorded_operators_are_tried_compiled_and_leave_nothing_behind(
     assert compiled.before is not None
     assert compiled.after is not None
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        ["aten.relu_.default", ["%0"], [1]],  # writes to a leaf
+        ["aten.mul.Tensor", ["%0", None], [1]],  # by a complex number, which is not recorded
+    ],
+)
+def test_operators_that_cannot_be_run_again_as_recorded_are_run_nearly_so(operator: list[object]) -> None:
+    torch = pytest.importorskip("torch")
+    from warpline.capture.runner.probing import compiled
+
+    part = {"operators": [operator], "inputs": [0], "leaves": [0], "results": [1]}
+    question = Question("compiled", (Tensor((4, 8), "float32"),), (json.dumps(part),), backward=True)
+    for _ in range(2):
+        (gradient,) = compiled.compiled(question, "cpu").before()
+        assert gradient.shape == torch.Size((4, 8))
 
 
 @pytest.mark.parametrize("same", [True, False])

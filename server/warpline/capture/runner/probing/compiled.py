@@ -29,9 +29,10 @@ def compiled(question: Question, device: str) -> Pair:
     torch._dynamo.reset()  # what another question compiled counts towards Dynamo's limit
     inputs = [_made(one, device) for one in question.tensors]
     wanted = [inputs[at].requires_grad_() for at in part.leaves] if question.backward else []
-    before = _work(module, inputs, wanted)
+    written = _written(part)
+    before = _work(module, inputs, wanted, written)
     # Dropout draws other numbers, and rounding grows with depth.
-    return Pair(before, _work(torch.compile(module, mode=mode), inputs, wanted), same=False)
+    return Pair(before, _work(torch.compile(module, mode=mode), inputs, wanted, written), same=False)
 
 
 def _without_headers() -> None:
@@ -58,7 +59,11 @@ def _module(part: Part) -> Any:
 
     for name, arguments, outputs in part.operators:
         operator = _operator(name)
-        positional = tuple(given(one) for one in arguments if not isinstance(one, dict))
+        positional = tuple(
+            1.0 if one is None and _needed(operator, at) else given(one)
+            for at, one in enumerate(arguments)
+            if not isinstance(one, dict)
+        )
         named = arguments[-1] if len(positional) < len(arguments) else {}
         # What was not recorded, such as a device, is as it is by default.
         named = {key: given(one) for key, one in named.items() if one is not None}
@@ -69,6 +74,23 @@ def _module(part: Part) -> Any:
             values[number] = graph.call_function(_item, (node, at)) if several else node
     graph.output(tuple(values[number] for number in part.results))
     return torch.fx.GraphModule(torch.nn.Module(), graph)
+
+
+def _needed(operator: Any, at: int) -> bool:
+    """Whether an operator takes a number or a tensor there, and no None: a complex number, which is not
+    recorded."""
+    kinds = ("TensorType", "NumberType", "FloatType")
+    return operator._schema.arguments[at].type.kind() in kinds
+
+
+def _written(part: Part) -> List[int]:
+    """Inputs that an operator writes to, by position: autograd allows that of no leaf."""
+    firsts = {
+        arguments[0]
+        for name, arguments, _ in part.operators
+        if arguments and name.split(".")[1].endswith("_")
+    }
+    return [at for at, number in enumerate(part.inputs) if TENSOR + str(number) in firsts]
 
 
 def _item(found: Any, at: int) -> Any:
@@ -92,13 +114,18 @@ def _made(one: Tensor, device: str) -> Any:
     return torch.zeros(one.shape, dtype=dtype, device=device)
 
 
-def _work(function: Callable[..., Any], inputs: List[Any], wanted: List[Any]) -> Callable[[], Any]:
+def _work(
+    function: Callable[..., Any], inputs: List[Any], wanted: List[Any], written: List[int]
+) -> Callable[[], Any]:
+    """What is timed. ``written``: inputs that get a copy of their own each time."""
+
     def forward() -> Any:
         with torch.no_grad():
             return function(*inputs)
 
     def both() -> Any:
-        results = [one for one in function(*inputs) if one.requires_grad]
+        mine = [one.clone() if at in written else one for at, one in enumerate(inputs)]
+        results = [one for one in function(*mine) if one.requires_grad]
         given = [torch.ones_like(one) for one in results]
         return torch.autograd.grad(results, wanted, given, allow_unused=True)
 
