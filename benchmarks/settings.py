@@ -9,8 +9,9 @@ method. A mark is found at its line where a finding stands within the statement,
 an edit of the finding, its title or the line that it changes has that name; an edit of another statement that
 does the same counts, with its line.
 
-For each script also: how far the lines and what is unattributed are from the step, and how much of the
-device's time, on the user's lines that call a framework, is below a line of it and below a module's path.
+For each script also: how far the lines and what is unattributed are from the step; how much of the device's
+time, on the user's lines that call a framework, is below a line of it and below a module's path (forward and
+backward of what a module's call runs); and the functions that have the rest.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import argparse
 import ast
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,14 +75,22 @@ def rules(findings: list[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(one["rule"] for one in findings))
 
 
-def inside(report: dict[str, Any]) -> tuple[float, float]:
-    """Percent of the device's time below a framework's line and below a module, of lines that call one."""
+def inside(report: dict[str, Any]) -> tuple[float, float, str]:
+    """Percent of the device's time below a framework's line and below a module, of lines that call one; and
+    the functions that the rest was spent in, which no module calls: the optimizer, copies of batches, the
+    choice of the next token."""
     opaque = [line for line in report["lines"] if line["inside"]]
     whole = sum(line["device_ms"] for line in opaque)
+    if not whole:
+        return 0.0, 0.0, ""
     entries = [entry for line in opaque for entry in line["inside"]]
     library = sum(entry["device_ms"] for entry in entries)
-    module = sum(entry["device_ms"] for entry in entries if entry["module"])
-    return (100 * library / whole, 100 * module / whole) if whole else (0.0, 0.0)
+    rest: Counter[str] = Counter()
+    for entry in entries:
+        if entry["module"] is None:  # "" is the model itself
+            rest[entry["function"]] += entry["device_ms"]
+    words = [f"{name} {100 * ms / whole:.1f} %" for name, ms in rest.most_common(3) if ms > whole / 200]
+    return 100 * library / whole, 100 * (library - sum(rest.values())) / whole, ", ".join(words)
 
 
 def closing(report: dict[str, Any]) -> float:
@@ -98,21 +108,21 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     options = parser.parse_args()
-    print("| script | step ms | sum off | library | module | expert's mark | at its line | with its edit |")
-    print("|" + "---|" * 8)
+    print("| script | step ms | sum off | library | module | rest | expert's mark | at its line | its edit |")
+    print("|" + "---|" * 9)
     every: list[Mark] = []
     scripts = sorted(options.round.glob("*.py"))
     for script in scripts:
         path = options.out / "reports" / f"{script.stem}.json"
         if not path.exists():
-            print(f"| {script.stem} | no report |" + " |" * 6)
+            print(f"| {script.stem} | no report |" + " |" * 7)
             continue
         report = json.loads(path.read_text(encoding="utf-8"))
         mine = marks(script, report, options.device)
         every += mine
-        library, module = inside(report)
+        library, module, rest = inside(report)
         head = [script.stem, f"{report['steps']['step_ms']:.1f}", f"{closing(report):+.2f} %"]
-        head += [f"{library:.1f} %", f"{module:.1f} %"]
+        head += [f"{library:.1f} %", f"{module:.1f} %", rest]
         rows: list[Mark | None] = [*mine] or [None]
         for one in rows:
             cells = (
@@ -121,11 +131,11 @@ def main() -> None:
                 else ["none", "", ""]
             )
             print(f"| {' | '.join([*head, *cells])} |")
-            head = [""] * 5
+            head = [""] * 6
         others = [one for one in report["findings"] if not any(one["line"] in mark.lines for mark in mine)]
         if others:
             told = ", ".join(f"`{one['rule']}` {one['severity']} at {one['line']}" for one in others)
-            print(f"| | | | | | elsewhere | {told} | |")
+            print(f"| | | | | | | elsewhere | {told} | |")
     found, edits = sum(bool(one.at_line) for one in every), sum(bool(one.edit) for one in every)
     print(f"\n{found} of {len(every)} marks have a finding at their line, {edits} one with the expert's edit")
 

@@ -43,9 +43,7 @@ def test_prefill_and_decode_have_their_own_times(tmp_path: Path) -> None:
 
 def test_a_kind_that_was_not_captured_has_no_device_time(tmp_path: Path) -> None:
     note = said(generation(tmp_path, prefill_steps=(0, 3), generate_ns=(ns(-100_000),)))
-    assert note.endswith(
-        "prefill 3.00 ms a call of generate (2 timed), not captured (more --steps capture more)"
-    )
+    assert note.endswith("prefill 3.00 ms a call of generate (2 timed), not recorded")
 
 
 def test_without_generate_nothing_is_said(tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ def test_every_framework_s_file_is_whole() -> None:
     assert len(keys) == len(set(keys))
     for one in constructions():
         for setting in one.settings:
-            assert setting.arguments or setting.undo or (setting.lines and setting.call)
+            assert setting.arguments or setting.undo or setting.instead or (setting.lines and setting.call)
             assert set(setting.where_known) < set(setting.arguments) | {""}
             assert setting.needs in ("", "bf16", "fp16")
 
@@ -380,3 +380,56 @@ trainer.fit(net, loader)  #> cost step_ms=50 idle_ms=30 sync_ms=20; use loader
         assert finding.fixes[0].title == "Pin the loader's batches"
     else:
         assert not finding.fixes
+
+
+@pytest.mark.parametrize(
+    ("before", "passed", "expected"),
+    [
+        ("model.generation_config.use_cache = False", "", "model.generation_config.use_cache = True"),
+        (
+            "model.config.use_cache = model.generation_config.use_cache = False",
+            "",
+            "model.config.use_cache = model.generation_config.use_cache = True",
+        ),
+        ("model.generation_config.use_cache = False", ", use_cache=False", "generate(ids, use_cache=True)"),
+        ("model.config.use_cache = False", "", "generate(ids, use_cache=True)"),
+    ],
+)
+def test_the_cache_is_turned_on_where_it_is_turned_off(before: str, passed: str, expected: str) -> None:
+    lengths = "".join(
+        f"#^ op aten::scaled_dot_product_attention shapes=[{f'[8,8,{length},64],' * 2}] ".replace(",]", "]")
+        + "count=0.2 device_ms=30\n"
+        for length in (400, 401, 402)
+    )
+    code = f"""\
+#> steps step_ms=100
+{before}
+out = model.generate(ids{passed})  #> cost step_ms=90 device_ms=90
+#^ site framework construction=transformers.GenerationMixin "parameters=['use_cache']"
+#^ inside file=/lib/transformers/modeling_gpt2.py line=9 step_ms=90
+{lengths}"""
+    finding, text = found(code, "generation-without-cache")
+    assert expected in apply(text, finding.fixes[0].edits)
+    assert finding.line == (2 if "generate" in expected else 1)
+
+
+@pytest.mark.parametrize("free", [60_000_000_000, 1_000_000_000])
+def test_a_pipeline_that_fits_stays_on_the_device(free: int) -> None:
+    weights = "weights_bytes=5000000000"
+    finding, text = found(
+        f"""\
+#> steps step_ms=100; memory free_bytes={free}
+pipe.enable_sequential_cpu_offload()
+#^ site framework construction=diffusers.DiffusionPipeline.enable_sequential_cpu_offload {weights}
+pictures = pipe(prompt)  #> cost step_ms=90 device_ms=80 copy_ms=60 sync_ms=60
+#^ inside file=/s/accelerate/hooks.py line=9 function=pre_forward step_ms=90
+#^ kernel 'Memcpy HtoD (Pageable -> Device)' kind=copy device_ms=60 bytes=4000000000
+""",
+        "pageable-host-copy",
+    )
+    assert finding.line == 1
+    if free < 5_000_000_000:
+        assert not finding.fixes and "room" in finding.message
+        return
+    assert 'pipe.to("cuda")\n' in apply(text, finding.fixes[0].edits)
+    assert finding.predicted is not None and 2 < finding.predicted.speedup < 3

@@ -13,7 +13,7 @@ from warpline.trace.columns import Bools
 def token_note(scene: Scene, accounted: Account) -> str:
     """A note on the time per token, separately for prefill and decode. "" if ``generate`` was not called, or
     if a step is not one forward pass. Wall times come from the timing window, device times from the captured
-    steps; a kind that was not captured has no device time.
+    steps; a prefill that these lack is timed and recorded after them.
     """
     facts, manifest = scene.trace.facts, scene.trace.manifest
     timed = np.array(manifest.timed_ns, np.float64) / 1e6
@@ -23,9 +23,14 @@ def token_note(scene: Scene, accounted: Account) -> str:
     first[[at for at in facts.prefill_steps if 0 <= at < len(timed)]] = True
     captured = _first_forwards(scene)
     device = _device_ms(scene, accounted)
+    prefill, of_prefill = timed[first], device[captured]
+    if not len(prefill) and facts.prefill_ns is not None:
+        prefill = np.array([facts.prefill_ns / 1e6])
+    if not len(of_prefill) and facts.prefill_device_ns is not None:
+        of_prefill = np.array([facts.prefill_device_ns / 1e6])
     said = [
         _kind("decode", timed[~first], device[~captured], "a token"),
-        _kind("prefill", timed[first], device[captured], "a call of generate"),
+        _kind("prefill", prefill, of_prefill, "a call of generate"),
     ]
     return "a step is one forward pass of `generate`: " + "; ".join(words for words in said if words)
 
@@ -39,7 +44,7 @@ def _kind(
     wall = float(np.mean(wall_ms))
     words = f"{name} {units.ms(wall)} {per} ({len(wall_ms)} timed)"
     if not len(device):
-        return f"{words}, not captured (more --steps capture more)"
+        return f"{words}, not recorded"
     busy = min(float(np.mean(device)), wall)
     return f"{words}: the device is busy for {units.ms(busy)} of it, the rest is host time"
 

@@ -10,11 +10,13 @@ from dataclasses import replace
 
 import libcst as cst
 
-from warpline.model.change import MatmulRate
+from warpline.model.change import MatmulRate, OverlapCopies, Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Refused, Source
+from warpline.rulekit.copies import host_to_device
 from warpline.rulekit.frameworks import applies, construction_call, own_class, setting_fix
 from warpline.rulekit.reached import main_edit
+from warpline.rulekit.saving import without
 from warpline.wire.frameworks import Construction, Setting, constructions
 from warpline.wire.run import Site
 from warpline.wire.sites import Framework, facts_of
@@ -97,6 +99,10 @@ def _moved(
         message += f" The setting is `{name}` of `{facts_of(Framework, site).type or one.name}` here."
     file, line = _place(found, made, site)
     moved = replace(draft, file=file, line=line, message=message, evidence=evidence, fixes=fixes)
+    if made and isinstance(draft.change, OverlapCopies) and any(each.instead for each in settings):
+        costs = (context.cost(*place) for place in draft.change.places)
+        gone = (without(context, cost, host_to_device(cost, pageable=True)) for cost in costs if cost)
+        moved = replace(moved, change=Together(tuple(gone)))
     if made and isinstance(draft.change, MatmulRate):
         if any(setting.inference and setting.title == made[0].title for setting in settings):
             moved = replace(moved, change=replace(draft.change, weights=True))

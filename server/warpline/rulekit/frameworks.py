@@ -6,6 +6,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from warpline.model.costs import bound
 from warpline.model.report import Fix
 from warpline.rulekit.changing import Changes
 from warpline.rulekit.context import Context
@@ -17,6 +18,9 @@ from warpline.syntax.source import NOT_LITERAL, Source
 from warpline.wire.frameworks import HALVES, Construction, Setting
 from warpline.wire.run import Site
 from warpline.wire.sites import Framework, facts_of
+
+#: Share of the device's free memory that weights may take.
+MOST_OF_FREE = bound("memory-for-activations")
 
 
 def construction_call(context: Context, site: Site, one: Construction) -> tuple[Source, cst.Call] | None:
@@ -55,12 +59,18 @@ def setting_fix(
         raise Refused(f"`{setting.without.rstrip('(')}` in this file does not go with it")
     if setting.undo:
         return _without(context, source, call, setting.title)
+    if setting.instead:
+        return _instead(context, site, source, call, setting)
     changes = Changes(context)
+    place = written_as(context, setting.written)
     for name in setting.arguments:
+        recorded = argument(site, name)
+        passed = source.argument(call, name) is not None or (recorded is not None and recorded.passed)
         try:
+            if place is not None and not passed:
+                raise Refused("it is written elsewhere")
             _set(context, site, (one, setting), found, changes, name, workers)
         except Refused:
-            place = written_as(context, setting.written)
             if place is None:
                 raise
             changes.of(place[0]).replace(place[1], setting.arguments[name])
@@ -86,6 +96,18 @@ def _without(context: Context, source: Source, call: cst.Call, title: str) -> Fi
     except Refused as reason:
         raise Refused(f"{reason}: leave `{source.code(call.func)}` out by hand") from None
     return edits.fix(title, "unsafe")
+
+
+def _instead(context: Context, site: Site, source: Source, call: cst.Call, setting: Setting) -> Fix:
+    """Another call on the same object. Raises Refused."""
+    weights, free = facts_of(Framework, site).weights_bytes, context.profile.facts.memory.free_bytes
+    if not weights or not free or weights > MOST_OF_FREE * free:
+        raise Refused("it is not known that the device has room for the weights")
+    if not isinstance(call.func, cst.Attribute):
+        raise Refused("the object is not named there")
+    edits = Edits(source)
+    edits.replace(call, f"{source.code(call.func.value)}.{setting.instead}")
+    return edits.fix(setting.title, "unsafe")
 
 
 def _set(

@@ -13,7 +13,10 @@ from warpline.syntax.source import NOT_LITERAL, Source
 def written_as(
     context: Context, values: Iterable[tuple[str, object]]
 ) -> tuple[Source, cst.BaseExpression] | None:
-    """The only place where one of the names gets the literal beside it; None where there are several."""
+    """The only place where one of the names gets the literal beside it; None where there are several.
+
+    A name may be ``owner.name``: an attribute of an object that is called so.
+    """
     wanted = list(values)
     found = [
         (source, value)
@@ -50,8 +53,12 @@ def _pair(
     if isinstance(name, cst.Subscript) and len(name.slice) == 1:
         index = name.slice[0].slice
         name = index.value if isinstance(index, cst.Index) else name
+    owner: cst.BaseExpression | None = None
     if isinstance(name, cst.Attribute):
-        name = name.attr
+        owner, name = name.value, name.attr
+        owner = owner.attr if isinstance(owner, cst.Attribute) else owner
     word = name.value if isinstance(name, cst.Name) else source.literal(name)
     if value is not None and isinstance(word, str) and source.literal(value) is not NOT_LITERAL:
         yield word, value
+        if isinstance(owner, cst.Name):
+            yield f"{owner.value}.{word}", value

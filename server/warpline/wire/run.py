@@ -193,6 +193,8 @@ class Facts:
     host_forward_ns: float | None = None  # until it called backward
     generate_ns: tuple[int, ...] = ()  # when transformers' ``generate`` was called, from the timing window on
     prefill_steps: tuple[int, ...] = ()  # of the timed steps those that began with a call's first forward
+    prefill_ns: int | None = None  # one of them, where none was timed
+    prefill_device_ns: int | None = None  # the device's work in one, recorded after the capture
     compile_events: tuple[CompileEvent, ...] = ()
     compiled_kernels: tuple[CompiledKernel, ...] = ()
     workers: Workers | None = None  # of loaders, where there are some that were forked

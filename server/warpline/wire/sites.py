@@ -166,6 +166,7 @@ class Framework:
     parameters: list[str] | None = None  # names that the installed version takes
     values: dict[str, Any] | None = None  # of those that a setting of ours refers to
     parts: dict[str, list[str]] | None = None  # modules of what was made, the largest first, and methods
+    weights_bytes: int | None = None  # of the modules of the object whose method is called
 
 
 F = TypeVar(

@@ -27,7 +27,9 @@ class Setting:
     not. ``lines``: statements below the construction, with ``{made}`` for the name that it was given and
     ``{part}`` for its largest module; ``call``: the method that they call, which the object must have.
     ``undo``: the call itself is what to do without: its statement goes, or the flag by which it runs.
-    ``written``: (name, value) as a script may write it elsewhere, where the call itself cannot be edited.
+    ``instead``: what to call on the same object in its place, if the device has room for all its weights.
+    ``written``: (name, value) as a script may write it elsewhere. The only such place is edited, unless the
+    call itself passes the argument.
 
     The conditions: ``needs``: "bf16" where the device must have it, "fp16" where it must have no bf16.
     ``unless``: none of these may be set to something true. ``without``: what the user's file must not say,
@@ -51,6 +53,7 @@ class Setting:
     lines: tuple[str, ...] = ()
     call: str = ""
     undo: bool = False
+    instead: str = ""
     written: tuple[tuple[str, object], ...] = ()
 
 

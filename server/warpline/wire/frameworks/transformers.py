@@ -123,7 +123,10 @@ _OF_MODELS = (
 )
 
 _CACHE = Setting(
-    "generation-without-cache", {"use_cache": "True"}, "Keep the keys and values of earlier tokens"
+    "generation-without-cache",
+    {"use_cache": "True"},
+    "Keep the keys and values of earlier tokens",
+    written=(("generation_config.use_cache", False),),
 )
 _STATIC = (
     Setting(

@@ -71,8 +71,13 @@ class Frameworks:
         try:
             thing = arguments[0] if one.method and arguments else None
             owner = thing if isinstance(thing, type) else type(thing)
-            facts = {"type": owner.__name__ if thing is not None else one.name, "construction": one.key}
+            facts: dict[str, Any] = {
+                "type": owner.__name__ if thing is not None else one.name,
+                "construction": one.key,
+            }
             facts.update(_passed(one, original, arguments, named))
+            if any(each.instead for each in one.settings):
+                facts["weights_bytes"] = sum(_bytes(part) for part in _modules(thing).values())
             birth = NO_BIRTH
             if one.method in ("__init__", "__post_init__"):
                 whole = self.sites.birth("framework", frame, thing, original, arguments[1:], named)
@@ -126,12 +131,17 @@ def _passed(one: Construction, original: Any, arguments: Any, named: Any) -> dic
 
 def _parts(made: Any, methods: set[str]) -> dict[str, list[str]]:
     """Attributes of ``made`` that are modules, the largest first, each with those of ``methods`` it has."""
-    module = sys.modules["torch"].nn.Module
-    sizes = {}
-    for name, part in list(vars(made).items()):
-        if isinstance(part, module):
-            sizes[name] = sum(tensor.numel() for tensor in part.parameters())
+    sizes = {name: _bytes(part) for name, part in _modules(made).items()}
     return {
         name: sorted(method for method in methods if hasattr(getattr(made, name), method))
         for name in sorted(sizes, key=lambda name: -sizes[name])
     }
+
+
+def _modules(made: Any) -> dict[str, Any]:
+    module = sys.modules["torch"].nn.Module
+    return {name: part for name, part in list(vars(made).items()) if isinstance(part, module)}
+
+
+def _bytes(module: Any) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in module.parameters())

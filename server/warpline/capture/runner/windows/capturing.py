@@ -10,8 +10,8 @@ from ....wire.stages import CAPTURING
 from .. import ranks
 from ..device import kinds
 from . import lengths
+from .prefill import Prefill
 from .queued import Queued
-from .sampling import LastSampling
 from .stages import Stage, progress_text
 
 if TYPE_CHECKING:
@@ -189,10 +189,7 @@ class Capture(Stage):
     def _captured(self, stamps: list[int]) -> None:
         session = self.session
         stop(session, self.queued)
-        if session.samples_lines() and session.windows.sampled_last:
-            session.go(lambda session: LastSampling(session, stamps))
-        else:
-            session.finish_capture(stamps)
+        session.go(lambda session: Prefill(session, stamps))
 
     def _rehearsed(self) -> None:
         session = self.session

@@ -92,11 +92,36 @@ class Recording:
             return None
         return [event.start_ns() for event in events if event.device_type() == torch.autograd.DeviceType.CPU]
 
+    def busy_ns(self) -> int | None:
+        """How long the device worked, or on a CPU operators ran; None where torch does not say.
+
+        Only of a recording with ``events``.
+        """
+        events = self.result.events()
+        if events and not hasattr(events[0], "duration_ns"):
+            return None
+        cpu, on_device = torch.autograd.DeviceType.CPU, len(self.activities) > 1
+        spans = sorted(
+            (event.start_ns(), event.start_ns() + event.duration_ns())
+            for event in events
+            if (event.device_type() != cpu) == on_device and not _is_annotation(event)
+        )
+        busy = until = 0
+        for start, end in spans:
+            busy += max(0, end - max(start, until))
+            until = max(until, end)
+        return busy
+
     def _config(self) -> Any:
         shapes, memory, stack, flops, modules = True, True, False, False, False
         asked: dict[str, Any] = dict.fromkeys(self.settings, True)
         extra = _ExperimentalConfig(**asked)
         return ProfilerConfig(ProfilerState.KINETO, shapes, memory, stack, flops, modules, extra)
+
+
+def _is_annotation(event: Any) -> bool:
+    """Whether it is a range that the script names, which may hold idle time."""
+    return hasattr(event, "is_user_annotation") and bool(event.is_user_annotation())
 
 
 def _is_whole(path: str) -> bool:
