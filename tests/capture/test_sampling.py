@@ -61,6 +61,18 @@ def test_lines_are_counted_as_often_as_they_run(tmp_path: Path) -> None:
     assert not list(run.run.glob("samples.raw"))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_script_without_threads_has_none_while_it_is_sampled(tmp_path: Path) -> None:
+    """After its first thread a process's malloc locks, for good, and each line that allocates is slower."""
+    run = steps(tmp_path, after="    import os; print(time.time_ns(), len(os.listdir('/proc/self/task')))")
+    told = [[int(number) for number in line.split()] for line in run.output.splitlines()]
+    before = [threads for moment, threads in told if moment < run.manifest.captured[0][0]]
+    assert run.facts.samples.total > 500
+    assert before.count(1) > 0.8 * len(before), (
+        "torch's profiler starts one, in a step or two before the capture"
+    )
+
+
 def test_the_main_loop_s_lines_are_recorded_however_often_they_ran_before(tmp_path: Path) -> None:
     """Watching which lines are reached gives a long loop up: the capture must not."""
     text = STEPS.format(steps=100000, after="").replace("    work(40000)", "    for _ in range(20000): pass")
