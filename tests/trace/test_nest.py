@@ -118,3 +118,20 @@ def test_owners_cover_the_busy_time_once(spans: list[tuple[int, int, int]]) -> N
 def test_complement_of_nothing_is_the_window() -> None:
     none = np.zeros(0, np.int64)
     assert [part.tolist() for part in complement(none, none, (3, 9))] == [[3], [9]]
+
+
+@given(st.lists(st.integers(0, 50), max_size=6), st.lists(st.integers(0, 50), max_size=120), st.booleans())
+def test_the_latest_of_few_moments_is_that_of_a_search(
+    few: list[int], many: list[int], ordered: bool
+) -> None:
+    when, time = np.array(sorted(few), np.int64), np.array(sorted(many) if ordered else many, np.int64)
+    assert nest.latest(when, time).tolist() == [sum(one <= at for one in few) - 1 for at in time.tolist()]
+
+
+def test_spans_too_long_for_one_key_are_merged_as_well() -> None:
+    thread, start, end = columns([(0, 0, 1 << 61), (0, 5, 9), (3, 1, 2), (3, 2, 7)])
+    depth, parent = nest.depth_and_parent(thread, start, end)
+    who, when, span = nest.innermost(thread, start, end, depth, parent)
+    found = list(zip(who.tolist(), when.tolist(), span.tolist(), strict=True))
+    first = [(0, 0, 0), (0, 5, 1), (0, 9, 0), (0, 1 << 61, -1)]
+    assert found == [*first, (3, 1, 2), (3, 2, -1), (3, 2, 3), (3, 7, -1)]

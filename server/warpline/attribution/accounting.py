@@ -24,6 +24,7 @@ from warpline.attribution.sampled import factors
 from warpline.attribution.scene import Scene
 from warpline.attribution.timeline import Pieces, overlay, union, without
 from warpline.attribution.waits import blocking_copies, closing_wait, sync_calls
+from warpline.trace import nest
 from warpline.trace.columns import Floats, Ints, take
 
 
@@ -87,10 +88,11 @@ def _on_cpu(scene: Scene) -> Account:
     thread waits for another one to wake it, that is the other one's line."""
     host, lines = scene.trace.host, scene.lines
     main = lines[scene.trace.main]
-    owned = [main.take(main.working)]
+    working = [pieces.take(pieces.working) for pieces in lines]
+    owned = [working[scene.trace.main]]
     start, end = union(main.start_ns[~main.working], main.end_ns[~main.working])
     for thread, other in enumerate(lines):
-        if thread != scene.trace.main and other.working.any():
+        if thread != scene.trace.main and len(working[thread]):
             part, _ = overlay(other, start, end)
             part = part.take(part.working)
             owned.append(part)
@@ -100,9 +102,8 @@ def _on_cpu(scene: Scene) -> Account:
     idle = _joined([alone, *waited], main)
     children = np.bincount(host.parent[host.parent >= 0], minlength=len(host))
     own = np.zeros(len(host))
-    for pieces in lines:
-        rows = pieces.working
-        own += np.bincount(pieces.op[rows], weights=pieces.length_ns[rows], minlength=len(host))
+    for pieces in working:
+        own += np.bincount(pieces.op, weights=pieces.length_ns, minlength=len(host))
     corrected = less(own, scene.cost.per_op_ns * children)
     ratio = np.divide(corrected, own, out=np.ones(len(host)), where=own > 0)
     recorded = scene.by_line(idle.line, idle.length_ns)
@@ -111,7 +112,8 @@ def _on_cpu(scene: Scene) -> Account:
     waits = idle.length_ns * remains[idle.line]
     at = _host_line(scene, idle) if waited else idle.line
     spent = [np.asarray(part.length_ns * ratio[part.op], np.float64) for part in owned]
-    hosts = [_host_line(scene, part) for part in owned]
+    of_working = [_host_line(scene, part) for part in working]
+    hosts = [of_working[scene.trace.main], *(_host_line(scene, part) for part in owned[1:])]
     # Recorded time of each line on the host: its operators, and the time between them.
     seen = scene.by_line(at, waits) + sum(
         scene.by_line(line, length) for line, length in zip(hosts, spent, strict=True)
@@ -120,9 +122,8 @@ def _on_cpu(scene: Scene) -> Account:
     waiting = scene.by_line(idle.line, waits * factor[at])
     spent = [np.asarray(length * factor[line], np.float64) for line, length in zip(hosts, spent, strict=True)]
     own = np.zeros(len(host))
-    for pieces in (each.take(each.working) for each in lines):
-        weight = pieces.length_ns * factor[_host_line(scene, pieces)]
-        own += np.bincount(pieces.op, weights=weight, minlength=len(host))
+    for pieces, line in zip(working, of_working, strict=True):
+        own += np.bincount(pieces.op, weights=pieces.length_ns * factor[line], minlength=len(host))
     corrected = own * ratio
     busy = np.zeros(len(scene.table))
     for part, length in zip(owned, spent, strict=True):
@@ -154,7 +155,7 @@ def _host_line(scene: Scene, pieces: Pieces) -> Ints:
     """The line of the main thread when each piece begins, also for backward operators."""
     records, main = scene.trace.records, scene.trace.main
     first, last = records.first[main], records.first[main + 1]
-    at = np.searchsorted(records.time_ns[first:last], pieces.start_ns, "right") - 1
+    at = nest.latest(records.time_ns[first:last], pieces.start_ns)
     location: Ints = take(records.location[first:last], at, missing=0)
     return scene.table.of_location[location]
 

@@ -68,7 +68,7 @@ def _timeline(
     start, end = cuts[:-1], cuts[1:]
     at = np.searchsorted(times, start, "right") - 1
     op = take(ops, at)
-    at = np.searchsorted(lines, start, "right") - 1
+    at = nest.latest(lines, start)
     record = np.where(at >= 0, at + first, -1)
     location = take(records.location, record, missing=0)
     line = table.of_location[np.maximum(location, 0)]

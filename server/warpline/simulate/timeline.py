@@ -144,11 +144,11 @@ def _moments(trace: Trace, low: int, high: int) -> tuple[Ints, Ints]:
     records = _of_main(trace)[0]
     steps = np.array([edge for pair in trace.manifest.captured for edge in pair], np.int64)
     every = np.concatenate([when, marks.start_ns, marks.end_ns, records, steps, np.array([low, high])])
-    every = np.sort(every[(every >= low) & (every <= high)])
+    every = np.sort(every[(every >= low) & (every <= high)], kind="stable")  # by merging sorted runs
     bounds = every[np.flatnonzero(np.diff(every, prepend=low - 1))]  # np.unique hashes: far slower
     start = bounds[:-1]
     found = np.full(len(start), -1, np.int64)
-    others = [one for one in np.unique(thread).tolist() if one != trace.main]
+    others = [one for one in np.flatnonzero(np.bincount(thread)).tolist() if one != trace.main]
     for one in (trace.main, *others):  # the main thread's own work first
         mine = thread == one
         at = np.searchsorted(when[mine], start, "right") - 1

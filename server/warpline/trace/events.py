@@ -114,7 +114,7 @@ class Table:
         self.length += len(events)
         names = list(map(attrgetter("name"), events))
         self._intern("name", names)
-        self._intern("tid", list(map(attrgetter("tid"), events)))
+        self._intern_same("tid", list(map(attrgetter("tid"), events)))
         if self.category.startswith(ARROWS):
             self._intern("id", list(map(attrgetter("id"), events)))
         numbers = _NUMBERS.get(self.category)
@@ -124,7 +124,7 @@ class Table:
         for field in numbers:
             self._add(field, map(attrgetter(field), arguments), len(events), np.int64)
         if self.category == "cpu_op":
-            self._intern("call_stack", list(map(attrgetter("call_stack"), arguments)))
+            self._intern_same("call_stack", list(map(attrgetter("call_stack"), arguments)))
             self._intern("signature", _signatures(names, arguments))
         elif self.category in DEVICE_CATEGORIES:
             self._intern("shape", list(_shapes(arguments)))
@@ -154,6 +154,14 @@ class Table:
 
     def _intern(self, field: str, values: list[Any]) -> None:
         self.columns[field].pieces.append(self.values[field].all(values))
+
+    def _intern_same(self, field: str, values: list[Any]) -> None:
+        """``_intern`` for values that are often all the same: they are looked up once."""
+        if values and values.count(values[0]) == len(values):
+            number = self.values[field].all(values[:1])
+            self.columns[field].pieces.append(np.repeat(number, len(values)))
+        else:
+            self._intern(field, values)
 
 
 class Tables:
@@ -202,9 +210,12 @@ class Tables:
 
 def _by(key: Callable[[Event], str], events: list[Event]) -> dict[str, list[Event]]:
     """Events by category or phase, in their order."""
+    values = list(map(key, events))
+    if values and values.count(values[0]) == len(values):  # torch writes those of a category together
+        return {values[0]: events}
     groups: defaultdict[str, list[Event]] = defaultdict(list)
-    for event in events:
-        groups[key(event)].append(event)
+    for value, event in zip(values, events, strict=True):
+        groups[value].append(event)
     return groups
 
 

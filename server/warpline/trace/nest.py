@@ -13,6 +13,8 @@ import numpy as np
 
 from warpline.trace.columns import Bools, Ints, take
 
+_FEW = 8  # times as many sorted moments to look up: it is quicker to look up where the few lie among them
+
 
 def order(thread: Ints, start: Ints, end: Ints) -> Ints:
     """Permutation that sorts by thread, then start, outer before inner; equal spans keep their order."""
@@ -76,17 +78,25 @@ def innermost(thread: Ints, start: Ints, end: Ints, depth: Ints, parent: Ints) -
     Of several changes at one time, the last one applies: ends come before starts, inner ends before outer
     ends, outer starts before inner ones.
     """
-    count = len(start)
-    index = np.arange(count)
-    when = np.concatenate([start, np.maximum(end, start)])
-    who = np.concatenate([thread, thread])
-    to = np.concatenate([index, parent])
-    begins = np.concatenate([np.ones(count, np.int64), np.zeros(count, np.int64)])
-    rank = np.concatenate([depth, -depth])
-    empty = np.concatenate([end <= start, end <= start])
-    kept = ~empty
-    by = np.lexsort((rank[kept], begins[kept], when[kept], who[kept]))
-    return who[kept][by], when[kept][by], to[kept][by]
+    begun = np.flatnonzero(end > start)  # an empty span changes nothing
+    ended = begun[np.lexsort((-depth[begun], end[begun], thread[begun]))]
+    who = np.concatenate([thread[ended], thread[begun]])
+    when = np.concatenate([end[ended], start[begun]])
+    # Both halves are sorted, so this merges them, and ends stay before starts.
+    by = _merged(who, when)
+    return who[by], when[by], np.concatenate([parent[ended], begun])[by]
+
+
+def _merged(thread: Ints, time: Ints) -> Ints:
+    """Permutation that sorts by thread, then time; equal rows keep their order. Quick if the rows are a few
+    sorted runs."""
+    if not len(time):
+        return np.zeros(0, np.int64)
+    low = int(time.min())
+    span = int(time.max()) - low + 1
+    if (int(thread.max()) + 1) * span < 1 << 62:
+        return np.argsort(thread * span + (time - low), kind="stable")
+    return np.lexsort((time, thread))
 
 
 def covering(spans: tuple[Ints, Ints, Ints], parent: Ints, thread: Ints, time: Ints) -> Ints:
@@ -107,9 +117,19 @@ def last_before(of_thread: Ints, when: Ints, thread: Ints, time: Ints) -> Ints:
     """Index of the last row at or before each moment on its thread, or -1; rows are sorted by thread, then
     time."""
     found = np.full(len(time), -1, np.int64)
-    for each in np.unique(thread):
+    threads = np.flatnonzero(np.bincount(thread)) if len(of_thread) else np.zeros(0, np.int64)
+    for each in threads.tolist():
         low, high = np.searchsorted(of_thread, [each, each + 1])
-        rows = thread == each
-        at = np.searchsorted(when[low:high], time[rows], "right") - 1
+        rows = thread == each if len(threads) > 1 else slice(None)
+        at = latest(when[low:high], time[rows])
         found[rows] = np.where(at >= 0, at + low, -1)
+    return found
+
+
+def latest(when: Ints, time: Ints) -> Ints:
+    """Index of the last of the sorted moments ``when`` at or before each of ``time``; -1 if there is none."""
+    if _FEW * len(when) < len(time) and bool((time[1:] >= time[:-1]).all()):
+        first = np.searchsorted(time, when)
+        return np.repeat(np.arange(-1, len(when)), np.diff(first, prepend=0, append=len(time)))
+    found: Ints = np.searchsorted(when, time, "right") - 1
     return found
