@@ -15,7 +15,8 @@ import pytest
 
 from tests.editors.desk import HERE, LIMIT_S, ROOT, Desk
 
-EDITORS = Path(os.environ.get("WARPLINE_EDITORS", ROOT / ".cache" / "editors"))
+#: Without links: what runs there is known by the folder that /proc names.
+EDITORS = Path(os.environ.get("WARPLINE_EDITORS", ROOT / ".cache" / "editors")).resolve()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -60,6 +60,11 @@ with warpline.profile(show=False) as run:
 told["left by a short block"] = left(before, hooks())
 remember("short", run)
 
+with warpline.profile(show=False) as run:
+    train(60)  # ends in the timing window
+told["left by a block of 60 steps"] = left(before, hooks())
+remember("timing", run)
+
 for made in (0, 1, 6, 9):  # it fails in each of the windows
     try:
         with warpline.profile(few=12, show=False) as run:

@@ -40,7 +40,7 @@ def told(done: tuple[Path, subprocess.CompletedProcess[str]]) -> dict[str, Any]:
 
 def test_no_hook_is_left(told: dict[str, Any]) -> None:
     left = {name: found for name, found in told.items() if name.startswith("left ")}
-    assert len(left) == 11
+    assert len(left) == 12
     assert not any(left.values()), left
 
 
@@ -77,6 +77,7 @@ def test_steps_may_be_marked(told: dict[str, Any]) -> None:
 
 def test_a_block_with_too_few_steps_says_what_helps(told: dict[str, Any]) -> None:
     assert told["short"]["problem"].startswith("the block ended after 5 steps, before they were measured: ")
+    assert told["timing"]["problem"].startswith("the block ended after 60 steps, before they were measured: ")
     assert told["short"]["path"] == ""
 
 

@@ -141,7 +141,6 @@ class Resident(Session):
         if self.pipe.settled.is_set():
             self.stage.ended()  # where it was watched after the capture
             return
-        self.boundaries += self.stage.boundaries_so_far()
         if not failed or self.stage.complete:
             self.stage.ended()
         if isinstance(self.stage, LastSampling):  # its deadline came first, and writes the run at this moment
