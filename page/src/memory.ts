@@ -9,6 +9,8 @@ import { colours, onTheme } from "./theme";
 import { size, span } from "./words";
 
 const HEIGHT = 220;
+/** Steps of the axis of bytes, which are written in KiB, MiB and so on. */
+const POWERS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
 export function start(model: Model): void {
   const { timeline, report } = model.data;
@@ -47,7 +49,7 @@ function chart(timeline: Timeline): HTMLElement {
         scales: { x: { time: false } },
         axes: [
           { ...axis, values: (_, ticks) => ticks.map(span) },
-          { ...axis, size: 76, values: (_, ticks) => ticks.map(size) },
+          { ...axis, size: 76, incrs: POWERS, values: (_, ticks) => ticks.map(size) },
         ],
         series: [
           { label: "time", value: shown },

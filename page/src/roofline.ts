@@ -81,7 +81,6 @@ function draw(model: Model, points: Point[], frame: HTMLElement): void {
     }
     context.fillText("operations for each byte moved", (LEFT + canvas.width) / 2, HEIGHT - 8);
     context.textAlign = "left";
-    roofs(context, model.data.roofs, across, up, canvas.width - 12);
     for (const point of points) {
       context.globalAlpha = 0.85;
       context.fillStyle = lineColour(of.get(key(point.line)));
@@ -93,6 +92,7 @@ function draw(model: Model, points: Point[], frame: HTMLElement): void {
       context.stroke();
       context.strokeStyle = known.edge;
     }
+    roofs(context, model.data.roofs, across, up, canvas.width - 12); // its words lie over the dots
   });
   canvas.resize(HEIGHT);
   onTheme(() => canvas.redraw());

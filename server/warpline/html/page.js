@@ -5287,6 +5287,7 @@
 
   // page/src/memory.ts
   var HEIGHT2 = 220;
+  var POWERS = Array.from({ length: 50 }, (_2, power) => 2 ** power);
   function start2(model) {
     const { timeline, report } = model.data;
     const holders = report.lines.filter((line) => line.memory_bytes > 0);
@@ -5323,7 +5324,7 @@
           scales: { x: { time: false } },
           axes: [
             { ...axis, values: (_2, ticks3) => ticks3.map(span) },
-            { ...axis, size: 76, values: (_2, ticks3) => ticks3.map(size) }
+            { ...axis, size: 76, incrs: POWERS, values: (_2, ticks3) => ticks3.map(size) }
           ],
           series: [
             { label: "time", value: shown },
@@ -7011,7 +7012,6 @@
       }
       context.fillText("operations for each byte moved", (LEFT2 + canvas.width) / 2, HEIGHT3 - 8);
       context.textAlign = "left";
-      roofs(context, model.data.roofs, across, up, canvas.width - 12);
       for (const point of points2) {
         context.globalAlpha = 0.85;
         context.fillStyle = lineColour(of.get(key(point.line)));
@@ -7023,6 +7023,7 @@
         context.stroke();
         context.strokeStyle = known2.edge;
       }
+      roofs(context, model.data.roofs, across, up, canvas.width - 12);
     });
     canvas.resize(HEIGHT3);
     onTheme(() => canvas.redraw());
