@@ -228,6 +228,8 @@ def differentiated(
     return [one for one, gradient in zip(every, gradients, strict=True) if gradient is not None]
 
 
+#: Batch norms of the networks in which nothing else is compiled: what is elementwise merges with them.
+NORMS = {"residual, small images": 16, "residual, larger images": 16}
 CHAINS = ("chain 1024", "chain 65536")
 PRODUCTS = ("product", "linear", "batched", "convolution", "attention")
 FAMILIES = (*CHAINS, "parameters", "inputs", *PRODUCTS, *networks())

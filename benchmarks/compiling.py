@@ -3,12 +3,11 @@
     python benchmarks/compiling.py --out benchmarks/figures/NAME.json [--seconds 150] [--jobs 6]
 
 Functions of which only one thing grows (kernels, inputs, parameters, products) are timed as they are,
-compiled, and as CUDA graphs: what one more of that thing costs is the difference of two of them. Each phase
+compiled, and as CUDA graphs: what one more of that thing costs is the difference of two of them. What a
+compiled kernel costs is read off whole small networks, whose kernels have more arguments. Each phase
 (inference, forward, backward) is a sample of its own. The host's time is taken while the device's queue has
-room, and the least of several readings counts. ``fit.py`` puts range and number of samples into
-``costs.json``.
-
-``networks`` in the file are whole small networks, as a check: they make no figure.
+room, and the least of several readings counts. All of it is given in launches of an elementwise operator
+that is not compiled. ``fit.py`` puts range and number of samples into ``costs.json``.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import sys
 import tempfile
 import time
 from datetime import datetime, timezone
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -34,10 +33,15 @@ from compiled_cases import (  # beside this file
     FAMILIES,
     FEW,
     MANY,
+    NORMS,
     PHASES,
     PRODUCTS,
+    networks,
     one_family,
 )
+
+#: Host time of an elementwise operator in eager mode, by the kernels that it launches.
+EAGER = "eager-kernel-ns"
 
 
 class Rows:
@@ -45,9 +49,6 @@ class Rows:
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self.known = {(row["family"], row["count"], row["mode"]): row for row in rows if "error" not in row}
-        self.found: dict[str, dict[str, float]] = {}
-        #: Host time of one more kernel, by mode and phase.
-        self.kernel: dict[tuple[str, str], float] = {}
 
     def own(self, family: str, count: int, mode: str | None, phase: str, what: str) -> float:
         """The phase's own: a backward pass without its forward pass. NaN where it was not read."""
@@ -56,73 +57,71 @@ class Rows:
             return math.nan
         return float(row[phase][what]) - (float(row["forward"][what]) if phase == "backward" else 0.0)
 
-    def more(self, family: str, counts: tuple[int, int], mode: str | None, phase: str, what: str) -> float:
-        low, high = (self.own(family, count, mode, phase, what) for count in counts)
-        return high - low
+    def slopes(
+        self, families: tuple[str, ...], counts: tuple[int, ...], mode: str | None, phase: str, what: str = ""
+    ) -> dict[str, float]:
+        """Host time of one more ``what`` ("kernels"; "": of what grows) between neighbouring counts, in ns.
+        Where fewer than half as many kernels came as things, they were fused into others."""
+        found = {}
+        for family in families:
+            for low, high in pairwise(counts):
+                spent, more = (
+                    self.own(family, high, mode, phase, one) - self.own(family, low, mode, phase, one)
+                    for one in ("host_ns", "kernels")
+                )
+                if more >= (high - low) / 2:
+                    found[f"{family}, {low} to {high}, {phase}"] = spent / (more if what else high - low)
+        return found
 
-    def keep(self, figure: str, name: str, value: float) -> None:
-        if math.isfinite(value):
-            self.found.setdefault(figure, {})[name] = round(value, 4 if abs(value) < 10 else 0)
-
-    def kernels(self, mode: str, prefix: str) -> None:
-        """One more kernel, and what a call takes without its kernels."""
-        for phase in PHASES:
-            slopes = []
-            for family in CHAINS:
-                for counts in pairwise(CHAIN):
-                    many = self.more(family, counts, mode, phase, "kernels") or math.nan
-                    slopes.append(self.more(family, counts, mode, phase, "host_ns") / many)
-                    name = f"{family}, {counts[0]} to {counts[1]}, {phase}"
-                    self.keep(f"{prefix}-kernel-ns", name, slopes[-1])
-                    if mode:
-                        device = self.more(family, counts, mode, phase, "device_ns")
-                        alone = self.more(family, counts, mode, phase, "kernel_ns")
-                        self.keep("graph-gap-ns", name, (device - alone) / many)
-            self.kernel[mode, phase] = median([one for one in slopes if math.isfinite(one)] or [math.nan])
-            for family in CHAINS:
-                for count in CHAIN:
-                    spent = self.own(family, count, mode, phase, "host_ns")
-                    spent -= self.own(family, count, mode, phase, "kernels") * self.kernel[mode, phase]
-                    self.keep(f"{prefix}-call-ns", f"{family}, {count}, {phase}", spent)
-
-    def eager(self) -> None:
-        """One more kernel that is not compiled: how fast this host is."""
-        for phase in PHASES:
-            for family in CHAINS:
-                for counts in pairwise(CHAIN):
-                    many = self.more(family, counts, None, phase, "kernels") or math.nan
-                    each = self.more(family, counts, None, phase, "host_ns") / many
-                    self.keep("eager-kernel-ns", f"{family}, {counts[0]} to {counts[1]}, {phase}", each)
-
-    def tensors(self, mode: str, prefix: str) -> None:
-        """One more parameter, and one more input that is none; each has a kernel of its own."""
-        for family in ("parameters", "inputs"):
-            for phase in PHASES:
-                for counts in pairwise(MANY):
-                    spent = self.more(family, counts, mode, phase, "host_ns")
-                    spent -= self.more(family, counts, mode, phase, "kernels") * self.kernel[mode, phase]
-                    name = f"{counts[0]} to {counts[1]}, {phase}"
-                    self.keep(f"{prefix}-{family[:-1]}-ns", name, spent / (counts[1] - counts[0]))
-
-    def library(self) -> None:
-        """A call of a library from compiled code, as a share of the same call in eager mode."""
-        for family in PRODUCTS:
-            for phase in PHASES:
-                spent = self.more(family, FEW, "", phase, "host_ns")
-                spent -= self.more(family, FEW, "", phase, "triton") * self.kernel["", phase]
-                eager = self.more(family, FEW, None, phase, "host_ns")
-                self.keep("compiled-library", f"{family}, {phase}", spent / eager)
+    def fixed(self, phase: str) -> float:
+        """What the call of a phase takes without compiled code, its kernels left out."""
+        each = median(self.slopes(CHAINS, CHAIN, None, phase, "kernels").values())
+        host, kernels = (self.own(CHAINS[0], CHAIN[0], None, phase, one) for one in ("host_ns", "kernels"))
+        return host - kernels * each
 
 
 def figures(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """What one more of each thing costs, by the families in which only that grows."""
-    read = Rows(rows)
-    for mode, prefix in (("", "compiled"), ("reduce-overhead", "graph")):
-        read.kernels(mode, prefix)
-        read.tensors(mode, prefix)
-    read.library()
-    read.eager()
-    return read.found
+    """What is left of the host's time. All but the first figure and shares are counted in the first one's
+    median of the forward pass: a host may be several times as fast as another."""
+    read, found = Rows(rows), dict[str, dict[str, float]]()
+    found[EAGER] = {}
+    for phase in PHASES:
+        found[EAGER] |= read.slopes(CHAINS, CHAIN, None, phase, "kernels")
+    launch = median(value for name, value in found[EAGER].items() if name.endswith("forward"))
+
+    def keep(figure: str, name: str, value: float) -> None:
+        if math.isfinite(value):
+            found.setdefault(figure, {})[name] = value
+
+    for phase in PHASES:
+        fixed, calls = read.fixed(phase), list[float]()
+        each = median(read.slopes(CHAINS, CHAIN, "", phase, "kernels").values())
+        for family, count in product(CHAINS, CHAIN):
+            for mode, figure in (("", "compiled-call"), ("reduce-overhead", "graph-call")):
+                spent = read.own(family, count, mode, phase, "host_ns") - fixed
+                spent -= 0.0 if mode else read.own(family, count, mode, phase, "kernels") * each
+                keep(figure, f"{family}, {count}, {phase}", spent / launch)
+                calls += [] if mode else [spent]
+        for name, value in read.slopes(("parameters",), MANY, "reduce-overhead", phase).items():
+            keep("graph-parameter", name, value / launch)
+        libraries = []
+        for family in PRODUCTS:
+            compiled, eager = (read.slopes((family,), FEW, mode, phase) for mode in ("", None))
+            for name in compiled.keys() & eager.keys():
+                keep("compiled-library", name, compiled[name] / eager[name])
+            libraries += read.slopes((family,), FEW, "", phase, "kernels").values()
+        for family in networks():
+            host, kernels, own = (
+                read.own(family, 0, "", phase, one) for one in ("host_ns", "kernels", "triton")
+            )
+            spent = host - fixed - median(calls) - (kernels - own) * median(libraries)
+            keep("compiled-kernel", f"{family}, {phase}", spent / own / launch)
+            if family in NORMS and phase != "inference":  # there the statistics are no part of the result
+                keep("compiled-norm", f"{family}, {phase}", own / NORMS[family])
+    return {
+        figure: {name: float(f"{value:.3g}") for name, value in values.items()}
+        for figure, values in found.items()
+    }
 
 
 def main() -> None:
@@ -166,7 +165,7 @@ def main() -> None:
     found = figures(rows)
     kept = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
     kept["when"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    options.out.write_text(json.dumps({**kept, "figures": found, "networks": rows}, indent=1) + "\n")
+    options.out.write_text(json.dumps({**kept, "figures": found}, indent=1) + "\n")
     for figure, values in found.items():
         low, high = min(values.values()), max(values.values())
         print(f"{figure}: {median(values.values()):.4g} ({low:.4g} to {high:.4g}), {len(values)} samples")

@@ -32,7 +32,6 @@ from figuring import (  # beside this file
     MODELS,
     Samples,
     batches_taken,
-    compiled_calls,
     made_on_device,
     reached,
     unset,
@@ -156,7 +155,6 @@ def main() -> None:
         works += [("made-on-device", lambda: {"made-on-device": made_on_device()}), ("reached", reached)]
     works += [
         (unsets, lambda: {unsets: unset(options.device)}),
-        ("compiled-call-ns", lambda: {"compiled-call-ns": compiled_calls()}),
     ]
     if options.device != "cuda":
         works.append(("batch-take-share", lambda: {"batch-take-share": batches_taken()}))

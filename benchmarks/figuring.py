@@ -114,30 +114,6 @@ def reached() -> Samples:
     return found
 
 
-def compiled_calls() -> dict[str, float]:
-    """Host time of a call of compiled code on next to no data, one launch of its own included."""
-    size = (16, 16)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    x, y = torch.randn(size, device=device), torch.randn(size, device=device)
-    asking = x.clone().requires_grad_()
-
-    def chain(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return torch.tanh(x * y + x) * y
-
-    quick: Any = torch.compile(chain)
-
-    def forward() -> None:
-        with torch.inference_mode():
-            for _ in range(20):
-                quick(x, y)
-
-    def both() -> None:
-        for _ in range(20):
-            torch.autograd.grad(quick(asking, y), asking, x)
-
-    return {"chain of 4, inference": host_ns(forward) / 20, "each of 2 phases": host_ns(both) / 40}
-
-
 class Made(Dataset[Any]):
     """Samples that take so many passes over so many numbers to make."""
 

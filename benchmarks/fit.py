@@ -27,7 +27,7 @@ from statistics import median
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "server"))
 
-from fitting import COMPILED, EAGER, FIGURES, Recording, between_ms, copy_rate, launch_us  # beside this file
+from fitting import FIGURES, Recording, between_ms, copy_rate  # beside this file
 
 from warpline.attribution.peaks import KNOWN
 from warpline.model import costs
@@ -42,7 +42,6 @@ SCRIPT = "benchmarks/fit.py"
 def sampled() -> dict[str, dict[str, float]]:
     """Figure -> recording -> what it shows."""
     found: dict[str, dict[str, float]] = {name: {} for name in FIGURES}
-    launches: dict[str, float] = {}
     between: dict[str, float] = {}
     copies: dict[str, dict[str, float]] = {"Pinned": {}, "Pageable": {}}
     for packed in sorted(CAPTURES.glob("*.tar.xz")):
@@ -58,12 +57,8 @@ def sampled() -> dict[str, dict[str, float]]:
         for memory, rates in copies.items():
             if rate := copy_rate(one, memory):
                 rates[name] = rate
-        if name in (*COMPILED, *EAGER):
-            launches[name] = launch_us(one)
         if name.startswith("fp32-bert"):
             between[name] = between_ms(one)
-    usual = median(launches[name] for name in EAGER)
-    found["compiled-launch"] = {name: launches[name] / usual for name in COMPILED}
     found["autocast-bytes"] = {"fp32-bert": between["fp32-bert-fixed"] / between["fp32-bert"]}
     if all(copies.values()):
         slow = median(copies["Pageable"].values())

@@ -17,17 +17,12 @@ from warpline.attribution.peaks import peaks_of
 from warpline.simulate import calibrate, loading
 from warpline.simulate.casts import IN_FP32
 from warpline.simulate.replay import replay
-from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, Timeline, timeline_of
+from warpline.simulate.timeline import Timeline, timeline_of
 from warpline.simulate.work import ELEMENTWISE
 from warpline.trace.columns import RUNTIME
 from warpline.wire.run import Facts
 from warpline.wire.sites import Loader, Optimizer, facts_of
 
-COMPILED = ("compiled", "compiled_bert", "gpt_compiled")
-EAGER = (
-    *("layernorm-finetune", "fp32-bert", "checkpointed", "resnet_amp", "vit_sdpa", "vae", "lstm"),
-    "quickstart",
-)
 #: Numbers in a tensor that a kernel is done with as soon as it is started.
 FEW_NUMBERS = 4096
 #: The host sets the pace where the device alone needs at most this share of the step.
@@ -189,12 +184,6 @@ FIGURES: dict[str, Figure] = {
     "measured-op-ns": record_ns("op_record_ns"),
     "measured-launch-ns": record_ns("launch_record_ns"),
 }
-
-
-def launch_us(one: Recording) -> float:
-    """Host time a launch, waits and the loader left out, in microseconds, under the profiler."""
-    own = (one.line.kind != SYNC) & (one.line.kind != LOADER)
-    return float(one.line.host_ns[own].sum() / max(1, (one.line.kind == LAUNCH).sum()) / 1e3)
 
 
 def between_ms(one: Recording) -> float:

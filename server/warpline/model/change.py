@@ -118,24 +118,27 @@ class ChannelsLast:
 
 @dataclass(frozen=True, slots=True)
 class RemoveLaunches:
-    """The host queues ``places`` as one launch (``torch.compile``, CUDA graph).
+    """The code at ``places`` is compiled (``fuse``: as Inductor does), or replayed as a CUDA graph.
 
-    ``fuse``: runs of memory-bound kernels are merged as Inductor does, and the remaining kernels are launched
-    one by one. ``keep``: share of the host time that remains (with ``fuse``: at least).
+    Compiled, runs of memory-bound kernels are merged, and the host calls libraries and launches the remaining
+    kernels one by one. ``keep``: at least this share of the host time remains.
     """
 
     places: Places = ()
     fuse: bool = True
-    keep: float = 0.05
+    keep: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledCalls:
     """The code at ``places`` is compiled and called ``calls`` times per step. Each call costs host time (its
-    guards are checked), and so does its backward pass."""
+    guards are checked), and so does its backward pass. ``graphs``: it is replayed as a CUDA graph; there each
+    of the network's ``parameters`` adds to a call."""
 
     places: Places
     calls: float
+    parameters: int = 0
+    graphs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from warpline.model import costs
 from warpline.model.change import Change, CompiledCalls, RemoveLaunches, Replace, Together
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, count, ms
@@ -251,7 +250,6 @@ from warpline.wire.sites import Compile, facts_of
 _BUSY_PERCENT = 80.0
 #: Kernels that take longer on average hide their launches.
 _LONG_MS = 0.05
-_COMPILED = costs.value("compiled-launch")
 
 
 class LaunchBound(Rule):
@@ -292,13 +290,16 @@ class LaunchBound(Rule):
             place = compiled.place
         places = idle.places
         promised = compiled is not None or runs_through_model(step)  # else nothing would be compiled
-        one_launch, calls = RemoveLaunches(places, fuse=False), CompiledCalls(places, 1.0)
-        change: Change = one_launch
+        parameters = len(profile.facts.dataflow.parameters)
+        calls, replays = (CompiledCalls(places, 1.0, parameters, graphs) for graphs in (False, True))
+        one_launch = RemoveLaunches(places, fuse=False)
+        change: Change = Together((one_launch, replays))
         graphs: Change | None = None
         if compiled is None:
             fused = RemoveLaunches(places)
+            graph = Together((fused, one_launch, replays))
             change = Replace(COMPILED, places, Together((fused, calls)), ("", "1", "reduce-overhead"))
-            graphs = Replace(COMPILED, places, Together((fused, one_launch, calls)), ("reduce-overhead", "1"))
+            graphs = Replace(COMPILED, places, graph, ("reduce-overhead", "1"))
         yield context.draft(
             place,
             "Launch overhead: the device is idle for {spent} a step ({share}) while the host "
@@ -320,7 +321,7 @@ class LaunchBound(Rule):
             },
             cause=hottest.place,
             cost_ms=total,
-            saving_ms=(1 - _COMPILED) * total if promised else 0.0,
+            saving_ms=total if promised else 0.0,
             change=change if promised else None,
             fixes=[partial(_graph, context, compiled)]
             if compiled is not None

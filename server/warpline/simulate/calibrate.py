@@ -19,9 +19,8 @@ from warpline.attribution.driver import held_back
 from warpline.attribution.overhead import LEAST_SHARE, overhead
 from warpline.model import costs
 from warpline.model.profile import Profile
-from warpline.simulate.changes import beginning
 from warpline.simulate.replay import Clock, Feed, host_done, replay
-from warpline.simulate.timeline import LAUNCH, SYNC, WORK, Places, Timeline
+from warpline.simulate.timeline import LAUNCH, SYNC, WORK, Places, Timeline, beginning
 from warpline.trace.columns import OP, RUNTIME, Floats, Ints, Trace
 from warpline.wire.run import Facts
 

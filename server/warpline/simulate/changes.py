@@ -21,17 +21,14 @@ from warpline.model.change import (
 )
 from warpline.model.change import Places as Where
 from warpline.model.kernel_name import turns_layout
+from warpline.simulate import compiled
 from warpline.simulate.device import Rates
-from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, WORK, Places, Timeline
-from warpline.simulate.work import ELEMENTWISE, FIXED, PRODUCT
+from warpline.simulate.timeline import LAUNCH, LOADER, SYNC, WORK, Places, Timeline, without
+from warpline.simulate.work import FIXED, OTHER, PRODUCT
 from warpline.trace.columns import Bools, Floats, Ints, take
 
 #: Kernels that a multi-tensor optimizer launches per step.
 OPTIMIZER_LAUNCHES = round(costs.value("optimizer-launches"))
-#: Host time of a launch from compiled code, as a share of a launch now (Python and autograd included).
-COMPILED_LAUNCH = costs.value("compiled-launch")
-#: Host time of a call of compiled code, apart from its launches.
-COMPILED_CALL_NS = costs.value("compiled-call-ns")
 _NORM = "batch_norm"
 #: A kernel shorter than this does not fill the device: more data does not make it longer.
 FLOOR_NS = costs.value("short-kernel-ns")
@@ -40,12 +37,16 @@ FLOOR_NS = costs.value("short-kernel-ns")
 class Changed:
     """Applies changes to timelines of one trace."""
 
-    def __init__(self, places: Places, rates: Rates | None, names: Sequence[str] = ()) -> None:
-        """``names``: what ``Timeline.kernel_name`` and ``Timeline.op_name`` index."""
+    def __init__(
+        self, places: Places, rates: Rates | None, names: Sequence[str] = (), launch_ns: float = 0.0
+    ) -> None:
+        """``names``: what ``Timeline.kernel_name`` and ``Timeline.op_name`` index. ``launch_ns``: host time
+        of an elementwise launch of the run."""
         self._number = {place: at for at, place in enumerate(places.lines)}
         self._turning = [at for at, name in enumerate(names) if turns_layout(name)]
         self._norms = [at for at, name in enumerate(names) if name.startswith("aten::") and _NORM in name]
-        self._rates = rates
+        self._called = [at for at, name in enumerate(names) if _is_called(name)]
+        self._rates, self._launch_ns = rates, launch_ns
         self._lines = places.lines
 
     def at(self, column: Ints, where: Where) -> Bools:
@@ -204,43 +205,29 @@ class Changed:
         return replace(timeline, host_ns=np.where(ops & ~best, 0.0, scaled))
 
     def _remove_launches(self, timeline: Timeline, change: RemoveLaunches) -> Timeline:
-        """Fewer launches at some lines: the host time shrinks, and with ``fuse`` kernels merge."""
+        """The code at some lines is compiled (with ``fuse``), or replayed as a CUDA graph."""
         here = self.at(timeline.place, change.places) & (timeline.kind != LOADER) & (timeline.kind != SYNC)
         if not timeline.has_kernels:
             # On a CPU the operators stay; only the time between them shrinks.
             between = here & (timeline.op < 0)
             kept = np.where(between, timeline.host_ns * change.keep, timeline.host_ns)
             return replace(timeline, host_ns=kept)
-        if not change.fuse:
-            return replace(timeline, host_ns=np.where(here, timeline.host_ns * change.keep, timeline.host_ns))
-        compiled = self.at(timeline.kernel_place, change.places)
-        mergeable = (timeline.kernel_work == ELEMENTWISE) & compiled
-        # Inductor runs convolutions in channels_last (its ``layout_optimization``): no layout conversions.
-        turned = self.turned(timeline, change.places)
-        # Each run of memory-bound kernels becomes one kernel, as long as the longest of them.
-        begins = mergeable & ~np.concatenate([[False], mergeable[:-1]])
-        run = np.where(mergeable, np.cumsum(begins), 0)
-        widest = np.zeros(int(run.max(initial=0)) + 1)
-        np.maximum.at(widest, run, timeline.kernel_ns)
-        fused = np.where(begins, widest[run], timeline.kernel_ns)
-        gone = (mergeable & ~begins) | turned
-        # Compiled code still launches its kernels one by one: host time shrinks with the number of launches.
-        # The statistics of a batch are complete before anything is normalized: a kernel each.
-        norms = mergeable & np.isin(take(timeline.op_name, timeline.kernel_op), self._norms)
-        after = int((compiled & ~gone).sum()) + len(np.unique(timeline.kernel_op[norms]))
-        stays = after / compiled.sum() if compiled.any() else 0.0
-        left = max(change.keep, min(1.0, stays * COMPILED_LAUNCH))
-        host = np.where(here, timeline.host_ns * left, timeline.host_ns)
-        return without(replace(timeline, host_ns=host, kernel_ns=fused), gone)
+        made = timeline
+        if change.fuse:
+            kernels = self.at(timeline.kernel_place, change.places)
+            norms = np.isin(take(timeline.op_name, timeline.kernel_op), self._norms)
+            apart = (timeline.work == PRODUCT) | (timeline.work == OTHER)
+            library = apart & np.isin(take(timeline.op_name, timeline.op), self._called)
+            turned = self.turned(timeline, change.places)
+            made = compiled.fused(timeline, kernels, turned, norms, library, self._launch_ns)
+            left = np.maximum(made.host_ns, change.keep * timeline.host_ns)
+        else:
+            left = np.zeros(len(here))
+        return replace(made, host_ns=np.where(here, left, timeline.host_ns))
 
     def _compiled_calls(self, timeline: Timeline, change: CompiledCalls) -> Timeline:
         here = self.at(timeline.place, change.places) & (timeline.kind != LOADER) & (timeline.kind != SYNC)
-        added = np.zeros(len(here))
-        for phase in (here & ~timeline.backward, here & timeline.backward):
-            whole = float(timeline.host_ns[phase].sum())
-            if whole > 0:
-                share = timeline.host_ns / whole
-                added += np.where(phase, share * change.calls * COMPILED_CALL_NS * timeline.steps, 0.0)
+        added = compiled.call_ns(timeline, here, change, self._launch_ns)
         return replace(timeline, host_ns=timeline.host_ns + added)
 
     def _larger_batch(self, timeline: Timeline, change: LargerBatch) -> Timeline:
@@ -271,34 +258,10 @@ class Changed:
         )
 
 
-def without(timeline: Timeline, gone: Bools) -> Timeline:
-    """``timeline`` with some kernels left out."""
-    if not gone.any():
-        return timeline
-    removed = np.concatenate([[0], np.cumsum(gone)])
-    first = timeline.first - removed[timeline.first]
-    stays = ~gone
-    empty = (np.diff(first) == 0) & (timeline.kind == LAUNCH)
-    return replace(
-        timeline,
-        first=first,
-        kind=np.where(empty, WORK, timeline.kind),
-        **{name: getattr(timeline, name)[stays] for name in KERNEL_COLUMNS},
-    )
-
-
-def beginning(timeline: Timeline, count: int) -> Timeline:
-    """The first ``count`` segments, as a window of one step."""
-    kept = without(timeline, np.arange(len(timeline.kernel_ns)) >= timeline.first[count])
-    columns = {name: getattr(kept, name)[:count] for name in SEGMENT_COLUMNS}
-    return replace(kept, first=kept.first[: count + 1], steps=1, **columns)
-
-
-SEGMENT_COLUMNS = ("start_ns", "host_ns", "kind", "place", "op", "work", "step", "backward", "copies")
-KERNEL_COLUMNS = (
-    *("kernel_ns", "kernel_start", "stream", "kernel_place", "kernel_work", "kernel_op", "kernel_backward"),
-    *("kernel_step", "kernel_bytes", "kernel_name", "kernel_shape", "blocking"),
-)
+def _is_called(name: str) -> bool:
+    """A library's operator, or what compiled code has already: these stay when code is compiled."""
+    engine = name.startswith(("autograd::", "torch::autograd")) and "AccumulateGrad" not in name
+    return ("::" in name and not engine) or name.startswith(("CompiledFunction", "Torch-Compiled Region"))
 
 
 def _widest(timeline: Timeline, rows: Ints, count: int) -> Ints:

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from warpline.model.change import ChannelsLast
-from warpline.simulate.changes import Changed, without
+from warpline.simulate.changes import Changed
 from warpline.simulate.device import Rates
-from warpline.simulate.timeline import Timeline
+from warpline.simulate.timeline import Timeline, without
 from warpline.trace.columns import Bools, Trace
 
 #: How often cuDNN's batch norm reads or writes a tensor of its input's size. Forward: it reads the input for

@@ -19,7 +19,7 @@ from warpline.model.change import (
 )
 from warpline.model.profile import Profile
 from warpline.model.report import Predicted, Resource
-from warpline.simulate import calibrate, device, layout, limits, loading, precision
+from warpline.simulate import calibrate, compiled, device, layout, limits, loading, precision
 from warpline.simulate.changes import Changed
 from warpline.simulate.replay import Feed, replay
 from warpline.simulate.timeline import Places, Timeline, timeline_of
@@ -38,7 +38,6 @@ class Simulation:
         has."""
         self._trace, self._profile = trace, profile
         self._rates = device.rates(trace)
-        self._changed = Changed(places, self._rates, trace.names)
         self._cores = int(trace.facts.flags.cpu_count or os.cpu_count() or 1)
         timed = trace.manifest.timed_ns
         window = (trace.window_ns[1] - trace.window_ns[0]) / trace.steps
@@ -48,6 +47,7 @@ class Simulation:
         if timeline.has_kernels:
             timeline = calibrate.evened(calibrate.relieved(trace, timeline, self.step_ns))
         self._timeline = timeline if profile is None else calibrate.by_line(timeline, places, profile)
+        self._changed = Changed(places, self._rates, trace.names, compiled.launch_ns(self._timeline))
         self._feed = loading.present_feed(self._timeline, _workers(trace), self.step_ns, window)
         quickest = float(min(timed)) if timed else None
         self._clock = calibrate.calibrated(self._timeline, self.step_ns, self._feed, trace.facts, quickest)

@@ -7,7 +7,7 @@ for it, so only one of them works at a time. The time between calls is host work
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -180,3 +180,33 @@ def _inside(trace: Trace, start: Ints) -> Bools:
     ended = np.searchsorted(np.sort(marks.end_ns[chosen]), start, "right")
     inside: Bools = begun > ended
     return inside
+
+
+def without(timeline: Timeline, gone: Bools) -> Timeline:
+    """``timeline`` with some kernels left out."""
+    if not gone.any():
+        return timeline
+    removed = np.concatenate([[0], np.cumsum(gone)])
+    first = timeline.first - removed[timeline.first]
+    stays = ~gone
+    empty = (np.diff(first) == 0) & (timeline.kind == LAUNCH)
+    return replace(
+        timeline,
+        first=first,
+        kind=np.where(empty, WORK, timeline.kind),
+        **{name: getattr(timeline, name)[stays] for name in KERNEL_COLUMNS},
+    )
+
+
+def beginning(timeline: Timeline, count: int) -> Timeline:
+    """The first ``count`` segments, as a window of one step."""
+    kept = without(timeline, np.arange(len(timeline.kernel_ns)) >= timeline.first[count])
+    columns = {name: getattr(kept, name)[:count] for name in SEGMENT_COLUMNS}
+    return replace(kept, first=kept.first[: count + 1], steps=1, **columns)
+
+
+SEGMENT_COLUMNS = ("start_ns", "host_ns", "kind", "place", "op", "work", "step", "backward", "copies")
+KERNEL_COLUMNS = (
+    *("kernel_ns", "kernel_start", "stream", "kernel_place", "kernel_work", "kernel_op", "kernel_backward"),
+    *("kernel_step", "kernel_bytes", "kernel_name", "kernel_shape", "blocking"),
+)
