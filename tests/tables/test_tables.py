@@ -8,7 +8,7 @@ import pytest
 
 import warpline
 from tests.conftest import ExampleRun
-from warpline.tables import BESIDE, TABLES, Tables
+from warpline.tables import BESIDE, TABLES, Tables, of_run
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +55,11 @@ def test_steps_are_those_of_both_windows(tables: Tables) -> None:
     means = tables.steps.groupby("window")["wall_ms"].mean()
     assert means["timing"] == pytest.approx(tables.report.steps.step_ms)
     assert means["capture"] == pytest.approx(tables.report.steps.profiled_step_ms)
+
+
+def test_a_table_without_rows_can_be_sorted_by_its_numbers() -> None:
+    kernels = of_run.frame([], ("file", "line", *of_run.KERNEL_FIELDS))
+    assert kernels.groupby("name")[["device_ms", "count"]].sum().nlargest(10, "device_ms").empty
+    assert (
+        of_run.frame([(1.0, None)], ("step_ms", "measured_speedup")).nlargest(1, "measured_speedup").size == 2
+    )

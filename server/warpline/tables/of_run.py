@@ -44,9 +44,30 @@ FINDING_COLUMNS = (
 )  # fmt: skip
 
 
+#: Columns of numbers: their units end their names, or these words do, or they are the whole name.
+NUMBER_ENDS = ("_ms", "_bytes", "_percent", "_speedup", "_line", "_calls", "percent_of_peak")
+NUMBERS = (
+    "bytes",
+    "calls",
+    "count",
+    "flops",
+    "launches",
+    "line",
+    "measured_high",
+    "measured_low",
+    "registers",
+)
+
+
 def frame(rows: Iterable[tuple[Any, ...]], columns: tuple[str, ...]) -> pd.DataFrame:
-    """A table of rows; with the columns alone where there are no rows."""
+    """A table of rows; with the columns alone where there are no rows.
+
+    A column of numbers is one without any number too (a run without kernels): pandas cannot sort objects.
+    """
     frame: pd.DataFrame = pd.DataFrame.from_records(list(rows), columns=list(columns))
+    for name in columns:
+        if (name.endswith(NUMBER_ENDS) or name in NUMBERS) and frame[name].isna().all():
+            frame[name] = frame[name].astype("float64")
     return frame
 
 
