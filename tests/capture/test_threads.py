@@ -11,6 +11,7 @@ import pytest
 
 from tests.capture.launching import Captured, request, write
 from tests.conftest import shortened
+from warpline import attribution, trace
 from warpline.capture.runner.steps.beat import FORGOTTEN, Cycle, Steps
 from warpline.capture.runner.steps.datasets import Datasets
 
@@ -104,6 +105,22 @@ def test_threads_of_a_pool_take_the_steps_in_turn(tmp_path: Path) -> None:
     )
     assert not captured.manifest.notes
     assert not [word for word in OURS if word in captured.output]
+
+
+def test_a_thread_for_each_step(tmp_path: Path) -> None:
+    """All steps are at their lines, not only those of one of the threads."""
+    text = TRAIN + (
+        "net = nn.Linear(64, 8)\noptimizer = torch.optim.SGD(net.parameters(), lr=1e-3)\n"
+        "def step():\n    time.sleep(0.01)\n    net(torch.randn(16, 64)).sum().backward()\n"
+        "    optimizer.step()\n"
+        "while True:\n    one = threading.Thread(target=step)\n    one.start()\n    one.join()\n"
+    )
+    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    profile = attribution.attribute(trace.read(captured.run))
+    at = {line.line: line.step_ms for line in profile.lines}
+    assert at[15] > 0.6 * profile.steps.step_ms
+    assert profile.unattributed.step_ms < 0.1 * profile.steps.step_ms
+    assert not [note for note in captured.manifest.notes if "set a trace function" in note]
 
 
 def test_a_thread_that_never_ends_keeps_no_report(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.trace.columns import Records
-from warpline.trace.drivers import with_drivers
+from warpline.trace.drivers import in_turn, with_drivers
 
 MAIN, POOL = 0, 1
 SUBMIT, RESULT, STEP, SLEEP = 1, 2, 3, 4
@@ -35,7 +35,31 @@ def test_its_lines_and_then_the_main_threads_again() -> None:
     assert both.again[of_pool].all(), "a line that began counts once"
 
 
+def test_a_wait_that_begins_just_after_the_step_does() -> None:
+    rows = [(MAIN, 31, RESULT, False), *ROWS]
+    both = with_drivers(made(rows), MAIN, [POOL], only_waits=True)
+    own = slice(both.first[MAIN], both.first[MAIN + 1])
+    told = list(
+        zip(both.time_ns[own].tolist(), both.location[own].tolist(), both.again[own].tolist(), strict=True)
+    )
+    assert told[2:6] == [(30, STEP, False), (31, RESULT, False), (31, STEP, True), (35, SLEEP, False)]
+
+
 def test_where_the_main_thread_makes_steps_itself_nothing_changes() -> None:
     records = made(ROWS)
     assert with_drivers(records, MAIN, [POOL, MAIN]) is records
     assert with_drivers(records, MAIN, []) is records
+
+
+def test_threads_that_take_turns_and_threads_at_once() -> None:
+    def steps(one_ns: int, other_ns: int) -> Records:
+        spans = [(MAIN, one_ns, 20), (MAIN, one_ns + 100, 20), (POOL, other_ns, 40)]
+        return made(
+            [(thread, at, STEP, False) for thread, at, _ in spans]
+            + [(thread, at + took, 0, True) for thread, at, took in spans]
+        )
+
+    assert in_turn(steps(0, 30), [MAIN, POOL])
+    assert in_turn(steps(0, 19), [MAIN, POOL]), "the next one begins before a step has quite ended"
+    assert not in_turn(steps(0, 5), [MAIN, POOL])
+    assert not in_turn(steps(0, 30), [MAIN]), "one thread's steps stand at that thread"

@@ -15,7 +15,7 @@ from warpline.model.problem import Problem
 from warpline.trace import build, contradictions
 from warpline.trace.columns import Ints, Records, Trace
 from warpline.trace.decode import Chrome, collector_paused
-from warpline.trace.drivers import with_drivers
+from warpline.trace.drivers import in_turn, with_drivers
 from warpline.trace.dynamo import at_callers
 from warpline.trace.events import MARKS, Interned, Tables
 from warpline.trace.names import Names
@@ -111,9 +111,9 @@ def assemble(parts: Parts, tables: Tables, chrome: Chrome, notes: Sequence[str])
     shown, long = contradictions.shortened(tuple(names.index))
     forwards = parts.manifest.step_source == "forward"
     handlers = {known[at] for at in np.unique(lines.thread).tolist()} if forwards else set()
-    stepping = [thread for thread in _stepping(tables) if thread in known]
-    main = _main(tables, known, handlers, stepping)
-    lines = with_drivers(lines, main, [known.index(thread) for thread in stepping])
+    stepping = [known.index(thread) for thread in _stepping(tables) if thread in known]
+    main, drivers = _main(tables, known, handlers, stepping, lines)
+    lines = with_drivers(lines, main, drivers, only_waits=not (host.thread == main).any())
     return Trace(
         manifest=parts.manifest,
         facts=parts.facts,
@@ -154,20 +154,27 @@ def _stepping(tables: Tables) -> list[Any]:
     return _busiest(thread[Names(names).mask(STEPPED)[name]], values)
 
 
-def _main(tables: Tables, threads: tuple[int, ...], handlers: set[int], stepping: list[Any]) -> int:
-    """The thread that drives the steps: the process's first thread, or the busiest one if that is unknown.
+def _main(
+    tables: Tables, threads: tuple[int, ...], handlers: set[int], stepping: list[int], lines: Records
+) -> tuple[int, list[int]]:
+    """The thread that drives the steps, and all that make them; by index.
 
-    If the first thread calls no operators (it waits for another thread), it is the thread that steps the
-    optimizer (``stepping``), else the busiest of ``handlers`` (in a server, a step is a forward pass). They
-    are not used if the first thread calls operators: hooks may step an optimizer on autograd's threads.
+    It is the process's first thread, or the busiest one if that is unknown. If the first thread calls no
+    operators (it waits for another thread), it is the thread that steps the optimizer (``stepping``), else
+    the busiest of ``handlers`` (in a server, a step is a forward pass); unless these take turns. They are not
+    used if the first thread calls operators: hooks may step an optimizer on autograd's threads.
     """
     of_ops = _busiest(*tables["cpu_op"].numbered("tid"))
     processes = Counter(process for process in tables.processes if isinstance(process, int))
     for process, _ in processes.most_common():
         if process in threads:
-            others = [*stepping, *(thread for thread in of_ops if thread in handlers)]
-            return threads.index(process if process in of_ops or not others else others[0])
-    return threads.index(of_ops[0]) if of_ops else 0
+            first = threads.index(process)
+            others = stepping or [threads.index(thread) for thread in of_ops if thread in handlers]
+            waits = bool(others) and process not in of_ops
+            if waits and in_turn(lines, others):
+                return first, others
+            return others[0] if waits else first, stepping
+    return threads.index(of_ops[0]) if of_ops else 0, stepping
 
 
 def _busiest(number: Ints, values: list[Any]) -> list[Any]:

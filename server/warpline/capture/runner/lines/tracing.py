@@ -125,7 +125,9 @@ class Tracing:
         self.pools.restore()
         notes = []
         trace, theirs = self.entered.get(threading.get_ident(), (None, None))
-        if trace is not None and sys.gettrace() is not trace:
+        current = sys.gettrace()  # a later thread may have the number of one that has ended, and its own
+        ours = current is not None and _theirs(current) is None
+        if trace is not None and not ours:
             notes.append(
                 "the script set a trace function during the capture: some lines after that are missing"
             )

@@ -33,8 +33,8 @@ MOST_TORN = 0.05
 LONG, LARGE, FEW, RARE = 2, 0.02, 4, 0.1
 WORTH_A_NOTE = 0.05  # share of the sampled time
 NOTE = (
-    "%d of %d sampled steps took more than %d times as long as most (%.0f ms together; Python may have "
-    "collected all its garbage): too few to say how often that happens, so lines are without their time"
+    "%d of %d sampled steps took more than %d times as long as most (%.0f ms together; Python collected all "
+    "garbage, or the machine was busy): too few to say how often that happens, so they count for no line"
 )
 
 
