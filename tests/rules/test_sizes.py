@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.annotated import FILE, read_example, texts
 from warpline.rulekit import Context, Draft
 from warpline.rules import rule_named
 from warpline.text.edits import apply
 from warpline.wire.births import Argument, Holder
+from warpline.wire.dataflow import Dataflow, OperatorSite
 
 SCRIPT = """\
 import torch
@@ -42,7 +45,7 @@ ENTRY = Holder("entry", FILE, 5, SCRIPT.splitlines()[4].rindex("8193"), "pages")
 OPTION = Holder("command line", FILE, 4, -1, "--codes")
 
 
-def drafts(holder: Holder | None) -> tuple[str, list[Draft]]:
+def drafts(holder: Holder | None, flow: Dataflow | None = None) -> tuple[str, list[Draft]]:
     example = read_example(SCRIPT)
     facts = example.profile.facts
     argument = Argument("out_features", 8193, holder=holder)
@@ -51,6 +54,7 @@ def drafts(holder: Holder | None) -> tuple[str, list[Draft]]:
     width, depth = (Argument(name, 512) for name in ("in_features", "embedding_dim"))
     layers = [replace(site, arguments=both) for both in ((table, depth), (width, argument))]
     facts = replace(facts, sites=tuple(layers) if holder is not None else ())
+    facts = replace(facts, dataflow=flow) if flow is not None else facts
     rule = rule_named("misaligned-matmul")
     assert rule is not None
     context = Context(replace(example.profile, facts=facts), texts(example))
@@ -84,6 +88,30 @@ def test_without_a_holder_the_only_such_number_would_be_padded() -> None:
     _, found = drafts(None)
     assert {draft.line for draft in found} == {14, 15}
     assert all("several places" in draft.message for draft in found)
+
+
+@pytest.mark.parametrize(("widths", "refused"), [((8193, 512), True), ((512, 8193), False)])
+def test_a_size_that_the_data_have_is_not_padded(widths: tuple[int, int], refused: bool) -> None:
+    """A layer's product with data of that many features, or one that only gives as many results."""
+    inner, outer = widths
+    flow = Dataflow(
+        missing="",
+        calls=1,
+        names=("aten.mm.default",),
+        sites=(OperatorSite(FILE, 14, "forward"),),
+        shapes=((64, inner), (inner, outer), (64, outer)),
+        dtypes=("float16",),
+        name=(0,),
+        site=(0,),
+        arguments=(["%0", "%1"],),
+        outputs=((2,),),
+        shape=(0, 1, 2),
+        dtype=(0, 0, 0),
+        parameters=(1,),
+    )
+    _, (draft,) = drafts(COMPUTED, flow)
+    assert bool(draft.fixes) is not refused
+    assert ("the data have 8193 features" in draft.message) is refused
 
 
 def test_a_table_of_positions_is_not_what_the_scores_are_long_by() -> None:

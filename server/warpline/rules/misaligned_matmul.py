@@ -4,7 +4,7 @@
 
 Finds costly half-precision products in which a dimension is not a multiple of eight, and names the next
 multiple. The finding is at the line that sets the size of a layer (a vocabulary size, a number of classes),
-and the fix rounds it up there.
+and the fix rounds it up there, unless the data themselves have that size.
 
 ## Why is this slow
 
@@ -78,6 +78,7 @@ from warpline.model import costs
 from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
+from warpline.rulekit.graph import whole_graph
 from warpline.rulekit.holders import by_hand, literal_at
 from warpline.rulekit.saving import Spent, less_device_time
 from warpline.wire.births import Holder
@@ -194,6 +195,8 @@ def _place(context: Context, cost: LineCost, size: int, holder: Holder | None) -
 
 
 def _fix(context: Context, cost: LineCost, size: int, padded: int, holder: Holder | None) -> Fix:
+    if _of_the_data(context, size):
+        raise Refused(f"the data have {size} features: a padded layer would no longer fit them")
     node: cst.BaseExpression
     if holder is not None:
         source, node, text = _held(context, holder, size, padded)
@@ -207,6 +210,25 @@ def _fix(context: Context, cost: LineCost, size: int, padded: int, holder: Holde
     edits = Edits(source)
     edits.replace(node, text)
     return edits.fix("Pad the size", "unsafe")
+
+
+def _of_the_data(context: Context, size: int) -> bool:
+    """Whether a product sums over ``size`` entries of a tensor that no parameter had a part in: then the
+    layer has that size because the data have it."""
+    graph = whole_graph(context.profile.facts.dataflow)
+    if graph is None:
+        return False
+    learned = set(graph.parameters)
+    for node in graph.nodes:
+        if node.name in ("mm", "addmm", "bmm", "baddbmm"):
+            left, right = node.inputs[-2:]
+            if left not in learned and graph.shape(left)[-1] == size:
+                return True
+            if right not in learned and graph.shape(right)[-2] == size:
+                return True
+        if learned.intersection(node.inputs):
+            learned.update(node.outputs)
+    return False
 
 
 def _held(context: Context, holder: Holder, size: int, padded: int) -> tuple[Source, cst.BaseExpression, str]:
