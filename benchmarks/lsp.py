@@ -276,14 +276,14 @@ def usage(process: int) -> tuple[float, float]:
 
 def show(title: str, rows: list[Row]) -> None:
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    cells = [columns] + [
+    cells = [
         [f"{value:.2f}" if isinstance(value := row.get(key), float) else str(value or "–") for key in columns]
         for row in rows
     ]
-    widths = [max(len(row[n]) for row in cells) for n in range(len(columns))]
-    print(f"\n{title}" + (" (p50 / p99, ms)" if title != "start" else ""))
+    print(f"\n{title}" + (" (p50 / p99, ms)" if title != "start" else "") + "\n")
+    print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
     for row in cells:
-        print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
+        print("| " + " | ".join(row) + " |")
 
 
 if __name__ == "__main__":

@@ -5,10 +5,11 @@
 For each size a real training loop is captured with as many steps as give that many trace events; with
 ``--large`` five steps, the usual number, have that many together, so fewer of them may be captured. The
 clock runs from the end of the last captured step (as the runner stamped it) to the finished report. Of it:
-until the run was written (torch's stop and export, and on a CPU a window in which lines are sampled), and
-from then on, which is ours alone. Replacements are not tried: that begins when a report is there, and has a
-budget of its own. Beside it: the most memory of the script's process (or of another that we start, if it has
-more), and what torch.profiler's own stop and export take for all these steps.
+until the run was written (torch's stop and export; a long capture on a CPU pauses for that now and then, so
+only of what follows the last pause), and from then on, which is ours alone. Replacements are not tried: that
+begins when a report is there, and has a budget of its own. Beside it: the most memory of the script's process
+(or of another that we start, if it has more), and what torch.profiler's own stop and export take for all
+these steps.
 Goals: under 1 s for 65,000 events, under 5 s for 1,000,000.
 """
 
