@@ -175,10 +175,8 @@ try {
   await titleButton.click();
   await profiling.waitFor();
   await window.until("the script runs again", () => session.targets().length > 0);
-  await window.until("it has read its source", async () => /warm|wait|start/i.test(await profiling.innerText().catch(() => "")));
   const late = ["# saved while", "# the profile runs", "", ""];
-  await window.until("the script is past its imports", () => session.targets().some((id) => fs.readFileSync(`/proc/${id}/maps`, "utf8").includes("libtorch")));
-  await page.waitForTimeout(5_000); // torch is imported, then train.py waits for its data
+  await window.until("it was read and waits for its data", () => fs.readFileSync(hold, "utf8") !== "");
   await window.goto(1);
   await page.keyboard.press("Home");
   await page.keyboard.type(late.join("\n"));
