@@ -139,6 +139,23 @@ out = model.generate(prompts, max_new_tokens=32)
     assert finding.fixes == ()
 
 
+@pytest.mark.parametrize("values", ["{}", "{'cache_implementation': 'dynamic'}"])
+def test_what_the_run_saw_not_passed_is_not_in_the_unpacked_arguments(values: str) -> None:
+    finding, text = found(
+        """\
+#> steps step_ms=20 device_busy_percent=30
+out = model.generate(**batch, max_new_tokens=32)
+#^ cost step_ms=20 device_ms=6 idle_ms=14 cpu_ms=20 launches=600
+#^ site framework construction=transformers.GenerationMixin "parameters=['cache_implementation']" {values}
+#^ inside file=/lib/transformers/modeling_gpt2.py line=9 step_ms=20
+""".replace("{values}", f'"values={values}"'),
+        "launch-bound",
+    )
+    after = [apply(text, fix.edits) for fix in finding.fixes]
+    added = any('(**batch, max_new_tokens=32, cache_implementation="static")' in each for each in after)
+    assert added == (values == "{}")
+
+
 PARSED = """\
 #> flags allow_tf32=false; steps step_ms=100
 from transformers import HfArgumentParser, Trainer, TrainingArguments

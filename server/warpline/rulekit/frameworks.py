@@ -158,7 +158,13 @@ def _set(
     elif name in values and one.method == "__init__" and recorded is None:
         raise Refused(f"`{name}` is passed by position or computed elsewhere")
     else:
-        changes.absent(source, call, name, wanted)
+        try:
+            changes.absent(source, call, name, wanted)
+        except Refused:
+            if name in values or one.method in ("__init__", "__post_init__"):
+                raise
+            # The run noted all keywords that the call got.
+            changes.of(source).set_argument(call, name, wanted, lacks=True)
 
 
 def _unpacked(context: Context, site: Site) -> tuple[Source, cst.Dict]:

@@ -47,14 +47,16 @@ class Edits:
         code = new if isinstance(new, str) else self.source.module.code_for_node(new)
         self._change(*self.source.span(node), code)
 
-    def set_argument(self, call: cst.Call, name: str, code: str, position: int | None = None) -> None:
+    def set_argument(
+        self, call: cst.Call, name: str, code: str, position: int | None = None, *, lacks: bool = False
+    ) -> None:
         """Pass ``name=code``: replaces the argument's value, or adds a keyword at the end. Raises Refused if
-        ``name`` may be in unpacked arguments."""
+        ``name`` may be in unpacked arguments; ``lacks``: it is known not to be."""
         present = self.source.argument(call, name, position)
         if present is not None:
             self.replace(present.value, code)
             return
-        if any(arg.star for arg in call.args):
+        if not lacks and any(arg.star for arg in call.args):
             raise Refused(f"`{name}` may be in the unpacked arguments")
         if len(call.args) == 1 and isinstance(call.args[0].value, cst.GeneratorExp):
             raise Refused("its only argument is a generator expression")
