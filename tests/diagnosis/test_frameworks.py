@@ -450,3 +450,45 @@ pictures = pipe(prompt)  #> cost step_ms=90 device_ms=80 copy_ms=60 sync_ms=60
         return
     assert 'pipe.to("cuda")\n' in apply(text, finding.fixes[0].edits)
     assert finding.predicted is not None and 2 < finding.predicted.speedup < 3
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("Model, trainer_defaults={'max_epochs': 9}", "trainer_defaults={'max_epochs': 9, \"precision\": "),
+        ("Model", 'LightningCLI(Model, trainer_defaults={"precision": '),
+        ("Model, trainer_defaults=DEFAULTS", ""),
+    ],
+)
+def test_a_trainer_that_lightning_s_command_line_makes(given: str, expected: str) -> None:
+    finding, text = found(
+        f"""\
+#> flags allow_tf32=false; steps step_ms=100; device bf16=true
+LightningCLI({given})
+#^ site framework construction=lightning.Trainer "parameters=['precision']"
+loss = model(x)  #> {MATMUL}
+"""
+    )
+    after = [apply(text, fix.edits) for fix in finding.fixes]
+    assert any(expected + '"bf16-mixed"}' in each for each in after) == bool(expected)
+    assert finding.line == 1 or not expected
+
+
+def test_a_parser_of_trl_s_gets_a_default() -> None:
+    finding, text = found(parsed().replace("parse_args_into_dataclasses", "parse_args_and_config"))
+    assert "parser.set_defaults(bf16=True)" in apply(text, finding.fixes[0].edits)
+
+
+def test_a_wait_for_offloaded_weights_is_at_the_call_that_offloads() -> None:
+    finding, text = found(
+        """\
+#> steps step_ms=100; memory free_bytes=60000000000
+pipe.enable_sequential_cpu_offload()
+#^ site framework construction=diffusers.DiffusionPipeline.enable_sequential_cpu_offload weights_bytes=5000000
+pictures = pipe(prompt)  #> cost step_ms=90 device_ms=30 idle_ms=60 cpu_ms=80 sync_ms=50
+#^ inside file=/lib/accelerate/hooks.py line=9 sync_ms=45 text='module._hf_hook.pre_forward(module)'
+""",
+        "framework-wait",
+    )
+    assert finding.line == 1 and "`enable_sequential_cpu_offload` asks for it" in finding.message
+    assert 'pipe.to("cuda")\n' in apply(text, finding.fixes[0].edits)

@@ -87,6 +87,14 @@ def test_accelerate_s_accelerator(bench: Callable[[str], Bench]) -> None:
     assert "bfloat16" in at.effects(text)["products"]
 
 
+def test_a_loader_that_accelerate_makes_again_is_the_user_s(bench: Callable[[str], Bench]) -> None:
+    at = bench("accelerated")
+    text = at.script.read_text().splitlines()
+    sites = [site for site in at.profile.facts.sites if site.kind == "loader"]
+    assert ["DataLoader(" in text[site.line - 1] for site in sites] == [True]
+    assert [text[line - 1].strip() for _, line in sites[0].uses] == ["for (ids,) in loader:"]
+
+
 def test_generate_with_a_static_cache(bench: Callable[[str], Bench]) -> None:
     at = bench("generating")
     before, text = at.effects(), at.edited("transformers.GenerationMixin", "cat-in-loop")

@@ -29,6 +29,7 @@ def construction_call(context: Context, site: Site, one: Construction) -> tuple[
     source = context.source(site.file)
     type_ = facts_of(Framework, site).type
     names = [*(one.called or (one.name,)), *([type_] if type_ else []), *one.parsers]
+    names += [name for name, _ in one.within]
     call = source.call(site.line, *names)
     return (source, call) if call is not None else None
 
@@ -103,10 +104,8 @@ def _instead(context: Context, site: Site, source: Source, call: cst.Call, setti
     weights, free = facts_of(Framework, site).weights_bytes, context.profile.facts.memory.free_bytes
     if not weights or not free or weights > MOST_OF_FREE * free:
         raise Refused("it is not known that the device has room for the weights")
-    if not isinstance(call.func, cst.Attribute):
-        raise Refused("the object is not named there")
-    edits = Edits(source)
-    edits.replace(call, f"{source.code(call.func.value)}.{setting.instead}")
+    assert isinstance(call.func, cst.Attribute)  # it is a method's
+    (edits := Edits(source)).replace(call, f"{source.code(call.func.value)}.{setting.instead}")
     return edits.fix(setting.title, "unsafe")
 
 
@@ -140,16 +139,34 @@ def _set(
     half = next((name for name in HALVES if f"{{{name}}}" in code), "")
     spelled = {half: changes.of(source).add_import(f"torch.{half}", "import torch")} if half else {}
     wanted = code.format(workers=workers, twice=twice, **spelled)
+    mapping = next((each for maker, each in one.within if source.is_named(call.func, maker)), "")
+    if mapping:
+        _mapped(source, call, mapping, changes, name, wanted)
+    else:
+        _passed(site, one, construction, changes, name, wanted)
+
+
+def _passed(
+    site: Site,
+    one: Construction,
+    construction: tuple[Source, cst.Call],
+    changes: Changes,
+    name: str,
+    wanted: str,
+) -> None:
+    """One argument of the call itself."""
+    source, call = construction
+    values = facts_of(Framework, site).values or {}
     recorded = argument(site, name)
     present = source.argument(call, name)
     if present is not None:
         if source.code(present.value) == wanted:
             return
-        if source.literal(present.value) is not NOT_LITERAL or half:
+        if source.literal(present.value) is not NOT_LITERAL or wanted.rpartition(".")[2] in HALVES:
             changes.of(source).replace(present.value, wanted)
             return
     if recorded is not None and not recorded.passed and source.unpacked(call):
-        where, display = _unpacked(context, site)
+        where, display = _unpacked(changes.context, site)
         changes.of(where).set_entry(display, name, wanted)
     elif recorded is not None and recorded.passed:
         changes.recorded(site, source, call, name, wanted)
@@ -163,8 +180,21 @@ def _set(
         except Refused:
             if name in values or one.method in ("__init__", "__post_init__"):
                 raise
-            # The run noted all keywords that the call got.
-            changes.of(source).set_argument(call, name, wanted, lacks=True)
+            changes.of(source).set_argument(call, name, wanted, lacks=True)  # the run noted all that it got
+
+
+def _mapped(source: Source, call: cst.Call, mapping: str, changes: Changes, name: str, code: str) -> None:
+    """An entry of the dict that the call takes as its argument ``mapping``. Raises Refused."""
+    for word in changes.context.profile.manifest.argv:
+        if word.split("=")[0].rpartition(".")[2] == name and word.startswith("--"):
+            raise Refused(f"the command line passes `{word.split('=')[0]}`: change it there")
+    given = source.argument(call, mapping)
+    if given is None:
+        changes.of(source).set_argument(call, mapping, f'{{"{name}": {code}}}')
+    elif isinstance(given.value, cst.Dict):
+        changes.of(source).set_entry(given.value, name, code)
+    else:
+        raise Refused(f"set `{name}` to {code} in `{source.code(given.value)}`")
 
 
 def _unpacked(context: Context, site: Site) -> tuple[Source, cst.Dict]:
@@ -197,7 +227,7 @@ def _parsed(
     if method == "parse_dict" and call.args and isinstance(call.args[0].value, cst.Dict):
         changes.of(source).set_entry(call.args[0].value, name, code)
         return
-    if method != "parse_args_into_dataclasses":
+    if method not in ("parse_args_into_dataclasses", "parse_args_and_config"):  # the second is trl's
         raise Refused(f"set `{name}` to {code} in what `{method}` reads")
     options = {f"--{name}", f"--{name.replace('_', '-')}", f"--no_{name}", f"--no-{name.replace('_', '-')}"}
     for word in context.profile.manifest.argv:

@@ -109,11 +109,12 @@ class FrameworkWait(Rule):
             if not context.matters(lost):
                 continue
             place = cost.place
-            name = next(iter(setting.arguments))
+            name = next(iter(setting.arguments), "")
+            remedy = f"`{name}` turns this off." if name else f"`{one.method}` asks for it."
             yield context.draft(
                 site.place,
                 f"{package} makes the host wait {{wait}} of each step for the device and queue nothing "
-                f"meanwhile. The device is idle for {{idle}} a step in total. `{name}` turns this off.",
+                f"meanwhile. The device is idle for {{idle}} a step in total. {remedy}",
                 {
                     "wait": ms("wait in the framework", waited),
                     "idle": ms("device idle", context.idle_ms()),

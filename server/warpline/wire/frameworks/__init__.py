@@ -66,7 +66,8 @@ class Construction:
     ``passed_on``: arguments that it takes by ``**kwargs``, each with what the module's text has where it
     does. ``packages``: settings are about time in their lines only; empty: about all that the script runs, as
     a trainer's are. ``files``: folders of its code, where it waits; empty: the module's package.
-    ``parsers``: methods that make it from the command line, a dict or a file.
+    ``parsers``: methods that make it from the command line, a dict or a file. ``within``: (call, argument) of
+    another call that makes it, with a dict of its arguments.
     """
 
     module: str
@@ -79,6 +80,7 @@ class Construction:
     passed_on: tuple[tuple[str, str], ...] = ()
     files: tuple[str, ...] = ()
     parsers: tuple[str, ...] = ()
+    within: tuple[tuple[str, str], ...] = ()
 
     @property
     def key(self) -> str:

@@ -35,21 +35,23 @@ _WHOLE = Setting(
     # Its loops run too many lines to be recorded: the function is not seen.
     operators=("aten::baddbmm", "aten::_softmax", "aten::bmm"),
 )
-#: Weights are copied to the device for each call of a module, which `pageable-host-copy` sees.
-_ON_DEVICE = Setting(
-    "pageable-host-copy",
-    {},
-    "Leave the weights on the device",
-    first=True,
-    instead='to("cuda")',
+#: Weights are copied to the device for each call of a module, and the host waits for it.
+_ON_DEVICE = tuple(
+    Setting(rule, {}, "Leave the weights on the device", text=text, first=True, instead='to("cuda")')
+    for rule, text in (("pageable-host-copy", ""), ("framework-wait", "_hf_hook.pre_forward"))
 )
 _KEPT = Setting("needless-checkpointing", {}, "Keep the activations", first=True, undo=True)
 
 
 def _method(module: str, name: str, method: str, setting: Setting) -> Construction:
     """A method that switches on what ``setting`` does without."""
-    packages = ("diffusers", "accelerate") if setting.instead else ("diffusers",)
-    return Construction(module, name, packages, (setting,), method=method, called=(method,))
+    return Construction(module, name, ("diffusers",), (setting,), method=method, called=(method,))
+
+
+def _offload(method: str) -> Construction:
+    both = ("diffusers", "accelerate")
+    pipeline = "diffusers.pipelines.pipeline_utils", "DiffusionPipeline"
+    return Construction(*pipeline, both, _ON_DEVICE, method=method, called=(method,), files=both)
 
 
 CONSTRUCTIONS = (
@@ -58,12 +60,8 @@ CONSTRUCTIONS = (
         "diffusers.models.unets.unet_2d_condition", "UNet2DConditionModel", "set_attention_slice", _WHOLE
     ),
     _method("diffusers.models.modeling_utils", "ModelMixin", "enable_gradient_checkpointing", _KEPT),
-    _method(
-        "diffusers.pipelines.pipeline_utils", "DiffusionPipeline", "enable_model_cpu_offload", _ON_DEVICE
-    ),
-    _method(
-        "diffusers.pipelines.pipeline_utils", "DiffusionPipeline", "enable_sequential_cpu_offload", _ON_DEVICE
-    ),
+    _offload("enable_model_cpu_offload"),
+    _offload("enable_sequential_cpu_offload"),
     Construction(
         "diffusers.pipelines.pipeline_utils",
         "DiffusionPipeline",

@@ -38,11 +38,13 @@ _SETTINGS = (
         first=True,
     ),
 )
+#: The call that makes the trainer from the command line.
+_CLI = (("LightningCLI", "trainer_defaults"),)
 _FILES = ("lightning", "pytorch_lightning", "lightning_fabric")
 
 CONSTRUCTIONS = (
-    Construction("lightning.pytorch.trainer.trainer", "Trainer", (), _SETTINGS, files=_FILES),
-    Construction("pytorch_lightning.trainer.trainer", "Trainer", (), _SETTINGS, files=_FILES),
+    Construction("lightning.pytorch.trainer.trainer", "Trainer", (), _SETTINGS, files=_FILES, within=_CLI),
+    Construction("pytorch_lightning.trainer.trainer", "Trainer", (), _SETTINGS, files=_FILES, within=_CLI),
     Construction("lightning.fabric.fabric", "Fabric", (), _PRECISION, files=_FILES),
     Construction("lightning_fabric.fabric", "Fabric", (), _PRECISION, files=_FILES),
 )

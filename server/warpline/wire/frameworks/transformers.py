@@ -151,7 +151,13 @@ CONSTRUCTIONS = (
         _TRAINER,
         method="__post_init__",
         called=_ARGUMENTS,
-        parsers=("parse_args_into_dataclasses", "parse_dict", "parse_json_file", "parse_yaml_file"),
+        parsers=(
+            "parse_args_into_dataclasses",
+            "parse_args_and_config",
+            "parse_dict",
+            "parse_json_file",
+            "parse_yaml_file",
+        ),
     ),
     Construction(
         "transformers.modeling_utils",

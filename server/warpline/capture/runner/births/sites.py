@@ -173,6 +173,10 @@ class Sites:
                     if kind == "loader":
                         # `for batch in DataLoader(...)` keeps only the iterator: read it while it lives.
                         facts = {**describe.facts(self.torch, kind, self_), **facts}
+                    again = self._remade(self_, sys._getframe(1)) if kind == "loader" else None
+                    if again is not None:
+                        self.add(kind, again[1], self_, facts, again[5])
+                        return
                     birth = self.birth(kind, sys._getframe(1), self_, original, arguments, named)
                     if id(birth) in self.begun:  # the loader before it was iterated
                         facts["made"] = 2
@@ -181,6 +185,20 @@ class Sites:
             return __init__
 
         self.patches.replace(owner, "__init__", make)
+
+    def _remade(self, loader: Any, frame: FrameType) -> Entry | None:
+        """The entry of the loader that a library makes ``loader`` from, as accelerate's ``prepare`` does."""
+        maker = outside_constructors(frame, loader)
+        if maker is None or self.user_files[maker.f_code.co_filename] is not None:
+            return None
+        entry: Entry
+        for entry in reversed(self.made):
+            other = entry[2]() if entry[0] == "loader" and entry[2] is not None else None
+            if other is None or other is loader or other.dataset is not loader.dataset:
+                continue
+            if other.collate_fn is loader.collate_fn:
+                return entry
+        return None
 
     def _watch_modules(self, owner: Any) -> None:
         """Watch modules made by a user line directly, not those that a library makes."""

@@ -38,7 +38,8 @@ class Prefill(Stage):
         session = self.session
         frameworks, forwards = session.observers.frameworks, session.steps.chosen == "forward"
         alone = session.control.world == 1  # ranks must not wait for each other here
-        wanted = alone and forwards and frameworks.generated_ns
+        # Only the thread that started a recording can end it.
+        wanted = alone and forwards and frameworks.generated_ns and not session.steps.moves
         if not wanted or frameworks.first_forwards(self.captured):
             self._go_on()
             return
