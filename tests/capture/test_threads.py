@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.capture.launching import Captured, request, write
+from tests.capture.launching import PYTHONS, Captured, request, write
 from tests.conftest import shortened
 from warpline import attribution, trace
 from warpline.capture.runner.steps.beat import FORGOTTEN, Cycle, Steps
@@ -107,7 +107,8 @@ def test_threads_of_a_pool_take_the_steps_in_turn(tmp_path: Path) -> None:
     assert not [word for word in OURS if word in captured.output]
 
 
-def test_a_thread_for_each_step(tmp_path: Path) -> None:
+@pytest.mark.parametrize("python", PYTHONS)
+def test_a_thread_for_each_step(python: str, tmp_path: Path) -> None:
     """All steps are at their lines, not only those of one of the threads."""
     text = TRAIN + (
         "net = nn.Linear(64, 8)\noptimizer = torch.optim.SGD(net.parameters(), lr=1e-3)\n"
@@ -115,7 +116,7 @@ def test_a_thread_for_each_step(tmp_path: Path) -> None:
         "    optimizer.step()\n"
         "while True:\n    one = threading.Thread(target=step)\n    one.start()\n    one.join()\n"
     )
-    captured = Captured(request(write(tmp_path, text)), tmp_path)
+    captured = Captured(request(write(tmp_path, text), python), tmp_path)
     profile = attribution.attribute(trace.read(captured.run))
     at = {line.line: line.step_ms for line in profile.lines}
     assert at[15] > 0.6 * profile.steps.step_ms
