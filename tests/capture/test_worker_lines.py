@@ -97,3 +97,51 @@ def test_the_cost_of_an_event_is_what_recording_added() -> None:
 
 def test_no_workers_no_lines() -> None:
     assert merged([]) is None
+
+
+def test_batches_that_were_only_timed() -> None:
+    told = {"recorded": 0, "recorded_ns": 0, "events": 0, "event_ns": None, "lines": [], "sampled": None}
+    found = merged([{**told, "plain_ns": [9_000_000, 4_000_000]}, {**told, "plain_ns": [3_000_000]}])
+    assert found == {"batches": 0, "batch_ms": 4.0, "lines": []}
+    assert merged([{**told, "plain_ns": []}]) is None
+
+
+ALL_LOADED = """\
+import time
+import torch
+from torch.utils.data import DataLoader, IterableDataset
+
+
+class Readings(IterableDataset):
+    def __iter__(self):
+        for _ in range(24):
+            time.sleep(0.02)
+            yield torch.randn(8)
+
+
+steps = 0
+loader = DataLoader(Readings(), batch_size=None, num_workers=2, prefetch_factor=24, persistent_workers=True)
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+while steps < 96:
+    for reading in loader:
+        time.sleep(0.05)  # the workers are done after ten of these
+        model(reading).sum().backward()
+        optimizer.step()
+        steps += 1
+"""
+
+
+@pytest.mark.process
+def test_workers_with_nothing_left_to_load_in_the_capture(tmp_path: Path) -> None:
+    """The second epoch's batches are loaded long before its last steps, which are captured."""
+    (tmp_path / "train.py").write_text(ALL_LOADED)
+    done = warpline("profile", "train.py", "--warmup", "60", "--steps", "3", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (run,) = (tmp_path / ".warpline/runs").iterdir()
+    workers = pipeline.report_of(run).workers
+    assert workers is not None
+    assert (workers.batches, workers.lines) == (0, ())
+    assert 20 <= workers.batch_ms < 40
+    assert "a batch in one worker\n" in done.stdout
+    assert not list(run.glob("workers"))

@@ -86,6 +86,45 @@ def test_none_where_batches_were_ready_then_too() -> None:
     assert found(0.2) == {}
 
 
+AHEAD = """\
+#> totals idle_ms=12; steps step_ms=30; flags cpu_count=16
+from torch.utils.data import DataLoader
+loader = DataLoader(letters, 256, num_workers=6, persistent_workers=True)
+#^ site loader num_workers=6 persistent_workers=true batches_per_epoch=50 starts_timed={starts} wait_ms=9
+for letter in loader:  #> cost cpu_ms=0.1 step_ms=0.1; use loader
+    train(letter)  #> cost device_ms=18 idle_ms=11.9 step_ms=29.9
+"""
+
+
+def blamed(timed_ms: list[float], starts: int = 0, batch_ms: float | None = None) -> float | None:
+    """The wait that too few workers are blamed for."""
+    example = read_example(AHEAD.format(starts=starts))
+    workers = None if batch_ms is None else Workers(0, batch_ms, ())
+    profile = replace(
+        example.profile,
+        facts=replace(example.profile.facts, workers=workers),
+        manifest=replace(example.profile.manifest, timed_ns=tuple(int(1e6 * one) for one in timed_ms)),
+    )
+    found = [
+        one for one in diagnose(profile, texts(example)).findings if one.rule == "too-few-loader-workers"
+    ]
+    values = [each.value for one in found for each in one.evidence if each.metric == "exposed wait"]
+    return values[0] if values else None
+
+
+def test_workers_that_keep_up_are_not_too_few() -> None:
+    """A step takes 21 ms without its wait, and in that time six workers make a batch of 126 ms."""
+    assert blamed([30.0] * 60, batch_ms=125.0) is None
+    assert blamed([30.0] * 60, batch_ms=127.0) == 9.0
+
+
+def test_waits_rarer_than_a_turn_of_the_workers_are_for_something_else() -> None:
+    assert blamed([21.0] * 57 + [201.0] * 3) is None  # a neighbour's burst
+    assert blamed([21.0] * 50 + [75.0] * 10) == pytest.approx(9.0 - 5 * 54 / 60)  # one in six
+    assert blamed([21.0] * 10 + [129.0], starts=1) is None  # the first of an epoch
+    assert blamed([21.0] * 10 + [129.0]) == 9.0
+
+
 STRETCHED = """\
 #> totals idle_ms=22 device_ms=18; steps step_ms=40 device_busy_percent=45
 from torch.utils.data import DataLoader

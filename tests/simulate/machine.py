@@ -19,6 +19,7 @@ from warpline.simulate import Places, Simulation
 from warpline.trace import Trace, read
 from warpline.wire.facts import Flags, MeasuredPeaks, Nvml
 from warpline.wire.run import DeviceFacts, Facts, Locations, Manifest, Request, Site
+from warpline.wire.workers import Workers
 
 FILE = "/train.py"
 US = 1_000
@@ -125,9 +126,12 @@ def trace(
     host_step_us: float | None = None,
     others: int = 0,
     clock_mhz: float = 1980.0,
+    wait_ms: float | None = None,
+    batch_ms: float | None = None,
 ) -> Trace:
     """What the server would read. Before its window lies one step that fills the queue. ``clock_mhz``: of
-    1980; the power limit is the reason where it is less."""
+    1980; the power limit is the reason where it is less. ``wait_ms``: for the loader, in a timed step;
+    ``batch_ms``: that a worker takes for a batch."""
     lines = sorted({line for _, line in machine.records})
     number = {line: at + 1 for at, line in enumerate(lines)}
     captured = tuple((BASE + low, BASE + high) for low, high in machine.steps)
@@ -136,7 +140,7 @@ def trace(
         1, BASE, FILE, (), "3.12", "2.11", device, Request(), "optimizer", (round(step_ms * 1e6),) * 5,
         captured, "monitoring", ("/",),
     )  # fmt: skip
-    sites = (Site("loader", FILE, 1, "<module>", {"num_workers": workers}),)
+    sites = (Site("loader", FILE, 1, "<module>", {"num_workers": workers, "wait_ms": wait_ms}),)
     record_ns = None if op_record_us is None else op_record_us * US
     host_ns = None if host_step_us is None else host_step_us * US
     flags = Flags(cpu_count=cores)
@@ -145,6 +149,7 @@ def trace(
         flags,
         op_record_ns=record_ns,
         host_step_ns=host_ns,
+        workers=None if batch_ms is None else Workers(0, batch_ms, ()),
         peaks=MeasuredPeaks(**(peaks or {})),
         nvml=Nvml(
             other_processes=others,

@@ -297,6 +297,28 @@ def test_a_hot_line_hidden_behind_the_loader_is_worth_nothing() -> None:
     assert more.step_ms < 0.6 * truth
 
 
+def taking(m: Machine) -> None:
+    m.load(5, 900)
+    m.op(10, "aten::mm", 30, 6000, MM)
+
+
+@pytest.mark.parametrize(
+    ("told", "gains"),
+    [
+        ({}, False),  # as the capture alone says it
+        ({"wait_ms": 0.2}, True),  # a profiled host takes longer to take a batch
+        ({"wait_ms": 0.9}, False),
+        ({"wait_ms": 0.9, "batch_ms": 8.0}, True),  # two workers keep up
+        ({"wait_ms": 0.9, "batch_ms": 13.0}, False),
+    ],
+)
+def test_workers_set_the_pace_only_where_they_do_not_keep_up(told: dict[str, float], gains: bool) -> None:
+    found, truth = simulation(taking, workers=2, **told)
+    predicted = found.predict(Scale(AT[10], device=0.5))
+    assert predicted is not None
+    assert (predicted.step_ms < 0.6 * truth) == gains
+
+
 def test_a_pageable_copy_holds_the_host_although_its_call_returns_first() -> None:
     """The host is busy before the copy, so all of the wait for it could be saved: a third of the step."""
 

@@ -79,7 +79,7 @@ from warpline.rulekit.loaders import (
     edit_site,
     exposed_ms,
     iterated_at,
-    waited_ms,
+    starved_ms,
     waits,
     whence,
 )
@@ -98,7 +98,7 @@ class TooFewLoaderWorkers(Rule):
             loader = facts_of(Loader, site)
             present = loader.num_workers or 0
             lines = waits(context, site)
-            wait = waited_ms(context, site)
+            wait = starved_ms(context, site)
             captured = sum(exposed_ms(context, cost) for cost in lines)
             if present <= 0 or not context.matters(wait) or context.share(wait) < MINIMUM_PERCENT:
                 continue

@@ -12,6 +12,8 @@ from warpline.model import costs
 from warpline.model.change import LoaderWorkers
 from warpline.simulate.replay import Feed
 from warpline.simulate.timeline import LOADER, Timeline
+from warpline.wire.run import Facts
+from warpline.wire.sites import Loader, facts_of
 
 PREFETCH = 2
 #: Time that the main process needs to take a batch from a worker (unpickle it, map the shared memory, wake
@@ -28,18 +30,30 @@ def waited_ns(timeline: Timeline) -> tuple[float, int]:
     return float(timeline.host_ns[inside].sum()), int(begins.sum())
 
 
-def present_feed(timeline: Timeline, workers: int, step_ns: float, captured_ns: float) -> Feed | None:
+def present_feed(timeline: Timeline, facts: Facts, step_ns: float, captured_ns: float) -> Feed | None:
     """The feed of the recorded run. None if the main process loads the batches (that work is in the trace).
 
     If the step waits for the workers, they set its pace: a batch is ready every ``step_ns``. Otherwise the
-    time in the loader is the cost of taking a batch. ``captured_ns``: length of a captured step, waits for
-    the device included (the timeline's host time no longer has them).
+    time in the loader is the cost of taking a batch: where the timed steps spent hardly any there (a
+    profiled host takes longer), or a worker's time for a batch says that the workers keep up.
+    ``captured_ns``: length of a captured step, waits for the device included (the timeline's host time no
+    longer has them).
     """
     spent, batches = waited_ns(timeline)
+    loaders = [one for site in facts.sites if site.kind == Loader.KIND and (one := facts_of(Loader, site))]
+    # The loader that the steps take from has the most workers.
+    workers = max((one.num_workers or 0 for one in loaders), default=0)
     if not workers or not batches:
         return None
     per_step, taken = batches / timeline.steps, spent / batches
-    if spent > WAITS * captured_ns * timeline.steps:
+    waits = spent > WAITS * captured_ns * timeline.steps
+    timed = [one.wait_ms for one in loaders if one.num_workers and one.wait_ms is not None]
+    if timed:
+        waits = waits and sum(timed) * 1e6 > WAITS * step_ns
+    if facts.workers is not None and len([one for one in loaders if one.num_workers]) == 1:
+        working_ms = max(0.0, step_ns / per_step - spent / batches) / 1e6
+        waits = waits and facts.workers.batch_ms >= workers * working_ms
+    if waits:
         return Feed(step_ns / per_step, PREFETCH * workers, min(TAKE_NS, taken))
     return Feed(0.0, PREFETCH * workers, taken)
 

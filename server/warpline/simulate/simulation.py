@@ -24,7 +24,6 @@ from warpline.simulate.changes import Changed
 from warpline.simulate.replay import Feed, replay
 from warpline.simulate.timeline import Places, Timeline, timeline_of
 from warpline.trace.columns import Trace
-from warpline.wire.sites import Loader, facts_of
 
 #: A predicted speed-up below this is no gain.
 GAINS = 1.01
@@ -48,7 +47,7 @@ class Simulation:
             timeline = calibrate.evened(calibrate.relieved(trace, timeline, self.step_ns))
         self._timeline = timeline if profile is None else calibrate.by_line(timeline, places, profile)
         self._changed = Changed(places, self._rates, trace.names, compiled.launch_ns(self._timeline))
-        self._feed = loading.present_feed(self._timeline, _workers(trace), self.step_ns, window)
+        self._feed = loading.present_feed(self._timeline, trace.facts, self.step_ns, window)
         quickest = float(min(timed)) if timed else None
         self._clock = calibrate.calibrated(self._timeline, self.step_ns, self._feed, trace.facts, quickest)
 
@@ -131,10 +130,3 @@ def _flat(changes: tuple[Change, ...]) -> list[Change]:
             one = one.otherwise
         found += _flat(one.changes) if isinstance(one, Together) else [one]
     return found
-
-
-def _workers(trace: Trace) -> int:
-    """Workers of the loader that the steps take from (the site with the most batches)."""
-    loaders = [site for site in trace.facts.sites if site.kind == Loader.KIND]
-    counts = [int(facts_of(Loader, site).num_workers or 0) for site in loaders]
-    return max(counts, default=0)

@@ -24,9 +24,8 @@ def workers(times: Workers | None, sources: Mapping[str, str], names: Mapping[st
     """What a batch costs where it is made: a line for the batch, then its costliest lines."""
     if times is None:
         return ()
-    said = [
-        f"{units.ms(times.batch_ms)} a batch in one worker ({units.count(times.batches)} batches recorded)"
-    ]
+    how = f" ({units.count(times.batches)} batches recorded)" if times.batches else ""
+    said = [f"{units.ms(times.batch_ms)} a batch in one worker{how}"]
     for line in times.lines[:_MOST]:
         share = line.batch_ms / times.batch_ms if times.batch_ms else 0.0
         if share >= _LEAST:

@@ -22,6 +22,6 @@ class WorkerLine(Placed):
 class Workers:
     """Means over the recorded batches of all workers. A batch is made by one worker."""
 
-    batches: int  # recorded line by line
+    batches: int  # recorded line by line; 0: only timed
     batch_ms: float  # one batch, not recorded where such batches were seen
     lines: tuple[WorkerLine, ...]

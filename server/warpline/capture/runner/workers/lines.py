@@ -1,6 +1,7 @@
 """Records the lines that load batches: a trace function in each worker, for two batches.
 
-During the capture, each worker records the lines of its next batches. Otherwise it only times its batches.
+During the capture, each worker records the lines of its next batches. Otherwise it only times its batches:
+that alone tells whether the workers keep up, also where the captured steps find all batches loaded.
 The cost of a trace event is the extra time of recorded batches divided by their events. It is subtracted from
 each line once per event of that line, so a line that sleeps keeps its time. Workers that are spawned instead
 of forked are not recorded: they import torch again.
@@ -33,7 +34,7 @@ FOLDER = "workers"
 RECORDED, REMEMBERED = 2, 8
 #: How many of those it records before steps are timed, if steps are few.
 EARLY = 1
-#: The results are written again after so many unrecorded batches, with their times.
+#: The results are written after so many unrecorded batches, with their times.
 WRITTEN_AFTER = (1, 4)
 #: The shared flag: index of the first byte of the workers, and number of these bytes.
 AT_WORK, MOST_WORKERS = 3, 64
@@ -60,12 +61,12 @@ class WorkerLines:
         """Watch each worker from its start."""
         from torch.utils.data._utils import worker
 
+        os.makedirs(self.folder, exist_ok=True)
         self.patches.replace(worker, "_worker_loop", self._followed)
 
     def start(self, most: int = RECORDED) -> None:
         """Let each worker record ``most`` batches, or until ``pause``."""
         self.early |= most == EARLY
-        os.makedirs(self.folder, exist_ok=True)
         self.flag[0] = most
 
     def pause(self) -> None:
@@ -143,7 +144,7 @@ class Worker:
                 began = perf_counter_ns()
                 batch = original(fetcher, index)
                 self.plain.append(perf_counter_ns() - began)
-                if self.recorded and len(self.plain) in WRITTEN_AFTER:
+                if len(self.plain) in WRITTEN_AFTER:
                     with contextlib.suppress(Exception):
                         self._write()
                 return batch
@@ -180,7 +181,7 @@ class Worker:
 
     def _write(self) -> None:
         path = os.path.join(self.main.folder, "%d.json" % os.getpid())
-        if self.event_ns is None:
+        if self.event_ns is None and self.recorded:
             self.event_ns = event_ns()
         told = {
             "recorded": self.recorded,

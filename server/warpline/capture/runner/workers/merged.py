@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 from .sampled import line_ns, times
@@ -16,8 +17,9 @@ NEAR, DENSE = 3.0, 0.25
 def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
     """``Workers`` of what the workers wrote, None where none did."""
     batches = sum(one["recorded"] for one in told)
+    plain = [ns for one in told for ns in one["plain_ns"]]
     if not batches:
-        return None
+        return {"batches": 0, "batch_ms": median(plain) / 1e6, "lines": []} if plain else None
     total = 0.0
     lines: dict[Location, list[float]] = {}
     for one in told:
@@ -29,7 +31,6 @@ def merged(told: list[dict[str, Any]]) -> dict[str, Any] | None:
             spent[1] += calls
     for spent in lines.values():
         spent[0] /= batches
-    plain = [ns for one in told for ns in one["plain_ns"]]
     batch_ns = total / batches
     if _by_samples(told, lines) and plain:
         # Samples are of other batches than those that were timed.
