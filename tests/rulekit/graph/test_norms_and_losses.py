@@ -181,6 +181,19 @@ def picked_softmax() -> Any:
     return chosen.log().neg().sum() / 12
 
 
+def first_column_of_all_but_some() -> Any:
+    weights = torch.where(LOGITS > 2, 0.0, (LOGITS * 3).exp())
+    return -(weights[:, 0] / (weights.sum(-1) + 1e-6)).log().sum()
+
+
+def twins_among_all_others() -> Any:
+    rows = F.normalize(torch.randn(8, 16), dim=-1)
+    likeness = torch.exp(rows @ rows.mT / 0.1)
+    twins = torch.cat((likeness.diagonal(4), likeness.diagonal(-4)))
+    others = (likeness * (1 - torch.eye(8))).sum(0)
+    return torch.mean(-torch.log(twins / others))
+
+
 def binary_stable() -> Any:
     each = X.clamp(min=0) - X * POSITIVE + torch.log1p(torch.exp(-X.abs()))
     return each.mean()
@@ -220,6 +233,8 @@ def masked_square() -> Any:
         (logsumexp_less_scores, "F.cross_entropy"),
         (picked_share, "F.cross_entropy"),
         (picked_softmax, "F.cross_entropy"),
+        (first_column_of_all_but_some, "F.cross_entropy"),
+        (twins_among_all_others, "F.cross_entropy"),
         (binary_stable, "F.binary_cross_entropy_with_logits"),
         (binary_of_sigmoid, "F.binary_cross_entropy_with_logits"),
         (weighted_huber, "F.smooth_l1_loss(..., beta=...)"),
@@ -243,6 +258,18 @@ def test_a_weighted_error_is_at_the_line_of_the_error() -> None:
     assert site is not None
     assert site.line == act.__code__.co_firstlineno + 2
     assert match.call == 'F.binary_cross_entropy_with_logits(..., reduction="none")'
+
+
+def test_a_share_that_is_not_of_the_sum_is_no_cross_entropy() -> None:
+    def of_other_exponentials() -> Any:
+        return -(torch.randn(12, 9).exp()[:, 0] / LOGITS.exp().sum(1)).log().mean()
+
+    def of_no_exponentials() -> Any:
+        kept = LOGITS.square() + 1
+        return -(kept[:, 0] / kept.sum(1)).log().mean()
+
+    for act in (of_other_exponentials, of_no_exponentials):
+        assert "F.cross_entropy" not in calls(act), act.__name__
 
 
 def test_an_energy_and_a_score_of_another_tensor_are_no_cross_entropy() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from warpline.rulekit.formulas.samples import Samples, computes, made_of
-from warpline.rulekit.graph.loss import FIRST, MOST_BETA, PROBABILITIES, SECOND, TOLERANCE, Error, forms
+from warpline.rulekit.graph.errors import FIRST, MOST_BETA, PROBABILITIES, SECOND, TOLERANCE, Error, forms
 from warpline.rulekit.graph.pointwise import GUARD, Numbers
 from warpline.rulekit.terms.flow import Flow
 from warpline.rulekit.terms.term import Term, factors, without_casts

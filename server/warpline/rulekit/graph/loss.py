@@ -2,164 +2,36 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from warpline.rulekit.graph.evaluate import CONSTANTS, Evaluation, leaves
+from warpline.rulekit.graph.errors import FAR, ON_ERRORS, SUMS, added_up, errors
+from warpline.rulekit.graph.evaluate import CONSTANTS
 from warpline.rulekit.graph.graph import MOVED, Graph, Node
 from warpline.rulekit.graph.match import PER_SITE, Match, candidates, is_written_out, largest
-from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, softplus
+from warpline.rulekit.graph.pointwise import POINTWISE
 from warpline.rulekit.graph.softmax import log_softmaxes, log_sum_exps, softmaxes
 
-#: Samples of a prediction and a target: errors small and large, of both signs.
-FIRST: Numbers = (-2.9, -1.2, -0.31, -0.04, 0.02, 0.17, 0.6, 1.4, 3.2, -0.8, 2.1)
-SECOND: Numbers = (0.7, 0.12, 0.33, 0.03, 0.9, 0.21, 0.55, 0.08, 0.41, 0.95, 0.66)
-PROBABILITIES: Numbers = (0.07, 0.92, 0.41, 0.03, 0.88, 0.17, 0.6, 0.35, 0.74, 0.5, 0.26)
-TOLERANCE = 1e-4
-_SUMS = frozenset({"mean", "sum"})
-#: An error goes through these, and no others, before it is added up.
-_ON_ERRORS = frozenset(
-    {"mul", "neg", "div", "true_divide", "add", "sub", "masked_fill", "where", "sqrt", "index"}
-)
 _CHOICES = frozenset(
     {"gather", "index", "select", "masked_select", "index_select", "take_along_dim", "nll_loss_forward"}
 )
 _PICKS = frozenset({"gather", "index", "take_along_dim"})
 _CHOSEN = frozenset({"scatter", "one_hot", "eq", "index_put", "scatter_add"})
 _LOOK_UPS = frozenset({"index", "index_select", "embedding"})
-_FAR = 12
+#: What keeps a number away from zero.
+_PADDINGS = frozenset({"add", "clamp", "clamp_min"})
+_QUOTIENTS = frozenset({"div", "true_divide"})
+#: Where the class is at a fixed distance, as a second view's is, it is read off a diagonal.
+_SELECTIONS = _CHOICES | {"diagonal"}
+#: What takes the exponentials of some classes out of a sum.
+_LEFT_OUT = frozenset({"mul", "masked_fill", "where", "masked_select", "index"})
 #: A logarithm of a softmax of more operators is made of exponentials and sums.
 _SOFTMAX_NODES = 2
-#: Where a smooth error turns straight: the samples' errors go up to 2.8.
-MOST_BETA = 2.5
-
-Error = Callable[[float, float], float]
 
 
 def losses(graph: Graph) -> list[Match]:
     """The losses that a step computes op by op. Overlapping matches: only the largest."""
-    return largest([*_errors(graph), *_cross_entropies(graph), *_apart(graph), *_of_shares(graph)])
-
-
-# -- of two tensors --------------------------------------------------------------------------------
-
-
-def _errors(graph: Graph) -> Iterator[Match]:
-    for node in candidates(graph, POINTWISE):
-        tail = _added_up(graph, node)
-        found = _error(graph, node) if tail is not None else None
-        if tail is not None and found is not None:
-            kind, call, nodes = found
-            nodes = (*nodes, *tail)
-            if not is_written_out(graph, nodes):
-                continue
-            if any(len(one.inputs) > 1 for one in tail):  # weights or masks stay, and with them the sum
-                call = f'{call}(..., reduction="none")' if call and "(" not in call else call
-                yield Match(kind, call, nodes, node)
-            else:
-                yield Match(kind, call, nodes, nodes[-1])
-
-
-def _added_up(graph: Graph, node: Node) -> tuple[Node, ...] | None:
-    """The operators from ``node`` to the sum or mean of its result; None where it is not added up."""
-    nodes: list[Node] = []
-    value = node.outputs[0]
-    for _ in range(_FAR):
-        users = [user for user, _ in graph.uses(value)]
-        sums = [user for user in users if user.name in _SUMS]
-        if sums:
-            nodes.append(sums[0])
-            value = sums[0].outputs[0]
-            if graph.size(value) == 1:
-                return tuple(nodes)
-            continue
-        further = [user for user in users if user.name in _ON_ERRORS]
-        if len(users) != 1 or not further:
-            return None
-        nodes.append(further[0])
-        value = further[0].outputs[0]
-    return None
-
-
-def _error(graph: Graph, result: Node) -> tuple[str, str, tuple[Node, ...]] | None:
-    """Kind and call of the error that ``result`` is, and its operators."""
-    size = graph.size(result.outputs[0])
-    reached = leaves(graph, result.outputs[0], constants=True)
-    everything = reached[result.outputs[0]]
-    given = [value for value in reached if graph.size(value) == size and reached[value]]
-    best: tuple[str, str, tuple[Node, ...]] | None = None
-    for first in given:
-        for second in given:
-            # Two tensors that the formula is made of, and nothing else.
-            if reached[first] & reached[second] or reached[first] | reached[second] != everything:
-                continue
-            found = _between(graph, result, first, second)
-            if found is not None and (best is None or len(found[2]) > len(best[2])):
-                best = found
-    return best
-
-
-def _between(graph: Graph, result: Node, first: int, second: int) -> tuple[str, str, tuple[Node, ...]] | None:
-    for samples, targets in ((FIRST, SECOND), (PROBABILITIES, SECOND)):
-        evaluation = Evaluation(graph, {first: samples, second: targets})
-        numbers = evaluation.of(result.outputs[0])
-        nodes = tuple(evaluation.nodes)
-        if numbers is None or len(nodes) < 2:
-            continue
-        for kind, call, error in forms(_constants(nodes)):
-            if _fits(numbers, error, samples, targets):
-                return kind, call, nodes
-    return None
-
-
-def forms(constants: set[float]) -> Iterator[tuple[str, str, Error]]:
-    """Kind, call and formula of each error; smooth ones turn straight at one of ``constants``, or at 1."""
-    yield "A squared error", "F.mse_loss", lambda x, y: (x - y) ** 2
-    yield "An absolute error", "F.l1_loss", lambda x, y: abs(x - y)
-    yield (
-        "Binary cross entropy",
-        "F.binary_cross_entropy_with_logits",
-        lambda x, y: softplus(x) - x * y,
-    )
-    yield "Binary cross entropy", "F.binary_cross_entropy", _binary
-    for delta in sorted(constants | {1.0}):
-        yield (
-            "A smooth absolute error",
-            "F.smooth_l1_loss(..., beta=...)" if delta != 1 else "F.smooth_l1_loss",
-            lambda x, y, d=delta: 0.5 * (x - y) ** 2 / d if abs(x - y) < d else abs(x - y) - d / 2,  # type: ignore[misc]
-        )
-    yield "The logarithm of a hyperbolic cosine", "", lambda x, y: math.log(math.cosh(x - y))
-
-
-def _binary(p: float, y: float) -> float:
-    return -(y * math.log(p) + (1 - y) * math.log(1 - p))
-
-
-def _constants(nodes: tuple[Node, ...]) -> set[float]:
-    given = (one for node in nodes for one in (*node.arguments, *node.named.values()))
-    return {
-        float(one)
-        for one in given
-        if isinstance(one, (int, float)) and not isinstance(one, bool) and 0 < one < MOST_BETA
-    }
-
-
-def _fits(numbers: Numbers, error: Error, samples: Numbers, targets: Numbers) -> bool:
-    """Whether ``numbers`` are the error times one factor."""
-    try:
-        wanted = [error(x, y) for x, y in zip(samples, targets, strict=True)]
-    except ValueError:
-        return False
-    factor = numbers[0] / wanted[0] if wanted[0] else 0.0
-    if not factor or not math.isfinite(factor):
-        return False
-    return all(
-        abs(a - factor * b) <= TOLERANCE * max(abs(factor * b), abs(factor))
-        for a, b in zip(numbers, wanted, strict=True)
-    )
-
-
-# -- of scores and classes -------------------------------------------------------------------------
+    classes = (*_cross_entropies(graph), *_apart(graph), *_of_shares(graph), *_of_totals(graph))
+    return largest([*errors(graph), *classes])
 
 
 def _cross_entropies(graph: Graph) -> Iterator[Match]:
@@ -181,7 +53,7 @@ def _apart(graph: Graph) -> Iterator[Match]:
     """Cross entropies as ``logsumexp(scores) - scores[class]``: no logarithm of a softmax is made."""
     for found in log_sum_exps(graph):
         for difference, _ in graph.uses(found.output):
-            tail = _added_up(graph, difference) if difference.name == "sub" else None
+            tail = added_up(graph, difference) if difference.name == "sub" else None
             picked = _picked(graph, difference, found.input) if tail is not None else None
             if tail is None or picked is None:
                 continue
@@ -201,7 +73,7 @@ def _of_shares(graph: Graph) -> Iterator[Match]:
             continue
         for pick, _ in graph.uses(softmax.output):
             logarithm = _logarithm_of(graph, pick) if pick.name in _CHOICES else None
-            tail = _added_up(graph, logarithm[-1]) if logarithm else None
+            tail = added_up(graph, logarithm[-1]) if logarithm else None
             if logarithm is None or tail is None:
                 continue
             nodes = (*softmax.nodes, pick, *logarithm, *tail)
@@ -210,13 +82,61 @@ def _of_shares(graph: Graph) -> Iterator[Match]:
                 break
 
 
+def _of_totals(graph: Graph) -> Iterator[Match]:
+    """Cross entropies as the logarithm of one exponential divided by the sum of all that a mask leaves."""
+    for total in candidates(graph, frozenset({"sum"})):
+        exponentials = _exponentials(graph, total.inputs[0])
+        made = {value for node in exponentials for value in node.outputs}
+        users = [user for user, _ in graph.uses(total.outputs[0])] if made else []
+        padded = [user for user in users if user.name in _PADDINGS and len(user.inputs) == 1]
+        for user in [*users, *(later for one in padded for later, _ in graph.uses(one.outputs[0]))]:
+            if user.name not in _QUOTIENTS or len(user.inputs) < 2:
+                continue
+            picks = _selections(graph, user.inputs[0], made)
+            if not picks:
+                continue
+            logarithm = _logarithm_of(graph, user)
+            tail = added_up(graph, logarithm[-1]) if logarithm else None
+            nodes = (*exponentials, total, *padded, *picks, user, *(logarithm or ()), *(tail or ()))
+            if tail and is_written_out(graph, nodes):
+                yield Match("Cross entropy", "F.cross_entropy", nodes, nodes[-1], words=("by_hand",))
+                break
+
+
+def _selections(graph: Graph, value: int, made: set[int]) -> list[Node]:
+    """The operators that pick ``value`` of ``made``, perhaps in pieces that are joined; empty if none do."""
+    node = graph.producer.get(graph.origin(value))
+    if node is None:
+        return []
+    if node.name == "cat":
+        pieces = [_selections(graph, one, made) for one in node.inputs]
+        return [*(pick for piece in pieces for pick in piece), node] if all(pieces) else []
+    return [node] if node.name in _SELECTIONS and graph.origin(node.inputs[0]) in made else []
+
+
+def _exponentials(graph: Graph, value: int) -> list[Node]:
+    """The operators that made exponentials and took some of them out; empty where ``value`` is no such."""
+    nodes: list[Node] = []
+    given = (value,)
+    for _ in range(FAR):
+        made = (graph.producer.get(graph.origin(one)) for one in given)
+        node = next((one for one in made if one is not None and one.name in _LEFT_OUT | {"exp"}), None)
+        if node is None:
+            return []
+        nodes.insert(0, node)
+        if node.name == "exp":
+            return nodes
+        given = node.inputs
+    return []
+
+
 def _logarithm_of(graph: Graph, pick: Node) -> list[Node] | None:
     """The operators from a picked probability to its logarithm, perhaps kept away from zero; else None."""
     nodes: list[Node] = []
     value = pick.outputs[0]
     for _ in range(3):
         users = [node for node, _ in graph.uses(value)]
-        if len(users) != 1 or users[0].name not in ("log", "add", "clamp", "clamp_min"):
+        if len(users) != 1 or users[0].name not in _PADDINGS | {"log"}:
             return None
         if len(users[0].inputs) > 1:  # a mixture of two probabilities
             return None
@@ -242,11 +162,11 @@ def _negative_mean(graph: Graph, value: int) -> list[Node] | None:
     """All operators from the log-probabilities to their mean or sum; None where no class is picked."""
     found: dict[Node, None] = {}
     waiting, picked, ended = [value], False, False
-    for _ in range(4 * _FAR):
+    for _ in range(4 * FAR):
         if not waiting:
             break
         for node, _ in graph.uses(waiting.pop(0)):
-            if node in found or node.name not in _SUMS | _CHOICES | _ON_ERRORS:
+            if node in found or node.name not in SUMS | _CHOICES | ON_ERRORS:
                 continue
             found[node] = None
             made = _class_vector(graph, node) if node.name == "mul" else []
@@ -263,7 +183,7 @@ def _negative_mean(graph: Graph, value: int) -> list[Node] | None:
 def _class_vector(graph: Graph, node: Node) -> list[Node]:
     """The operators that made one factor of class numbers: a one-hot vector, smoothed or not."""
     paths: list[tuple[int, list[Node]]] = [(value, []) for value in node.inputs]
-    for _ in range(_FAR):
+    for _ in range(FAR):
         if not paths:
             break
         value, nodes = paths.pop(0)

@@ -1,0 +1,142 @@
+"""Errors between two tensors, added up: squared, absolute and smooth ones, and binary cross entropy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+from warpline.rulekit.graph.evaluate import Evaluation, leaves
+from warpline.rulekit.graph.graph import Graph, Node
+from warpline.rulekit.graph.match import Match, candidates, is_written_out
+from warpline.rulekit.graph.pointwise import POINTWISE, Numbers, softplus
+
+#: Samples of a prediction and a target: errors small and large, of both signs.
+FIRST: Numbers = (-2.9, -1.2, -0.31, -0.04, 0.02, 0.17, 0.6, 1.4, 3.2, -0.8, 2.1)
+SECOND: Numbers = (0.7, 0.12, 0.33, 0.03, 0.9, 0.21, 0.55, 0.08, 0.41, 0.95, 0.66)
+PROBABILITIES: Numbers = (0.07, 0.92, 0.41, 0.03, 0.88, 0.17, 0.6, 0.35, 0.74, 0.5, 0.26)
+TOLERANCE = 1e-4
+SUMS = frozenset({"mean", "sum"})
+#: An error goes through these, and no others, before it is added up.
+ON_ERRORS = frozenset(
+    {"mul", "neg", "div", "true_divide", "add", "sub", "masked_fill", "where", "sqrt", "index"}
+)
+FAR = 12
+#: Where a smooth error turns straight: the samples' errors go up to 2.8.
+MOST_BETA = 2.5
+
+Error = Callable[[float, float], float]
+
+
+def errors(graph: Graph) -> Iterator[Match]:
+    for node in candidates(graph, POINTWISE):
+        tail = added_up(graph, node)
+        found = _error(graph, node) if tail is not None else None
+        if tail is not None and found is not None:
+            kind, call, nodes = found
+            nodes = (*nodes, *tail)
+            if not is_written_out(graph, nodes):
+                continue
+            if any(len(one.inputs) > 1 for one in tail):  # weights or masks stay, and with them the sum
+                call = f'{call}(..., reduction="none")' if call and "(" not in call else call
+                yield Match(kind, call, nodes, node)
+            else:
+                yield Match(kind, call, nodes, nodes[-1])
+
+
+def added_up(graph: Graph, node: Node) -> tuple[Node, ...] | None:
+    """The operators from ``node`` to the sum or mean of its result; None where it is not added up."""
+    nodes: list[Node] = []
+    value = node.outputs[0]
+    for _ in range(FAR):
+        users = [user for user, _ in graph.uses(value)]
+        sums = [user for user in users if user.name in SUMS]
+        if sums:
+            nodes.append(sums[0])
+            value = sums[0].outputs[0]
+            if graph.size(value) == 1:
+                return tuple(nodes)
+            continue
+        further = [user for user in users if user.name in ON_ERRORS]
+        if len(users) != 1 or not further:
+            return None
+        nodes.append(further[0])
+        value = further[0].outputs[0]
+    return None
+
+
+def _error(graph: Graph, result: Node) -> tuple[str, str, tuple[Node, ...]] | None:
+    """Kind and call of the error that ``result`` is, and its operators."""
+    size = graph.size(result.outputs[0])
+    reached = leaves(graph, result.outputs[0], constants=True)
+    everything = reached[result.outputs[0]]
+    given = [value for value in reached if graph.size(value) == size and reached[value]]
+    best: tuple[str, str, tuple[Node, ...]] | None = None
+    for first in given:
+        for second in given:
+            # Two tensors that the formula is made of, and nothing else.
+            if reached[first] & reached[second] or reached[first] | reached[second] != everything:
+                continue
+            found = _between(graph, result, first, second)
+            if found is not None and (best is None or len(found[2]) > len(best[2])):
+                best = found
+    return best
+
+
+def _between(graph: Graph, result: Node, first: int, second: int) -> tuple[str, str, tuple[Node, ...]] | None:
+    for samples, targets in ((FIRST, SECOND), (PROBABILITIES, SECOND)):
+        evaluation = Evaluation(graph, {first: samples, second: targets})
+        numbers = evaluation.of(result.outputs[0])
+        nodes = tuple(evaluation.nodes)
+        if numbers is None or len(nodes) < 2:
+            continue
+        for kind, call, error in forms(_constants(nodes)):
+            if _fits(numbers, error, samples, targets):
+                return kind, call, nodes
+    return None
+
+
+def forms(constants: set[float]) -> Iterator[tuple[str, str, Error]]:
+    """Kind, call and formula of each error; smooth ones turn straight at one of ``constants``, or at 1."""
+    yield "A squared error", "F.mse_loss", lambda x, y: (x - y) ** 2
+    yield "An absolute error", "F.l1_loss", lambda x, y: abs(x - y)
+    yield (
+        "Binary cross entropy",
+        "F.binary_cross_entropy_with_logits",
+        lambda x, y: softplus(x) - x * y,
+    )
+    yield "Binary cross entropy", "F.binary_cross_entropy", _binary
+    for delta in sorted(constants | {1.0}):
+        yield (
+            "A smooth absolute error",
+            "F.smooth_l1_loss(..., beta=...)" if delta != 1 else "F.smooth_l1_loss",
+            lambda x, y, d=delta: 0.5 * (x - y) ** 2 / d if abs(x - y) < d else abs(x - y) - d / 2,  # type: ignore[misc]
+        )
+    yield "The logarithm of a hyperbolic cosine", "", lambda x, y: math.log(math.cosh(x - y))
+
+
+def _binary(p: float, y: float) -> float:
+    return -(y * math.log(p) + (1 - y) * math.log(1 - p))
+
+
+def _constants(nodes: tuple[Node, ...]) -> set[float]:
+    given = (one for node in nodes for one in (*node.arguments, *node.named.values()))
+    return {
+        float(one)
+        for one in given
+        if isinstance(one, (int, float)) and not isinstance(one, bool) and 0 < one < MOST_BETA
+    }
+
+
+def _fits(numbers: Numbers, error: Error, samples: Numbers, targets: Numbers) -> bool:
+    """Whether ``numbers`` are the error times one factor."""
+    try:
+        wanted = [error(x, y) for x, y in zip(samples, targets, strict=True)]
+    except ValueError:
+        return False
+    factor = numbers[0] / wanted[0] if wanted[0] else 0.0
+    if not factor or not math.isfinite(factor):
+        return False
+    return all(
+        abs(a - factor * b) <= TOLERANCE * max(abs(factor * b), abs(factor))
+        for a, b in zip(numbers, wanted, strict=True)
+    )
