@@ -298,7 +298,7 @@ CHECKPOINTED = """\
 {before}
 #^ site framework construction=transformers.PreTrainedModel.gradient_checkpointing_enable
 loss = model(ids).loss  #> cost step_ms=90 device_ms=90 recompute_ms=20
-#^ op aten::mm phase=recompute count=24 shapes=[[8192,1024],[1024,4096]] dtypes=float,float
+#^ op aten::mm phase=recompute device_ms=9 count=24 shapes=[[8192,1024],[1024,4096]] dtypes=float,float
 #^ inside file=/s/transformers/llama.py line=9 function=forward step_ms=90
 """
 

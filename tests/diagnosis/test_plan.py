@@ -71,6 +71,13 @@ def test_what_was_hidden_comes_after_what_hid_it() -> None:
     assert found.floor_ms == 0.1
 
 
+def test_what_the_first_fix_does_not_promise_is_not_the_second_ones_gain() -> None:
+    careful = finding("workers", STEP_MS * 0.8)
+    found = plan(PROFILE, Diagnosis((careful,), (), (NOTHING,), CHANGES), Machine())
+    assert found is not None
+    assert [one.finding for one in found.steps] == ["workers"]
+
+
 def test_without_changes_or_a_replay_there_is_no_plan() -> None:
     assert plan(PROFILE, Diagnosis((WORKERS,), ()), Machine()) is None
     assert plan(PROFILE, Diagnosis((WORKERS,), (), (HIDDEN,), CHANGES), Machine(broken=True)) is None

@@ -64,7 +64,7 @@ for batch in loader:
 
 HEAD = "#> device memory_bytes=80000000000\n#> memory peak_bytes=9000000000 free_bytes=60000000000\n"
 CALLED = "#> cost step_ms=60 device_ms=60 recompute_ms=15; op CheckpointFunction count=12"
-AGAIN = "op aten::mm phase=recompute count=24 shapes=[[8192,1024],[1024,4096]] dtypes=float,float"
+AGAIN = "op aten::mm phase=recompute device_ms=9 count=24 shapes=[[8192,1024],[1024,4096]] dtypes=float,float"
 CHECKPOINTS = [
     f"""\
 class Config:

@@ -170,7 +170,7 @@ from torch.utils.checkpoint import checkpoint
 for x in loader:
     y = checkpoint(block, x, {more})
     #^ cost step_ms=60 device_ms=60 recompute_ms=15; op _NoopSaveInputs count=12
-    #^ op aten::mm phase=recompute count=24 shapes=[[8192,1024],[1024,4096]] dtypes=float,float
+    #^ op aten::mm phase=recompute device_ms=9 count=24 shapes=[[8192,1024],[1024,4096]] dtypes=float,float
 """
 
 

@@ -10,10 +10,11 @@ from warpline.diagnosis.frameworks import at_setting
 from warpline.diagnosis.gate import LEAST, least_percent, left_out, within_evidence
 from warpline.diagnosis.identity import identities
 from warpline.diagnosis.rebase import rebase
-from warpline.model.change import Change
+from warpline.model.change import Change, Together
 from warpline.model.profile import Profile
 from warpline.model.report import QUICKER, Finding, Predicted, Severity
-from warpline.rulekit import Context, Draft, Rule
+from warpline.rulekit import Context, Draft, Rule, ms
+from warpline.rulekit.message import message
 from warpline.rules import rules
 from warpline.text.ignore import Suppressions
 from warpline.wire.sites import Loader
@@ -79,13 +80,21 @@ def diagnose(
     findings: list[Finding] = []
     below: list[Finding] = []
     changes: dict[str, Change] = {}
+    once: dict[str, Change] = {}
     for (rule, draft), name in zip(kept, ids, strict=True):
         finding, change = _finding(context, rule, draft, name, predict)
         if change is not None:
             changes[name] = change
         if _harms(context, finding):
             continue
+        if draft.once and change is not None:
+            once[draft.once] = change
         (findings if _most(context, draft, finding) >= least else below).append(finding)
+    for finding in [*below]:
+        later = _later(context, finding, changes.get(finding.id), once, predict)
+        if later is not None:
+            below.remove(finding)
+            findings.append(later)
     for some in (findings, below):
         some.sort(key=lambda finding: (_predicted_ms(finding), finding.file, finding.line, finding.rule))
     if below:
@@ -153,9 +162,9 @@ def _finding(
 ) -> tuple[Finding, Change | None]:
     """The finding, and what its first fix changes."""
     fixes, change = draft.fixes, draft.change
-    predicted = _simulated(context, rule, draft.change, predict)
+    predicted = _simulated(context, rule.name, draft.change, predict)
     if draft.alternative is not None and predicted is not None and _hides(context, predicted):
-        other = _simulated(context, rule, draft.alternative, predict)
+        other = _simulated(context, rule.name, draft.alternative, predict)
         if other is not None and other.step_ms < predicted.step_ms:
             predicted, fixes, change = other, fixes[::-1], draft.alternative
     if draft.unseen and predicted is not None and _hides(context, predicted):
@@ -186,7 +195,7 @@ def _finding(
 
 
 def _simulated(
-    context: Context, rule: Rule, change: Change | None, predict: Predict | None
+    context: Context, rule: str, change: Change | None, predict: Predict | None
 ) -> Predicted | None:
     if predict is None or change is None or _stretched(context):
         return None
@@ -194,10 +203,40 @@ def _simulated(
         return predict(context.profile, change)
     except Exception as error:  # noqa: BLE001  # a prediction is not a reason to lose a finding
         context.note(
-            f"the simulation for {rule.name} failed, so an upper bound is shown "
-            f"({type(error).__name__}: {error})"
+            f"the simulation for {rule} failed, so an upper bound is shown ({type(error).__name__}: {error})"
         )
         return None
+
+
+def _later(
+    context: Context,
+    finding: Finding,
+    change: Change | None,
+    once: Mapping[str, Change],
+    predict: Predict | None,
+) -> Finding | None:
+    """``finding``, which gains nothing now, where it does in steps that no longer pay the costs of ``once``:
+    with what it saves of those, as an upper bound. Else None."""
+    first = tuple(once.values())
+    before = _simulated(context, finding.rule, Together(first), predict) if once and change else None
+    after = (
+        _simulated(context, finding.rule, Together((*first, change)), predict) if before and change else None
+    )
+    if before is None or after is None or after.step_ms > before.step_ms * (1 - LEAST / 100):
+        return None
+    saved = before.step_ms - after.step_ms
+    left_ms = context.step_ms - saved
+    evidence = {"saved": ms("saved later", saved), "later": ms("later step", before.step_ms)}
+    hidden = (
+        f" {' and '.join(once).capitalize()} hides that: of a step without, {{later}}, it saves {{saved}}."
+    )
+    finding = replace(
+        finding,
+        message=finding.message + message(hidden, evidence),
+        evidence=(*finding.evidence, *evidence.values()),
+        predicted=Predicted(left_ms, context.step_ms / left_ms, "bound"),
+    )
+    return replace(finding, severity=_severity(_gain(context, finding)))
 
 
 def _stretched(context: Context) -> bool:

@@ -37,12 +37,14 @@ def plan(profile: Profile, diagnosis: Diagnosis, predictor: Predictor) -> Plan |
     if not left or step_ms <= 0:
         return None
     made: tuple[Change, ...] = ()
-    now_ms = step_ms
+    now_ms, behind_ms = step_ms, 0.0
     steps: list[PlanStep] = []
     try:
         limit = predictor.limit(profile, Together(()))
         while left:
-            after = {one.id: _after(profile, one, made, diagnosis.changes, predictor) for one in left}
+            after = {
+                one.id: behind_ms + _after(profile, one, made, diagnosis.changes, predictor) for one in left
+            }
             best = min(left, key=lambda one: after[one.id])
             next_ms = after[best.id]
             if next_ms > now_ms * (1 - LEAST / 100):
@@ -52,6 +54,9 @@ def plan(profile: Profile, diagnosis: Diagnosis, predictor: Predictor) -> Plan |
             bound = predictor.limit(profile, Together(made))
             steps.append(_step(best, next_ms, now_ms / next_ms, bound))
             now_ms = next_ms
+            # A finding may promise less than the replay saves: the next one does not gain that.
+            replayed = predictor(profile, Together(made))
+            behind_ms = max(0.0, now_ms - replayed.step_ms) if replayed is not None else 0.0
         return Plan(step_ms, limit, tuple(steps), min(now_ms, predictor.floor_ms(profile)))
     except Exception:  # noqa: BLE001  # a trace that cannot be replayed has no plan, and its report all else
         return None

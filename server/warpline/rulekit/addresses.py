@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import libcst as cst
 
 from warpline.rulekit.terms import Flow, Term, descend
 from warpline.rulekit.triton import TritonKernel
 from warpline.syntax.source import Source
+
+#: A factor of what is subtracted.
+_MINUS = Term("const", value=-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +47,26 @@ def index_of(access: Access, kernel: TritonKernel, flow: Flow) -> cst.BaseExpres
     return access.call
 
 
+def lanes_of(accesses: Sequence[Access], kernel: TritonKernel, flow: Flow) -> cst.BaseExpression | None:
+    """What computes the index of the lanes where it is the wrong one: every address is scattered, and what
+    runs along memory is the number of the program."""
+    if not all(one.scattered and any(len(a) == 1 and is_row(a[0]) for a in one.products) for one in accesses):
+        return None
+    for assign in descend(kernel.function, cst.Assign):
+        term = flow.terms.get(assign.value)
+        products = tuple(map(tuple, _products(term))) if term is not None else ()
+        if any(map(is_range, chain(*products))) and not _is_scattered(products, kernel):
+            lanes: cst.BaseExpression = assign.value
+            return lanes
+    return None
+
+
 def _products(term: Term) -> list[list[Term]]:
     """The sum of products that ``term`` is."""
     if term.op == "add":
         return [product for arg in term.args for product in _products(arg)]
+    if term.op == "sub":
+        return [*_products(term.args[0]), *([_MINUS, *product] for product in _products(term.args[1]))]
     if term.op == "mul":
         left, right = _products(term.args[0]), _products(term.args[1])
         return [[*a, *b] for a in left for b in right]

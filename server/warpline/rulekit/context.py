@@ -146,6 +146,7 @@ class Context:
         severity: Severity | None = None,
         alternative: Change | None = None,
         unseen: bool = False,
+        once: str = "",
     ) -> Draft:
         """A finding: ``site`` is the line to edit, ``cause`` another line where the time is seen.
 
@@ -156,7 +157,7 @@ class Context:
         raise Refused, or texts that say what to do by hand; a Fix that would not take effect is refused, too.
         When all refuse, the first reason ends the message. ``alternative``: what the last of them changes,
         used instead if the first one refuses or its change gains nothing. ``unseen``: ``cost_ms`` is an upper
-        end that a replay cannot lower (see :class:`Draft`).
+        end that a replay cannot lower, ``once``: what is paid only once (see :class:`Draft`).
         """
         made, reasons, first = [], [], False
         for which, make in enumerate(fixes):
@@ -196,4 +197,5 @@ class Context:
             severity,
             unseen,
             alternative if len(made) > 1 else None,
+            once,
         )

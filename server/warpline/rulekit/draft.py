@@ -25,3 +25,5 @@ class Draft(Placed):
     #: a short wait under the profiler nor a replay of that says that it costs nothing.
     unseen: bool = False
     alternative: Change | None = None  # what the last fix changes, where that is something else
+    #: What takes the time ("planning"), where it is paid once and not in every later step.
+    once: str = ""

@@ -190,6 +190,7 @@ def _planned(context: Context, cost: LineCost, spent: float) -> Draft:
         cost_ms=spent,
         change=Scale((place,), host=max(0.0, 1 - spent / max(cost.cpu_ms, spent)), at_most=True),
         fixes=[partial(_without_cudnn, context)],
+        once="planning",
     )
 
 

@@ -4,7 +4,8 @@
 
 Analyzes the addresses of each `tl.load` and `tl.store` in the user's own Triton kernels that take a
 measurable part of the step. Finds accesses at which neighbouring elements of the block are one row
-apart in memory. Those that share an assigned index are one finding, where it is computed.
+apart in memory. Those that share an assigned index are one finding, where it is computed. If all addresses
+have the number of the program where the index of the block should be, the finding is at that index.
 
 ## Why is this slow
 
@@ -75,6 +76,33 @@ def transpose(x):
     return y
 ```
 
+## Example
+
+The block runs down the columns, and neighbours in a row are different programs:
+
+```python
+import triton
+import triton.language as tl
+
+@triton.jit
+def gate_kernel(values, gates, ROWS, WIDTH, SIZE: tl.constexpr):
+    column = tl.program_id(1)
+    row = tl.program_id(0) * SIZE + tl.arange(0, SIZE)  #> found
+    place = row * WIDTH + column
+    gate = tl.load(gates + place, mask=row < ROWS) - tl.load(gates + place - WIDTH, mask=row < ROWS)
+    tl.store(values + row * WIDTH + column, gate * tl.load(values + place, mask=row < ROWS), mask=row < ROWS)
+
+def apply_gates(values, gates):
+    rows, width = values.shape
+    gate_kernel[(triton.cdiv(rows, 512), width)](values, gates, rows, width, SIZE=512)
+    #^ cost device_ms=3; kernel gate_kernel count=1 device_ms=3 grid=(64,4096,1)
+```
+
+## Use instead
+
+The block runs along the row: `column` has the range, `row` is the number of the program, and the grid has
+`rows` programs of one and `triton.cdiv(width, 512)` of the other.
+
 ## Near misses
 
 Contiguous rows:
@@ -143,7 +171,7 @@ import libcst as cst
 from warpline.model.change import Change, Fuse
 from warpline.model.kernel import KernelInside
 from warpline.rulekit import Context, Draft, Rule, count, percent
-from warpline.rulekit.addresses import Access, accesses_of, index_of
+from warpline.rulekit.addresses import Access, accesses_of, index_of, lanes_of
 from warpline.rulekit.saving import less_device_time
 from warpline.rulekit.terms import follow
 from warpline.rulekit.tiles import tiled
@@ -186,8 +214,9 @@ def _estimated(context: Context, kernel: TritonKernel, spent: float) -> Iterator
     saving = spent * (1 - len(accesses) / moved)
     roofline = kernel.cost.roofline
     indices: dict[cst.BaseExpression, list[Access]] = {}
+    lanes = lanes_of(accesses, kernel, flow)
     for access in scattered:
-        indices.setdefault(index_of(access, kernel, flow), []).append(access)
+        indices.setdefault(lanes or index_of(access, kernel, flow), []).append(access)
     for index, sharing in indices.items():
         kinds = [
             kind
@@ -210,7 +239,12 @@ def _estimated(context: Context, kernel: TritonKernel, spent: float) -> Iterator
             cost_ms=spent,
             saving_ms=saving,
             change=_at_bandwidth(kernel, roofline.bytes if roofline is not None else 0.0, saving),
-            fixes=[partial(tiled, kernel, flow, accesses)],
+            fixes=[
+                "take the range of the block for the index that runs along memory, and the number of the "
+                "program for this one"
+                if lanes is not None
+                else partial(tiled, kernel, flow, accesses)
+            ],
         )
 
 

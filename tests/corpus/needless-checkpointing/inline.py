@@ -24,7 +24,7 @@ class Layer(torch.nn.Module):
     def forward(self, x, mask):
         return x + self.mlp(self.attend(x, mask))
         #^ cost step_ms=50 device_ms=50 recompute_ms=12
-        #^ op aten::addmm phase=recompute count=48 shapes=[[4096],[8192,1024],[1024,4096]] dtypes=float,float,float
+        #^ op aten::addmm phase=recompute device_ms=0.1 count=48 shapes=[[4096],[8192,1024],[1024,4096]] dtypes=float,float,float
 
 
 for x, mask in loader:

@@ -8,7 +8,7 @@ def forward(blocks, x):
     for block in blocks:
         x = checkpoint(block, x, use_reentrant=False)
         #^ cost step_ms=500 device_ms=500 recompute_ms=120; op _NoopSaveInputs count=48
-        #^ op aten::mm phase=recompute count=192 shapes=[[65536,2048],[2048,8192]] dtypes=c10::BFloat16,c10::BFloat16
+        #^ op aten::mm phase=recompute device_ms=0.1 count=192 shapes=[[65536,2048],[2048,8192]] dtypes=c10::BFloat16,c10::BFloat16
     return x
 
 

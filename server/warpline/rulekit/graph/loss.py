@@ -117,7 +117,7 @@ def _selections(graph: Graph, value: int, made: set[int]) -> list[Node]:
 def _exponentials(graph: Graph, value: int) -> list[Node]:
     """The operators that made exponentials and took some of them out; empty where ``value`` is no such."""
     nodes: list[Node] = []
-    given = (value,)
+    given: tuple[int, ...] = (value,)
     for _ in range(FAR):
         made = (graph.producer.get(graph.origin(one)) for one in given)
         node = next((one for one in made if one is not None and one.name in _LEFT_OUT | {"exp"}), None)

@@ -1,0 +1,65 @@
+"""What a cost that is paid once hides: it is told with what it saves of later steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.annotated import FILE, read_example
+from warpline.diagnosis import diagnose
+from warpline.model.change import Change, Scale, Together
+from warpline.model.profile import Profile
+from warpline.model.report import Predicted
+from warpline.rulekit import Context, Draft, Rule, ms
+
+CODE = """\
+#> steps step_ms=50
+for length in lengths:
+    y = tune(x[:length])  #> cost cpu_ms=40 idle_ms=30 step_ms=30
+    z = copy(y)  #> cost device_ms=20 step_ms=20
+"""
+WARMING, COPYING = Scale((), host=0.2), Scale((), device=0.5)
+
+
+class Told(Rule):
+    area = "fusion"
+
+    def __init__(self, name: str, line: int, change: Change, once: str = "") -> None:
+        self._name, self._line, self._change, self._once = name, line, change, once
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def find(self, context: Context) -> Iterator[Draft]:
+        spent = {"spent": ms("spent", 20)}
+        yield context.draft(
+            (FILE, self._line), "{spent}.", spent, cost_ms=20, change=self._change, once=self._once
+        )
+
+
+def longest(profile: Profile, change: Change) -> Predicted:
+    """The host's 50 ms beside 20 ms of the device."""
+    host, device = 50.0, 20.0
+    for one in change.changes if isinstance(change, Together) else (change,):
+        assert isinstance(one, Scale)
+        host, device = host * one.host, device * one.device
+    step_ms = max(host, device)
+    return Predicted(step_ms, 50 / step_ms, "simulated")
+
+
+def told(once: str, copying: Scale = COPYING) -> list[tuple[str, float]]:
+    example = read_example(CODE)
+    rules = [Told("tuned", 3, WARMING, once), Told("copied", 4, copying)]
+    found = diagnose(example.profile, example.profile.sources.get, predict=longest, catalogue=rules)
+    return [(one.rule, one.predicted.step_ms) for one in found.findings if one.predicted is not None]
+
+
+def test_what_is_paid_once_hides_nothing() -> None:
+    assert told("tuning") == [("tuned", pytest.approx(30)), ("copied", pytest.approx(40))]
+
+
+def test_what_is_paid_in_each_step_does_and_a_trifle_is_none() -> None:
+    assert [rule for rule, _ in told("")] == ["tuned"]
+    assert [rule for rule, _ in told("tuning", Scale((), device=0.999))] == ["tuned"]
