@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -43,6 +44,7 @@ from warpline.wire.run import Request
 
 COLUMNS = ("timing window", "outside", "capture window", "torch.profiler", "with stacks", "settrace")
 WARMUP = 5
+PAUSE = 5.0  # times the median step; a pause takes tenths of a second
 MOST_BEFORE_S = 20.0  # of steps before the capture window ends: warm-up, timing and sampling take less
 
 SETUP = {
@@ -209,21 +211,28 @@ def ours(script: Path, stamps: Path, steps: int, options: argparse.Namespace) ->
     passed = list(pairwise(json.loads(stamps.read_text(encoding="utf-8"))))
     clock = options.processor
 
-    def within(begin_ns: int, end_ns: int, left_out: int = 0) -> int:
-        """A quick step of those that lie between two moments."""
+    def within(begin_ns: int, end_ns: int, left_out: int = 0) -> list[int]:
+        """The steps that lie between two moments."""
         steps = [(before, after) for before, after in passed if begin_ns <= before[0] and after[0] <= end_ns]
-        return quick([after[clock] - before[clock] for before, after in steps[left_out:]])
+        return [after[clock] - before[clock] for before, after in steps[left_out:]]
 
     first = found_in([after[0] - before[0] for before, after in passed], manifest.timed_ns)
     timed = passed[first : first + len(manifest.timed_ns)]
-    end = manifest.captured[-1][1]
+    end = manifest.captured[-1][1] + manifest.paused_ns
     if passed[-3][0][0] < end:
         raise SystemExit(f"{script.parent}: the script ended with the capture; raise MOST_BEFORE_S")
     return {
-        "timing window": within(timed[0][0][0], timed[-1][1][0]) if clock else quick(manifest.timed_ns),
-        "capture window": within(manifest.captured[0][0], end),
-        "outside": within(end, passed[-1][1][0], left_out=2),
+        "timing window": quick(within(timed[0][0][0], timed[-1][1][0]) if clock else manifest.timed_ns),
+        "capture window": quick(recorded(within(manifest.captured[0][0], end), manifest.paused_ns > 0)),
+        "outside": quick(within(end, passed[-1][1][0], left_out=2)),
     }
+
+
+def recorded(steps: Sequence[int], paused: bool) -> list[int]:
+    """Those that were recorded: if the capture ``paused``, without the long steps in which it did, and the
+    one after each, which it leaves out."""
+    longest = PAUSE * statistics.median(steps) if paused else math.inf
+    return [now for before, now in pairwise([0, *steps]) if max(before, now) < longest]
 
 
 def found_in(steps: Sequence[int], part: Sequence[int]) -> int:
