@@ -228,7 +228,8 @@ def _later(
     left_ms = context.step_ms - saved
     evidence = {"saved": ms("saved later", saved), "later": ms("later step", before.step_ms)}
     hidden = (
-        f" {' and '.join(once).capitalize()} hides that: of a step without, {{later}}, it saves {{saved}}."
+        f" {' and '.join(once).capitalize()} hides this now: without it a step takes {{later}}, and a fix "
+        "here saves {saved} of that."
     )
     finding = replace(
         finding,
