@@ -19,8 +19,8 @@ otherwise), ``true``/``false`` or plain text:
 - ``padding rows=32 columns=512 padded=9000 shared=100``: what the embedding on this line looked up
 - ``node aten.mul.Tensor args=[%0,2] shape=[8,4] dtype=float32 function=f``: an operator of the recorded step,
   ``%0`` being the result of the first one; a number that no operator has is a tensor from before the step
-- ``tensor %9 shape=[8,4] parameter=true unscored=3``: such a tensor; of its entries so many count for nothing
-  in a loss
+- ``tensor %9 shape=[8,4] dtype=int64 parameter=true unscored=3``: such a tensor; of its entries so many count
+  for nothing in a loss
 - for the run: ``device …`` (DeviceFacts; an H200 unless said), ``steps step_ms= device_busy_percent=``
   (``step_ms`` defaults to the lines' sum), ``flags …``, ``memory …``, ``peaks …``, ``totals …``,
   ``manifest …``, ``gc ms=5``, ``workers batch_ms=100`` (of loaders)
@@ -261,7 +261,8 @@ def _computed(
     before = range(len(nodes), 1 + max(map(int, _VALUE.findall(str(given))), default=0))
     shapes = [tuple(values.get("shape", ())) for _, _, values in nodes]
     shapes += [tuple(tensors.get(index, {}).get("shape", ())) for index in before]
-    dtypes = [str(values.get("dtype", "float32")) for _, _, values in nodes] + ["float32" for _ in before]
+    dtypes = [str(values.get("dtype", "float32")) for _, _, values in nodes]
+    dtypes += [str(tensors.get(index, {}).get("dtype", "float32")) for index in before]
     many = range(len(nodes))
     return Dataflow(
         missing="",

@@ -11,7 +11,6 @@ from warpline.rulekit import Context, Draft
 from warpline.rules import rule_named
 from warpline.text.edits import apply
 from warpline.wire.births import Argument, Holder
-from warpline.wire.dataflow import Dataflow, OperatorSite
 
 SCRIPT = """\
 import torch
@@ -29,8 +28,12 @@ class Net(nn.Module):
     def forward(self, x):
         x = self.down(x)
         #^ cost device_ms=4; op aten::mm device_ms=4 shapes=[[64,8193],[8193,512]] dtypes=c10::Half,c10::Half
+        #^ node aten.mm.default args=[%4,%5] shape=[64,8193]; node aten.mm.default args=[%0,%6] shape=[64,512]
+        #> tensor %4 shape=[64,512]; tensor %5 shape=[512,8193] parameter=true
+        #> tensor %6 shape=[8193,512] parameter=true; tensor %7 shape=[512,8193] parameter=true
         return self.head(x)
         #^ cost device_ms=20; op aten::mm device_ms=15 shapes=[[64,512],[512,8193]] dtypes=c10::Half,c10::Half
+        #^ node aten.mm.default args=[%1,%7] shape=[64,8193]
 """
 POSITIONS = """\
 from torch import nn
@@ -45,16 +48,17 @@ ENTRY = Holder("entry", FILE, 5, SCRIPT.splitlines()[4].rindex("8193"), "pages")
 OPTION = Holder("command line", FILE, 4, -1, "--codes")
 
 
-def drafts(holder: Holder | None, flow: Dataflow | None = None) -> tuple[str, list[Draft]]:
-    example = read_example(SCRIPT)
+def drafts(
+    holder: Holder | None, script: str = SCRIPT, table_held: Holder | None = None
+) -> tuple[str, list[Draft]]:
+    example = read_example(script)
     facts = example.profile.facts
     argument = Argument("out_features", 8193, holder=holder)
-    table = Argument("num_embeddings", 8193, holder=Holder("call", FILE, 1))
+    table = Argument("num_embeddings", 8193, holder=table_held or holder)
     (site,) = facts.sites
     width, depth = (Argument(name, 512) for name in ("in_features", "embedding_dim"))
     layers = [replace(site, arguments=both) for both in ((table, depth), (width, argument))]
     facts = replace(facts, sites=tuple(layers) if holder is not None else ())
-    facts = replace(facts, dataflow=flow) if flow is not None else facts
     rule = rule_named("misaligned-matmul")
     assert rule is not None
     context = Context(replace(example.profile, facts=facts), texts(example))
@@ -90,28 +94,39 @@ def test_without_a_holder_the_only_such_number_would_be_padded() -> None:
     assert all("several places" in draft.message for draft in found)
 
 
-@pytest.mark.parametrize(("widths", "refused"), [((8193, 512), True), ((512, 8193), False)])
-def test_a_size_that_the_data_have_is_not_padded(widths: tuple[int, int], refused: bool) -> None:
-    """A layer's product with data of that many features, or one that only gives as many results."""
-    inner, outer = widths
-    flow = Dataflow(
-        missing="",
-        calls=1,
-        names=("aten.mm.default",),
-        sites=(OperatorSite(FILE, 14, "forward"),),
-        shapes=((64, inner), (inner, outer), (64, outer)),
-        dtypes=("float16",),
-        name=(0,),
-        site=(0,),
-        arguments=(["%0", "%1"],),
-        outputs=((2,),),
-        shape=(0, 1, 2),
-        dtype=(0, 0, 0),
-        parameters=(1,),
-    )
-    _, (draft,) = drafts(COMPUTED, flow)
-    assert bool(draft.fixes) is not refused
-    assert ("the data have 8193 features" in draft.message) is refused
+MADE = "node aten.mm.default args=[%4,%5] shape=[64,8193]"
+
+
+@pytest.mark.parametrize(
+    ("instead", "reason"),
+    [
+        ("node aten._fft_r2c.default args=[%4] shape=[64,8193]", "`_fft_r2c` makes a tensor of this size"),
+        ("tensor %3 shape=[64,8193]; node aten.abs.default args=[%3] shape=[64,8193]", "data from outside"),
+        (
+            "tensor %3 shape=[3,64,8193] parameter=true; node aten.view.default args=[%3] shape=[64,24579]",
+            "`view` divides it",
+        ),
+        ("node aten.native_group_norm.default args=[%5] shape=[64,8193]", "divides it into groups"),
+    ],
+)
+def test_what_has_to_agree_with_a_size_keeps_it_from_being_changed(instead: str, reason: str) -> None:
+    assert SCRIPT.count(MADE) == 1
+    _, (draft,) = drafts(COMPUTED, SCRIPT.replace(MADE, instead))
+    assert not draft.fixes
+    assert reason in draft.message
+
+
+def test_a_layer_of_the_same_size_from_elsewhere_is_not_left_behind() -> None:
+    _, (draft,) = drafts(COMPUTED, table_held=ENTRY)
+    assert not draft.fixes
+    assert "has this size too" in draft.message
+
+
+def test_without_the_recorded_step_nothing_is_changed() -> None:
+    bare = "\n".join(line for line in SCRIPT.splitlines() if "tensor %" not in line and "node " not in line)
+    _, (draft,) = drafts(COMPUTED, bare)
+    assert not draft.fixes
+    assert "does not show" in draft.message
 
 
 def test_a_table_of_positions_is_not_what_the_scores_are_long_by() -> None:

@@ -31,6 +31,11 @@ def doubles(source: Source) -> list[cst.BaseExpression]:
     return _explicit(source) or _from_numpy(source)
 
 
+def arrays_beside(source: Source, nodes: list[cst.BaseExpression]) -> list[cst.BaseExpression]:
+    """Tensors made of NumPy's arrays, where ``nodes`` ask for float64 by name: the two meet in products."""
+    return [node for node in _from_numpy(source) if node not in nodes]
+
+
 def _explicit(source: Source) -> list[cst.BaseExpression]:
     """``.double()``, ``torch.float64`` and ``torch.double``, and ``dtype=float``, which means the same."""
     calls = [call for call in source.nodes(cst.Call) if _is_double(call)]
@@ -135,7 +140,7 @@ def _is_cast(source: Source, call: cst.Call) -> bool:
     node: cst.CSTNode = call
     while isinstance(above := source.parent(node), cst.Attribute):
         outer = source.parent(above)
-        if above.attr.value in ("float", "long", "int", "half", "bfloat16", "bool"):
+        if above.attr.value in ("double", "float", "long", "int", "half", "bfloat16", "bool"):
             return True
         if not isinstance(outer, cst.Call):
             return False
@@ -149,7 +154,7 @@ def _is_type(source: Source, arg: cst.Arg) -> bool:
     if arg.keyword is not None and arg.keyword.value == "dtype":
         return True
     return source.code(arg.value).endswith(
-        ("dtype", "float32", "float16", "half", "bfloat16", "long", "int64")
+        ("dtype", "float64", "double", "float32", "float16", "half", "bfloat16", "long", "int64")
     )
 
 

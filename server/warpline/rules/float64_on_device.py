@@ -161,8 +161,11 @@ import libcst as cst
 from warpline.model import costs
 from warpline.model.dtypes import tf32_allowed
 from warpline.model.profile import LineCost, Op
-from warpline.rulekit import Context, Draft, Rule, Source
-from warpline.rulekit.doubles import doubles, in_float32
+from warpline.model.report import Fix
+from warpline.rulekit import Context, Draft, Refused, Rule, Source
+from warpline.rulekit.doubles import arrays_beside, doubles, in_float32
+from warpline.rulekit.graph import whole_graph
+from warpline.rulekit.graph.extents import before_step
 from warpline.rulekit.saving import Spent, less_device_time
 from warpline.wire.precision import DOUBLE, FLOATS
 from warpline.wire.sites import Autocast, facts_of
@@ -199,8 +202,25 @@ class Float64OnDevice(Rule):
                 *_products_run_in(context),
                 otherwise=less_device_time(spent, saving, assumed=True),
             ),
-            fixes=[partial(in_float32, source, nodes)],
+            fixes=[partial(_fix, context, source, nodes)],
         )
+
+
+def _fix(context: Context, source: Source | None, nodes: list[cst.BaseExpression]) -> Fix:
+    """All that is float64 becomes float32: a product of both fails. Raises Refused, also where the step reads
+    fewer tensors of float64 than the arrays would make: then some hold labels, say."""
+    arrays = arrays_beside(source, nodes) if source is not None else []
+    if arrays:
+        graph = whole_graph(context.profile.facts.dataflow)
+        if graph is None:
+            raise Refused("arrays of NumPy's beside it may be float64 too, which the run does not show")
+        data = before_step(graph).difference(graph.flow.buffers)
+        doubles_read = sum(graph.dtype(value) == "float64" for value in data)
+        models = int(any(graph.dtype(value) == "float64" for value in graph.parameters))
+        if 0 < doubles_read < len(arrays) + len(nodes) - models:
+            raise Refused("arrays of NumPy's beside it may be float64 too, or whole numbers")
+        nodes = [*nodes, *arrays] if doubles_read else nodes
+    return in_float32(source, nodes)
 
 
 def _products_run_in(context: Context) -> tuple[str, ...]:

@@ -4,7 +4,8 @@
 
 Finds costly half-precision products in which a dimension is not a multiple of eight, and names the next
 multiple. The finding is at the line that sets the size of a layer (a vocabulary size, a number of classes),
-and the fix rounds it up there, unless the data themselves have that size.
+and the fix rounds it up there. There is no fix where the size is not that layer's alone: where data, or a
+tensor that an operator makes (the bins of a spectrogram), has to agree with it.
 
 ## Why is this slow
 
@@ -21,6 +22,8 @@ head = torch.nn.Linear(768, VOCABULARY, bias=False)
 for x in loader:
     logits = head(x)  #> cost device_ms=20
     #^ op aten::mm device_ms=15 shapes=[[8192,768],[768,50257]] dtypes=c10::BFloat16,c10::BFloat16
+    #^ node aten.mm.default args=[%8,%9] shape=[8192,50257]
+    #> tensor %8 shape=[8192,768]; tensor %9 shape=[768,50257] parameter=true
 ```
 
 ## Use instead
@@ -71,6 +74,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import libcst as cst
 
@@ -79,6 +83,7 @@ from warpline.model.profile import LineCost, Op
 from warpline.model.report import Fix
 from warpline.rulekit import Context, Draft, Edits, Refused, Rule, Source, count
 from warpline.rulekit.graph import whole_graph
+from warpline.rulekit.graph.extents import tied
 from warpline.rulekit.holders import by_hand, literal_at
 from warpline.rulekit.saving import Spent, less_device_time
 from warpline.wire.births import Holder
@@ -195,8 +200,8 @@ def _place(context: Context, cost: LineCost, size: int, holder: Holder | None) -
 
 
 def _fix(context: Context, cost: LineCost, size: int, padded: int, holder: Holder | None) -> Fix:
-    if _of_the_data(context, size):
-        raise Refused(f"the data have {size} features: a padded layer would no longer fit them")
+    if reason := _alone(context, size, holder):
+        raise Refused(reason)
     node: cst.BaseExpression
     if holder is not None:
         source, node, text = _held(context, holder, size, padded)
@@ -212,23 +217,16 @@ def _fix(context: Context, cost: LineCost, size: int, padded: int, holder: Holde
     return edits.fix("Pad the size", "unsafe")
 
 
-def _of_the_data(context: Context, size: int) -> bool:
-    """Whether a product sums over ``size`` entries of a tensor that no parameter had a part in: then the
-    layer has that size because the data have it."""
+def _alone(context: Context, size: int, holder: Holder | None) -> str:
+    """Why the size must not be changed there alone; "" where all that has to agree with it changes too."""
+    for site in context.sites("module"):
+        own = [one for one in site.arguments if one.passed and one.value == size]
+        users = "." in (facts_of(Module, site).type or "")  # it passes the size on to layers
+        if own and not users and any(one.holder is None or one.holder != holder for one in own):
+            line = f"{Path(site.file).name}:{site.line}"
+            return f"the layer made at {line} has this size too, and may not take it from there"
     graph = whole_graph(context.profile.facts.dataflow)
-    if graph is None:
-        return False
-    learned = set(graph.parameters)
-    for node in graph.nodes:
-        if node.name in ("mm", "addmm", "bmm", "baddbmm"):
-            left, right = node.inputs[-2:]
-            if left not in learned and graph.shape(left)[-1] == size:
-                return True
-            if right not in learned and graph.shape(right)[-2] == size:
-                return True
-        if learned.intersection(node.inputs):
-            learned.update(node.outputs)
-    return False
+    return tied(graph, size) if graph is not None else "the run does not show what else has this size"
 
 
 def _held(context: Context, holder: Holder, size: int, padded: int) -> tuple[Source, cst.BaseExpression, str]:
