@@ -38,12 +38,12 @@ with torch.no_grad():
 """
 
 
-def generated(folder: Path, calls: int, new: int) -> Trace:
+def generated(folder: Path, calls: int, new: int, then: str = "") -> Trace:
     packages, project = folder / "site-packages", folder / "project"
     (packages / "transformers/generation").mkdir(parents=True)
     (packages / "transformers/generation/utils.py").write_text(PACKAGE)
     project.mkdir()
-    script = write(project, SCRIPT.replace("CALLS", str(calls)).replace("NEW", str(new)))
+    script = write(project, SCRIPT.replace("CALLS", str(calls)).replace("NEW", str(new)) + then)
     environment = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(packages)}
     return read(Captured(request(script, environment=environment), folder).run)
 
@@ -61,4 +61,9 @@ def test_a_prefill_s_work_is_recorded(tmp_path: Path, new: int) -> None:
 
 def test_a_script_that_ends_before_another_prefill_is_reported(tmp_path: Path) -> None:
     trace = generated(tmp_path, 1, 100_000)
+    assert trace.facts.prefill_device_ns is None and trace.manifest.captured
+
+
+def test_a_server_that_gets_no_further_request_is_reported(tmp_path: Path) -> None:
+    trace = generated(tmp_path, 1, 100_000, "import time\ntime.sleep(300)\n")
     assert trace.facts.prefill_device_ns is None and trace.manifest.captured

@@ -123,7 +123,8 @@ class Locations:
         """Make all records earlier by that much."""
         for records in self.all_records if by_ns else ():
             for pairs in (records.pairs, records.library):
-                pairs[0::2] = array("q", [time_ns - by_ns for time_ns in pairs[0::2]])
+                end = len(pairs)  # a thread may add one more meanwhile
+                pairs[0:end:2] = array("q", [time_ns - by_ns for time_ns in pairs[0:end:2]])
 
     def clear_records(self) -> None:
         """Forget all records; the lists stay, as their threads hold them."""

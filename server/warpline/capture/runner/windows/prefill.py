@@ -6,6 +6,7 @@ have it, and if it were added to them, their mean would have far too much of it.
 
 from __future__ import annotations
 
+import threading
 from time import time_ns
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,12 @@ from .stages import Stage
 if TYPE_CHECKING:
     from ..session import Session
 
-#: The wait for the next call of ``generate`` ends after this time: calls may take minutes.
+#: The wait for the next call of ``generate`` ends with the first step after this time: calls take minutes.
 LONGEST_NS = 10_000_000_000
+#: Without any step, as in a server that has no request left, it ends after this time.
+NO_STEP_S = 15.0
+#: How long the script's end waits for a run that is being written at that moment.
+WRITING_S = 20.0
 
 
 class Prefill(Stage):
@@ -33,6 +38,8 @@ class Prefill(Stage):
         self.captured = captured
         self.recording: Recording | None = None
         self.timed_from: int | None = None  # ns; of the prefill that runs
+        self.late: threading.Timer | None = None
+        self.claimed = threading.Lock()  # by what ends the wait, never released
 
     def begin(self) -> None:
         session = self.session
@@ -49,6 +56,9 @@ class Prefill(Stage):
         self.times = not session.observers.facts.get("prefill_steps")
         self.last_ns = time_ns()
         self.until_ns = self.last_ns + LONGEST_NS
+        self.late = threading.Timer(NO_STEP_S, session.guarded(self._no_step, None))
+        self.late.daemon = True
+        self.late.start()
 
     def tick(self) -> None:
         session = self.session
@@ -59,6 +69,8 @@ class Prefill(Stage):
             session.observers.facts["prefill_device_ns"] = self.recording.busy_ns()
             self._go_on()
             return
+        if self.claimed.locked():
+            return
         if self.timed_from is not None:
             session.synchronize()
             session.observers.facts["prefill_ns"] = time_ns() - self.timed_from
@@ -66,26 +78,51 @@ class Prefill(Stage):
         begins = session.observers.frameworks.generated_ns[-1] > self.last_ns
         self.last_ns = time_ns()
         if self.last_ns > self.until_ns:
-            self._go_on()
+            if self._claim():
+                self._go_on()
         elif begins:
             session.synchronize()
             if self.times:
                 self.timed_from = time_ns()
+                return
+            if not self._claim():
                 return
             recording = Recording(kinds.used(session.torch).accelerated, events=True)
             recording.prepare()
             recording.start()
             self.recording = recording
 
+    def _claim(self) -> bool:
+        """Whether the caller is the first to end the wait."""
+        return self.claimed.acquire(blocking=False)
+
     def _go_on(self) -> None:
-        self.abandon()
         session, captured = self.session, self.captured
         if session.samples_lines() and session.windows.sampled_last:
+            self.abandon()
             session.go(lambda session: LastSampling(session, captured))
         else:
-            session.finish_capture(captured)
+            self._finish()
+
+    def _finish(self) -> None:
+        self.abandon()
+        self.session.finish_capture(self.captured)
+
+    def _finish_unsampled(self) -> None:
+        session = self.session
+        if session.samples_lines() and session.windows.sampled_last:
+            session.samples.why = "too few steps were left"
+        self._finish()
+
+    def _no_step(self) -> None:
+        """No step ended in time. Runs on the timer's thread."""
+        if self._claim():
+            self._finish_unsampled()
 
     def abandon(self) -> None:
+        self._claim()
+        if self.late is not None:
+            self.late.cancel()
         recording, self.recording = self.recording, None
         if recording is not None:
             if recording.result is None:
@@ -94,4 +131,7 @@ class Prefill(Stage):
 
     def ended(self) -> None:
         self.at_end = True
-        self.session.guarded(self._go_on, None)()
+        if self._claim() or self.recording is not None:
+            self.session.guarded(self._finish_unsampled, None)()
+        elif self.late is not None:  # which writes the run at this moment
+            self.late.join(WRITING_S)
