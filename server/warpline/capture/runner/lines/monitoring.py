@@ -71,6 +71,14 @@ class Monitoring:
         }
         for event, callback in self.registered.items():
             monitoring.register_callback(self.tool, event, callback)
+        # Before any event: a thread that records a line meanwhile would put its pair between our two numbers.
+        for ident, innermost in sys._current_frames().items():
+            here = self.locations.user_files.nearest(innermost)
+            lines = self.locations.lines_of(here.f_code) if here is not None else None
+            if here is not None and lines is not None:  # also of a thread that only waits at that line
+                records = self.locations.records(ident)
+                records.add(time_ns())
+                records.add(lines[here.f_lineno or here.f_code.co_firstlineno])  # None as it begins
         frame: FrameType | None
         for frame in sys._current_frames().values():
             while frame is not None:
@@ -79,13 +87,6 @@ class Monitoring:
         monitoring.set_events(
             self.tool, events.PY_START | events.PY_RESUME | events.PY_UNWIND | events.PY_THROW
         )
-        for ident, innermost in sys._current_frames().items():
-            here = self.locations.user_files.nearest(innermost)
-            lines = self.locations.lines_of(here.f_code) if here is not None else None
-            if here is not None and lines is not None:  # also of a thread that only waits at that line
-                records = self.locations.records(ident)
-                records.add(time_ns())
-                records.add(lines[here.f_lineno or here.f_code.co_firstlineno])  # None as it begins
         if self.library is not None:
             self.library.library.came_back(sys._getframe(1), self.locations.records())
 
