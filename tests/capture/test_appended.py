@@ -10,17 +10,22 @@ import pytest
 
 from warpline.capture.runner.windows import appended
 
-HEAD = '{{\n  "schemaVersion": 1,\n  "baseTimeNanoseconds": {base},\n  "traceEvents": [\n'
+HEAD = '{{\n  "schemaVersion": 1,\n{base}  "traceEvents": [\n'
+BASE = '  "baseTimeNanoseconds": {base},\n'
+LOGGED = '\n  ],\n  "WARNING": ["a [b]", "c"],\n  "traceName": "/a/trace.json"\n}'
+#: Older versions of torch's Kineto, as of 2024.
+OLDER = '\n  ],\n  "traceName": "/a/trace.json",\n  "displayTimeUnit": "ms",\n  "baseTimeNanoseconds": 7\n}'
 TAIL = '\n  ],\n  "traceName": "/a [b]/trace.json"\n}'
 
 
 def trace(path: Path, times: list[str], base: int = 7, tail: str = TAIL) -> str:
     events = ["  {\n    " + f'"name": "a \\"ts\\": 5", "ts": {at}, "dur": 2.5' + "\n  }" for at in times]
-    path.write_text(HEAD.format(base=base) + ",\n".join(events) + tail)
+    head = HEAD.format(base="" if "baseTime" in tail else BASE.format(base=base))
+    path.write_text(head + ",\n".join(events) + tail)
     return str(path)
 
 
-@pytest.mark.parametrize("tail", [TAIL, "\n]}"])
+@pytest.mark.parametrize("tail", [TAIL, "\n]}", LOGGED, OLDER])
 @pytest.mark.parametrize("piece", [16, 1 << 22])
 def test_events_follow_with_their_times_moved(
     piece: int, tail: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -37,7 +42,7 @@ def test_events_follow_with_their_times_moved(
     assert not Path(later).exists()
 
 
-@pytest.mark.parametrize(("base", "tail"), [(8, TAIL), (7, ""), (7, "\n  ],")])
+@pytest.mark.parametrize(("base", "tail"), [(8, TAIL), (7, ""), (7, "\n  ],"), (7, OLDER.replace("7", "8"))])
 def test_what_torch_does_not_write_is_an_error(base: int, tail: str, tmp_path: Path) -> None:
     """A full disk cuts a trace."""
     first, later = trace(tmp_path / "trace.json", ["1.0"]), trace(tmp_path / "more", ["2.0"], base, tail)

@@ -8,8 +8,9 @@ import re
 from typing import BinaryIO
 
 _LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
-#: The list's end, and what torch writes behind it.
-_END = re.compile(rb'\s*\]\s*(?:,\s*"traceName"\s*:[^\n]*\s*)?\}\s*\Z')
+#: The list's end, and what torch writes behind it: lines for what its profiler logged, the file's name, and
+#: in older versions the time that all times are counted from.
+_END = re.compile(rb'\s*\]\s*(?:,(?:\s*"\w+"\s*:[^\n]*)+\s*)?\}\s*\Z')
 #: The whole microseconds of a time. A string cannot contain this: its quotes are escaped.
 _TIME = re.compile(rb'("ts": )(\d+)')
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d+)')
@@ -21,11 +22,11 @@ def append(path: str, later: str, earlier_us: int) -> int:
     """Put the events of the trace ``later`` behind those of ``path``, each ``earlier_us`` microseconds
     earlier, and remove ``later``. Returns the size of ``later`` in bytes. Raises OSError."""
     with open(path, "r+b") as out, open(later, "rb") as more:
-        head, end = more.read(_HEAD), _list_end(more)
-        begin = _LIST.search(head)
-        if begin is None or _base(out.read(_HEAD)) != _base(head):
+        out_end, end = _list_end(out), _list_end(more)
+        more.seek(0)
+        begin = _LIST.search(more.read(_HEAD))
+        if begin is None or _base(out, out_end) != _base(more, end):
             raise OSError(errno.EINVAL, "torch's traces of one process differ in their form")
-        out_end = _list_end(out)
         out.seek(out_end)
         behind = out.read()
         out.seek(out_end)
@@ -56,6 +57,11 @@ def _list_end(file: BinaryIO) -> int:
     return begin + found.start()
 
 
-def _base(head: bytes) -> bytes:
-    found = _BASE.search(head)
+def _base(file: BinaryIO, list_end: int) -> bytes:
+    """What times are counted from; empty where the trace does not say."""
+    file.seek(0)
+    found = _BASE.search(file.read(min(_HEAD, list_end)))
+    if found is None:
+        file.seek(list_end)
+        found = _BASE.search(file.read())
     return found[1] if found is not None else b""
