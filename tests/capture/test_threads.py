@@ -122,6 +122,7 @@ def test_a_thread_for_each_step(python: str, tmp_path: Path) -> None:
     assert at[15] > 0.6 * profile.steps.step_ms
     assert profile.unattributed.step_ms < 0.1 * profile.steps.step_ms
     assert not [note for note in captured.manifest.notes if "set a trace function" in note]
+    assert any(line.ops for line in profile.lines if line.line == 16)
 
 
 def test_a_thread_that_never_ends_keeps_no_report(tmp_path: Path) -> None:
@@ -164,6 +165,25 @@ def test_threads_that_end_one_after_the_other_are_one_loop() -> None:
     assert moves == [False, True, True], "one that warmed up, then a server's: a recording ends in another"
 
 
+def test_a_thread_with_the_number_of_one_that_has_ended_is_another() -> None:
+    """Linux gives a thread that begins as another ends the same number."""
+    observers = SimpleNamespace(signals=SimpleNamespace(thread=None, datasets=Datasets()))
+    steps = Steps(lambda: True, observers, lambda: 0.0)  # type: ignore[arg-type]
+    steps.torch = SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: False))
+    numbers = []
+
+    def step() -> None:
+        numbers.append(threading.get_ident())
+        steps.tick()
+
+    for _ in range(4):
+        one = threading.Thread(target=step)
+        one.start()
+        one.join()
+    assert len(set(numbers)) < 4, "this system gives every thread another number"
+    assert (steps.successors, steps.moves) == (4, True)
+
+
 def test_the_beat_goes_on_in_another_thread() -> None:
     """One that has ended is replaced at once, one that is only silent after many signals of another's."""
     restarts: list[bool] = []
@@ -175,7 +195,7 @@ def test_the_beat_goes_on_in_another_thread() -> None:
     with_other = threading.Event()
     other = threading.Thread(target=with_other.wait, daemon=True)
     other.start()
-    steps.thread, steps.elsewhere = other.ident, 0
+    steps.thread, steps.owner, steps.elsewhere = other.ident, other, 0
     assert [steps._moved() for _ in range(FORGOTTEN)] == [False] * FORGOTTEN
     assert steps._moved()
     assert steps.thread == threading.get_ident()

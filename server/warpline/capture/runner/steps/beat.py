@@ -87,6 +87,7 @@ class Steps:
         self.chosen: str | None = None
         self.known = known
         self.thread: int | None = None
+        self.owner: Any = None  # its Thread: a later one gets the number of one that has ended
         self.elsewhere = 0  # signals from other threads since the last from this one
         self.inside = False  # ``on_step`` is running; it may begin the next window
         self.parallel = False  # other threads made steps while this one did
@@ -169,9 +170,7 @@ class Steps:
     def tick(self) -> None:
         """The chosen source reached a step boundary. Signals from other threads, or while a CUDA graph is
         captured, do not count."""
-        if self.thread != threading.get_ident() and not (
-            self._follows(self.chosen, self.anchor) or self._moved()
-        ):
+        if not (self._is_here() or self._follows(self.chosen, self.anchor) or self._moved()):
             return
         if not self._graph_is_captured():
             self._step()
@@ -200,8 +199,8 @@ class Steps:
     def heard(self, kind: str, key: int) -> None:
         """Handle a signal: count it, and choose the best source once a signal has come twice."""
         if self.thread is None:
-            self.thread = self.signals.thread = threading.get_ident()
-        elif self.thread != threading.get_ident() and not (self._follows(kind, key) or self._moved()):
+            self._follow()
+        elif not (self._is_here() or self._follows(kind, key) or self._moved()):
             return
         self.elsewhere = 0
         if self._graph_is_captured():
@@ -238,23 +237,35 @@ class Steps:
         known = self.cycles.get("optimizer")
         if kind != "optimizer" or self.inside or known is None or key not in known.counts:
             return False
-        self.thread, self.signals.thread = threading.get_ident(), None
+        self._follow()
+        self.signals.thread = None
         self.moves, self.parallel = True, False  # earlier signals of this thread are of the same loop
         return True
 
     def _moved(self) -> bool:
         """Another thread made a step: whether to follow that thread from now on."""
-        here, self.elsewhere = threading.get_ident(), self.elsewhere + 1
-        if self.thread not in threading._active:  # type: ignore[attr-defined]
-            self.thread = self.signals.thread = here
+        self.elsewhere += 1
+        found = _thread(self.thread)
+        if found is None or found is not self.owner:  # it has ended
+            self._follow()
             self.successors += 1
             self.moves = self.moves or self.successors > 1  # a thread for each request
             return True
         self.parallel = True
         if self.inside or self.elsewhere <= FORGOTTEN or not self.on_restart():
             return False
-        self.thread = self.signals.thread = here
+        self._follow()
         return True
+
+    def _is_here(self) -> bool:
+        """Whether this is the thread that makes the steps."""
+        here = threading.get_ident()
+        return self.thread == here and self.owner is _thread(here)
+
+    def _follow(self) -> None:
+        """This thread makes the steps from now on."""
+        self.thread = self.signals.thread = threading.get_ident()
+        self.owner = _thread(self.thread)
 
     def _graph_is_captured(self) -> bool:
         cuda = self.torch.cuda
@@ -284,6 +295,11 @@ class Steps:
     def _remove(self, source: Source) -> None:
         source.remove()
         self.installed.remove(source)
+
+
+def _thread(number: int | None) -> Any:
+    """The living Thread with that number; None for one that Python has not begun."""
+    return threading._active.get(number)  # type: ignore[attr-defined]
 
 
 class Cycle:
